@@ -1,0 +1,3 @@
+export type * from './messages.ts';
+export * from './subjects.ts';
+export * from './chunk.ts';

@@ -1,0 +1,193 @@
+/**
+ * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
+ * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
+ */
+import type { RunEvent, RunView, StageReason, TriggerOrigin } from '@penstock/run';
+
+/** Names a granted attempt completely (P12): what does not match all of it is dropped. */
+export interface AttemptRef {
+  readonly runId: string;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly session: string;
+  readonly credit: number;
+}
+
+// --- To the owner of a partition: `run.<p>.<verb>` ---------------------------------------------------------------
+
+export type OwnerErrorCode = 'NOT_FOUND' | 'CONFLICT' | 'BAD_USER_INPUT' | 'UNAVAILABLE' | 'QUOTA_EXCEEDED';
+
+export interface OwnerRefusal {
+  readonly ok: false;
+  readonly code: OwnerErrorCode;
+  readonly message: string;
+  /** Of the owner that answers (P4). */
+  readonly epoch: number;
+  readonly retryAfterSecs?: number | undefined;
+}
+
+/** `run.<p>.create`. The YAML has been checked by the sender. Creating twice with one id is the same run. */
+export interface CreateRequest {
+  readonly runId: string;
+  readonly tenant: string;
+  readonly key: string;
+  readonly yaml: string;
+  readonly origin: TriggerOrigin;
+  /** Higher goes first; default 0. */
+  readonly priority?: number | undefined;
+}
+export type CreateReply = { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView } | OwnerRefusal;
+
+/** `run.<p>.cancel`. A run of a tenant that is not among `tenants` is NOT_FOUND. CONFLICT: it has ended. */
+export interface CancelRequest {
+  readonly runId: string;
+  readonly tenants: readonly string[];
+}
+export type CancelReply = { readonly ok: true; readonly epoch: number; readonly cancelledStages: number; readonly run: RunView } | OwnerRefusal;
+
+/** `run.<p>.get`: committed views of the runs that the owner has in memory; the others are in the store, or nowhere. */
+export interface GetRequest {
+  readonly runIds: readonly string[];
+  /** Also the newest runs in memory of these tenants, at most `newest` (P22). */
+  readonly tenants?: readonly string[] | undefined;
+  readonly newest?: number | undefined;
+}
+export type GetReply = { readonly ok: true; readonly epoch: number; readonly runs: readonly RunView[] } | OwnerRefusal;
+
+/**
+ * `run.<p>.watch`: the run's committed events with a version above `after`, oldest first. `run: null`: not in memory,
+ * look in the store. A long answer is cut: `more` says that `version` of the last event is to be asked after again.
+ */
+export interface WatchRequest {
+  readonly runId: string;
+  readonly after: number;
+}
+export type WatchReply =
+  | { readonly ok: true; readonly epoch: number; readonly run: WatchedRun | null }
+  | OwnerRefusal;
+export interface WatchedRun {
+  readonly tenant: string;
+  /** The committed version; equal to the last event's unless `more`. */
+  readonly version: number;
+  /** Version `after + 1` first. */
+  readonly events: readonly RunEvent[];
+  readonly more: boolean;
+}
+
+/** `run.<p>.open`: which of these runs still need their workspaces (P19). */
+export interface OpenRequest {
+  readonly runIds: readonly string[];
+}
+export type OpenReply = { readonly ok: true; readonly epoch: number; readonly open: readonly string[] } | OwnerRefusal;
+
+/** `run.<p>.result.<runner>` (P16). `offer` is a new credit for the slot that this attempt had. */
+export interface ResultRequest extends AttemptRef {
+  readonly status: 'success' | 'failed';
+  /** With `failed`: why. `cancelled` where a stop ended it. */
+  readonly reason?: StageReason | undefined;
+  readonly exitCode?: number | undefined;
+  readonly outputs?: Readonly<Record<string, string>> | undefined;
+  /** The final offset of the attempt's log. */
+  readonly logBytes: number;
+  readonly offer?: { readonly scheduler: string; readonly credit: number } | undefined;
+}
+export type ResultReply =
+  /** `offerTaken`: the credit counts as open at this scheduler, from the moment of the request. */
+  | { readonly ok: true; readonly answer: 'committed' | 'obsolete'; readonly epoch: number; readonly offerTaken: boolean }
+  | OwnerRefusal;
+
+/** `events.<run>`, published once a commit is acknowledged. `version` is that of the last event. */
+export interface CommittedEvents {
+  readonly runId: string;
+  readonly epoch: number;
+  readonly version: number;
+  readonly events: readonly RunEvent[];
+}
+
+/** `opened.<p>`: a new owner answers for the partition; watchers ask for the versions of their runs (P20). */
+export interface PartitionOpened {
+  readonly partition: number;
+  readonly epoch: number;
+  readonly owner: string;
+}
+
+// --- Runners -------------------------------------------------------------------------------------------------------
+
+/** `demand.<scheduler>`, about every second while stages wait that no credit at hand can take (P11). */
+export interface Demand {
+  readonly scheduler: string;
+  /** Stages waiting for each set of labels; runners with all of the labels may offer. */
+  readonly waiting: readonly { readonly labels: readonly string[]; readonly count: number }[];
+}
+
+/** `pull.<scheduler>.<runner>`: credit (P11). Numbers are never used again in a session; each is over after 30 s. */
+export interface PullRequest {
+  readonly session: string;
+  readonly runner: string;
+  readonly labels: readonly string[];
+  /** New credits, one slot each. */
+  readonly credits: readonly number[];
+  /** Credits that are taken back; one that was granted meanwhile is not among the reply's. */
+  readonly withdraw: readonly number[];
+}
+export interface PullReply {
+  readonly ok: boolean;
+  readonly withdrawn: readonly number[];
+}
+
+/** `job.<runner>`: a grant, with everything the runner needs to execute it. */
+export interface Job extends AttemptRef {
+  readonly partition: number;
+  readonly epoch: number;
+  /** A helper process serves the stages of one key only. */
+  readonly key: string;
+  readonly pipelineName: string;
+  readonly origin: TriggerOrigin;
+  readonly workspace: 'shared' | 'fresh';
+  /** Run one after the other by `shell`; the first that fails ends the stage. */
+  readonly commands: readonly { readonly script: string; readonly bindings: Readonly<Record<string, string>> }[];
+  /** Evaluated. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir?: string | undefined;
+  readonly shell?: string | undefined;
+  /** Names that the stage may publish. */
+  readonly outputs: readonly string[];
+  readonly timeoutMs: number;
+  /** Bytes of output kept for this attempt; what is beyond is dropped behind a marker. */
+  readonly logBytesMax: number;
+  /** False for the first send by the owner that committed the grant. */
+  readonly repeated: boolean;
+}
+/** `held`: this session has it (running, or its result is unanswered). `refused`: this credit is over, nothing started. */
+export interface JobReply extends AttemptRef {
+  readonly answer: 'accepted' | 'held' | 'refused';
+}
+
+/** `stop.<runner>` (P14). `gone`: no process of the attempt exists and none will. `stopping`: its result will say. */
+export interface StopRequest extends AttemptRef {
+  readonly reason: 'cancelled' | 'timeout';
+}
+export interface StopReply extends AttemptRef {
+  readonly answer: 'gone' | 'stopping';
+}
+
+/** `release.<runner>`: the workspaces of these runs can go (P19). */
+export interface Release {
+  readonly runIds: readonly string[];
+}
+
+/** The value of a runner's lease, bucket `runners`, key `<runner>.<session>` (P5, P13). */
+export interface RunnerLease {
+  readonly runner: string;
+  readonly session: string;
+  readonly labels: readonly string[];
+  readonly slots: number;
+  /** Held attempts, results that are not answered yet included. */
+  readonly attempts: readonly AttemptRef[];
+}
+
+/** The value of a scheduler's membership, bucket `members`, key `<member>`. */
+export interface Membership {
+  readonly member: string;
+  readonly startedAt: string;
+}

@@ -1,0 +1,24 @@
+/** Every subject, stream and bucket name; nobody else spells one. Tokens are ids made by us: no dots, blanks or wildcards. */
+
+export const subjects = {
+  journal: (partition: number) => `journal.${partition}`,
+  owner: (partition: number, verb: 'create' | 'cancel' | 'get' | 'watch' | 'open') => `run.${partition}.${verb}`,
+  result: (partition: number, runner: string) => `run.${partition}.result.${runner}`,
+  /** What the owner of a partition alone subscribes to. */
+  ownerAll: (partition: number) => `run.${partition}.>`,
+  events: (runId: string) => `events.${runId}`,
+  opened: (partition: number | '*') => `opened.${partition}`,
+  demand: (scheduler: string | '*') => `demand.${scheduler}`,
+  pull: (scheduler: string, runner: string | '*') => `pull.${scheduler}.${runner}`,
+  job: (runner: string) => `job.${runner}`,
+  stop: (runner: string) => `stop.${runner}`,
+  release: (runner: string) => `release.${runner}`,
+  log: (runId: string, runner: string) => `log.${runId}.${runner}`,
+  /** All runners' chunks of a run, as stored. */
+  logOfRun: (runId: string) => `log.${runId}.*`,
+  /** Chunks as republished once stored, with `Nats-Sequence` and `Nats-Last-Sequence`: the live tail. */
+  liveLogOfRun: (runId: string) => `live.log.${runId}.*`,
+} as const;
+
+export const streams = { journal: 'JOURNAL', logs: 'LOGS', deliveries: 'DELIVERIES' } as const;
+export const buckets = { members: 'members', runners: 'runners', revocations: 'revocations' } as const;

@@ -1,0 +1,123 @@
+/**
+ * What a pipeline file means, once it has been checked and expanded: plain JSON values, so that a definition can be
+ * cached by the hash of its text, compared, and kept in a document. Nothing here refers back to the YAML.
+ *
+ * Stages stand in file order, each matrix stage replaced by its expansions in place; `after` names expanded stages only.
+ */
+
+/** A text with `${{ }}` in it: literal parts and expressions, joined in order. A plain text is one literal part. */
+export type Template = readonly (string | { readonly expression: Expression })[];
+
+/** The checked syntax tree of one `${{ }}`; evaluated by `evaluate` with the values of a run. */
+export type Expression =
+  | { readonly kind: 'literal'; readonly value: string | number | boolean | null }
+  /** `stages.build.outputs.version` is `['stages', 'build', 'outputs', 'version']`; indexes with quotes are the same. */
+  | { readonly kind: 'path'; readonly path: readonly string[] }
+  | { readonly kind: 'call'; readonly name: ExpressionFunction; readonly arguments: readonly Expression[] }
+  | { readonly kind: 'not'; readonly operand: Expression }
+  | { readonly kind: 'binary'; readonly operator: '==' | '!=' | '&&' | '||'; readonly left: Expression; readonly right: Expression };
+
+export type ExpressionFunction = 'success' | 'failure' | 'always';
+
+/**
+ * One command of a stage. `script` is shell text in which every `${{ }}` has become a reference to the variable that
+ * `bindings` names (quoted for the place it stands in); the value reaches the shell through the environment only.
+ */
+export interface Command {
+  readonly script: string;
+  readonly bindings: Readonly<Record<string, Expression>>;
+}
+
+export type RetryCause = 'failure' | 'timeout' | 'lost';
+
+export interface RetryPolicy {
+  /** Further attempts after the first, 0 to 10. */
+  readonly max: number;
+  readonly backoff: 'constant' | 'exponential';
+  readonly delayMs: number;
+  readonly on: readonly RetryCause[];
+}
+
+/** Which expansion of a matrix a stage is. */
+export interface MatrixCell {
+  /** The stage's name in the file; all expansions share it. */
+  readonly of: string;
+  readonly values: Readonly<Record<string, string>>;
+  /** How many expansions may run at a time; absent: no bound. */
+  readonly maxParallel?: number | undefined;
+  readonly failFast: boolean;
+}
+
+export interface StageDefinition {
+  /** The full name, `test (node=24, os=linux)` for an expansion. Unique in the pipeline. */
+  readonly name: string;
+  readonly after: readonly string[];
+  /** Absent: `success()`. */
+  readonly when?: Expression | undefined;
+  /** True where `when` calls `always()` or `failure()`: the stage is looked at also after failed dependencies. */
+  readonly runsAfterFailure: boolean;
+  readonly commands: readonly Command[];
+  /** Top-level and stage environment merged, the stage's winning. */
+  readonly env: Readonly<Record<string, Template>>;
+  readonly timeoutMs: number;
+  readonly retry: RetryPolicy;
+  readonly allowFailure: boolean;
+  readonly workdir?: Template | undefined;
+  /** Absent: `sh`. */
+  readonly shell?: string | undefined;
+  readonly workspace: 'shared' | 'fresh';
+  /** Labels that a runner must have, sorted. */
+  readonly runsOn: readonly string[];
+  /** Names that the stage may publish; an output of another name is dropped with a warning line. */
+  readonly outputs: readonly string[];
+  readonly matrix?: MatrixCell | undefined;
+}
+
+export interface PushFilter {
+  readonly branches?: readonly string[] | undefined;
+  readonly branchesIgnore?: readonly string[] | undefined;
+  readonly tags?: readonly string[] | undefined;
+  readonly tagsIgnore?: readonly string[] | undefined;
+  readonly paths?: readonly string[] | undefined;
+  readonly pathsIgnore?: readonly string[] | undefined;
+}
+
+export interface PipelineDefinition {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly engine?: string | undefined;
+  /** Present where the file says `on`; read and checked, without effect on a triggered or local run. */
+  readonly on?: { readonly push?: PushFilter | undefined } | undefined;
+  /** Cron lines in UTC, checked. */
+  readonly schedule: readonly string[];
+  readonly concurrency?: { readonly group: Template; readonly cancelInProgress: boolean } | undefined;
+  readonly stages: readonly StageDefinition[];
+}
+
+/** Where a problem stands and how to mend it. Lines and columns count from 1; columns are UTF-16 units. */
+export interface Diagnostic {
+  readonly line: number;
+  readonly column: number;
+  /** A dotted path such as `stages.build.after`; empty for the file as a whole. */
+  readonly path: string;
+  readonly message: string;
+  /** The remedy as a phrase (`did you mean 'after'?`), where there is one. */
+  readonly suggestion?: string | undefined;
+}
+
+export type ParseResult =
+  | { readonly ok: true; readonly definition: PipelineDefinition }
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
+
+/** The values that expressions see. Missing paths evaluate to the empty string in templates and to null in comparisons. */
+export interface ExpressionScope {
+  readonly stages: Readonly<Record<string, { readonly status: string; readonly outputs: Readonly<Record<string, string>> }>>;
+  readonly matrix: Readonly<Record<string, string>>;
+  readonly env: Readonly<Record<string, string>>;
+  readonly run: Readonly<Record<string, string>>;
+  readonly pipeline: Readonly<Record<string, string>>;
+  readonly webhook: Readonly<Record<string, string>>;
+  /** What `success()` and `failure()` answer for the stage in question. */
+  readonly success: boolean;
+  readonly failure: boolean;
+}

@@ -1,0 +1,160 @@
+/**
+ * What has happened to a run, in order: the only thing that the journal keeps and that state is made from. A run's
+ * events have contiguous versions, the first (`run_created`) having version 1. Times are milliseconds since 1970, UTC.
+ * A stage is named by its full name.
+ */
+import type { StageReason, TriggerOrigin } from './state.ts';
+
+export type RunEvent =
+  | RunCreated
+  | RunHeld
+  | RunAdmitted
+  | StagesQueued
+  | StageStarted
+  | StageReturned
+  | StageStopping
+  | StageRetrying
+  | StageCompleted
+  | StageSkipped
+  | AttemptGone
+  | WorkspaceLost
+  | RunCancelled
+  | RunCompleted
+  | RunQuarantined;
+
+export type RunEventType = RunEvent['type'];
+
+export interface RunCreated {
+  readonly type: 'run_created';
+  readonly at: number;
+  readonly tenant: string;
+  /** Quotas, order, fairness and groups are per key: a user, `service/<repository>` or `service/<pipeline name>`. */
+  readonly key: string;
+  readonly pipelineName: string;
+  /** The pipeline's text; its expansion is made anew from it (P1). */
+  readonly yaml: string;
+  readonly priority: number;
+  readonly origin: TriggerOrigin;
+  /** The concurrency group within the key, evaluated; absent: none. */
+  readonly group?: string | undefined;
+}
+
+/** The run waits for its turn in its concurrency group, or for its key's quota. */
+export interface RunHeld {
+  readonly type: 'run_held';
+  readonly at: number;
+  readonly reason: 'group' | 'quota';
+}
+
+export interface RunAdmitted {
+  readonly type: 'run_admitted';
+  readonly at: number;
+}
+
+/** These stages wait for a runner from now on. */
+export interface StagesQueued {
+  readonly type: 'stages_queued';
+  readonly at: number;
+  readonly stages: readonly string[];
+}
+
+/** An attempt was granted: from its commit on a process may exist. */
+export interface StageStarted {
+  readonly type: 'stage_started';
+  readonly at: number;
+  readonly stage: string;
+  /** Counts grants of this stage from 1; never used again. */
+  readonly attempt: number;
+  readonly runner: string;
+  readonly session: string;
+  readonly credit: number;
+}
+
+/** The grant never reached its runner, or was refused by it: the stage waits again, at no cost to its retries (P12). */
+export interface StageReturned {
+  readonly type: 'stage_returned';
+  readonly at: number;
+  readonly stage: string;
+  readonly attempt: number;
+}
+
+/** The attempt is being ended before its time; its result decides what becomes of the stage. */
+export interface StageStopping {
+  readonly type: 'stage_stopping';
+  readonly at: number;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly reason: 'cancelled' | 'timeout';
+}
+
+/** The attempt failed and another follows at `dueAt`. */
+export interface StageRetrying {
+  readonly type: 'stage_retrying';
+  readonly at: number;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly reason: StageReason;
+  readonly exitCode?: number | undefined;
+  /** How many bytes of the attempt's log belong to the story (P21). */
+  readonly logBytes: number;
+  readonly dueAt: number;
+}
+
+export interface StageCompleted {
+  readonly type: 'stage_completed';
+  readonly at: number;
+  readonly stage: string;
+  /** 0 where it never started. */
+  readonly attempt: number;
+  readonly status: 'SUCCESS' | 'FAILED' | 'CANCELLED';
+  readonly reason?: StageReason | undefined;
+  readonly exitCode?: number | undefined;
+  readonly outputs?: Readonly<Record<string, string>> | undefined;
+  readonly logBytes: number;
+}
+
+export interface StageSkipped {
+  readonly type: 'stage_skipped';
+  readonly at: number;
+  readonly stage: string;
+  /** `dependency`: one it comes after did not succeed; `when`: its condition is false. */
+  readonly reason: 'dependency' | 'when';
+}
+
+/** A cancelled run's attempt is confirmed gone or fenced; no output after `run_cancelled` is part of the story. */
+export interface AttemptGone {
+  readonly type: 'attempt_gone';
+  readonly at: number;
+  readonly stage: string;
+  readonly attempt: number;
+}
+
+/** The runner that held a shared workspace of this run is gone for good; later stages get a fresh one elsewhere (P19). */
+export interface WorkspaceLost {
+  readonly type: 'workspace_lost';
+  readonly at: number;
+  readonly runner: string;
+}
+
+export interface RunCancelled {
+  readonly type: 'run_cancelled';
+  readonly at: number;
+  /** How many stages had not ended. */
+  readonly cancelledStages: number;
+}
+
+export interface RunCompleted {
+  readonly type: 'run_completed';
+  readonly at: number;
+  readonly status: 'SUCCESS' | 'FAILED' | 'SKIPPED';
+  /** Why the run counts apart: a stage whose runner was lost and not retried. */
+  readonly outcome?: 'interrupted' | undefined;
+  readonly reason?: StageReason | undefined;
+}
+
+/** The run's machine threw on an input: the run is FAILED, the partition goes on. Live attempts are stopped as in a cancel. */
+export interface RunQuarantined {
+  readonly type: 'run_quarantined';
+  readonly at: number;
+  readonly cause: string;
+}

@@ -1,0 +1,109 @@
+/** The state of a run: what its events add up to, plain JSON. Written by `evolve` alone; the API's view is made from it. */
+
+export type RunStatus = 'PENDING' | 'QUEUED' | 'RUNNING' | 'SUCCESS' | 'FAILED' | 'SKIPPED' | 'CANCELLED';
+
+export type StageReason =
+  | 'exit' | 'timeout' | 'oom' | 'signal' | 'runner_lost' | 'no_runner' | 'checkout' | 'pipeline_file'
+  | 'log_limit' | 'quota' | 'quarantined' | 'cancelled' | 'dependency' | 'when';
+
+/** Where a run came from; shown to its owner, and to the stages as their environment. */
+export interface TriggerOrigin {
+  readonly kind: 'api' | 'webhook' | 'schedule' | 'local';
+  readonly repository?: string | undefined;
+  readonly ref?: string | undefined;
+  readonly commit?: string | undefined;
+  readonly provider?: string | undefined;
+}
+
+/** A process that may exist: what was granted, to whom. */
+export interface LiveAttempt {
+  readonly attempt: number;
+  readonly runner: string;
+  readonly session: string;
+  readonly credit: number;
+  readonly startedAt: number;
+  /** Set once a stop was decided; the stop is repeated until the attempt is gone (P13, P14). */
+  stopping?: 'cancelled' | 'timeout' | undefined;
+}
+
+/** An attempt whose log is part of the story. */
+export interface EndedAttempt {
+  readonly attempt: number;
+  readonly runner: string;
+  readonly logBytes: number;
+}
+
+export interface StageState {
+  readonly name: string;
+  status: RunStatus;
+  /** The last attempt granted; 0 before the first. */
+  attempt: number;
+  /** Attempts that failed and count against `retry.max`. */
+  failures: number;
+  queuedAt?: number | undefined;
+  /** Of the first attempt. */
+  startedAt?: number | undefined;
+  finishedAt?: number | undefined;
+  reason?: StageReason | undefined;
+  exitCode?: number | undefined;
+  outputs?: Readonly<Record<string, string>> | undefined;
+  /** When the next attempt may be queued, while the stage waits for a retry. */
+  dueAt?: number | undefined;
+  live?: LiveAttempt | undefined;
+  ended: EndedAttempt[];
+}
+
+export interface RunState {
+  readonly id: string;
+  readonly tenant: string;
+  readonly key: string;
+  readonly pipelineName: string;
+  readonly yaml: string;
+  readonly priority: number;
+  readonly origin: TriggerOrigin;
+  readonly group?: string | undefined;
+  readonly createdAt: number;
+  /** The number of events that made this state. */
+  version: number;
+  status: RunStatus;
+  /** Held back by a group or a quota. */
+  held: boolean;
+  finishedAt?: number | undefined;
+  outcome?: 'interrupted' | 'quarantined' | undefined;
+  reason?: StageReason | undefined;
+  cause?: string | undefined;
+  cancelledStages?: number | undefined;
+  /** In the order of the definition. */
+  readonly stages: StageState[];
+  /** The runner that holds the shared workspace, for each set of `runs_on` labels joined by commas. */
+  workspaces: Record<string, string>;
+}
+
+/** The API's PipelineRun with the additional fields; timestamps ISO 8601 in UTC with milliseconds. */
+export interface RunView {
+  readonly id: string;
+  readonly tenant: string;
+  readonly key: string;
+  readonly pipelineName: string;
+  readonly status: RunStatus;
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  readonly outcome: 'interrupted' | 'quarantined' | null;
+  readonly reason: StageReason | null;
+  /** The number of events behind this view; of two views the one with the higher version is newer. */
+  readonly version: number;
+  /** Set on a cancelled run. */
+  readonly cancelledStages: number | null;
+  readonly stages: readonly StageView[];
+}
+
+export interface StageView {
+  readonly name: string;
+  readonly status: RunStatus;
+  readonly startedAt: string | null;
+  readonly finishedAt: string | null;
+  readonly outputs: readonly { readonly key: string; readonly value: string }[];
+  readonly reason: StageReason | null;
+  readonly exitCode: number | null;
+  readonly attempt: number;
+}
