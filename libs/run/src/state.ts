@@ -26,10 +26,9 @@ export interface LiveAttempt {
   stopping?: 'cancelled' | 'timeout' | undefined;
 }
 
-/** An attempt whose log is part of the story. */
+/** An attempt whose log is part of the story; its runner stands in its `stage_started`. */
 export interface EndedAttempt {
   readonly attempt: number;
-  readonly runner: string;
   readonly logBytes: number;
 }
 
@@ -75,6 +74,10 @@ export interface RunState {
   cancelledStages?: number | undefined;
   /** In the order of the definition. */
   readonly stages: StageState[];
+  /** How many stages have not ended. */
+  openStages: number;
+  /** How many attempts may have a process. */
+  liveAttempts: number;
   /** The runner that holds the shared workspace, for each set of `runs_on` labels joined by commas. */
   workspaces: Record<string, string>;
 }

@@ -1,0 +1,15 @@
+/** Raised where a run's events contradict its state: a broken invariant, never a user's mistake. */
+export class RunInvariantError extends Error {
+  override readonly name = 'RunInvariantError';
+  readonly runId: string;
+
+  constructor(runId: string, message: string) {
+    super(`run ${runId}: ${message}`);
+    this.runId = runId;
+  }
+}
+
+/** Closes a switch over a union: a case that was forgotten does not compile. */
+export function assertNever(value: never): never {
+  throw new TypeError(`unexpected ${JSON.stringify(value)}`);
+}

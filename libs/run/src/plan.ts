@@ -1,0 +1,70 @@
+/** What follows from a definition alone, computed once for all runs that share it: positions and who waits for whom. */
+import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
+
+export interface Plan {
+  readonly definition: PipelineDefinition;
+  readonly stages: readonly PlannedStage[];
+  readonly indexOf: ReadonlyMap<string, number>;
+}
+
+export interface PlannedStage {
+  readonly definition: StageDefinition;
+  readonly index: number;
+  readonly dependencies: readonly number[];
+  readonly dependents: readonly number[];
+  /** The other expansions of the same matrix, in order; this one included. Empty for a plain stage. */
+  readonly siblings: readonly number[];
+  /** `runs_on` joined: stages with equal labels of one run share a workspace. */
+  readonly labelSet: string;
+}
+
+const plans = new WeakMap<PipelineDefinition, Plan>();
+
+export function planOf(definition: PipelineDefinition): Plan {
+  let plan = plans.get(definition);
+  if (plan === undefined) {
+    plan = makePlan(definition);
+    plans.set(definition, plan);
+  }
+  return plan;
+}
+
+function makePlan(definition: PipelineDefinition): Plan {
+  const indexOf = new Map(definition.stages.map((stage, index) => [stage.name, index]));
+  const dependents: number[][] = definition.stages.map(() => []);
+  const families = new Map<string, number[]>();
+  const dependencies = definition.stages.map((stage, index) => {
+    if (stage.matrix !== undefined) {
+      const family = families.get(stage.matrix.of);
+      if (family === undefined) families.set(stage.matrix.of, [index]);
+      else family.push(index);
+    }
+    return stage.after.map((name) => {
+      const dependency = indexOf.get(name);
+      if (dependency === undefined) throw new RangeError(`stage '${stage.name}' comes after '${name}', which does not exist`);
+      dependents[dependency]?.push(index);
+      return dependency;
+    });
+  });
+  const stages = definition.stages.map((stage, index): PlannedStage => ({
+    definition: stage,
+    index,
+    dependencies: dependencies[index] ?? [],
+    dependents: dependents[index] ?? [],
+    siblings: stage.matrix === undefined ? [] : (families.get(stage.matrix.of) ?? []),
+    labelSet: stage.runsOn.join(','),
+  }));
+  return { definition, stages, indexOf };
+}
+
+/** All stages that come before this one, directly or not. */
+export function ancestorsOf(plan: Plan, index: number): ReadonlySet<number> {
+  const seen = new Set<number>();
+  const waiting = [...(plan.stages[index]?.dependencies ?? [])];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    waiting.push(...(plan.stages[next]?.dependencies ?? []));
+  }
+  return seen;
+}
