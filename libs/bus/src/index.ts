@@ -1,3 +1,12 @@
 export type * from './messages.ts';
 export * from './subjects.ts';
 export * from './chunk.ts';
+export * from './errors.ts';
+export * from './bus.ts';
+export * from './connect.ts';
+export * from './streams.ts';
+export * from './partition-log.ts';
+export * from './lease.ts';
+export * from './lease-watch.ts';
+export * from './log-writer.ts';
+export * from './log-reader.ts';
