@@ -6,7 +6,7 @@
  * copying a run of 2,000 stages at each of its 6,000 events would cost more than deciding them.
  */
 import { assertNever, RunInvariantError } from './errors.ts';
-import type { RunCreated, RunEvent, StageCompleted, StageRetrying } from './events.ts';
+import type { RunCreated, RunEvent } from './events.ts';
 import type { Plan } from './plan.ts';
 import type { RunState, StageState } from './state.ts';
 
@@ -24,7 +24,7 @@ export function newRun(id: string, created: RunCreated, plan: Plan): RunState {
     version: 1,
     status: 'PENDING',
     held: false,
-    stages: plan.stages.map((stage) => ({ name: stage.definition.name, status: 'PENDING', attempt: 0, failures: 0, ended: [] })),
+    stages: plan.stages.map((stage) => ({ name: stage.definition.name, status: 'PENDING', attempt: 0, failures: 0 })),
     openStages: plan.stages.length,
     liveAttempts: 0,
     workspaces: {},
@@ -80,7 +80,6 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     }
     case 'stage_retrying': {
       const stage = endLive(run, plan, event.stage, event.attempt);
-      rememberLog(stage, event);
       stage.status = 'PENDING';
       stage.failures += 1;
       stage.dueAt = event.dueAt;
@@ -89,7 +88,6 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     case 'stage_completed': {
       const stage = event.attempt === 0 ? stageNamed(run, plan, event.stage) : endLive(run, plan, event.stage, event.attempt);
       endStage(run, stage, event.status, event.at);
-      if (event.attempt > 0) rememberLog(stage, event);
       if (event.reason !== undefined) stage.reason = event.reason;
       if (event.exitCode !== undefined) stage.exitCode = event.exitCode;
       if (event.outputs !== undefined) stage.outputs = event.outputs;
@@ -153,10 +151,6 @@ function endLive(run: RunState, plan: Plan, name: string, attempt: number): Stag
   delete stage.live;
   run.liveAttempts -= 1;
   return stage;
-}
-
-function rememberLog(stage: StageState, event: StageCompleted | StageRetrying): void {
-  stage.ended.push({ attempt: event.attempt, logBytes: event.logBytes });
 }
 
 function endStage(run: RunState, stage: StageState, status: StageState['status'], at: number): void {

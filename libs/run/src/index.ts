@@ -1,6 +1,12 @@
 export type * from './events.ts';
 export type * from './state.ts';
+export type * from './commands.ts';
+export type * from './effects.ts';
 export * from './run-id.ts';
 export * from './plan.ts';
 export * from './evolve.ts';
+export { nextDeadline, RUN_OUTPUTS_MAX, type RunSettings } from './decide.ts';
+export * from './machine.ts';
+export * from './projection.ts';
+export * from './job.ts';
 export * from './errors.ts';

@@ -26,12 +26,6 @@ export interface LiveAttempt {
   stopping?: 'cancelled' | 'timeout' | undefined;
 }
 
-/** An attempt whose log is part of the story; its runner stands in its `stage_started`. */
-export interface EndedAttempt {
-  readonly attempt: number;
-  readonly logBytes: number;
-}
-
 export interface StageState {
   readonly name: string;
   status: RunStatus;
@@ -49,7 +43,6 @@ export interface StageState {
   /** When the next attempt may be queued, while the stage waits for a retry. */
   dueAt?: number | undefined;
   live?: LiveAttempt | undefined;
-  ended: EndedAttempt[];
 }
 
 export interface RunState {

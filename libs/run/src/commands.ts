@@ -1,0 +1,42 @@
+/**
+ * What the machine of a run can be told. A command that does not apply (a result of an attempt that lives no more, a
+ * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
+ * `at` is the owner's clock in milliseconds; it never runs backwards within a run.
+ */
+import type { StageReason } from './state.ts';
+
+export type RunCommand =
+  /** Sent once, first: queues what has no dependencies. `held`: the run waits for its turn. */
+  | { readonly type: 'start'; readonly at: number; readonly held?: 'group' | 'quota' | undefined }
+  | { readonly type: 'admit'; readonly at: number }
+  | GrantCommand
+  | { readonly type: 'return-grant'; readonly at: number; readonly stage: string; readonly attempt: number }
+  | ResultCommand
+  /** The attempt's runner is gone and so are its processes (P5, P15). `logBytes`: what is stored of its log. */
+  | { readonly type: 'lose'; readonly at: number; readonly stage: string; readonly attempt: number; readonly logBytes: number }
+  /** A deadline of the run has come; which one, the machine looks up. */
+  | { readonly type: 'wake'; readonly at: number }
+  | { readonly type: 'lose-workspace'; readonly at: number; readonly runner: string }
+  | { readonly type: 'cancel'; readonly at: number }
+  | { readonly type: 'quarantine'; readonly at: number; readonly cause: string };
+
+export interface GrantCommand {
+  readonly type: 'grant';
+  readonly at: number;
+  readonly stage: string;
+  readonly runner: string;
+  readonly session: string;
+  readonly credit: number;
+}
+
+export interface ResultCommand {
+  readonly type: 'result';
+  readonly at: number;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly status: 'success' | 'failed';
+  readonly reason?: StageReason | undefined;
+  readonly exitCode?: number | undefined;
+  readonly outputs?: Readonly<Record<string, string>> | undefined;
+  readonly logBytes: number;
+}

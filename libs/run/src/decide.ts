@@ -1,0 +1,382 @@
+/**
+ * The decisions of a run: a command and a state become events and effects. Each event is applied as it is decided, so a
+ * later part of one decision sees the earlier ones. Pure: time comes in with the command.
+ */
+import { evaluate, truthy, type ExpressionScope } from '@penstock/pipeline';
+import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
+import type { RunEffect } from './effects.ts';
+import type { RunEvent } from './events.ts';
+import { evolve, isEnded, stageNamed } from './evolve.ts';
+import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
+import type { RunState, StageReason, StageState } from './state.ts';
+
+export interface RunSettings {
+  /** A stage that no runner takes for so long is FAILED with reason `no_runner`. */
+  readonly queueTimeoutMs: number;
+}
+
+/** Outputs of a whole run, keys and values in UTF-16 units; what goes beyond fails its stage with reason `quota`. */
+export const RUN_OUTPUTS_MAX = 1024 * 1024;
+
+/** A runner ends a stage at its timeout by itself; its owner asks for a stop so much later, in case it did not. */
+const TIMEOUT_BACKSTOP_MS = 30_000;
+/** Exponential backoff stops doubling here. */
+const RETRY_DELAY_MS_MAX = 60 * 60 * 1000;
+
+export class Decision {
+  readonly events: RunEvent[] = [];
+  readonly effects: RunEffect[] = [];
+  readonly command: RunCommand;
+  readonly #run: RunState;
+  readonly #plan: Plan;
+  readonly #settings: RunSettings;
+
+  constructor(run: RunState, plan: Plan, settings: RunSettings, command: RunCommand) {
+    this.#run = run;
+    this.#plan = plan;
+    this.#settings = settings;
+    this.command = command;
+  }
+
+  start(at: number, held: 'group' | 'quota' | undefined): void {
+    if (held !== undefined) this.#emit({ type: 'run_held', at, reason: held });
+    else this.#advanceAll(at);
+  }
+
+  admit(at: number): void {
+    this.#emit({ type: 'run_admitted', at });
+    this.#advanceAll(at);
+  }
+
+  grant(command: GrantCommand): void {
+    const { at, runner, session, credit } = command;
+    const stage = stageNamed(this.#run, this.#plan, command.stage);
+    const attempt = stage.attempt + 1;
+    this.#emit({ type: 'stage_started', at, stage: stage.name, attempt, runner, session, credit });
+    this.effects.push({ type: 'send-grant', stage: stage.name, attempt });
+    this.effects.push({ type: 'wake-at', at: at + this.#definitionOf(stage).timeoutMs + TIMEOUT_BACKSTOP_MS });
+  }
+
+  returnGrant(at: number, name: string): void {
+    const stage = stageNamed(this.#run, this.#plan, name);
+    if (stage.live?.stopping === undefined) {
+      this.#emit({ type: 'stage_returned', at, stage: name, attempt: stage.attempt });
+      this.effects.push({ type: 'offer-stages', stages: [name] });
+    } else {
+      this.#completeStopped(at, stage, stage.live.stopping, 0);
+    }
+  }
+
+  result(command: ResultCommand): void {
+    const stage = stageNamed(this.#run, this.#plan, command.stage);
+    const { at, attempt, logBytes } = command;
+    if (command.status === 'success') {
+      if (this.#outputsFit(command.outputs)) {
+        this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt, status: 'SUCCESS', ...optional(command), logBytes });
+      } else {
+        this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt, status: 'FAILED', reason: 'quota', logBytes });
+      }
+      return;
+    }
+    if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, logBytes);
+    else this.#fail(at, stage, command.reason ?? 'exit', logBytes, command.exitCode);
+  }
+
+  lose(at: number, name: string, logBytes: number): void {
+    const stage = stageNamed(this.#run, this.#plan, name);
+    if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, logBytes);
+    else this.#fail(at, stage, 'runner_lost', logBytes, undefined);
+  }
+
+  /** Everything whose time has come; then the next time to look. */
+  wake(at: number): void {
+    const due: string[] = [];
+    for (const stage of this.#run.stages) {
+      if (stage.status === 'PENDING' && stage.dueAt !== undefined && stage.dueAt <= at) due.push(stage.name);
+      else if (stage.status === 'QUEUED' && (stage.queuedAt ?? at) + this.#settings.queueTimeoutMs <= at) {
+        this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt: 0, status: 'FAILED', reason: 'no_runner', logBytes: 0 });
+      } else if (stage.live !== undefined && stage.live.stopping === undefined && this.#timeoutAt(stage) <= at) {
+        this.#stop(at, stage, 'timeout');
+      }
+      if (isEnded(this.#run.status)) return;
+    }
+    this.#queue(at, due.filter((name) => stageNamed(this.#run, this.#plan, name).status === 'PENDING'));
+    const next = nextDeadline(this.#run, this.#plan, this.#settings);
+    if (next !== undefined) this.effects.push({ type: 'wake-at', at: next });
+  }
+
+  loseWorkspace(at: number, runner: string): void {
+    this.#emit({ type: 'workspace_lost', at, runner });
+    const waiting = this.#run.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
+    if (waiting.length > 0) this.effects.push({ type: 'offer-stages', stages: waiting });
+  }
+
+  cancel(at: number): void {
+    this.#emit({ type: 'run_cancelled', at, cancelledStages: this.#run.openStages });
+    this.#stopLive();
+  }
+
+  quarantine(at: number, cause: string): void {
+    this.#emit({ type: 'run_quarantined', at, cause });
+    this.#stopLive();
+  }
+
+  /** An attempt of a run that has ended is gone; what its result says is no part of the story. */
+  confirmGone(at: number, stage: string, attempt: number): void {
+    this.#emit({ type: 'attempt_gone', at, stage, attempt });
+    if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
+  }
+
+  #stopLive(): void {
+    for (const stage of this.#run.stages) {
+      if (stage.live !== undefined) this.effects.push({ type: 'stop-attempt', stage: stage.name, attempt: stage.live.attempt, reason: 'cancelled' });
+    }
+    if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
+  }
+
+  #stop(at: number, stage: StageState, reason: 'cancelled' | 'timeout'): void {
+    if (stage.live === undefined || stage.live.stopping !== undefined) return;
+    const { attempt } = stage.live;
+    this.#emit({ type: 'stage_stopping', at, stage: stage.name, attempt, reason });
+    this.effects.push({ type: 'stop-attempt', stage: stage.name, attempt, reason });
+  }
+
+  #completeStopped(at: number, stage: StageState, stopping: 'cancelled' | 'timeout', logBytes: number): void {
+    if (stopping === 'timeout') {
+      this.#fail(at, stage, 'timeout', logBytes, undefined);
+      return;
+    }
+    this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt: stage.attempt, status: 'CANCELLED', reason: 'cancelled', logBytes });
+  }
+
+  #fail(at: number, stage: StageState, reason: StageReason, logBytes: number, exitCode: number | undefined): void {
+    const { retry } = this.#definitionOf(stage);
+    const exit = exitCode === undefined ? {} : { exitCode };
+    const { attempt, name } = stage;
+    if (stage.failures < retry.max && retry.on.includes(retryCauseOf(reason))) {
+      const factor = retry.backoff === 'exponential' ? 2 ** stage.failures : 1;
+      const dueAt = at + Math.min(retry.delayMs * factor, Math.max(RETRY_DELAY_MS_MAX, retry.delayMs));
+      this.#emit({ type: 'stage_retrying', at, stage: name, attempt, reason, ...exit, logBytes, dueAt });
+      this.effects.push({ type: 'wake-at', at: dueAt });
+      return;
+    }
+    this.#complete(at, stage, { type: 'stage_completed', at, stage: name, attempt, status: 'FAILED', reason, ...exit, logBytes });
+  }
+
+  #complete(at: number, stage: StageState, event: Extract<RunEvent, { type: 'stage_completed' }>): void {
+    this.#emit(event);
+    const planned = this.#planned(stage.name);
+    const matrix = planned.definition.matrix;
+    if (event.status === 'FAILED' && matrix?.failFast === true && !planned.definition.allowFailure) this.#endFamily(at, planned);
+    this.#advance(at, [planned.index]);
+  }
+
+  /** `fail_fast`: the other expansions that wait are over, those that run are stopped. */
+  #endFamily(at: number, planned: PlannedStage): void {
+    const ended: number[] = [];
+    for (const sibling of planned.siblings) {
+      const stage = this.#run.stages[sibling];
+      if (stage === undefined || isEnded(stage.status)) continue;
+      if (stage.live !== undefined) this.#stop(at, stage, 'cancelled');
+      else {
+        this.#emit({ type: 'stage_completed', at, stage: stage.name, attempt: 0, status: 'CANCELLED', reason: 'cancelled', logBytes: 0 });
+        ended.push(sibling);
+      }
+    }
+    if (ended.length > 0) this.#advance(at, ended);
+  }
+
+  #advanceAll(at: number): void {
+    this.#consider(at, this.#plan.stages.map((stage) => stage.index));
+  }
+
+  /** These stages have ended: look at who waited for them, by `after` or for a place under `max_parallel`. */
+  #advance(at: number, ended: readonly number[]): void {
+    const candidates: number[] = [];
+    for (const index of ended) {
+      const planned = this.#plan.stages[index];
+      if (planned === undefined) continue;
+      candidates.push(...planned.dependents);
+      if (planned.definition.matrix?.maxParallel !== undefined) candidates.push(...planned.siblings);
+    }
+    this.#consider(at, candidates);
+  }
+
+  #consider(at: number, first: readonly number[]): void {
+    const ready: string[] = [];
+    const chosen = new Set<number>();
+    let candidates = first;
+    while (candidates.length > 0) {
+      const skipped: number[] = [];
+      for (const index of candidates) {
+        const planned = this.#plan.stages[index];
+        const stage = this.#run.stages[index];
+        if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index)) continue;
+        const verdict = this.#verdict(planned, chosen);
+        if (verdict === 'ready') {
+          ready.push(stage.name);
+          chosen.add(index);
+        } else if (verdict !== 'wait') {
+          this.#emit({ type: 'stage_skipped', at, stage: stage.name, reason: verdict });
+          skipped.push(index);
+        }
+      }
+      candidates = skipped.flatMap((index) => this.#plan.stages[index]?.dependents ?? []);
+    }
+    this.#queue(at, ready);
+    if (this.#run.openStages === 0 && !isEnded(this.#run.status)) this.#end(at);
+  }
+
+  #queue(at: number, stages: readonly string[]): void {
+    if (stages.length === 0) return;
+    this.#emit({ type: 'stages_queued', at, stages });
+    this.effects.push({ type: 'offer-stages', stages });
+    this.effects.push({ type: 'wake-at', at: at + this.#settings.queueTimeoutMs });
+  }
+
+  #verdict(planned: PlannedStage, chosen: ReadonlySet<number>): 'ready' | 'wait' | 'dependency' | 'when' {
+    const { definition } = planned;
+    let allEnded = true;
+    let allSucceeded = true;
+    for (const index of planned.dependencies) {
+      const stage = this.#run.stages[index];
+      if (stage === undefined || !isEnded(stage.status)) allEnded = false;
+      else if (!this.#succeeded(index)) allSucceeded = false;
+    }
+    if (!allSucceeded && !definition.runsAfterFailure) return 'dependency';
+    if (!allEnded) return 'wait';
+    if (definition.when !== undefined && !this.#whenHolds(planned, allSucceeded)) return 'when';
+    if (definition.matrix?.maxParallel !== undefined) {
+      const busy = planned.siblings.filter((index) => {
+        const status = this.#run.stages[index]?.status;
+        return chosen.has(index) || status === 'QUEUED' || status === 'RUNNING' || (status === 'PENDING' && this.#run.stages[index]?.dueAt !== undefined);
+      });
+      if (busy.length >= definition.matrix.maxParallel) return 'wait';
+    }
+    return 'ready';
+  }
+
+  #whenHolds(planned: PlannedStage, success: boolean): boolean {
+    const { definition } = planned;
+    if (definition.when === undefined) return success;
+    const failure = [...ancestorsOf(this.#plan, planned.index)].some((index) => this.#run.stages[index]?.status === 'FAILED' && !this.#succeeded(index));
+    return truthy(evaluate(definition.when, scopeOf(this.#run, this.#plan, planned.index, { success, failure })));
+  }
+
+  #succeeded(index: number): boolean {
+    const status = this.#run.stages[index]?.status;
+    return status === 'SUCCESS' || (status === 'FAILED' && this.#plan.stages[index]?.definition.allowFailure === true);
+  }
+
+  #end(at: number): void {
+    const failures = this.#run.stages.filter(
+      (stage, index) => (stage.status === 'FAILED' || stage.status === 'CANCELLED') && this.#plan.stages[index]?.definition.allowFailure !== true,
+    );
+    const interrupted = failures.some((stage) => stage.reason === 'runner_lost');
+    const status = failures.length > 0 ? 'FAILED' : this.#run.stages.length === 0 ? 'SKIPPED' : 'SUCCESS';
+    this.#emit({ type: 'run_completed', at, status, ...(interrupted ? { outcome: 'interrupted' as const } : {}) });
+    this.effects.push({ type: 'settle' });
+  }
+
+  #outputsFit(outputs: Readonly<Record<string, string>> | undefined): boolean {
+    if (outputs === undefined) return true;
+    let size = outputsSize(outputs);
+    for (const stage of this.#run.stages) {
+      if (stage.outputs !== undefined) size += outputsSize(stage.outputs);
+    }
+    return size <= RUN_OUTPUTS_MAX;
+  }
+
+  #timeoutAt(stage: StageState): number {
+    return (stage.live?.startedAt ?? 0) + this.#definitionOf(stage).timeoutMs + TIMEOUT_BACKSTOP_MS;
+  }
+
+  #definitionOf(stage: StageState): PlannedStage['definition'] {
+    return this.#planned(stage.name).definition;
+  }
+
+  #planned(name: string): PlannedStage {
+    const planned = this.#plan.stages[this.#plan.indexOf.get(name) ?? -1];
+    if (planned === undefined) throw new RangeError(`there is no stage '${name}'`);
+    return planned;
+  }
+
+  #emit(event: RunEvent): void {
+    evolve(this.#run, this.#plan, event);
+    this.events.push(event);
+  }
+}
+
+/** The earliest time at which `wake` has something to do; undefined where nothing is timed. */
+export function nextDeadline(run: RunState, plan: Plan, settings: RunSettings): number | undefined {
+  if (isEnded(run.status)) return undefined;
+  let earliest: number | undefined;
+  run.stages.forEach((stage, index) => {
+    let at: number | undefined;
+    if (stage.status === 'PENDING') at = stage.dueAt;
+    else if (stage.status === 'QUEUED') at = (stage.queuedAt ?? run.createdAt) + settings.queueTimeoutMs;
+    else if (stage.live !== undefined && stage.live.stopping === undefined) {
+      at = stage.live.startedAt + (plan.stages[index]?.definition.timeoutMs ?? 0) + TIMEOUT_BACKSTOP_MS;
+    }
+    if (at !== undefined && (earliest === undefined || at < earliest)) earliest = at;
+  });
+  return earliest;
+}
+
+/** What a stage's expressions see: itself, the run, and the stages that have ended. */
+export function scopeOf(
+  run: RunState,
+  plan: Plan,
+  index: number,
+  verdicts: { readonly success: boolean; readonly failure: boolean },
+  env: Readonly<Record<string, string>> = {},
+): ExpressionScope {
+  return {
+    stages: new Proxy({}, stagesOf(run, plan)),
+    matrix: plan.stages[index]?.definition.matrix?.values ?? {},
+    env,
+    run: { id: run.id },
+    pipeline: { name: run.pipelineName },
+    webhook: {
+      repository: run.origin.repository ?? '',
+      ref: run.origin.ref ?? '',
+      commit: run.origin.commit ?? '',
+      provider: run.origin.provider ?? '',
+    },
+    ...verdicts,
+  };
+}
+
+type StagesInScope = ExpressionScope['stages'];
+
+/** Looked up by name when asked: a record of 2,000 stages for each expression would be most of the work. */
+function stagesOf(run: RunState, plan: Plan): ProxyHandler<StagesInScope> {
+  const lookUp = (name: string | symbol): StagesInScope[string] | undefined => {
+    const stage = typeof name === 'string' ? run.stages[plan.indexOf.get(name) ?? -1] : undefined;
+    return stage && { status: stage.status, outputs: stage.outputs ?? {} };
+  };
+  return {
+    get: (_target, name) => lookUp(name),
+    has: (_target, name) => lookUp(name) !== undefined,
+    getOwnPropertyDescriptor: (_target, name) => {
+      const value = lookUp(name);
+      return value && { value, enumerable: true, configurable: true };
+    },
+  };
+}
+
+function retryCauseOf(reason: StageReason): 'failure' | 'timeout' | 'lost' {
+  if (reason === 'timeout') return 'timeout';
+  return reason === 'runner_lost' ? 'lost' : 'failure';
+}
+
+function optional(command: ResultCommand): { outputs?: Readonly<Record<string, string>>; exitCode?: number } {
+  return {
+    ...(command.outputs === undefined || Object.keys(command.outputs).length === 0 ? {} : { outputs: command.outputs }),
+    ...(command.exitCode === undefined ? {} : { exitCode: command.exitCode }),
+  };
+}
+
+function outputsSize(outputs: Readonly<Record<string, string>>): number {
+  return Object.entries(outputs).reduce((sum, [key, value]) => sum + key.length + value.length, 0);
+}

@@ -1,0 +1,12 @@
+/** What a decision asks the shell to do once its events are committed (or, on a laptop, at once). */
+export type RunEffect =
+  /** These stages can be granted from now on; one that is cancelled or granted meanwhile is found out when picked. */
+  | { readonly type: 'offer-stages'; readonly stages: readonly string[] }
+  /** Send the job of a granted attempt to its runner. */
+  | { readonly type: 'send-grant'; readonly stage: string; readonly attempt: number }
+  /** Stop an attempt, again at each lease that still lists it. */
+  | { readonly type: 'stop-attempt'; readonly stage: string; readonly attempt: number; readonly reason: 'cancelled' | 'timeout' }
+  /** Send `wake` at this time (milliseconds since 1970). An earlier wake-up asked for before stays. */
+  | { readonly type: 'wake-at'; readonly at: number }
+  /** The run has ended and nothing of it lives: its group, quota and workspaces are free. */
+  | { readonly type: 'settle' };

@@ -1,0 +1,152 @@
+/**
+ * The machine of a run: one flat XState machine, an actor per run, its stages in the context. It says which command is
+ * heard in which phase; what follows from a command is decided by `Decision`, and leaves the machine as events and
+ * effects in `context.decided`. The machine does nothing itself: the shell commits the events and carries out the effects.
+ *
+ * Phases: `resuming` (looks at the state and goes on) -> `held` | `open` -> `ending` (ended, attempts still to be
+ * confirmed gone) -> `settled`. A run restored from its events takes the same way in.
+ */
+import type { PipelineDefinition } from '@penstock/pipeline';
+import { assign, createActor, setup, type Actor } from 'xstate';
+import type { RunCommand } from './commands.ts';
+import { Decision, type RunSettings } from './decide.ts';
+import type { RunEffect } from './effects.ts';
+import type { RunEvent } from './events.ts';
+import { isEnded } from './evolve.ts';
+import { planOf, type Plan } from './plan.ts';
+import type { RunState } from './state.ts';
+
+export interface RunContext {
+  readonly run: RunState;
+  readonly plan: Plan;
+  readonly settings: RunSettings;
+  /** Of the last command that was heard; compare `decided.command` to know whether it was the one just sent. */
+  readonly decided: Decision | undefined;
+}
+
+export interface RunInput {
+  readonly run: RunState;
+  readonly definition: PipelineDefinition;
+  readonly settings: RunSettings;
+}
+
+/** Of a command that names an attempt: whether that attempt lives. */
+const namesLiveAttempt = ({ context, event }: { context: RunContext; event: RunCommand }): boolean => {
+  if (!('attempt' in event)) return false;
+  return context.run.stages[context.plan.indexOf.get(event.stage) ?? -1]?.live?.attempt === event.attempt;
+};
+
+const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
+  event.type === 'grant' && context.run.stages[context.plan.indexOf.get(event.stage) ?? -1]?.status === 'QUEUED';
+
+const decide = (apply: (decision: Decision, command: RunCommand) => void) =>
+  ({ context, event }: { context: RunContext; event: RunCommand }) => {
+    const decision = new Decision(context.run, context.plan, context.settings, event);
+    apply(decision, event);
+    return { decided: decision };
+  };
+
+/** The handler of one type of command; XState routes by type, so another type never arrives. */
+const on = <Type extends RunCommand['type']>(type: Type, apply: (decision: Decision, command: Extract<RunCommand, { type: Type }>) => void) =>
+  decide((decision, command) => {
+    if (command.type === type) apply(decision, command as Extract<RunCommand, { type: Type }>);
+  });
+
+export const runMachine = setup({
+  types: { context: {} as RunContext, events: {} as RunCommand, input: {} as RunInput },
+  guards: {
+    namesLiveAttempt,
+    stageWaits,
+    isHeld: ({ context }) => context.run.held,
+    hasEnded: ({ context }) => isEnded(context.run.status),
+    hasSettled: ({ context }) => isEnded(context.run.status) && context.run.liveAttempts === 0,
+    holdsWorkspace: ({ context, event }) => event.type === 'lose-workspace' && Object.values(context.run.workspaces).includes(event.runner),
+  },
+  actions: {
+    start: assign(on('start', (decision, { at, held }) => decision.start(at, held))),
+    admit: assign(on('admit', (decision, { at }) => decision.admit(at))),
+    grant: assign(on('grant', (decision, command) => decision.grant(command))),
+    returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
+    takeResult: assign(on('result', (decision, command) => decision.result(command))),
+    lose: assign(on('lose', (decision, { at, stage, logBytes }) => decision.lose(at, stage, logBytes))),
+    wake: assign(on('wake', (decision, { at }) => decision.wake(at))),
+    loseWorkspace: assign(on('lose-workspace', (decision, { at, runner }) => decision.loseWorkspace(at, runner))),
+    cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
+    quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),
+    confirmGone: assign(decide((decision, command) => {
+      if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt);
+    })),
+  },
+}).createMachine({
+  id: 'run',
+  context: ({ input }) => ({ run: input.run, plan: planOf(input.definition), settings: input.settings, decided: undefined }),
+  initial: 'resuming',
+  states: {
+    resuming: {
+      always: [{ guard: 'hasEnded', target: 'ending' }, { guard: 'isHeld', target: 'held' }, { target: 'open' }],
+    },
+    held: {
+      always: { guard: 'hasEnded', target: 'ending' },
+      on: {
+        admit: { target: 'open', actions: 'admit' },
+        cancel: { actions: 'cancel' },
+        quarantine: { actions: 'quarantine' },
+      },
+    },
+    open: {
+      always: [{ guard: 'hasEnded', target: 'ending' }, { guard: 'isHeld', target: 'held' }],
+      on: {
+        start: { actions: 'start' },
+        grant: { guard: 'stageWaits', actions: 'grant' },
+        'return-grant': { guard: 'namesLiveAttempt', actions: 'returnGrant' },
+        result: { guard: 'namesLiveAttempt', actions: 'takeResult' },
+        lose: { guard: 'namesLiveAttempt', actions: 'lose' },
+        wake: { actions: 'wake' },
+        'lose-workspace': { guard: 'holdsWorkspace', actions: 'loseWorkspace' },
+        cancel: { actions: 'cancel' },
+        quarantine: { actions: 'quarantine' },
+      },
+    },
+    ending: {
+      always: { guard: 'hasSettled', target: 'settled' },
+      on: {
+        'return-grant': { guard: 'namesLiveAttempt', actions: 'confirmGone' },
+        result: { guard: 'namesLiveAttempt', actions: 'confirmGone' },
+        lose: { guard: 'namesLiveAttempt', actions: 'confirmGone' },
+      },
+    },
+    settled: { type: 'final' },
+  },
+});
+
+/** What a command led to. `undefined` from `tell`: it did not apply, nothing changed. */
+export interface Decided {
+  readonly events: readonly RunEvent[];
+  readonly effects: readonly RunEffect[];
+}
+
+/**
+ * A run's machine, running. `tell` throws what a decision threw: the state may then be half written, so the caller
+ * rebuilds it from the events or throws it away (a poisoned run is quarantined by its owner).
+ */
+export class RunActor {
+  readonly run: RunState;
+  readonly plan: Plan;
+  readonly #actor: Actor<typeof runMachine>;
+  #failure: unknown;
+
+  constructor(input: RunInput) {
+    this.run = input.run;
+    this.#actor = createActor(runMachine, { input });
+    this.#actor.subscribe({ error: (error) => { this.#failure = error; } });
+    this.#actor.start();
+    this.plan = this.#actor.getSnapshot().context.plan;
+  }
+
+  tell(command: RunCommand): Decided | undefined {
+    this.#actor.send(command);
+    if (this.#failure !== undefined) throw this.#failure;
+    const { decided } = this.#actor.getSnapshot().context;
+    return decided?.command === command ? decided : undefined;
+  }
+}

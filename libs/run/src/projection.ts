@@ -1,0 +1,50 @@
+/** State as the API shows it. */
+import { isEnded } from './evolve.ts';
+import type { RunState, RunView, StageState, StageView } from './state.ts';
+
+export function viewOf(run: RunState): RunView {
+  return {
+    id: run.id,
+    tenant: run.tenant,
+    key: run.key,
+    pipelineName: run.pipelineName,
+    status: run.status,
+    startedAt: isoTime(run.createdAt),
+    finishedAt: run.finishedAt === undefined ? null : isoTime(run.finishedAt),
+    outcome: run.outcome ?? null,
+    reason: run.reason ?? null,
+    version: run.version,
+    cancelledStages: run.cancelledStages ?? null,
+    stages: run.stages.map(stageViewOf),
+  };
+}
+
+/** `passed` counts SUCCESS, `failed` FAILED, `skipped` SKIPPED; cancelled and unfinished stages are in none. */
+export interface RunSummary {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+export function summaryOf(view: RunView): RunSummary {
+  const count = (status: StageView['status']): number => view.stages.filter((stage) => stage.status === status).length;
+  return { passed: count('SUCCESS'), failed: count('FAILED'), skipped: count('SKIPPED') };
+}
+
+/** ISO 8601 in UTC with milliseconds. */
+export function isoTime(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}
+
+function stageViewOf(stage: StageState): StageView {
+  return {
+    name: stage.name,
+    status: stage.status,
+    startedAt: stage.startedAt === undefined ? null : isoTime(stage.startedAt),
+    finishedAt: stage.finishedAt === undefined ? null : isoTime(stage.finishedAt),
+    outputs: Object.entries(stage.outputs ?? {}).map(([key, value]) => ({ key, value })),
+    reason: isEnded(stage.status) ? (stage.reason ?? null) : null,
+    exitCode: stage.exitCode ?? null,
+    attempt: stage.attempt,
+  };
+}
