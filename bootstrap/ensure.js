@@ -1,0 +1,39 @@
+/**
+ * The door to the bootstrap: what the entry scripts call before they start a program. Plain JavaScript for Node 20, without
+ * dependencies, because it runs before there are any.
+ *
+ * Environment it reads (all optional): SERVICE_NATS_URL, SERVICE_NATS_SERVER, SERVICE_BROKER_RELEASE_URL,
+ * SERVICE_BROKER_INDEX_URL and SERVICE_BROKER_GO (see broker.js), XDG_CACHE_HOME (cache-folder.js), the proxy and certificate
+ * variables (download.js), PIP_* and pip.conf (pip-config.js), npm's and Go's own configuration.
+ * Environment it gives to the program: SERVICE_NATS_SERVER, the path of the broker's binary, unless SERVICE_NATS_URL is set.
+ */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ensureBroker } from './broker.js';
+import { ensureDependencies } from './dependencies.js';
+import { BootstrapProblem } from './errors.js';
+import { nodeBinary } from './node-binary.js';
+
+/** The checkout; real even where the command was called through npm's link to it. */
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const NODE_MAJOR_MIN = 20;
+
+/**
+ * @param options `broker`: whether the program needs one
+ * @returns `{ node, env, broker }`: the Node 26 to run it with, its environment, and where its broker came from
+ */
+export async function ensure({ broker: needsBroker }) {
+  if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
+    throw new BootstrapProblem(`this is Node ${process.versions.node}, and the oldest that can start Penstock is ${NODE_MAJOR_MIN}: install a newer Node and run the command with it.`);
+  }
+  const pins = JSON.parse(readFileSync(join(root, 'bootstrap', 'pins.json'), 'utf8'));
+  const say = (line) => process.stderr.write(`penstock: ${line}\n`);
+  const { env } = process;
+  await ensureDependencies({ root, env, pins, say });
+  const node = nodeBinary(root, pins);
+  if (!needsBroker) return { node, env };
+  const broker = await ensureBroker({ root, env, pins: pins.broker, say });
+  return { node, env: broker.binary ? { ...env, SERVICE_NATS_SERVER: broker.binary } : env, broker };
+}

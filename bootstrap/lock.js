@@ -1,0 +1,120 @@
+/**
+ * A lock between processes of one machine, so that two starts at once do not both install.
+ *
+ * L1. The lock is a file that names its holder (host, pid, start time of that pid); it counts only while the holder lives,
+ *     so a killed start never blocks the next one.
+ * L2. A dead holder's file is removed only by the process that holds `<file>.steal`, after it has read the file again;
+ *     otherwise two waiters could each remove "the stale file", the second one removing the first one's fresh lock.
+ * L3. A holder on another host (a checkout on a shared disk) cannot be probed; its lock counts for `FOREIGN_LOCK_MS`.
+ */
+import { mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { BootstrapProblem } from './errors.js';
+
+/** Longer than the slowest install seen (a Go build and a cold npm cache together stay under five minutes). */
+const WAIT_MS_MAX = 15 * 60_000;
+const FOREIGN_LOCK_MS = 15 * 60_000;
+const STEAL_MS = 10_000;
+const POLL_MS = 100;
+/** Waits shorter than this are not worth a line on the screen. */
+const SAY_AFTER_MS = 1_500;
+
+/**
+ * Runs `work` while holding `file`. Where the folder cannot be written the work runs without a lock: it will then either
+ * have nothing to write, or fail with a sentence of its own.
+ */
+export async function withLock(file, say, work) {
+  const held = await acquire(file, say);
+  try {
+    return await work();
+  } finally {
+    if (held) remove(file);
+  }
+}
+
+async function acquire(file, say) {
+  const began = Date.now();
+  let said = false;
+  for (;;) {
+    try {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, JSON.stringify({ host: hostname(), pid: process.pid, started: startTime(process.pid) }), { flag: 'wx' });
+      return true;
+    } catch (error) {
+      if (error.code !== 'EEXIST') return false;
+    }
+    if (isDead(file)) {
+      steal(file);
+      continue;
+    }
+    const waitedMs = Date.now() - began;
+    if (waitedMs > WAIT_MS_MAX) {
+      throw new BootstrapProblem(`another start has been installing for ${Math.round(waitedMs / 60_000)} minutes; stop it, or remove ${file}, and start again.`);
+    }
+    if (!said && waitedMs > SAY_AFTER_MS) {
+      said = true;
+      say('Waiting for another start that is installing.');
+    }
+    await pause(POLL_MS);
+  }
+}
+
+function isDead(file) {
+  let text;
+  let ageMs;
+  try {
+    text = readFileSync(file, 'utf8');
+    ageMs = Date.now() - statSync(file).mtimeMs;
+  } catch {
+    return false; // Released while we looked: the next attempt to create it decides.
+  }
+  let holder;
+  try {
+    holder = JSON.parse(text);
+  } catch {
+    return ageMs > STEAL_MS; // Created and not yet written, or its writer was killed in between.
+  }
+  if (holder.host !== hostname()) return ageMs > FOREIGN_LOCK_MS;
+  try {
+    process.kill(holder.pid, 0);
+  } catch (error) {
+    return error.code === 'ESRCH';
+  }
+  return holder.started !== undefined && holder.started !== startTime(holder.pid);
+}
+
+function steal(file) {
+  const token = `${file}.steal`;
+  try {
+    writeFileSync(token, '', { flag: 'wx' });
+  } catch {
+    try {
+      if (Date.now() - statSync(token).mtimeMs > STEAL_MS) remove(token);
+    } catch {
+      // Its holder has just finished.
+    }
+    return;
+  }
+  if (isDead(file)) remove(file);
+  remove(token);
+}
+
+/** Start time of a process in clock ticks since boot, where the system tells it: a pid alone may have been used again. */
+function startTime(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  } catch {
+    return undefined;
+  }
+}
+
+function remove(file) {
+  try {
+    unlinkSync(file);
+  } catch {
+    // Already gone.
+  }
+}
