@@ -1,0 +1,88 @@
+/** A pipeline's health: what the newest runs of one name say about it. Pure. */
+import type { RunView, StageView } from '@penstock/run';
+
+export interface PipelineHealth {
+  readonly pipelineName: string;
+  /** All runs of the window, those that have not ended included. */
+  readonly totalRuns: number;
+  readonly succeeded: number;
+  /** Ended FAILED, interrupted ones not among them. */
+  readonly failed: number;
+  readonly interrupted: number;
+  /** Succeeded of all that have ended, 0 to 1; 0 where none has. */
+  readonly successRate: number;
+  readonly flakyStages: readonly string[];
+  /** In the order of their first appearance, newest run first. */
+  readonly stages: readonly StageHealth[];
+}
+
+export interface StageHealth {
+  readonly name: string;
+  /** In how many runs of the window the stage's commands came to an end of their own. */
+  readonly runs: number;
+  readonly failures: number;
+  /** Of those runs, from the first start to the end, retries included; 0 where there is none. */
+  readonly avgDurationSecs: number;
+  /** It both succeeded and failed within the window. */
+  readonly flaky: boolean;
+}
+
+/** `views` is the window: runs of that name, newest first. */
+export function pipelineHealth(pipelineName: string, views: readonly RunView[]): PipelineHealth {
+  let ended = 0;
+  let succeeded = 0;
+  let failed = 0;
+  let interrupted = 0;
+  const stages = new Map<string, StageTally>();
+  for (const view of views) {
+    for (const stage of view.stages) tallyStage(stages, stage);
+    if (view.status === 'PENDING' || view.status === 'QUEUED' || view.status === 'RUNNING') continue;
+    ended += 1;
+    if (view.status === 'SUCCESS') succeeded += 1;
+    else if (view.outcome === 'interrupted') interrupted += 1;
+    else if (view.status === 'FAILED') failed += 1;
+  }
+  const stageHealth = [...stages].map(([name, tally]): StageHealth => ({
+    name,
+    runs: tally.runs,
+    failures: tally.failures,
+    avgDurationSecs: tally.timed === 0 ? 0 : tally.durationMs / tally.timed / 1000,
+    flaky: tally.failures > 0 && tally.failures < tally.runs,
+  }));
+  return {
+    pipelineName,
+    totalRuns: views.length,
+    succeeded,
+    failed,
+    interrupted,
+    successRate: ended === 0 ? 0 : succeeded / ended,
+    flakyStages: stageHealth.filter((stage) => stage.flaky).map((stage) => stage.name),
+    stages: stageHealth,
+  };
+}
+
+interface StageTally {
+  runs: number;
+  failures: number;
+  timed: number;
+  durationMs: number;
+}
+
+/**
+ * A stage whose runner was lost, or that none took, says nothing about its commands: it counts neither as a run of the
+ * stage nor as its failure, or every crash of a machine would make stages flaky.
+ */
+function tallyStage(stages: Map<string, StageTally>, stage: StageView): void {
+  let tally = stages.get(stage.name);
+  if (tally === undefined) {
+    tally = { runs: 0, failures: 0, timed: 0, durationMs: 0 };
+    stages.set(stage.name, tally);
+  }
+  if (stage.status !== 'SUCCESS' && stage.status !== 'FAILED') return;
+  if (stage.reason === 'runner_lost' || stage.reason === 'no_runner') return;
+  tally.runs += 1;
+  if (stage.status === 'FAILED') tally.failures += 1;
+  if (stage.startedAt === null || stage.finishedAt === null) return;
+  tally.timed += 1;
+  tally.durationMs += Math.max(0, Date.parse(stage.finishedAt) - Date.parse(stage.startedAt));
+}
