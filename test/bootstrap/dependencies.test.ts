@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, rmSync, utimesSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Checkout, outcomeOf } from './checkout.ts';
+import type { Outcome } from './checkout.ts';
+
+const noBroker = { SERVICE_NATS_URL: 'nats://127.0.0.1:4222' };
+
+let checkout: Checkout;
+beforeEach(() => void (checkout = new Checkout()));
+afterEach(() => checkout.remove());
+
+const ensure = (env: Record<string, string> = {}): Promise<Outcome> => checkout.run('bootstrap/run.js', [], { ...noBroker, ...env });
+const npmCalls = (): number => (existsSync(join(checkout.root, 'npm-calls')) ? checkout.read('npm-calls').trim().split('\n').length : 0);
+const removeModules = (): void => rmSync(join(checkout.root, 'node_modules'), { recursive: true });
+
+test('missing dependencies are installed as locked, without scripts, with the packages that checks and Node 26 need', async () => {
+  removeModules();
+  const outcome = await ensure({ NODE_ENV: 'production' });
+  expect(outcome.code, outcome.stderr).toBe(0);
+  expect(outcome.stderr).toContain('Installing');
+  for (const part of ['ci ', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error']) expect(checkout.read('npm-calls')).toContain(part);
+});
+
+test('with nothing to do it is silent and does not start npm', async () => {
+  await ensure();
+  const outcome = await ensure();
+  expect(outcome).toMatchObject({ code: 0, stderr: '' });
+  expect(npmCalls()).toBe(0);
+});
+
+test('a tree that npm itself installed is taken as it is', async () => {
+  expect(await ensure()).toMatchObject({ code: 0, stderr: '' });
+  expect(npmCalls()).toBe(0);
+  expect(existsSync(join(checkout.root, 'node_modules/.penstock-stamp.json'))).toBe(true);
+});
+
+test('a touched lockfile with the same content installs nothing; a changed one does, once', async () => {
+  await ensure();
+  utimesSync(join(checkout.root, 'package-lock.json'), 1, 1);
+  await ensure();
+  expect(npmCalls()).toBe(0);
+  checkout.write('package-lock.json', checkout.lockfile('1.0.1'));
+  expect((await ensure()).stderr).toContain('Updating');
+  await ensure();
+  expect(npmCalls()).toBe(1);
+});
+
+test('a tree from another platform, or one that lost its Node 26, is installed again', async () => {
+  await ensure();
+  checkout.write('node_modules/.penstock-stamp.json', checkout.read('node_modules/.penstock-stamp.json').replace(process.platform, 'elsewhere'));
+  rmSync(checkout.nodeBinary);
+  await ensure();
+  expect(npmCalls()).toBe(1);
+});
+
+test('a failing npm gives one sentence with its reason and the remedy', async () => {
+  removeModules();
+  const outcome = await ensure({ SANDBOX_NPM: 'fail' });
+  expect(outcome.code).toBe(1);
+  const sentence = outcome.stderr.trim().split('\n').at(-1);
+  expect(sentence).toContain('ECONNREFUSED: FetchError: request to the registry failed');
+  expect(sentence).toContain('run the command again');
+});
+
+test('without npm the sentence says so', async () => {
+  removeModules();
+  expect((await ensure({ npm_execpath: '' })).stderr).toContain('npm cannot be started');
+});
+
+test('an install that was killed half-way is done again by the next start', async () => {
+  removeModules();
+  expect(await ensure({ SANDBOX_NPM: 'killed' })).toMatchObject({ signal: 'SIGKILL' });
+  const outcome = await ensure();
+  expect(outcome.code, outcome.stderr).toBe(0);
+  expect(npmCalls()).toBe(2);
+});
+
+test('the lock of a dead process does not hold up a start', async () => {
+  removeModules();
+  const dead = spawnSync(process.execPath, ['-e', '']).pid;
+  checkout.write('.cache/install.lock', JSON.stringify({ host: hostname(), pid: dead, started: '1' }));
+  expect(await ensure()).toMatchObject({ code: 0 });
+  // A pid that was given out again is told by its start time.
+  checkout.write('package-lock.json', checkout.lockfile('1.0.2'));
+  checkout.write('.cache/install.lock', JSON.stringify({ host: hostname(), pid: process.pid, started: '1' }));
+  if (process.platform === 'linux') expect(await ensure()).toMatchObject({ code: 0 });
+});
+
+test('starts at the same time install once', async () => {
+  removeModules();
+  const outcomes = await Promise.all(Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], noBroker))));
+  expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+  expect(npmCalls()).toBe(1);
+});

@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { serverScript } from './archives.ts';
+import { Checkout, outcomeOf } from './checkout.ts';
+
+/** Prints what it was given; waits for a signal, dies by one, or ends with 3. */
+const program = `
+console.log(JSON.stringify({ args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null }));
+const last: string | undefined = process.argv.at(-1);
+if (last === 'die') process.kill(process.pid, 'SIGKILL');
+if (last === 'wait') {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => { console.log(signal); process.exit(7); });
+  setInterval(() => undefined, 1000);
+} else process.exitCode = 3;
+`;
+
+let checkout: Checkout;
+beforeEach(() => {
+  checkout = new Checkout();
+  checkout.write('cli/src/main.ts', program);
+  checkout.script('bin/nats-server', serverScript('2.15.1'));
+});
+afterEach(() => checkout.remove());
+
+test('start runs `serve` with its arguments under Node 26, with the broker in SERVICE_NATS_SERVER, and ends as it ends', async () => {
+  const outcome = await checkout.run('bootstrap/start.js', ['--listen', '127.0.0.1:0']);
+  expect(outcome).toMatchObject({ code: 3, stderr: '' });
+  const told = JSON.parse(outcome.stdout);
+  expect(told).toMatchObject({ args: ['serve', '--listen', '127.0.0.1:0'], broker: join(checkout.bin, 'nats-server') });
+  expect(told.major).toBeGreaterThanOrEqual(26);
+});
+
+test('penstock works through a link, in the folder of its user, and has a broker only for `serve`', async () => {
+  const folder = join(checkout.root, 'work');
+  mkdirSync(folder);
+  symlinkSync('../bootstrap/penstock.js', join(folder, 'penstock'));
+  const run = await checkout.run('work/penstock', ['run', 'a b.yaml'], {}, folder);
+  expect(JSON.parse(run.stdout)).toMatchObject({ args: ['run', 'a b.yaml'], cwd: realpathSync(folder), broker: null });
+  const serve = await checkout.run('work/penstock', ['serve'], {}, folder);
+  expect(JSON.parse(serve.stdout)).toMatchObject({ broker: join(checkout.bin, 'nats-server') });
+});
+
+test('`npm run penstock` works in the folder it was called from', async () => {
+  const folder = join(checkout.root, 'work');
+  mkdirSync(folder);
+  const outcome = await checkout.run('bootstrap/penstock.js', ['run'], { npm_lifecycle_event: 'penstock', INIT_CWD: folder });
+  expect(JSON.parse(outcome.stdout)).toMatchObject({ cwd: folder });
+});
+
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s is passed on, and the program decides how it ends', async (signal) => {
+  const child = checkout.launch('bootstrap/start.js', ['wait']);
+  const ended = outcomeOf(child);
+  if (child.stdout) await once(child.stdout, 'data');
+  child.kill(signal);
+  expect(await ended).toMatchObject({ code: 7, stdout: expect.stringContaining(signal) });
+});
+
+test('a program killed by a signal ends the script by the same signal', async () => {
+  expect(await checkout.run('bootstrap/start.js', ['die'])).toMatchObject({ code: null, signal: 'SIGKILL' });
+});
+
+test('run starts a TypeScript program or a named tool, and refuses what it does not know in one sentence', async () => {
+  checkout.write('program.ts', program);
+  expect(JSON.parse((await checkout.run('bootstrap/run.js', ['program.ts', 'x'])).stdout)).toMatchObject({ args: ['x'] });
+  checkout.write('node_modules/typescript/bin/tsc', 'console.log("tsc", process.argv.slice(2).join(" "));');
+  expect((await checkout.run('bootstrap/run.js', ['--tool', 'tsc', '--noEmit'])).stdout).toBe('tsc --noEmit\n');
+  expect(await checkout.run('bootstrap/run.js', ['--tool', 'rm'])).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no tool "rm"') });
+  expect(await checkout.run('bootstrap/run.js', ['absent.ts'])).toMatchObject({ code: 1, stderr: expect.stringContaining('absent.ts') });
+});
