@@ -36,9 +36,13 @@ export interface CreateRequest {
   /** Higher goes first; default 0. */
   readonly priority?: number | undefined;
 }
-export type CreateReply = { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView } | OwnerRefusal;
+/** `run: null`: it was created before and has left the owner's memory; it is in the store. CONFLICT: another's run has this id. */
+export type CreateReply = { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView | null } | OwnerRefusal;
 
-/** `run.<p>.cancel`. A run of a tenant that is not among `tenants` is NOT_FOUND. CONFLICT: it has ended. */
+/**
+ * `run.<p>.cancel`. NOT_FOUND: not in the owner's memory, or of a tenant that is not among `tenants`; it may still be in the
+ * store, having ended. CONFLICT: it has ended.
+ */
 export interface CancelRequest {
   readonly runId: string;
   readonly tenants: readonly string[];

@@ -1,0 +1,78 @@
+/**
+ * Commits: what a partition's log consists of (P1), and their bytes. A commit is JSON; the YAML text of a `run_created`
+ * is deflated where that is shorter. `number` counts a partition's commits without gaps, whatever the broker's sequences.
+ */
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import type { RunEvent } from '@penstock/run';
+
+/** The format this build writes and the newest that it can read. */
+export const COMMIT_FORMAT = 1;
+/** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
+export const COMMIT_RUNS_MAX = 256;
+export const COMMIT_BYTES_MAX = 512 * 1024;
+export const DECISION_BYTES_MAX = 900 * 1024;
+/** Below this, deflating costs more than the bytes it saves. */
+const DEFLATE_FROM = 1024;
+
+export interface CommitHead {
+  readonly id: string;
+  readonly kind: 'opened' | 'runs' | 'released';
+  readonly partition: number;
+  readonly epoch: number;
+  readonly number: number;
+  readonly owner: string;
+  /** A build that reads less than this leaves the partition alone. */
+  readonly minReader: number;
+  readonly at: number;
+}
+
+export interface RunEntry {
+  readonly id: string;
+  /** The version of the first event. */
+  readonly from: number;
+  readonly events: readonly RunEvent[];
+}
+
+export interface Commit extends CommitHead {
+  readonly runs: readonly RunEntry[];
+}
+
+export class UnreadableCommit extends Error {
+  override readonly name = 'UnreadableCommit';
+}
+
+export function encodeEvent(event: RunEvent): string {
+  if (event.type !== 'run_created' || event.yaml.length < DEFLATE_FROM) return JSON.stringify(event);
+  const { yaml, ...rest } = event;
+  return JSON.stringify({ ...rest, yamlDeflated: deflateRawSync(yaml, { level: 3 }).toString('base64') });
+}
+
+/** `entries` are the runs' events as `encodeEvent` made them. */
+export function encodeCommit(head: CommitHead, entries: Iterable<{ readonly id: string; readonly from: number; readonly events: readonly string[] }>): Uint8Array {
+  const runs: string[] = [];
+  for (const { id, from, events } of entries) runs.push(`{"id":"${id}","from":${from},"events":[${events.join(',')}]}`);
+  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"runs":[${runs.join(',')}]}`);
+}
+
+/** Throws UnreadableCommit for bytes of a newer format, or that are no commit. */
+export function decodeCommit(bytes: Uint8Array): Commit {
+  let commit: Commit;
+  try {
+    commit = JSON.parse(Buffer.from(bytes).toString('utf8')) as Commit;
+  } catch (cause) {
+    throw new UnreadableCommit('a message of the journal is not JSON', { cause });
+  }
+  if (!(commit.minReader <= COMMIT_FORMAT)) {
+    throw new UnreadableCommit(`commit ${commit.number} of partition ${commit.partition} needs a build that reads format ${commit.minReader}; this one reads ${COMMIT_FORMAT}`);
+  }
+  for (const entry of commit.runs) {
+    (entry.events as RunEvent[]).forEach((event, index, events) => { events[index] = restoreYaml(event); });
+  }
+  return commit;
+}
+
+function restoreYaml(event: RunEvent & { readonly yamlDeflated?: string }): RunEvent {
+  if (event.type !== 'run_created' || event.yamlDeflated === undefined) return event;
+  const { yamlDeflated, ...rest } = event;
+  return { ...rest, yaml: inflateRawSync(Buffer.from(yamlDeflated, 'base64')).toString('utf8') };
+}

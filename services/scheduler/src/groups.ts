@@ -1,0 +1,36 @@
+/**
+ * Concurrency groups of a partition: the runs of a group (named per key) go one at a time in the order of their
+ * creation. A run has its place until it has settled: ended, and its processes gone.
+ */
+export class ConcurrencyGroups {
+  /** Run ids by group, the one whose turn it is first. */
+  readonly #groups = new Map<string, string[]>();
+
+  /** Enters a run; answers the runs before it, the one whose turn it is first. */
+  enter(key: string, group: string, runId: string): readonly string[] {
+    const id = groupId(key, group);
+    const members = this.#groups.get(id);
+    if (members === undefined) {
+      this.#groups.set(id, [runId]);
+      return [];
+    }
+    const before = [...members];
+    members.push(runId);
+    return before;
+  }
+
+  /** Gives a run's place up; answers the run whose turn has come through it. */
+  leave(key: string, group: string, runId: string): string | undefined {
+    const id = groupId(key, group);
+    const members = this.#groups.get(id);
+    const place = members?.indexOf(runId) ?? -1;
+    if (members === undefined || place < 0) return undefined;
+    members.splice(place, 1);
+    if (members.length === 0) this.#groups.delete(id);
+    return place === 0 ? members[0] : undefined;
+  }
+}
+
+function groupId(key: string, group: string): string {
+  return `${key}\n${group}`;
+}

@@ -1,0 +1,90 @@
+/**
+ * A run in its owner's memory: its actor, its events, and how far they are committed. State is ahead of what is
+ * committed while a commit is under way; `committedState` is what may be shown and stored.
+ */
+import type { PipelineDefinition } from '@penstock/pipeline';
+import {
+  evolve, isEnded, isSettled, newRun, planOf, RunActor, RunInvariantError,
+  type Decided, type Plan, type RunCommand, type RunCreated, type RunEvent, type RunSettings, type RunState,
+} from '@penstock/run';
+
+export class LiveRun {
+  readonly id: string;
+  readonly definition: PipelineDefinition;
+  readonly plan: Plan;
+  /** All events, version 1 first; those beyond `committedVersion` are decided and not yet acknowledged. */
+  readonly events: RunEvent[];
+  committedVersion: number;
+  /** The sequence of the last acknowledged commit with events of this run. */
+  committedSequence = 0;
+  /** When the machine wants to be woken; undefined: not at all. */
+  wakeAt: number | undefined;
+  readonly #settings: RunSettings;
+  #actor: RunActor;
+
+  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings) {
+    this.id = id;
+    this.definition = definition;
+    this.plan = planOf(definition);
+    this.events = events;
+    this.committedVersion = committedVersion;
+    this.#settings = settings;
+    this.#actor = new RunActor({ run: state, definition, settings });
+  }
+
+  static create(id: string, definition: PipelineDefinition, created: RunCreated, settings: RunSettings): LiveRun {
+    return new LiveRun(id, definition, [created], 0, newRun(id, created, planOf(definition)), settings);
+  }
+
+  /** From committed events. Throws RunInvariantError where they do not make a run. */
+  static restore(id: string, definition: PipelineDefinition, events: RunEvent[], settings: RunSettings): LiveRun {
+    return new LiveRun(id, definition, events, events.length, foldRun(id, planOf(definition), events, events.length), settings);
+  }
+
+  get state(): RunState {
+    return this.#actor.run;
+  }
+
+  get ended(): boolean {
+    return isEnded(this.state.status);
+  }
+
+  get settled(): boolean {
+    return isSettled(this.state);
+  }
+
+  get isCommitted(): boolean {
+    return this.committedVersion === this.events.length;
+  }
+
+  /** Tells the machine; its events are added. A machine that throws is rebuilt and quarantined: poison never spreads. */
+  tell(command: RunCommand): Decided | undefined {
+    try {
+      return this.#tell(command);
+    } catch (error) {
+      const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`;
+      this.#actor = new RunActor({ run: foldRun(this.id, this.plan, this.events, this.events.length), definition: this.definition, settings: this.#settings });
+      return this.#tell({ type: 'quarantine', at: command.at, cause });
+    }
+  }
+
+  /** The state that the committed events make; a copy where decisions are ahead of them. */
+  committedState(): RunState {
+    return this.isCommitted ? this.state : foldRun(this.id, this.plan, this.events, this.committedVersion);
+  }
+
+  #tell(command: RunCommand): Decided | undefined {
+    const decided = this.#actor.tell(command);
+    if (decided !== undefined) this.events.push(...decided.events);
+    return decided;
+  }
+}
+
+/** Folds the first `count` events. Throws RunInvariantError where the first is no `run_created` or one cannot follow. */
+export function foldRun(id: string, plan: Plan, events: readonly RunEvent[], count: number): RunState {
+  const created = events[0];
+  if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
+  const state = newRun(id, created, plan);
+  for (let index = 1; index < count; index++) evolve(state, plan, events[index] as RunEvent);
+  return state;
+}

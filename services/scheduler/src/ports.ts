@@ -1,0 +1,38 @@
+/**
+ * What a partition needs of the world. Everything that it does outside its memory goes through here, time and ids
+ * included, so that the simulation can stand in for all of it. Answers come through the callbacks, later and at most once;
+ * none comes before the call has returned.
+ */
+import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
+
+export type JobAnswer = 'accepted' | 'held' | 'refused' | 'no-responders' | 'no-answer';
+export type StopAnswer = 'gone' | 'stopping' | 'no-answer';
+
+export interface AttemptLog {
+  readonly runId: string;
+  readonly runner: string;
+  readonly stage: string;
+  readonly attempt: number;
+}
+
+export interface PartitionPorts {
+  /** Milliseconds since 1970. */
+  now(): number;
+  newCommitId(): string;
+  /** Answered by `Partition.acknowledged`; a refused one by throwing the partition away. One is under way at most. */
+  append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: number }): void;
+  /** Whether the owner's last accepted renewal was sent less than 4 s ago (P4). */
+  mayAct(): boolean;
+  publishEvents(message: CommittedEvents): void;
+  sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void;
+  sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void;
+  /** Workspaces of these runs can go. */
+  release(runner: string, runIds: readonly string[]): void;
+  /** Whether the store knows the run (P7). */
+  isStored(runId: string, then: (stored: boolean | 'unavailable') => void): void;
+  /** How many bytes of an attempt's log are stored now; tried until it is known. */
+  storedLogBytes(log: AttemptLog, then: (bytes: number) => void): void;
+  /** There is something to project. */
+  projectSoon(): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+}
