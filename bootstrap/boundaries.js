@@ -7,7 +7,7 @@
  *   4. The sources of libs/pipeline and libs/run are pure: no `node:` module but for its types, no package that does I/O, no
  *     clock, no randomness, no timer. Time and chance come in as data, or runs could not be replayed.
  *
- * It reads text, not syntax trees: comments are blanked first, and an import is what looks like one.
+ * It reads text, not syntax trees: comments and strings are blanked first, and an import is what looks like one.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
@@ -41,7 +41,7 @@ export function checkBoundaries(root) {
 function checkFile({ root, file, owner, workspaces, rootManifest, findings }) {
   const path = relative(root, file).split(sep).join('/');
   const inSource = path.startsWith(`${owner.path}/src/`);
-  const text = withoutComments(readFileSync(file, 'utf8'));
+  const text = codeOnly(readFileSync(file, 'utf8'));
   const report = (index, message) => findings.push(`${path}:${text.slice(0, index).split('\n').length}: ${message}`);
   const isPure = inSource && PURE.includes(owner.path);
   for (const match of text.matchAll(IMPORT)) {
@@ -116,13 +116,14 @@ function list(folder) {
   }
 }
 
-/** The text with comments, and the text parts of templates, blanked: places stay where they are, strings stay readable. */
-function withoutComments(text) {
+/** The text with comments and all strings blanked but those that name a module; every place stays where it is. */
+function codeOnly(text) {
   const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\[\s\S]|[^`\\])*`/g;
   const blank = (part) => part.replace(/[^\n]/g, ' ');
-  return text.replace(token, (part) => {
+  return text.replace(token, (part, at) => {
     if (part.startsWith('/')) return blank(part);
+    // What a template computes stays visible; only its own text goes.
     if (part.startsWith('`')) return part.replace(/(^|\})(?:\\[\s\S]|[^\\$]|\$(?!\{))*?(\$\{|$)/g, blank);
-    return part;
+    return /(?:\bfrom|\bimport|\b(?:import|require)\s*\()\s*$/.test(text.slice(Math.max(0, at - 40), at)) ? part : blank(part);
   });
 }

@@ -112,10 +112,13 @@ async function npmCi(root, env) {
   throw new BootstrapProblem(`the dependencies cannot be installed (${errorCode ? `${errorCode}: ` : ''}${reason.replace(/\.$/, '')}): ${remedy}`);
 }
 
-/** The npm that started us where there is one, else the one on the PATH. */
+/**
+ * The npm that started us where there is one, with the Node that runs it (ours may be the one in node_modules, which npm is
+ * about to remove), else the one on the PATH.
+ */
 function runNpm(args, root, env) {
   const own = env.npm_execpath && basename(env.npm_execpath) === 'npm-cli.js' && existsSync(env.npm_execpath);
-  const command = own ? [process.execPath, env.npm_execpath, ...args] : ['npm', ...args];
+  const command = own ? [env.npm_node_execpath || process.execPath, env.npm_execpath, ...args] : ['npm', ...args];
   return new Promise((resolve, reject) => {
     const child = spawn(command[0], command.slice(1), { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], shell: !own && process.platform === 'win32' });
     let output = '';

@@ -27,9 +27,11 @@ export function assertPlatform(pins) {
   }
 }
 
-/** Starts the binary once, after an install: a file that is there and does not run is what a musl system looks like. */
+/**
+ * Starts the binary once, after an install: a file that is there and does not run is what a musl system looks like. Under
+ * `npm run` this very process may be the one from node_modules (npm puts its .bin first), and so be gone after an install.
+ */
 export async function assertRuns(binary, pins) {
-  if (binary === process.execPath) return;
   const remedy = `install Node ${pins.nodeMajorMin} or newer yourself and run the command with it.`;
   if (!existsSync(binary)) {
     throw new BootstrapProblem(`npm left out the package ${pins.nodePackages[PLATFORM]} (it says nothing when an optional one cannot be fetched): check that npm's registry serves it (npm view ${pins.nodePackages[PLATFORM]}), or ${remedy}`);

@@ -6,15 +6,18 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 
 const repository = join(import.meta.dirname, '../..');
 const nodePackages = JSON.parse(readFileSync(join(repository, 'bootstrap/pins.json'), 'utf8')).nodePackages as Record<string, string>;
 export const platform = `${process.platform}-${process.arch}`;
 const nodePackage = nodePackages[platform] ?? 'node';
 
-/** The Node that users have; ours is a newer one. */
-const userNode = spawnSync('node', ['-p', 'process.execPath'], { encoding: 'utf8' }).stdout?.trim() || process.execPath;
+/** The Node that users have, where it is not the newer one of our own node_modules (which npm puts first on the PATH). */
+const userPath = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules')).join(delimiter);
+const userNode = spawnSync('node', ['-p', 'process.execPath'], { encoding: 'utf8', env: { ...process.env, PATH: userPath } }).stdout?.trim() || process.execPath;
+
+export const userNodeMajor = Number.parseInt(spawnSync(userNode, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout, 10);
 
 export type Outcome = { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly stdout: string; readonly stderr: string };
 

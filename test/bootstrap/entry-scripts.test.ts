@@ -7,13 +7,13 @@ import { Checkout, outcomeOf } from './checkout.ts';
 
 /** Prints what it was given; waits for a signal, dies by one, or ends with 3. */
 const program = `
-console.log(JSON.stringify({ args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null }));
 const last: string | undefined = process.argv.at(-1);
-if (last === 'die') process.kill(process.pid, 'SIGKILL');
 if (last === 'wait') {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => { console.log(signal); process.exit(7); });
   setInterval(() => undefined, 1000);
 } else process.exitCode = 3;
+console.log(JSON.stringify({ args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null }));
+if (last === 'die') process.kill(process.pid, 'SIGKILL');
 `;
 
 let checkout: Checkout;

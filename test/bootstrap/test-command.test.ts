@@ -77,7 +77,7 @@ describe('boundaries', () => {
     checkout.write('package.json', JSON.stringify({ name: 'sandbox', type: 'module', workspaces: ['libs/*'], devDependencies: { vitest: '1' } }));
     checkout.write('libs/a/package.json', manifest('@x/a', { '@x/b': '1' }));
     checkout.write('libs/b/package.json', manifest('@x/b'));
-    checkout.write('libs/a/src/index.ts', "import { b } from '@x/b';\nimport fs from 'node:fs';\nimport './other.ts';\n// import 'not-listed';\nconst text = `import 'not-listed' ${b}`;\n");
+    checkout.write('libs/a/src/index.ts', "import { b } from '@x/b';\nimport fs from 'node:fs';\nimport './other.ts';\n// import 'not-listed';\nconst text = `import 'not-listed' ${b}` + \"import 'not-listed'\";\n");
     checkout.write('libs/a/test/a.test.ts', "import { test } from 'vitest';\nimport { a } from '../src/index.ts';\n");
     checkout.write('test/e2e/x.test.ts', "import { a } from '@x/a';\nimport { b } from '@x/b';\nimport '../support/x.ts';\n");
     expect(await findings()).toEqual(['Every import keeps to its package.']);
