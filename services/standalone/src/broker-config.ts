@@ -1,0 +1,107 @@
+/** The embedded broker's configuration file: where it listens, who may come in, and how much of the disk it may fill. */
+import { readdir, readFile, stat, statfs, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
+
+export interface StoreLimits {
+  /** The broker's `max_file_store`. */
+  readonly storeBytesMax: number;
+  /** For `ensureStreams`: both fit into the store, with room for the buckets. */
+  readonly journalBytesMax: number;
+  readonly logsBytesMax: number;
+}
+
+/** What stays free belongs to workspaces, the database and everything else on that disk. */
+const DISK_SHARE = 0.7;
+const STORE_BYTES_MAX = 20 * 1024 ** 3;
+/** Less than this is no store: the first journal block alone has some megabytes. */
+const STORE_BYTES_MIN = 64 * 1024 ** 2;
+const JOURNAL_SHARE = 0.3;
+const LOGS_SHARE = 0.6;
+
+export async function storeLimits(storeDir: string, limitFile: string): Promise<StoreLimits> {
+  const { bavail, bsize } = await statfs(join(storeDir, '..'));
+  const used = await bytesIn(storeDir);
+  const fitting = Math.floor(Math.min(STORE_BYTES_MAX, (bavail * bsize + used) * DISK_SHARE));
+  const wanted = Math.max(STORE_BYTES_MIN, fitting);
+  // The broker does not open a stream whose reserved bytes are above this limit: it never goes below an earlier one.
+  const earlier = Number(await readFile(limitFile, 'utf8').catch(() => '0'));
+  const storeBytesMax = Math.max(wanted, earlier || 0);
+  await writeFile(limitFile, String(storeBytesMax), { mode: 0o600 });
+  return { storeBytesMax, journalBytesMax: Math.floor(wanted * JOURNAL_SHARE), logsBytesMax: Math.floor(wanted * LOGS_SHARE) };
+}
+
+async function bytesIn(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const sizes = entries.filter((entry) => entry.isFile()).map(async (entry) => {
+    const file = await stat(join(entry.parentPath, entry.name)).catch(() => null);
+    return file?.size ?? 0;
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
+
+const PORT_MIN = 10_240;
+const PORT_TRIES = 50;
+const EPHEMERAL_PORT_MIN = 32_768;
+
+/**
+ * A free port below the range that outgoing connections are given. Inside that range a client that dials a broker which
+ * is being restarted can be given the broker's own port and connect to itself, and the broker would not get it back.
+ */
+export async function freePort(): Promise<number> {
+  const range = await readFile('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').catch(() => '');
+  const ephemeralMin = Number.parseInt(range, 10) || EPHEMERAL_PORT_MIN;
+  const below = ephemeralMin > PORT_MIN + 1_000 ? ephemeralMin : EPHEMERAL_PORT_MIN;
+  for (let attempt = 0; attempt < PORT_TRIES; attempt += 1) {
+    const port = randomInt(PORT_MIN, below);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port between ${PORT_MIN} and ${below} on 127.0.0.1`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+export interface BrokerConfig {
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly storeDir: string;
+  readonly storeBytesMax: number;
+  readonly logFile: string;
+  readonly sync: 'default' | 'always';
+}
+
+/** For KV and meta data only: all our streams are on disk. */
+const MEMORY_STORE_BYTES_MAX = 64 * 1024 ** 2;
+/** The broker's own log is rolled at this size. */
+const LOG_BYTES_MAX = 4 * 1024 ** 2;
+
+export function brokerConfiguration(config: BrokerConfig): string {
+  const quoted = JSON.stringify;
+  return `# Written by penstock serve at each start; the password is made anew each time.
+server_name: penstock
+listen: "127.0.0.1:${config.port}"
+authorization { user: ${quoted(config.user)}, password: ${quoted(config.password)} }
+log_file: ${quoted(config.logFile)}
+logfile_size_limit: ${LOG_BYTES_MAX}
+logfile_max_num: 2
+jetstream {
+  store_dir: ${quoted(config.storeDir)}
+  max_file_store: ${config.storeBytesMax}
+  max_memory_store: ${MEMORY_STORE_BYTES_MAX}
+${config.sync === 'always' ? '  sync_interval: always\n' : ''}}
+`;
+}

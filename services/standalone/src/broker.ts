@@ -1,0 +1,291 @@
+/**
+ * The embedded broker of `penstock serve`: a nats-server of our own on the loopback interface. It owns the folder
+ * `<dataDir>/broker` (configuration, store, log, pid) and the process, for as long as serve lives.
+ *
+ * B1. One process at a time opens the store: one that survived an earlier serve is ended first, and waited for (P17).
+ *     A process is only signalled when number and start time are those that were recorded.
+ * B2. Credentials are random at each start of serve and stand in a file of mode 0600, never in an argument.
+ * B3. A broker that ends, or does not answer three probes, is started again on the same port with the same credentials.
+ * B4. It dies with serve: by a parent-death signal where there is `setpriv`, else at the latest at the next start.
+ */
+import { constants } from 'node:fs';
+import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Bus, type BusLog, connectBus } from '@penstock/bus';
+import { execa } from 'execa';
+import { brokerConfiguration, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
+import { endProcess, identify, type ProcessIdentity } from './process-identity.ts';
+
+export interface EmbeddedBrokerOptions {
+  readonly dataDir: string;
+  /** Path of a nats-server 2.14 or newer. */
+  readonly binary: string;
+  readonly log: BusLog;
+  /** It ended without being told to; it is being started again. */
+  readonly onExit?: ((end: BrokerEnd) => void) | undefined;
+  /** `always`: every acknowledged message is on disk, at a sixth of the speed. Default: `SERVICE_NATS_SYNC`, else `default`. */
+  readonly sync?: 'default' | 'always' | undefined;
+  /** Time between two probes, and the time that one may take. Default 2,000. */
+  readonly probeMs?: number | undefined;
+}
+
+export interface BrokerEnd {
+  readonly exitCode: number | undefined;
+  readonly signal: string | undefined;
+  /** The end of what it wrote to stderr. */
+  readonly output: string;
+}
+
+export interface EmbeddedBroker extends StoreLimits {
+  /** Without credentials. */
+  readonly url: string;
+  readonly user: string;
+  readonly password: string;
+  /** Of the present process; -1 between two. */
+  readonly pid: number;
+  /** SIGTERM, SIGKILL after 5 s; resolves when it is gone. */
+  stop(): Promise<void>;
+}
+
+/** The store of a million messages is read in about a second; a slow disk may take longer. */
+const READY_TIMEOUT_MS = 60_000;
+const STOP_GRACE_MS = 5_000;
+const PROBE_MS = 2_000;
+const PROBE_FAILURES_MAX = 3;
+const RESTART_MS_MIN = 50;
+const RESTART_MS_MAX = 5_000;
+/** A broker that lived this long starts the backoff anew. */
+const STABLE_MS = 10_000;
+const PORT_TRIES = 5;
+/** One fast pass over a large stream takes it to 600 MiB otherwise. */
+const MEMORY_LIMIT = '384MiB';
+const OUTPUT_CHARACTERS_MAX = 4_000;
+const USER = 'penstock';
+
+/** Throws when it cannot be started at all: the reason stands in the message, with the end of the broker's log. */
+export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
+  const folder = resolve(options.dataDir, 'broker');
+  await mkdir(join(folder, 'store'), { recursive: true, mode: 0o700 });
+  await endSurvivor(join(folder, 'pid'), options.log);
+  const limits = await storeLimits(join(folder, 'store'), join(folder, 'store-bytes-max'));
+  for (let attempt = 1; ; attempt += 1) {
+    const supervisor = new Supervisor(folder, await freePort(), limits, options);
+    try {
+      await supervisor.start();
+      return supervisor;
+    } catch (error) {
+      await supervisor.stop();
+      // Only another process that took the port in between is worth another try.
+      if (attempt === PORT_TRIES || !(error as Error).message.includes('address already in use')) throw error;
+    }
+  }
+}
+
+/** B1. */
+async function endSurvivor(pidFile: string, log: BusLog): Promise<void> {
+  const recorded = await readFile(pidFile, 'utf8').catch(() => null);
+  if (recorded === null) return;
+  let identity: ProcessIdentity;
+  try {
+    identity = JSON.parse(recorded) as ProcessIdentity;
+  } catch {
+    // Cut off by a crash while it was written: the broker of that moment had just been started, and died with its serve.
+    return;
+  }
+  const present = await identify(identity.pid);
+  if (present?.startedAt !== identity.startedAt) return;
+  log.warn({ pid: identity.pid }, 'ending the broker of an earlier serve');
+  if (!(await endProcess(identity, STOP_GRACE_MS))) {
+    throw new Error(`the broker of an earlier serve (process ${identity.pid}) cannot be ended: end it, then start again`);
+  }
+}
+
+interface Running {
+  readonly process: ReturnType<typeof launch>;
+  readonly startedAtMs: number;
+  output: string;
+  ended: boolean;
+}
+
+class Supervisor implements EmbeddedBroker {
+  readonly url: string;
+  readonly user = USER;
+  readonly password = randomBytes(24).toString('base64url');
+  readonly storeBytesMax: number;
+  readonly journalBytesMax: number;
+  readonly logsBytesMax: number;
+  readonly #folder: string;
+  readonly #port: number;
+  readonly #options: EmbeddedBrokerOptions;
+  readonly #stopping = new AbortController();
+  #running: Running | null = null;
+  #supervision: Promise<void> = Promise.resolve();
+  #bus: Bus | null = null;
+  #probing: Promise<void> = Promise.resolve();
+
+  constructor(folder: string, port: number, limits: StoreLimits, options: EmbeddedBrokerOptions) {
+    this.url = `nats://127.0.0.1:${port}`;
+    this.storeBytesMax = limits.storeBytesMax;
+    this.journalBytesMax = limits.journalBytesMax;
+    this.logsBytesMax = limits.logsBytesMax;
+    this.#folder = folder;
+    this.#port = port;
+    this.#options = options;
+  }
+
+  get pid(): number {
+    return this.#running?.process.pid ?? -1;
+  }
+
+  async start(): Promise<void> {
+    await this.#writeConfiguration();
+    const running = await this.#spawn();
+    const connecting = connectBus({ servers: this.url, user: this.user, pass: this.password, name: 'broker-probe', connectTimeoutMs: READY_TIMEOUT_MS });
+    const ended = running.process.then(async () => {
+      throw new Error(`the broker ended while it started: ${(await this.#lastWords(running)).trim()}`);
+    });
+    try {
+      this.#bus = await Promise.race([connecting, ended]);
+    } catch (error) {
+      void connecting.then((bus) => bus.close(0), () => {});
+      throw error;
+    }
+    ended.catch(() => {}); // from here on the supervision sees its end
+    await this.#bus.request('$JS.API.INFO', null, { timeoutMs: READY_TIMEOUT_MS });
+    this.#supervision = this.#supervise(running);
+    this.#probing = this.#probe();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([this.#bus?.close(0), this.#probing]);
+    const running = this.#running;
+    if (running !== null && !running.ended) {
+      // Frozen processes take no SIGTERM: execa sends SIGKILL after the grace.
+      running.process.kill('SIGTERM');
+      await running.process;
+    }
+    await this.#supervision;
+    await Promise.all([rm(join(this.#folder, 'pid'), { force: true }), rm(join(this.#folder, 'nats.conf'), { force: true })]);
+  }
+
+  async #writeConfiguration(): Promise<void> {
+    const environment = process.env['SERVICE_NATS_SYNC'] === 'always' ? 'always' : 'default';
+    const file = join(this.#folder, 'nats.conf');
+    // Removed first: the mode of a file that exists would stay.
+    await rm(file, { force: true });
+    const text = brokerConfiguration({
+      port: this.#port,
+      user: this.user,
+      password: this.password,
+      storeDir: join(this.#folder, 'store'),
+      storeBytesMax: this.storeBytesMax,
+      logFile: join(this.#folder, 'broker.log'),
+      sync: this.#options.sync ?? environment,
+    });
+    await writeFile(file, text, { mode: 0o600 });
+  }
+
+  async #spawn(): Promise<Running> {
+    const child = launch([...(await dyingWithUs()), this.#options.binary, '-c', join(this.#folder, 'nats.conf')]);
+    const running: Running = { process: child, startedAtMs: performance.now(), output: '', ended: false };
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      running.output = (running.output + text).slice(-OUTPUT_CHARACTERS_MAX);
+    });
+    void child.then(() => {
+      running.ended = true;
+    });
+    this.#running = running;
+    const identity = child.pid === undefined ? null : await identify(child.pid);
+    if (identity === null) return running;
+    // A full disk must not keep the broker down: it frees space as well as it takes it.
+    await writeFile(join(this.#folder, 'pid'), JSON.stringify(identity), { mode: 0o600 }).catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'the broker\'s process number could not be recorded');
+    });
+    return running;
+  }
+
+  /** B3. */
+  async #supervise(first: Running): Promise<void> {
+    const { signal } = this.#stopping;
+    let running = first;
+    for (let failures = 1; ; failures += 1) {
+      const result = await running.process;
+      this.#running = null;
+      if (signal.aborted) return;
+      const end: BrokerEnd = { exitCode: result.exitCode, signal: result.signal, output: await this.#lastWords(running) };
+      this.#options.log.error({ ...end }, 'the broker ended, starting it again');
+      this.#options.onExit?.(end);
+      if (performance.now() - running.startedAtMs >= STABLE_MS) failures = 1;
+      const waitMs = Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** Math.min(failures - 1, 10));
+      await sleep(waitMs, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      running = await this.#spawn();
+      if (signal.aborted) running.process.kill('SIGTERM');
+    }
+  }
+
+  /** B3: the process lives, and JetStream does not answer (a full disk, a deadlock, a freeze). */
+  async #probe(): Promise<void> {
+    const { signal } = this.#stopping;
+    const probeMs = this.#options.probeMs ?? PROBE_MS;
+    let failures = 0;
+    let answered: Running | null = this.#running;
+    while (!signal.aborted) {
+      await sleep(probeMs, undefined, { signal }).catch(() => {});
+      const running = this.#running;
+      if (signal.aborted || running === null) continue;
+      const alive = await this.#bus?.request('$JS.API.INFO', null, { timeoutMs: probeMs }).then(
+        () => true,
+        () => false,
+      );
+      if (alive) {
+        answered = running;
+        failures = 0;
+        continue;
+      }
+      // One that has not answered yet is reading its store.
+      if (answered !== running && performance.now() - running.startedAtMs < READY_TIMEOUT_MS) continue;
+      failures += 1;
+      if (failures < PROBE_FAILURES_MAX || signal.aborted) continue;
+      failures = 0;
+      this.#options.log.error({ pid: this.pid }, 'the broker does not answer, ending it');
+      running.process.kill('SIGKILL');
+    }
+  }
+
+  async #lastWords(running: Running): Promise<string> {
+    const log = await readFile(join(this.#folder, 'broker.log'), 'utf8').catch(() => '');
+    const complaints = log.split('\n').filter((line) => /\[(ERR|FTL|WRN)\]/.test(line)).slice(-3);
+    return [running.output, ...complaints].join('\n').slice(-OUTPUT_CHARACTERS_MAX);
+  }
+}
+
+/** Without our environment, which may hold secrets. */
+function launch([file = '', ...args]: readonly string[]) {
+  return execa(file, args, {
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'pipe',
+    buffer: false,
+    reject: false,
+    cleanup: true,
+    forceKillAfterDelay: STOP_GRACE_MS,
+    extendEnv: false,
+    env: { PATH: process.env['PATH'] ?? '', GOMEMLIMIT: process.env['GOMEMLIMIT'] ?? MEMORY_LIMIT },
+  });
+}
+
+/** B4. SIGTERM, so that it closes its store in order; the next start waits for that. */
+async function dyingWithUs(): Promise<readonly string[]> {
+  for (const setpriv of ['/usr/bin/setpriv', '/bin/setpriv']) {
+    const found = await access(setpriv, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return [setpriv, '--pdeathsig', 'TERM', '--'];
+  }
+  return [];
+}
