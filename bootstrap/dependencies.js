@@ -21,6 +21,9 @@ const PLATFORM = `${process.platform}-${process.arch}`;
 /** Enough of npm's output to find its reason in; it prints a page at most unless something is broken. */
 const OUTPUT_CHARS_MAX = 64 * 1024;
 
+/** npm's own pauses (10 s, then 60 s) leave a person without a network looking at nothing for over a minute. */
+const RETRY_PAUSES = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
+
 /** Resolves when `root/node_modules` is what the lockfile says; `say` gets a line only where there is something to do. */
 export async function ensureDependencies({ root, env, pins, say }) {
   assertPlatform(pins);
@@ -98,7 +101,7 @@ function mayBeAbsent({ os, cpu, libc }) {
 async function npmCi(root, env) {
   // Development and optional packages are asked for by name, for a user's NODE_ENV or npm settings may leave them out: the
   // checks need the former, and Node 26 itself is among the latter. `loglevel error` hides what npm thinks of Node 20.
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional', '--loglevel=error', '--no-engine-strict', '--no-progress'];
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional', '--loglevel=error', '--no-engine-strict', '--no-progress', ...RETRY_PAUSES];
   const npmEnv = homeIsWritable(env) ? env : { ...env, npm_config_cache: join(root, '.cache', 'npm') };
   const { code, output } = await runNpm(args, root, npmEnv);
   if (code === 0) return;
