@@ -21,7 +21,7 @@ export interface CollectionSpec {
   readonly name: string;
   /** Names are camel case, and none of them `id`. A field added in a later release reads as '', 0 or false in older documents. */
   readonly fields: Readonly<Record<string, FieldType>>;
-  /** Opaque strings (JSON, mostly) or bytes, up to 12 MiB a document. A part added later reads as '' in older documents. */
+  /** Opaque strings (JSON, mostly) or bytes, up to 32 MiB a document. A part added later reads as '' in older documents. */
   readonly parts: readonly string[];
   /** Each index is a list of fields; `id` follows as the last by itself. `id` alone needs no index. */
   readonly indexes: readonly (readonly string[])[];
@@ -39,12 +39,15 @@ export type Part = string | Uint8Array;
 type ScalarOf<T extends FieldType> = T extends 'string' ? string : T extends 'integer' ? number : boolean;
 export type PartName<S extends CollectionSpec> = S['parts'][number];
 
-/** A document with some of its parts. Strings are kept as well-formed UTF-16; integers must be safe ones. */
+/**
+ * A document with some of its parts. Ids are 1 to 1,024 characters. Strings must be well-formed Unicode (no lone
+ * surrogates; what JSON.stringify makes is) and integers safe ones: all else is a StoreUsageError.
+ */
 export type DocumentOf<S extends CollectionSpec, P extends PartName<S> = PartName<S>> = { readonly id: string } & {
   readonly [F in keyof S['fields']]: ScalarOf<S['fields'][F]>;
 } & { readonly [Q in P]: Part };
 
-/** Bounds of a field; strings compare by their code points. `in` takes at most 100 values. */
+/** A value, some of several values (1 to 100), or bounds; strings compare by their code points. */
 export type Condition = Scalar | { readonly in: readonly Scalar[] } | Range;
 export interface Range {
   readonly gt?: string | number | undefined;

@@ -12,40 +12,12 @@
  *
  * All methods reject with the errors of the store's port.
  */
-import type { RunEvent, RunState, RunView } from '@penstock/run';
-
-/** A run as the projector writes it; all that its actor needs to go on (P6). */
-export interface RunDocument {
-  readonly partition: number;
-  /** Not closed yet in the sense of P6: take-over reads it. */
-  readonly open: boolean;
-  /** The commit that this document stands for. */
-  readonly incarnation: number;
-  readonly sequence: number;
-  readonly state: RunState;
-  /** All of them, version 1 first. */
-  readonly events: readonly RunEvent[];
-  /** Of this state; kept beside it, so that lists of runs need not read the state. */
-  readonly view: RunView;
-}
-
-/** A run document made ready for writing: what an owner keeps of an ended run that is not projected yet (P6). */
-export interface EncodedRun {
-  readonly id: string;
-  readonly partition: number;
-  readonly tenant: string;
-  readonly key: string;
-  readonly pipelineName: string;
-  readonly createdAt: number;
-  readonly status: string;
-  readonly open: boolean;
-  readonly incarnation: number;
-  readonly sequence: number;
-  /** JSON of the RunView. */
-  readonly view: string;
-  /** JSON of `{state, events}`. */
-  readonly story: string;
-}
+import type { RunView } from '@penstock/run';
+import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
+import { StoreUsageError } from './errors.ts';
+import { pipelineHealth, type PipelineHealth } from './health.ts';
+import type { Collection, DocumentOf, DocumentStore } from './port.ts';
+import { checkpointsSpec, counterId, countersSpec, decodeRun, encodeRun, runsSpec, type EncodedRun, type RunDocument } from './run-documents.ts';
 
 export interface Checkpoint {
   readonly partition: number;
@@ -81,6 +53,9 @@ export interface RunsReader {
     readonly before?: string | undefined;
     readonly limit: number;
   }): Promise<RunView[]>;
+
+  /** Of the newest `limit` runs of that name, 1 to 500; an unknown name has none. */
+  pipelineHealth(pipelineName: string, options: { readonly tenants: readonly string[]; readonly limit: number }): Promise<PipelineHealth>;
 }
 
 export interface RunsLedger {
@@ -105,4 +80,163 @@ export interface RunsLedger {
   saveCounters(counters: readonly RunCounter[]): Promise<void>;
   counter(key: string, month: string): Promise<RunCounter | null>;
   countersOf(partition: number, month: string): AsyncIterable<RunCounter>;
+}
+
+export const PAGE_LIMIT_MAX = 500;
+/** Full documents read at a time in a take-over: some hundreds of KiB, and where all carry their most, 200 MiB. */
+const ITERATION_BATCH = 50;
+/** Characters of documents sent in one write: a batch stays well below the port's bound, however large its runs are. */
+const BATCH_CHARACTERS_MAX = 4 * 1024 * 1024;
+
+export class RunsRepository implements RunsReader, RunsLedger {
+  readonly #runs: Collection<typeof runsSpec>;
+  readonly #checkpoints: Collection<typeof checkpointsSpec>;
+  readonly #counters: Collection<typeof countersSpec>;
+
+  /** The store has to be opened with `runCollections` among its collections. */
+  constructor(store: DocumentStore) {
+    this.#runs = store.collection(runsSpec);
+    this.#checkpoints = store.collection(checkpointsSpec);
+    this.#counters = store.collection(countersSpec);
+  }
+
+  async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
+    const row = await this.#runs.get(id, { parts: ['story'] });
+    return row === null || !options.tenants.includes(row.tenant) ? null : decodeRun(row);
+  }
+
+  async view(id: string, options: { readonly tenants: readonly string[] }): Promise<RunView | null> {
+    const row = await this.#runs.get(id, { parts: ['view'] });
+    return row === null || !options.tenants.includes(row.tenant) ? null : viewOfRow(row);
+  }
+
+  async page(options: Parameters<RunsReader['page']>[0]): Promise<RunView[]> {
+    const { pipelineName, before, limit } = options;
+    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_LIMIT_MAX) throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
+    if (options.tenants.length === 0) return [];
+    const rows = await this.#runs.list({
+      where: { tenant: { in: options.tenants }, ...(pipelineName === undefined ? {} : { pipelineName }) },
+      orderBy: { field: 'id', direction: 'desc' },
+      limit,
+      ...(before === undefined ? {} : { after: { id: before } }),
+      parts: ['view'],
+    });
+    return rows.map(viewOfRow);
+  }
+
+  async pipelineHealth(pipelineName: string, options: { readonly tenants: readonly string[]; readonly limit: number }): Promise<PipelineHealth> {
+    return pipelineHealth(pipelineName, await this.page({ ...options, pipelineName }));
+  }
+
+  async saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }> {
+    const stale: string[] = [];
+    for (let from = 0; from < documents.length; ) {
+      const batch: EncodedRun[] = [];
+      for (let characters = 0; from < documents.length && batch.length < BATCH_DOCUMENTS_MAX && characters < BATCH_CHARACTERS_MAX; from++) {
+        const document = documents[from] as RunDocument | EncodedRun;
+        const encoded = 'story' in document ? document : encodeRun(document);
+        batch.push(encoded);
+        characters += encoded.view.length + encoded.story.length;
+      }
+      stale.push(...(await this.#runs.replaceNewer(batch)).stale);
+    }
+    return { stale };
+  }
+
+  async checkpoint(partition: number): Promise<Checkpoint | null> {
+    const row = await this.#checkpoints.get(String(partition));
+    if (row === null) return null;
+    const { incarnation, sequence, commit } = row;
+    return { partition, incarnation, sequence, commit };
+  }
+
+  async saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'> {
+    const { partition, incarnation, sequence, commit } = checkpoint;
+    const { stale } = await this.#checkpoints.replaceNewer([{ id: String(partition), partition, incarnation, sequence, commit }]);
+    return stale.length === 0 ? 'saved' : 'stale';
+  }
+
+  async *openOf(partition: number): AsyncIterable<RunDocument> {
+    yield* this.#iterate((after) =>
+      this.#runs.list({ where: { partition, open: true }, limit: ITERATION_BATCH, parts: ['story'], ...(after === null ? {} : { after: { id: after.id } }) }),
+    );
+  }
+
+  async *laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument> {
+    const { incarnation, sequence } = position;
+    // A pair is no range of an index: first what is later within the incarnation, then the incarnations after it.
+    yield* this.#iterate((after) =>
+      this.#runs.list({
+        where: { partition, incarnation, sequence: { gt: sequence } },
+        orderBy: { field: 'sequence', direction: 'asc' },
+        limit: ITERATION_BATCH,
+        parts: ['story'],
+        ...(after === null ? {} : { after: { id: after.id, value: after.sequence } }),
+      }),
+    );
+    yield* this.#iterate((after) =>
+      this.#runs.list({
+        where: { partition, incarnation: { gt: incarnation } },
+        orderBy: { field: 'incarnation', direction: 'asc' },
+        limit: ITERATION_BATCH,
+        parts: ['story'],
+        ...(after === null ? {} : { after: { id: after.id, value: after.incarnation } }),
+      }),
+    );
+  }
+
+  async getAsOwner(id: string): Promise<RunDocument | null> {
+    const row = await this.#runs.get(id, { parts: ['story'] });
+    return row === null ? null : decodeRun(row);
+  }
+
+  async exists(ids: readonly string[]): Promise<Set<string>> {
+    const found = new Set<string>();
+    for (let from = 0; from < ids.length; from += IDS_MAX) {
+      for (const row of await this.#runs.getMany(ids.slice(from, from + IDS_MAX), { parts: [] })) found.add(row.id);
+    }
+    return found;
+  }
+
+  async saveCounters(counters: readonly RunCounter[]): Promise<void> {
+    for (let from = 0; from < counters.length; from += BATCH_DOCUMENTS_MAX) {
+      await this.#counters.replaceNewer(counters.slice(from, from + BATCH_DOCUMENTS_MAX).map((counter) => ({ id: counterId(counter.key, counter.month), ...counter })));
+    }
+  }
+
+  async counter(key: string, month: string): Promise<RunCounter | null> {
+    const row = await this.#counters.get(counterId(key, month));
+    return row === null ? null : counterOf(row);
+  }
+
+  async *countersOf(partition: number, month: string): AsyncIterable<RunCounter> {
+    let after: { readonly id: string } | undefined;
+    for (;;) {
+      const rows = await this.#counters.list({ where: { partition, month }, limit: ITERATION_BATCH, after });
+      yield* rows.map(counterOf);
+      if (rows.length < ITERATION_BATCH) return;
+      after = rows.at(-1);
+    }
+  }
+
+  async *#iterate(read: (after: StoryRow | null) => Promise<StoryRow[]>): AsyncIterable<RunDocument> {
+    let after: StoryRow | null = null;
+    for (;;) {
+      const rows: StoryRow[] = await read(after);
+      for (const row of rows) yield decodeRun(row);
+      if (rows.length < ITERATION_BATCH) return;
+      after = rows.at(-1) ?? null;
+    }
+  }
+}
+
+type StoryRow = DocumentOf<typeof runsSpec, 'story'>;
+
+function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
+  return JSON.parse(String(row.view)) as RunView;
+}
+
+function counterOf(row: DocumentOf<typeof countersSpec>): RunCounter {
+  const { partition, key, month, runs, incarnation, sequence } = row;
+  return { partition, key, month, runs, incarnation, sequence };
 }

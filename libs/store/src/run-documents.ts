@@ -1,0 +1,105 @@
+/** The collections of the runs repository, and run documents as they are kept. */
+import { createHash } from 'node:crypto';
+import { viewOf, type RunEvent, type RunState } from '@penstock/run';
+import type { CollectionSpec, DocumentOf } from './port.ts';
+
+export const runsSpec = {
+  name: 'runs',
+  fields: {
+    partition: 'integer',
+    tenant: 'string',
+    key: 'string',
+    pipelineName: 'string',
+    /** Milliseconds since 1970. */
+    createdAt: 'integer',
+    status: 'string',
+    open: 'boolean',
+    incarnation: 'integer',
+    sequence: 'integer',
+  },
+  /** The view apart from the rest: lists of runs read nothing else. */
+  parts: ['view', 'story'],
+  indexes: [['tenant'], ['tenant', 'pipelineName'], ['partition', 'open'], ['partition', 'incarnation', 'sequence'], ['partition', 'incarnation']],
+  version: ['incarnation', 'sequence'],
+} as const satisfies CollectionSpec;
+
+/** One a partition; its id is the partition's number. */
+export const checkpointsSpec = {
+  name: 'checkpoints',
+  fields: { partition: 'integer', incarnation: 'integer', sequence: 'integer', commit: 'integer' },
+  parts: [],
+  indexes: [],
+  version: ['incarnation', 'sequence'],
+} as const satisfies CollectionSpec;
+
+export const countersSpec = {
+  name: 'run_counters',
+  fields: { partition: 'integer', key: 'string', month: 'string', runs: 'integer', incarnation: 'integer', sequence: 'integer' },
+  parts: [],
+  indexes: [['partition', 'month']],
+  version: ['incarnation', 'sequence'],
+} as const satisfies CollectionSpec;
+
+export const runCollections: readonly CollectionSpec[] = [runsSpec, checkpointsSpec, countersSpec];
+
+/** A run as the projector writes it; all that its actor needs to go on (P6). */
+export interface RunDocument {
+  readonly partition: number;
+  /** Not closed yet in the sense of P6: take-over reads it. */
+  readonly open: boolean;
+  /** The commit that this document stands for. */
+  readonly incarnation: number;
+  readonly sequence: number;
+  readonly state: RunState;
+  /** All of them, version 1 first. */
+  readonly events: readonly RunEvent[];
+}
+
+/** A run document made ready for writing: what an owner keeps of an ended run that is not projected yet (P6). */
+export interface EncodedRun {
+  readonly id: string;
+  readonly partition: number;
+  readonly tenant: string;
+  readonly key: string;
+  readonly pipelineName: string;
+  readonly createdAt: number;
+  readonly status: string;
+  readonly open: boolean;
+  readonly incarnation: number;
+  readonly sequence: number;
+  /** JSON of the RunView. */
+  readonly view: string;
+  /** JSON of `{state, events}`. */
+  readonly story: string;
+}
+
+/** Later changes of the state do not reach what was encoded. Its memory is about two bytes a character, mostly of `story`. */
+export function encodeRun(document: RunDocument): EncodedRun {
+  const { partition, open, incarnation, sequence, state, events } = document;
+  return {
+    id: state.id,
+    partition,
+    tenant: state.tenant.toWellFormed(),
+    key: state.key.toWellFormed(),
+    // A pipeline may call itself by half a surrogate pair; the store refuses that, and the projector must not stand still.
+    pipelineName: state.pipelineName.toWellFormed(),
+    createdAt: state.createdAt,
+    status: state.status,
+    open,
+    incarnation,
+    sequence,
+    view: JSON.stringify(viewOf(state)),
+    story: JSON.stringify({ state, events }),
+  };
+}
+
+export function decodeRun(row: Pick<DocumentOf<typeof runsSpec, 'story'>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story'>): RunDocument {
+  const { partition, open, incarnation, sequence } = row;
+  const { state, events } = JSON.parse(String(row.story)) as { state: RunState; events: RunEvent[] };
+  return { partition, open, incarnation, sequence, state, events };
+}
+
+/** A key may be longer than an id. */
+export function counterId(key: string, month: string): string {
+  return `${month}-${createHash('sha256').update(key).digest('base64url')}`;
+}

@@ -1,0 +1,68 @@
+/** A SQLite file and its tables, synchronous: what the worker thread runs. An operation names all it needs. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Row } from '../checks.ts';
+import type { CollectionSpec } from '../port.ts';
+import type { QueryPlan } from '../query-plan.ts';
+import { openDatabase, type DatabaseOptions } from './database.ts';
+import { Table } from './table.ts';
+
+export type Operation =
+  | { readonly kind: 'get'; readonly collection: string; readonly ids: readonly string[]; readonly parts: readonly string[] }
+  | { readonly kind: 'list'; readonly collection: string; readonly plan: QueryPlan; readonly parts: readonly string[] }
+  | { readonly kind: 'insert'; readonly collection: string; readonly row: Row }
+  | { readonly kind: 'replaceNewer'; readonly collection: string; readonly rows: readonly Row[] }
+  | { readonly kind: 'delete'; readonly collection: string; readonly id: string }
+  | { readonly kind: 'deleteWhere'; readonly collection: string; readonly plan: QueryPlan }
+  | { readonly kind: 'ping' };
+
+export interface Results {
+  readonly get: Row[];
+  readonly list: Row[];
+  readonly insert: boolean;
+  readonly replaceNewer: string[];
+  readonly delete: boolean;
+  readonly deleteWhere: number;
+  readonly ping: null;
+}
+
+export class SqliteEngine {
+  readonly #database: DatabaseSync;
+  readonly #tables: ReadonlyMap<string, Table>;
+
+  /** Throws what `failureOf` tells apart. */
+  constructor(options: DatabaseOptions, specs: readonly CollectionSpec[]) {
+    this.#database = openDatabase(options, specs);
+    this.#tables = new Map(specs.map((spec) => [spec.name, new Table(this.#database, spec)]));
+  }
+
+  execute(operation: Operation): Results[Operation['kind']] {
+    switch (operation.kind) {
+      case 'get':
+        return this.#table(operation.collection).get(operation.ids, operation.parts);
+      case 'list':
+        return this.#table(operation.collection).list(operation.plan, operation.parts);
+      case 'insert':
+        return this.#table(operation.collection).insert(operation.row);
+      case 'replaceNewer':
+        return this.#table(operation.collection).replaceNewer(operation.rows);
+      case 'delete':
+        return this.#table(operation.collection).delete(operation.id);
+      case 'deleteWhere':
+        return this.#table(operation.collection).deleteWhere(operation.plan);
+      case 'ping':
+        this.#database.exec('SELECT 1 FROM sqlite_schema LIMIT 1');
+        return null;
+    }
+  }
+
+  /** Checkpoints and removes the WAL, where no other process has the file open. */
+  close(): void {
+    this.#database.close();
+  }
+
+  #table(name: string): Table {
+    const table = this.#tables.get(name);
+    if (table === undefined) throw new Error(`no collection '${name}' was declared`);
+    return table;
+  }
+}

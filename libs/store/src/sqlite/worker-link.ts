@@ -1,0 +1,151 @@
+/**
+ * The main thread's end of the worker thread. It owns the thread, the calls under way and their deadlines.
+ *
+ * L1 Every call settles: by its answer, by its deadline, or by the end of the thread.
+ * L2 Calls under way are bounded in number and bytes; beyond, a call is refused at once and nothing was done.
+ * L3 A thread that dies takes its calls along as StoreUnavailable; the next call starts another one.
+ * L4 The thread keeps the process alive only while calls are under way.
+ */
+import { Worker } from 'node:worker_threads';
+import type { CollectionSpec } from '../port.ts';
+import type { DatabaseOptions } from './database.ts';
+import type { Operation, Results } from './engine.ts';
+import { errorOf, type Failure } from './failures.ts';
+import { monotonicMs, type WorkerAnswer, type WorkerCall, type WorkerStart } from './worker.ts';
+
+/** A projector and a gateway have a few dozen calls under way; thousands mean that the disk has stopped. */
+const CALLS_MAX = 4_000;
+const CALL_BYTES_MAX = 256 * 1024 * 1024;
+/** After closing begins; SQLite's last checkpoint writes some MiB. */
+const CLOSE_MS = 10_000;
+
+interface Pending {
+  readonly resolve: (result: never) => void;
+  readonly reject: (error: Error) => void;
+  readonly bytes: number;
+  readonly expiresAtMs: number;
+}
+
+export class WorkerLink {
+  readonly #start: WorkerStart;
+  readonly #deadlineMs: number;
+  /** In the order of sending, which is that of answering and of expiring. */
+  readonly #pending = new Map<number, Pending>();
+  #pendingBytes = 0;
+  #worker: Worker | null = null;
+  #lastId = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #closing: Promise<void> | null = null;
+
+  private constructor(start: WorkerStart, deadlineMs: number) {
+    this.#start = start;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  static async open(options: DatabaseOptions & { readonly deadlineMs: number }, specs: readonly CollectionSpec[]): Promise<WorkerLink> {
+    const { deadlineMs, ...database } = options;
+    const link = new WorkerLink({ ...database, specs }, deadlineMs);
+    try {
+      await link.call({ kind: 'ping' });
+      return link;
+    } catch (error) {
+      await link.close();
+      throw error;
+    }
+  }
+
+  call<O extends Operation>(operation: O, bytes = 0): Promise<Results[O['kind']]> {
+    return new Promise((resolve, reject) => {
+      if (this.#closing !== null) return reject(this.#error({ tag: 'unavailable', problem: 'it was closed' }));
+      if (this.#pending.size >= CALLS_MAX || (this.#pendingBytes > 0 && this.#pendingBytes + bytes > CALL_BYTES_MAX)) {
+        return reject(this.#error({ tag: 'unavailable', problem: `it is busy with ${this.#pending.size} calls` }));
+      }
+      const worker = (this.#worker ??= this.#startWorker());
+      const id = ++this.#lastId;
+      const expiresAtMs = monotonicMs() + this.#deadlineMs;
+      if (this.#pending.size === 0) worker.ref();
+      this.#pending.set(id, { resolve, reject, bytes, expiresAtMs });
+      this.#pendingBytes += bytes;
+      this.#timer ??= setTimeout(() => this.#expire(), this.#deadlineMs);
+      worker.postMessage({ id, expiresAtMs, operation } satisfies WorkerCall);
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === null) return;
+    worker.ref();
+    worker.postMessage({ close: true } satisfies WorkerCall);
+    const deadline = setTimeout(() => void worker.terminate(), CLOSE_MS);
+    await new Promise<void>((resolve) => (this.#worker === null ? resolve() : worker.once('exit', () => resolve())));
+    clearTimeout(deadline);
+  }
+
+  #startWorker(): Worker {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: this.#start, name: 'penstock-store', execArgv: [] });
+    let end: Failure = { tag: 'unavailable', problem: 'its thread ended' };
+    worker.on('message', (answer: WorkerAnswer) => {
+      // The file could not be opened: that is the answer to every call so far. The next one tries again.
+      if (answer.id !== 0) this.#settle(answer);
+      else if ('failure' in answer) {
+        end = answer.failure;
+        if (this.#worker === worker) this.#abandon(end);
+        void worker.terminate();
+      }
+    });
+    worker.on('error', (cause) => {
+      end = { tag: 'unavailable', problem: 'its thread failed', cause };
+    });
+    worker.on('exit', () => {
+      if (this.#worker === worker) this.#abandon(end);
+    });
+    worker.unref();
+    return worker;
+  }
+
+  #settle(answer: WorkerAnswer): void {
+    const pending = this.#remove(answer.id);
+    if (pending === undefined) return;
+    if ('failure' in answer) pending.reject(this.#error(answer.failure));
+    else pending.resolve(answer.result as never);
+  }
+
+  #abandon(failure: Failure): void {
+    this.#worker = null;
+    for (const id of [...this.#pending.keys()]) this.#remove(id)?.reject(this.#error(failure));
+  }
+
+  #expire(): void {
+    this.#timer = null;
+    const now = monotonicMs();
+    for (const [id, pending] of this.#pending) {
+      if (pending.expiresAtMs > now) {
+        this.#timer = setTimeout(() => this.#expire(), pending.expiresAtMs - now);
+        return;
+      }
+      this.#remove(id)?.reject(this.#error({ tag: 'unavailable', problem: `no answer within ${this.#deadlineMs} ms` }));
+    }
+  }
+
+  #remove(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return undefined;
+    this.#pending.delete(id);
+    this.#pendingBytes -= pending.bytes;
+    if (this.#pending.size === 0) {
+      if (this.#timer !== null) clearTimeout(this.#timer);
+      this.#timer = null;
+      if (this.#closing === null) this.#worker?.unref();
+    }
+    return pending;
+  }
+
+  #error(failure: Failure): Error {
+    return errorOf(this.#start.path, failure);
+  }
+}
