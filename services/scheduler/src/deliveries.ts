@@ -37,6 +37,8 @@ export interface DeliveryHost {
   inFlight(run: LiveRun): boolean;
   /** The grant came to nothing: the machine decides. */
   returned(run: LiveRun, stage: string, attempt: number): void;
+  /** The job can never be sent: its stage fails. */
+  undeliverable(run: LiveRun, stage: string, attempt: number): void;
 }
 
 export class Deliveries {
@@ -118,6 +120,8 @@ export class Deliveries {
     } else if (answer === 'refused' || (answer === 'no-responders' && first && grant.sends === 1)) {
       this.#grants.delete(deliveryId(grant.run, grant.stage));
       this.#host.returned(grant.run, grant.stage, grant.attempt);
+    } else if (answer === 'too-large') {
+      this.#host.undeliverable(grant.run, grant.stage, grant.attempt);
     }
   }
 

@@ -20,15 +20,18 @@ export class LiveRun {
   /** When the machine wants to be woken; undefined: not at all. */
   wakeAt: number | undefined;
   readonly #settings: RunSettings;
+  /** Of a run whose events this build cannot fold: the state that stands for the first so many of them. */
+  readonly #poisoned: { readonly count: number; readonly state: RunState } | undefined;
   #actor: RunActor;
 
-  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings) {
+  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings, poisoned?: { readonly count: number; readonly state: RunState }) {
     this.id = id;
     this.definition = definition;
     this.plan = planOf(definition);
     this.events = events;
     this.committedVersion = committedVersion;
     this.#settings = settings;
+    this.#poisoned = poisoned;
     this.#actor = new RunActor({ run: state, definition, settings });
   }
 
@@ -39,6 +42,15 @@ export class LiveRun {
   /** From committed events. Throws RunInvariantError where they do not make a run. */
   static restore(id: string, definition: PipelineDefinition, events: RunEvent[], settings: RunSettings): LiveRun {
     return new LiveRun(id, definition, events, events.length, foldRun(id, planOf(definition), events, events.length), settings);
+  }
+
+  /** A run that cannot be restored: it stands without stages until its owner quarantines it. */
+  static poisoned(id: string, events: RunEvent[], settings: RunSettings): LiveRun {
+    const [created] = events;
+    if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
+    const definition: PipelineDefinition = { name: created.pipelineName, schedule: [], stages: [] };
+    const state = { ...newRun(id, created, planOf(definition)), version: events.length };
+    return new LiveRun(id, definition, events, events.length, structuredClone(state), settings, { count: events.length, state });
   }
 
   get state(): RunState {
@@ -63,14 +75,21 @@ export class LiveRun {
       return this.#tell(command);
     } catch (error) {
       const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`;
-      this.#actor = new RunActor({ run: foldRun(this.id, this.plan, this.events, this.events.length), definition: this.definition, settings: this.#settings });
+      this.#actor = new RunActor({ run: this.#fold(this.events.length), definition: this.definition, settings: this.#settings });
       return this.#tell({ type: 'quarantine', at: command.at, cause });
     }
   }
 
   /** The state that the committed events make; a copy where decisions are ahead of them. */
   committedState(): RunState {
-    return this.isCommitted ? this.state : foldRun(this.id, this.plan, this.events, this.committedVersion);
+    return this.isCommitted ? this.state : this.#fold(this.committedVersion);
+  }
+
+  #fold(count: number): RunState {
+    if (this.#poisoned === undefined) return foldRun(this.id, this.plan, this.events, count);
+    const state = structuredClone(this.#poisoned.state);
+    for (let index = this.#poisoned.count; index < count; index++) evolve(state, this.plan, this.events[index] as RunEvent);
+    return state;
   }
 
   #tell(command: RunCommand): Decided | undefined {

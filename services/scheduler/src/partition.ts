@@ -85,6 +85,8 @@ export class Partition {
   readonly #timers = new Heap<{ readonly at: number; readonly runId: string }>((a, b) => a.at < b.at);
   /** Runs whose documents are behind their commits. */
   readonly #dirty = new Set<LiveRun>();
+  /** Settled and projected, but by a commit that the checkpoint has not reached. */
+  readonly #leaving = new Set<LiveRun>();
   readonly #recentIds = new Map<string, number>();
   /** Runners without a session that hold workspaces, and since when. */
   readonly #absentRunners = new Map<string, number>();
@@ -106,7 +108,9 @@ export class Partition {
     this.#load = shared.load;
     this.#deliveries = new Deliveries(settings, ports, {
       inFlight: (run) => this.#inFlight?.runs.has(run.id) === true,
-      returned: (run, stage, attempt) => this.#decide(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
+      returned: (run, stage, attempt) => this.#decideLater(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
+      undeliverable: (run, stage, attempt) =>
+        this.#decideLater(run, { type: 'result', at: this.#now(), stage, attempt, status: 'failed', reason: 'quota', logBytes: 0 }),
     });
   }
 
@@ -361,13 +365,22 @@ export class Partition {
     this.#advance();
   }
 
-  /** Runs with commits that no document stands for yet, with the state to store; and up to where they cover the log. */
-  takeDirty(): { readonly runs: readonly { readonly run: LiveRun; readonly state: RunState; readonly events: readonly RunEvent[] }[]; readonly sequence: number; readonly commitNumber: number } {
-    const runs = [...this.#dirty].filter((run) => run.committedVersion > 0).map((run) => ({
-      run, state: run.committedState(), events: run.events.slice(0, run.committedVersion),
-    }));
-    this.#dirty.clear();
-    return { runs, sequence: this.#sequence, commitNumber: this.#commitNumber };
+  get dirtyRuns(): number {
+    return this.#dirty.size;
+  }
+
+  /**
+   * Up to `count` runs with commits that no document stands for yet, longest waiting first, with the state to store. The
+   * state may be the machine's own: it is to be encoded before anything else is done.
+   */
+  takeDirty(count: number): { readonly run: LiveRun; readonly state: RunState; readonly events: readonly RunEvent[] }[] {
+    const taken = [];
+    for (const run of this.#dirty) {
+      if (taken.length === count) break;
+      this.#dirty.delete(run);
+      if (run.committedVersion > 0) taken.push({ run, state: run.committedState(), events: run.events.slice(0, run.committedVersion) });
+    }
+    return taken;
   }
 
   /** The store did not take them: they are to be written again. */
@@ -375,11 +388,14 @@ export class Partition {
     for (const run of runs) if (this.#runs.get(run.id) === run) this.#dirty.add(run);
   }
 
-  /** Documents and checkpoint stand for everything up to `sequence`: settled runs leave memory (I4, P6). */
+  /** These runs' documents are written, and the checkpoint stands at `sequence`: settled runs behind it leave memory (I4, P6). */
   projected(sequence: number, runs: Iterable<LiveRun>): void {
+    for (const run of runs) if (run.settled && run.isCommitted) this.#leaving.add(run);
     const released = new Map<string, string[]>();
-    for (const run of runs) {
-      if (!run.settled || !run.isCommitted || run.committedSequence > sequence || this.#runs.get(run.id) !== run) continue;
+    for (const run of this.#leaving) {
+      if (run.committedSequence > sequence) continue;
+      this.#leaving.delete(run);
+      if (this.#runs.get(run.id) !== run) continue;
       this.#forget(run);
       for (const runner of new Set(Object.values(run.state.workspaces))) {
         const ids = released.get(runner);
@@ -497,6 +513,13 @@ export class Partition {
     return true;
   }
 
+  /** For answers that arrive by themselves: nothing follows them in the same turn. */
+  #decideLater(run: LiveRun, command: RunCommand): void {
+    if (!this.#open || this.#runs.get(run.id) !== run) return;
+    this.#decide(run, command);
+    this.#advance();
+  }
+
   #join(run: LiveRun, from: number, events: readonly RunEvent[], decided: Decided | undefined): void {
     const draft = events.length > 0 ? this.#builder.add(run, from, events) : undefined;
     for (const effect of decided?.effects ?? []) {
@@ -568,9 +591,7 @@ export class Partition {
 
   #loseAttempt(run: LiveRun, stage: string, attempt: number, runner: string): void {
     this.#ports.storedLogBytes({ runId: run.id, runner, stage, attempt }, (logBytes) => {
-      if (!this.#open || this.#runs.get(run.id) !== run) return;
-      this.#decide(run, { type: 'lose', at: this.#now(), stage, attempt, logBytes });
-      this.#advance();
+      this.#decideLater(run, { type: 'lose', at: this.#now(), stage, attempt, logBytes });
     });
   }
 

@@ -5,7 +5,8 @@
  */
 import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
 
-export type JobAnswer = 'accepted' | 'held' | 'refused' | 'no-responders' | 'no-answer';
+/** `too-large`: the job does not fit a message; it can never be sent. */
+export type JobAnswer = 'accepted' | 'held' | 'refused' | 'no-responders' | 'no-answer' | 'too-large';
 export type StopAnswer = 'gone' | 'stopping' | 'no-answer';
 
 export interface AttemptLog {

@@ -1,0 +1,81 @@
+/**
+ * This scheduler's membership (P3, P5): a lease in the bucket `members`, renewed every third of its life. A member id is
+ * new at each joining, also after a refused renewal, so that an old id in a log always names somebody who is gone.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { acquireLease, buckets, monotonicMs, type Bus, type Lease, type Membership } from '@penstock/bus';
+import type { Logger } from '@penstock/telemetry';
+
+/** A read is answered only while the last accepted renewal was sent less than this ago (P4). */
+export const ACT_WITHIN_MS = 4_000;
+const REJOIN_MS = 500;
+
+export interface MembershipOptions {
+  readonly bus: Bus;
+  /** Default of the protocols: 6,000. */
+  readonly ttlMs: number;
+  readonly log: Logger;
+  /** Called with each new id, before anything is done under it. */
+  joined(member: string): void;
+  /** The id is worth nothing any more: everything owned under it is to be forgotten at once. */
+  lost(): void;
+}
+
+export class SchedulerMembership {
+  readonly #options: MembershipOptions;
+  readonly #stopped = new AbortController();
+  #lease: Lease | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves once joined; goes on in the background until `leave`. */
+  async join(): Promise<void> {
+    await this.#acquire();
+    this.#running = this.#renewForEver();
+  }
+
+  mayAct(): boolean {
+    return this.#lease !== undefined && monotonicMs() - this.#lease.sentAtMs < ACT_WITHIN_MS;
+  }
+
+  async leave(): Promise<void> {
+    this.#stopped.abort();
+    await this.#running;
+    const lease = this.#lease;
+    this.#lease = undefined;
+    await lease?.release().catch((error: unknown) => this.#options.log.warn({ err: error }, 'the membership was not given up; it runs out by itself'));
+  }
+
+  async #acquire(): Promise<void> {
+    const member = randomUUID();
+    const value: Membership = { member, startedAt: new Date().toISOString() };
+    this.#lease = await acquireLease(this.#options.bus, buckets.members, member, value, { ttlMs: this.#options.ttlMs });
+    this.#options.joined(member);
+  }
+
+  async #renewForEver(): Promise<void> {
+    const { log, ttlMs } = this.#options;
+    const { signal } = this.#stopped;
+    for (;;) {
+      await delay(this.#lease === undefined ? REJOIN_MS : ttlMs / 3, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      try {
+        if (this.#lease === undefined) {
+          await this.#acquire();
+          continue;
+        }
+        const result = await this.#lease.renew();
+        if (result.kind !== 'lost') continue;
+        log.warn({}, 'the membership has run out; joining anew');
+        this.#lease = undefined;
+        this.#options.lost();
+      } catch (error) {
+        log.warn({ err: error }, 'the membership could not be renewed; tried again');
+      }
+    }
+  }
+}

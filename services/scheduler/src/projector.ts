@@ -1,0 +1,148 @@
+/**
+ * Writes the documents of a partition's runs behind its commits, then the checkpoint (P6, P8), and purges the log behind
+ * it. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PartitionLog } from '@penstock/bus';
+import { viewOf } from '@penstock/run';
+import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import type { LiveRun } from './live-run.ts';
+import type { Partition, SchedulerLoad } from './partition.ts';
+
+/** Short enough that `runs` is fresh and memory small; long enough that most short runs are written once. */
+const INTERVAL_MS = 50;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 5_000;
+/** Runs encoded without giving the event loop back. */
+const ENCODE_SLICE = 32;
+/** Commits stay in the log this long after they are projected, for those who read it back (P8). */
+const KEEP_MS = 2 * 60 * 60 * 1000;
+const PURGE_EVERY_MS = 60 * 1000;
+const POSITION_EVERY_MS = 1_000;
+/** Past this share of JOURNAL everything projected goes. */
+const PURGE_ALL_FROM = 0.5;
+
+export interface ProjectorOptions {
+  readonly partition: Partition;
+  readonly incarnation: number;
+  readonly ledger: RunsLedger;
+  readonly journal: PartitionLog;
+  readonly load: SchedulerLoad;
+  readonly log: Logger;
+}
+
+export class Projector {
+  readonly #options: ProjectorOptions;
+  readonly #stopped = new AbortController();
+  #working: Promise<void> | undefined;
+  #again = false;
+  /** What this partition adds to the scheduler's unprojected bytes. */
+  #unprojected = 0;
+  /** Checkpointed positions and when they were reached, oldest first: where a purge may go up to. */
+  readonly #positions: { readonly at: number; readonly sequence: number }[] = [];
+  #purgedAt = Date.now();
+  /** The last checkpoint that this projector wrote. */
+  #checkpointed = -1;
+
+  constructor(options: ProjectorOptions) {
+    this.#options = options;
+  }
+
+  projectSoon(): void {
+    if (this.#working !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#working = this.#work().finally(() => {
+      this.#working = undefined;
+      if (this.#again && !this.#stopped.signal.aborted) this.projectSoon();
+    });
+  }
+
+  /** Ends after what is being written. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#working;
+    this.#countUnprojected(0);
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#stopped;
+    let retryMs = RETRY_MS_MIN;
+    await delay(INTERVAL_MS, undefined, { signal }).catch(() => {});
+    while (!signal.aborted) {
+      this.#again = false;
+      const { partition } = this.#options;
+      // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
+      const { sequence, commitNumber, dirtyRuns } = partition;
+      if (dirtyRuns === 0 && sequence === this.#checkpointed) return;
+      const { encoded, runs } = await this.#encode(dirtyRuns);
+      try {
+        await this.#write(encoded, sequence, commitNumber);
+      } catch (error) {
+        this.#options.log.warn({ err: error, runs: runs.length }, 'the store did not take run documents; they are written again');
+        this.#countUnprojected(encoded.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
+        partition.stillDirty(runs);
+        await delay(retryMs, undefined, { signal }).catch(() => {});
+        retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
+        continue;
+      }
+      this.#checkpointed = sequence;
+      this.#countUnprojected(0);
+      partition.projected(sequence, runs);
+      await this.#purge(sequence);
+      retryMs = RETRY_MS_MIN;
+      if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
+      await delay(INTERVAL_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Captures and encodes in slices, so that commits are not held up; each slice in one turn, for states live on. */
+  async #encode(count: number): Promise<{ readonly encoded: EncodedRun[]; readonly runs: LiveRun[] }> {
+    const { incarnation, partition } = this.#options;
+    const encoded: EncodedRun[] = [];
+    const runs: LiveRun[] = [];
+    for (let left = count; left > 0; left -= ENCODE_SLICE) {
+      for (const { run, state, events } of partition.takeDirty(Math.min(left, ENCODE_SLICE))) {
+        runs.push(run);
+        encoded.push(encodeRun({
+          partition: partition.settings.partition, open: !(run.settled && run.isCommitted), incarnation, sequence: run.committedSequence, state, events, view: viewOf(state),
+        }));
+      }
+      await new Promise(setImmediate);
+    }
+    return { encoded, runs };
+  }
+
+  async #write(encoded: readonly EncodedRun[], sequence: number, commit: number): Promise<void> {
+    const { incarnation, ledger, partition } = this.#options;
+    if (encoded.length > 0) await ledger.saveBatch(encoded);
+    await ledger.saveCheckpoint({ partition: partition.settings.partition, incarnation, sequence, commit });
+  }
+
+  /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */
+  async #purge(sequence: number): Promise<void> {
+    const now = Date.now();
+    const previous = this.#positions.at(-1);
+    // One position a second is enough to purge by.
+    if (previous === undefined || now - previous.at >= POSITION_EVERY_MS) this.#positions.push({ at: now, sequence });
+    if (now - this.#purgedAt < PURGE_EVERY_MS) return;
+    this.#purgedAt = now;
+    const { journal, ledger, load, partition, log } = this.#options;
+    try {
+      const stored = await ledger.checkpoint(partition.settings.partition);
+      const pressed = load.journalUsed >= PURGE_ALL_FROM;
+      let upTo: number | undefined;
+      while (this.#positions[0] !== undefined && (pressed || this.#positions[0].at < now - KEEP_MS)) upTo = this.#positions.shift()?.sequence;
+      if (upTo !== undefined && stored !== null && upTo <= stored.sequence) await journal.purgeTo(upTo);
+    } catch (error) {
+      log.warn({ err: error }, 'the journal could not be purged; tried again in a minute');
+    }
+  }
+
+  #countUnprojected(bytes: number): void {
+    this.#options.load.unprojectedBytes += bytes - this.#unprojected;
+    this.#unprojected = bytes;
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * A scheduler: a member that owns some partitions and hosts the actors of their runs. It follows the memberships to know
+ * which partitions should be its own, the runners' leases to know who can work, and takes their credit; which stage gets
+ * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
+ */
+import { openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import type { RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import { Definitions } from './definitions.ts';
+import { Dispatch } from './dispatch.ts';
+import { SchedulerMembership } from './membership.ts';
+import { ownerOf } from './ownership.ts';
+import { PartitionOwner } from './partition-owner.ts';
+import type { SchedulerLoad } from './partition.ts';
+
+export interface SchedulerOptions {
+  readonly bus: Bus;
+  readonly ledger: RunsLedger;
+  readonly log: Logger;
+  readonly partitions: number;
+  /** Default 6,000. */
+  readonly membershipMs?: number | undefined;
+  /** L: how long a runner's lease lives. Default 15,000. */
+  readonly runnerLeaseMs?: number | undefined;
+  /** Default 24 h. */
+  readonly queueTimeoutMs?: number | undefined;
+  /** Of output kept for each attempt. Default 16 MiB. */
+  readonly logBytesMax?: number | undefined;
+}
+
+export interface Scheduler {
+  /** The present member id; a new one after each joining. */
+  readonly member: string;
+  /** How many partitions it answers for. */
+  readonly owned: number;
+  /** Resolves when every partition has been opened that should be this scheduler's as things stand. */
+  settled(): Promise<void>;
+  /** Hands its partitions over and leaves. */
+  close(): Promise<void>;
+}
+
+const LIVE_RUNS_PER_KEY_MAX = 10_000;
+const LIVE_RUNS_MAX = 100_000;
+const TICK_MS = 1_000;
+const LOG_BYTES_MAX = 16 * 1024 * 1024;
+
+export async function startScheduler(options: SchedulerOptions): Promise<Scheduler> {
+  const scheduler = new SchedulerService(options);
+  await scheduler.start();
+  return scheduler;
+}
+
+class SchedulerService implements Scheduler {
+  member = '';
+  readonly #options: SchedulerOptions;
+  readonly #dispatch = new Dispatch();
+  readonly #definitions = new Definitions();
+  readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
+  readonly #membership: SchedulerMembership;
+  readonly #members = new Set<string>();
+  readonly #owners = new Map<number, PartitionOwner>();
+  readonly #watches: LeaseWatch[] = [];
+  /** Session id to its runner, for every lease that is known. */
+  readonly #sessions = new Map<string, RunnerLease>();
+  #pulls: BusSubscription | undefined;
+  #ticker: NodeJS.Timeout | undefined;
+  #rebalancing: Promise<void> | undefined;
+  #rebalanceAgain = false;
+  #closed = false;
+  #announced = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#membership = new SchedulerMembership({
+      bus: options.bus,
+      ttlMs: options.membershipMs ?? 6_000,
+      log: options.log,
+      joined: (member) => this.#joined(member),
+      lost: () => void this.#forgetAll(),
+    });
+  }
+
+  get owned(): number {
+    return [...this.#owners.values()].filter((owner) => owner.partition?.open === true).length;
+  }
+
+  async start(): Promise<void> {
+    const { bus } = this.#options;
+    const members = watchLeases<Membership>(bus, buckets.members, (event) => {
+      if (event.kind === 'put') this.#members.add(event.key);
+      else this.#members.delete(event.key);
+      this.#rebalance();
+    });
+    const runners = watchLeases<RunnerLease>(bus, buckets.runners, (event) => {
+      if (event.kind === 'put') this.#leaseSeen(event.value);
+      else this.#leaseExpired(event.key);
+    }, { leaseMs: this.#options.runnerLeaseMs });
+    this.#watches.push(members, runners);
+    await Promise.all([members.ready, runners.ready]);
+    await this.#membership.join();
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#rebalance();
+  }
+
+  async settled(): Promise<void> {
+    while (this.#rebalancing !== undefined) await this.#rebalancing;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#ticker);
+    await this.settled();
+    await Promise.all([...this.#owners.values()].map((owner) => owner.release()));
+    this.#owners.clear();
+    this.#pulls?.stop();
+    for (const watch of this.#watches) watch.stop();
+    await this.#membership.leave();
+  }
+
+  // --- Partitions --------------------------------------------------------------------------------------------------
+
+  #joined(member: string): void {
+    this.member = member;
+    this.#members.add(member);
+    this.#pulls?.stop();
+    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request) => this.#pull(request));
+    this.#rebalance();
+  }
+
+  #rebalance(): void {
+    if (this.#closed || this.member === '') return;
+    if (this.#rebalancing !== undefined) {
+      this.#rebalanceAgain = true;
+      return;
+    }
+    this.#rebalancing = this.#rebalanceOnce().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'partitions could not be taken; tried again in a second');
+    }).finally(() => {
+      this.#rebalancing = undefined;
+      if (this.#rebalanceAgain) {
+        this.#rebalanceAgain = false;
+        this.#rebalance();
+      }
+    });
+  }
+
+  /** Gives away what is another's by now, takes what is ours and free; what is not free yet is tried again each second. */
+  async #rebalanceOnce(): Promise<void> {
+    const mine = new Set<number>();
+    for (let partition = 0; partition < this.#options.partitions; partition++) {
+      if (ownerOf(partition, this.#members) === this.member) mine.add(partition);
+    }
+    await Promise.all([...this.#owners].map(async ([partition, owner]) => {
+      if (mine.has(partition)) return;
+      this.#owners.delete(partition);
+      await owner.release();
+    }));
+    await Promise.all([...mine].map((partition) => this.#take(partition)));
+  }
+
+  async #take(partition: number): Promise<void> {
+    if (this.#owners.has(partition) || this.#closed) return;
+    const owner = this.#ownerFor(partition);
+    this.#owners.set(partition, owner);
+    try {
+      if (await owner.open()) return;
+    } catch (error) {
+      this.#options.log.error({ err: error, partition }, 'the partition could not be opened; tried again in a second');
+    }
+    await owner.forget();
+    if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
+  }
+
+  #ownerFor(partition: number): PartitionOwner {
+    const { bus, ledger, log, queueTimeoutMs = 24 * 60 * 60 * 1000, logBytesMax = LOG_BYTES_MAX, runnerLeaseMs = 15_000 } = this.#options;
+    const owner: PartitionOwner = new PartitionOwner(this.member, {
+      bus, ledger, log, partition,
+      settings: { queueTimeoutMs, logBytesMax, workspaceGraceMs: runnerLeaseMs, liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX },
+      definitions: this.#definitions,
+      dispatch: this.#dispatch,
+      load: this.#load,
+      mayAct: () => this.#membership.mayAct(),
+      isGone: async (member) => !(await this.#keysNow(buckets.members)).has(member),
+      refreshSessions: async () => {
+        for (const lease of (await this.#keysNow<RunnerLease>(buckets.runners)).values()) this.#leaseSeen(lease);
+      },
+    }, () => {
+      if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
+      this.#rebalance();
+    });
+    return owner;
+  }
+
+  async #forgetAll(): Promise<void> {
+    const owners = [...this.#owners.values()];
+    this.#owners.clear();
+    await Promise.all(owners.map((owner) => owner.forget()));
+  }
+
+  /** A bucket as the broker has it now: a watch that ends once it has shown the present values. */
+  async #keysNow<V>(bucket: string): Promise<Map<string, V>> {
+    const values = new Map<string, V>();
+    const watch = watchLeases<V>(this.#options.bus, bucket, (event) => {
+      if (event.kind === 'put') values.set(event.key, event.value);
+      else values.delete(event.key);
+    });
+    await watch.ready;
+    watch.stop();
+    return values;
+  }
+
+  // --- Runners -----------------------------------------------------------------------------------------------------
+
+  #pull(request: PullRequest): PullReply {
+    const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
+    this.#dispatch.addCredits(Date.now(), request);
+    this.#match();
+    return { ok: true, withdrawn };
+  }
+
+  #leaseSeen(lease: RunnerLease): void {
+    const isNew = !this.#sessions.has(lease.session);
+    this.#sessions.set(lease.session, lease);
+    this.#dispatch.sessionSeen(lease);
+    for (const owner of this.#owners.values()) owner.leaseSeen(lease);
+    if (isNew) this.#match();
+  }
+
+  #leaseExpired(key: string): void {
+    const [runner = '', session = ''] = key.split('.');
+    this.#sessions.delete(session);
+    this.#dispatch.sessionGone(session);
+    for (const owner of this.#owners.values()) owner.partition?.sessionLost(session, runner);
+  }
+
+  /** One partition matches for all: the dispatch is shared, and each grant commits where its run is. */
+  #match(): void {
+    for (const owner of this.#owners.values()) {
+      if (owner.partition?.open !== true) continue;
+      owner.partition.creditsChanged();
+      return;
+    }
+  }
+
+  #tick(): void {
+    for (const owner of this.#owners.values()) owner.tick();
+    this.#announceDemand();
+    void this.#measureJournal();
+    // What could not be opened yet (its old owner's membership had not run out) is tried again.
+    this.#rebalance();
+  }
+
+  #announceDemand(): void {
+    const waiting = this.#dispatch.demand();
+    if (waiting.length === 0 && !this.#announced) return;
+    this.#announced = waiting.length > 0;
+    const demand: Demand = { scheduler: this.member, waiting };
+    this.#options.bus.publish(subjects.demand(this.member), demand);
+  }
+
+  async #measureJournal(): Promise<void> {
+    const [owner] = this.#owners.values();
+    if (owner === undefined) return;
+    try {
+      this.#load.journalUsed = await openLog(this.#options.bus, owner.number).bytesUsedRatio();
+    } catch {
+      // The broker is away: commits say so themselves.
+    }
+  }
+}

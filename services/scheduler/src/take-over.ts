@@ -1,0 +1,137 @@
+/**
+ * Opening a partition (P3) and reading back what its earlier owners left (P6): the checkpoint, the documents that are open
+ * or stand for a later commit, and the log behind it.
+ */
+import { randomUUID } from 'node:crypto';
+import type { PartitionLog } from '@penstock/bus';
+import type { RunEvent, RunSettings } from '@penstock/run';
+import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from './commit.ts';
+import type { Definitions } from './definitions.ts';
+import { LiveRun } from './live-run.ts';
+
+/** A new incarnation's epochs begin here times its number: above every epoch of a log that was lost. */
+const EPOCHS_PER_INCARNATION = 1_000_000_000;
+/** How often the load begins anew when a late projector moves the checkpoint under it. */
+const LOAD_TRIES = 5;
+
+export interface OpenedPartition {
+  readonly epoch: number;
+  readonly incarnation: number;
+  /** Of the `opened` commit. */
+  readonly sequence: number;
+  readonly commitNumber: number;
+}
+
+export interface Opening {
+  readonly partition: number;
+  readonly member: string;
+  readonly log: PartitionLog;
+  readonly ledger: RunsLedger;
+  /** Whether the member's lease has run out, as the broker says (never by an own timer). */
+  isGone(member: string): Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+/** Appends `opened`. Null: the partition is another's, or another was faster. */
+export async function openPartition({ partition, member, log, ledger, isGone, signal }: Opening): Promise<OpenedPartition | null> {
+  const last = await log.last(signal);
+  const lastCommit = last === null ? null : decodeCommit(last.bytes);
+  if (lastCommit !== null && lastCommit.kind !== 'released' && lastCommit.owner !== member && !(await isGone(lastCommit.owner))) return null;
+  const checkpoint = await ledger.checkpoint(partition);
+  const incarnation = incarnationOf(checkpoint, last?.sequence ?? 0);
+  const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
+  const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
+  const id = randomUUID();
+  const bytes = encodeCommit({ id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: Date.now() }, []);
+  const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
+  return appended.ok ? { epoch, incarnation, sequence: appended.sequence, commitNumber: number } : null;
+}
+
+/** The runs of interest, as committed. Call it once `opened` is acknowledged: from then on no older owner adds to the log. */
+export async function loadRuns(
+  opened: OpenedPartition,
+  { partition, log, ledger, signal }: Opening,
+  shared: { readonly definitions: Definitions; readonly settings: RunSettings; readonly log: Logger },
+): Promise<LiveRun[]> {
+  for (let attempt = 1; ; attempt++) {
+    const histories = await loadHistories(opened, { partition, log, ledger, signal });
+    if (histories !== undefined) return [...histories].map(([id, history]) => liveRunOf(id, history, shared));
+    if (attempt === LOAD_TRIES) throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
+  }
+}
+
+interface History {
+  readonly events: RunEvent[];
+  sequence: number;
+}
+
+async function loadHistories(
+  opened: OpenedPartition,
+  { partition, log, ledger, signal }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'>,
+): Promise<Map<string, History> | undefined> {
+  const checkpoint = await ledger.checkpoint(partition);
+  const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
+  const histories = new Map<string, History>();
+  const take = (document: RunDocument): void => {
+    const known = histories.get(document.state.id);
+    if (known !== undefined && known.events.length >= document.events.length) return;
+    histories.set(document.state.id, { events: [...document.events], sequence: document.sequence });
+  };
+  for await (const document of ledger.openOf(partition)) take(document);
+  for await (const document of ledger.laterThan(partition, position)) take(document);
+  const sameIncarnation = checkpoint?.incarnation === opened.incarnation;
+  let next = sameIncarnation ? checkpoint.commit + 1 : undefined;
+  for await (const entry of log.read(sameIncarnation ? checkpoint.sequence + 1 : 1, signal)) {
+    const commit = decodeCommit(entry.bytes);
+    if (next !== undefined && commit.number !== next) return undefined;
+    next = commit.number + 1;
+    if (!(await replay(histories, commit, entry.sequence, ledger))) return undefined;
+  }
+  return histories;
+}
+
+/** False: a run's events do not continue what is known of it. */
+async function replay(histories: Map<string, History>, commit: Commit, sequence: number, ledger: RunsLedger): Promise<boolean> {
+  for (const { id, from, events } of commit.runs) {
+    let history = histories.get(id);
+    if (history === undefined && from > 1) {
+      const document = await ledger.getAsOwner(id);
+      if (document === null) return false;
+      history = { events: [...document.events], sequence: document.sequence };
+      histories.set(id, history);
+    }
+    if (history === undefined) {
+      history = { events: [], sequence };
+      histories.set(id, history);
+    }
+    const known = history.events.length;
+    if (from > known + 1) return false;
+    const fresh = events.slice(known + 1 - from);
+    if (fresh.length === 0) continue;
+    history.events.push(...fresh);
+    history.sequence = sequence;
+  }
+  return true;
+}
+
+function liveRunOf(id: string, history: History, shared: { readonly definitions: Definitions; readonly settings: RunSettings; readonly log: Logger }): LiveRun {
+  let run: LiveRun;
+  try {
+    const [created] = history.events;
+    const definition = shared.definitions.of(created?.type === 'run_created' ? created.yaml : '');
+    run = LiveRun.restore(id, definition, history.events, shared.settings);
+  } catch (error) {
+    shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
+    run = LiveRun.poisoned(id, history.events, shared.settings);
+  }
+  run.committedSequence = history.sequence;
+  return run;
+}
+
+/** A log that is shorter than its checkpoint has lost commits: what is numbered anew must count as newer (design: "the store is ahead"). */
+function incarnationOf(checkpoint: Checkpoint | null, lastSequence: number): number {
+  if (checkpoint === null) return 1;
+  return checkpoint.sequence > lastSequence ? checkpoint.incarnation + 1 : checkpoint.incarnation;
+}
