@@ -1,6 +1,6 @@
 /** The collections of the runs repository, and run documents as they are kept. */
 import { createHash } from 'node:crypto';
-import { viewOf, type RunEvent, type RunState } from '@penstock/run';
+import type { RunEvent, RunState, RunView } from '@penstock/run';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
 export const runsSpec = {
@@ -53,6 +53,8 @@ export interface RunDocument {
   readonly state: RunState;
   /** All of them, version 1 first. */
   readonly events: readonly RunEvent[];
+  /** Of this state; kept beside it, so that lists of runs need not read the state. */
+  readonly view: RunView;
 }
 
 /** A run document made ready for writing: what an owner keeps of an ended run that is not projected yet (P6). */
@@ -75,7 +77,7 @@ export interface EncodedRun {
 
 /** Later changes of the state do not reach what was encoded. Its memory is about two bytes a character, mostly of `story`. */
 export function encodeRun(document: RunDocument): EncodedRun {
-  const { partition, open, incarnation, sequence, state, events } = document;
+  const { partition, open, incarnation, sequence, state, events, view } = document;
   return {
     id: state.id,
     partition,
@@ -88,15 +90,15 @@ export function encodeRun(document: RunDocument): EncodedRun {
     open,
     incarnation,
     sequence,
-    view: JSON.stringify(viewOf(state)),
+    view: JSON.stringify(view),
     story: JSON.stringify({ state, events }),
   };
 }
 
-export function decodeRun(row: Pick<DocumentOf<typeof runsSpec, 'story'>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story'>): RunDocument {
+export function decodeRun(row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>): RunDocument {
   const { partition, open, incarnation, sequence } = row;
   const { state, events } = JSON.parse(String(row.story)) as { state: RunState; events: RunEvent[] };
-  return { partition, open, incarnation, sequence, state, events };
+  return { partition, open, incarnation, sequence, state, events, view: JSON.parse(String(row.view)) as RunView };
 }
 
 /** A key may be longer than an id. */

@@ -101,7 +101,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 
   async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
-    const row = await this.#runs.get(id, { parts: ['story'] });
+    const row = await this.#runs.get(id);
     return row === null || !options.tenants.includes(row.tenant) ? null : decodeRun(row);
   }
 
@@ -158,7 +158,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async *openOf(partition: number): AsyncIterable<RunDocument> {
     yield* this.#iterate((after) =>
-      this.#runs.list({ where: { partition, open: true }, limit: ITERATION_BATCH, parts: ['story'], ...(after === null ? {} : { after: { id: after.id } }) }),
+      this.#runs.list({ where: { partition, open: true }, limit: ITERATION_BATCH, ...(after === null ? {} : { after: { id: after.id } }) }),
     );
   }
 
@@ -170,7 +170,6 @@ export class RunsRepository implements RunsReader, RunsLedger {
         where: { partition, incarnation, sequence: { gt: sequence } },
         orderBy: { field: 'sequence', direction: 'asc' },
         limit: ITERATION_BATCH,
-        parts: ['story'],
         ...(after === null ? {} : { after: { id: after.id, value: after.sequence } }),
       }),
     );
@@ -179,14 +178,13 @@ export class RunsRepository implements RunsReader, RunsLedger {
         where: { partition, incarnation: { gt: incarnation } },
         orderBy: { field: 'incarnation', direction: 'asc' },
         limit: ITERATION_BATCH,
-        parts: ['story'],
         ...(after === null ? {} : { after: { id: after.id, value: after.incarnation } }),
       }),
     );
   }
 
   async getAsOwner(id: string): Promise<RunDocument | null> {
-    const row = await this.#runs.get(id, { parts: ['story'] });
+    const row = await this.#runs.get(id);
     return row === null ? null : decodeRun(row);
   }
 
@@ -219,10 +217,10 @@ export class RunsRepository implements RunsReader, RunsLedger {
     }
   }
 
-  async *#iterate(read: (after: StoryRow | null) => Promise<StoryRow[]>): AsyncIterable<RunDocument> {
-    let after: StoryRow | null = null;
+  async *#iterate(read: (after: RunRow | null) => Promise<RunRow[]>): AsyncIterable<RunDocument> {
+    let after: RunRow | null = null;
     for (;;) {
-      const rows: StoryRow[] = await read(after);
+      const rows: RunRow[] = await read(after);
       for (const row of rows) yield decodeRun(row);
       if (rows.length < ITERATION_BATCH) return;
       after = rows.at(-1) ?? null;
@@ -230,7 +228,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 }
 
-type StoryRow = DocumentOf<typeof runsSpec, 'story'>;
+type RunRow = DocumentOf<typeof runsSpec>;
 
 function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
   return JSON.parse(String(row.view)) as RunView;

@@ -1,5 +1,5 @@
 /** SQLite's result codes as the port's errors. An error crosses from the worker thread as a Failure. */
-import { StoreCorrupt, StoreError, StoreIncompatible, StoreUnavailable, StoreUsageError } from '../errors.ts';
+import { StoreCorrupt, type StoreError, StoreIncompatible, StoreUnavailable, StoreUsageError } from '../errors.ts';
 
 export interface Failure {
   readonly tag: 'unavailable' | 'corrupt' | 'incompatible' | 'usage';
