@@ -1,0 +1,4 @@
+export * from './error-chain.ts';
+export * from './logger.ts';
+export * from './metrics.ts';
+export { createRedact, type Redact } from './redact.ts';
