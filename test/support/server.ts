@@ -1,0 +1,89 @@
+/** `penstock serve` as a user starts it: a process of its own on a data folder, spoken to through the public API only. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
+const START_MS = 60_000;
+
+export interface RunningServer {
+  readonly url: string;
+  readonly pid: number;
+  readonly dataDir: string;
+  readonly apiKey: string;
+  readonly child: ChildProcess;
+  /** Everything it has written to its output so far. */
+  output(): string;
+  graphql<T = Record<string, unknown>>(query: string, variables?: Record<string, unknown>): Promise<{ data: T; errors?: { message: string; extensions?: { code?: string } }[] }>;
+  /** SIGTERM and wait. */
+  stop(): Promise<number | null>;
+}
+
+export interface ServerOptions {
+  readonly dataDir?: string;
+  readonly env?: Record<string, string>;
+  readonly arguments?: readonly string[];
+}
+
+export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), prefix));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }) };
+}
+
+export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
+  const dataDir = options.dataDir ?? temporaryFolder('penstock-data-').path;
+  const child = spawn(process.execPath, [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])], {
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  let output = '';
+  const url = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`serve did not start:\n${output}`)), START_MS);
+    child.once('exit', (code, signal) => reject(new Error(`serve ended (${code ?? signal}):\n${output}`)));
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => {
+        if (output.length < 1_000_000) output += `${line}\n`;
+        const address = /listens on (http:\/\/\S+)/.exec(line)?.[1];
+        if (address === undefined) return;
+        clearTimeout(timer);
+        resolve(address);
+      });
+    }
+  });
+  child.removeAllListeners('exit');
+  const apiKey = options.env?.['SERVICE_API_KEY'] ?? readFileSync(join(dataDir, 'api-key'), 'utf8').trim();
+  return {
+    url, dataDir, apiKey, child,
+    pid: child.pid ?? -1,
+    output: () => output,
+    graphql: async (query, variables = {}) => {
+      const response = await fetch(`${url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+        body: JSON.stringify({ query, variables }),
+      });
+      return (await response.json()) as never;
+    },
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+      return child.exitCode;
+    },
+  };
+}
+
+export const TRIGGER = 'mutation ($yaml: String!, $waitSeconds: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $waitSeconds) { run { id status stages { name status reason } } summary { passed failed skipped } } }';
+
+/** Starts a run without waiting for its end; its id. */
+export async function trigger(server: RunningServer, yaml: string): Promise<string> {
+  const answer = await server.graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, { yaml, waitSeconds: 0 });
+  if (answer.errors !== undefined) throw new Error(JSON.stringify(answer.errors));
+  return answer.data.triggerPipeline.run.id;
+}
