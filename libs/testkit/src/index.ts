@@ -1,1 +1,2 @@
 export * from './broker.ts';
+export * from './proxy.ts';

@@ -26,7 +26,8 @@ export async function storeLimits(storeDir: string, limitFile: string): Promise<
   const used = await bytesIn(storeDir);
   const fitting = Math.floor(Math.min(STORE_BYTES_MAX, (bavail * bsize + used) * DISK_SHARE));
   const wanted = Math.max(STORE_BYTES_MIN, fitting);
-  // The broker does not open a stream whose reserved bytes are above this limit: it never goes below an earlier one.
+  // Below what its streams have reserved the broker refuses every change to them, even a smaller reservation: the limit
+  // never goes below an earlier one.
   const earlier = Number(await readFile(limitFile, 'utf8').catch(() => '0'));
   const storeBytesMax = Math.max(wanted, earlier || 0);
   await writeFile(limitFile, String(storeBytesMax), { mode: 0o600 });

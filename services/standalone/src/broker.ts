@@ -52,6 +52,8 @@ export interface EmbeddedBroker extends StoreLimits {
 /** The store of a million messages is read in about a second; a slow disk may take longer. */
 const READY_TIMEOUT_MS = 60_000;
 const STOP_GRACE_MS = 5_000;
+/** What it acknowledged is safe from a kill; a start that waits long for a frozen process is worse than one that kills it. */
+const SURVIVOR_GRACE_MS = 2_000;
 const PROBE_MS = 2_000;
 const PROBE_FAILURES_MAX = 3;
 const RESTART_MS_MIN = 50;
@@ -97,7 +99,7 @@ async function endSurvivor(pidFile: string, log: BusLog): Promise<void> {
   const present = await identify(identity.pid);
   if (present?.startedAt !== identity.startedAt) return;
   log.warn({ pid: identity.pid }, 'ending the broker of an earlier serve');
-  if (!(await endProcess(identity, STOP_GRACE_MS))) {
+  if (!(await endProcess(identity, SURVIVOR_GRACE_MS))) {
     throw new Error(`the broker of an earlier serve (process ${identity.pid}) cannot be ended: end it, then start again`);
   }
 }
@@ -232,7 +234,11 @@ class Supervisor implements EmbeddedBroker {
     const { signal } = this.#stopping;
     const probeMs = this.#options.probeMs ?? PROBE_MS;
     let failures = 0;
-    let answered: Running | null = this.#running;
+    // It takes connections once its store is read.
+    let ready: Running | null = this.#running;
+    this.#bus?.events.on('reconnected', () => {
+      ready = this.#running;
+    });
     while (!signal.aborted) {
       await sleep(probeMs, undefined, { signal }).catch(() => {});
       const running = this.#running;
@@ -242,12 +248,10 @@ class Supervisor implements EmbeddedBroker {
         () => false,
       );
       if (alive) {
-        answered = running;
         failures = 0;
         continue;
       }
-      // One that has not answered yet is reading its store.
-      if (answered !== running && performance.now() - running.startedAtMs < READY_TIMEOUT_MS) continue;
+      if (ready !== running && performance.now() - running.startedAtMs < READY_TIMEOUT_MS) continue;
       failures += 1;
       if (failures < PROBE_FAILURES_MAX || signal.aborted) continue;
       failures = 0;

@@ -1,0 +1,111 @@
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Bus, connectBus, createLogWriter, encodeChunk, ensureStreams, lastChunks, type LiveChunk, type LogWriter, readChunks, type StoredChunk, subjects, subscribeLiveChunks } from '../src/index.ts';
+
+const MIB = 1024 * 1024;
+
+let broker: TestBroker;
+let bus: Bus;
+let writer: LogWriter;
+
+beforeEach(async () => {
+  broker = await startTestBroker();
+  bus = await connectBus({ servers: broker.url, name: 'runner' });
+  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 256 * MIB });
+  writer = createLogWriter(bus, { attemptTimeoutMs: 500 });
+});
+afterEach(async () => {
+  writer.close();
+  await bus.close(0);
+  await broker.stop();
+});
+
+function chunk(offset: number, text = `line ${offset}\n`): Uint8Array {
+  const output = Buffer.from(text);
+  return encodeChunk({ stage: 'build', attempt: 1, offset, at: 1_700_000_000_000, parts: [['stdout', output.length]], output });
+}
+
+async function read(runId: string, from = 1): Promise<StoredChunk[]> {
+  const chunks: StoredChunk[] = [];
+  for await (const stored of readChunks(bus, runId, from)) chunks.push(stored);
+  return chunks;
+}
+const offsetsOf = (chunks: readonly StoredChunk[]): number[] => chunks.map((stored) => stored.chunk.offset);
+
+describe('log chunks', () => {
+  it('are read back in order, of all runners of the run and of no other run', async () => {
+    await Promise.all([
+      writer.publish(subjects.log('run1', 'r1'), chunk(0)),
+      writer.publish(subjects.log('run2', 'r1'), chunk(100)),
+      writer.publish(subjects.log('run1', 'r2'), chunk(1)),
+    ]);
+    const chunks = await read('run1');
+    expect(chunks.map(({ sequence, runner }) => [sequence, runner])).toEqual([[1, 'r1'], [3, 'r2']]);
+    expect(Buffer.from(chunks[1]?.chunk.output ?? []).toString()).toBe('line 1\n');
+    expect(offsetsOf(await read('run1', 2))).toEqual([1]);
+    expect((await lastChunks(bus, 'run1')).map(({ runner, chunk: last }) => [runner, last.offset]).toSorted()).toEqual([['r1', 0], ['r2', 1]]);
+  });
+
+  it('of a run without output are none, not an error', async () => {
+    expect(await read('quiet')).toEqual([]);
+    expect(await lastChunks(bus, 'quiet')).toEqual([]);
+  });
+
+  it('P20: come live as they are stored, each naming its predecessor', async () => {
+    const live: LiveChunk[] = [];
+    const three = Promise.withResolvers<void>();
+    subscribeLiveChunks(bus, 'run1', (each) => live.push(each) === 3 && three.resolve());
+    await bus.flush();
+    for (const offset of [0, 1, 2]) await writer.publish(subjects.log('run1', 'r1'), chunk(offset));
+    await three.promise;
+    expect(live.map(({ sequence, lastSequenceOfSubject, runner, chunk: { offset } }) => [sequence, lastSequenceOfSubject, runner, offset])).toEqual([
+      [1, 0, 'r1', 0],
+      [2, 1, 'r1', 1],
+      [3, 2, 'r1', 2],
+    ]);
+  });
+
+  it('larger than a batch of the reader in all are read whole', async () => {
+    const text = 'x'.repeat(60_000);
+    for (let offset = 0; offset < 100; offset += 1) {
+      await writer.room();
+      void writer.publish(subjects.log('run1', 'r1'), chunk(offset, text));
+    }
+    await writer.publish(subjects.log('run1', 'r1'), chunk(100, text));
+    expect(offsetsOf(await read('run1'))).toEqual(Array.from({ length: 101 }, (_, offset) => offset));
+  });
+
+  it('P18: are stored all the same when the broker is killed among them', async () => {
+    const stored: Promise<unknown>[] = [];
+    for (let offset = 0; offset < 400; offset += 1) {
+      stored.push(writer.publish(subjects.log('run1', 'r1'), chunk(offset)));
+      if (offset === 200) {
+        await stored[100];
+        await broker.kill();
+      }
+    }
+    await broker.restart();
+    await Promise.all(stored);
+    const offsets = new Set(offsetsOf(await read('run1')));
+    expect([...offsets].toSorted((a, b) => a - b)).toEqual(Array.from({ length: 400 }, (_, offset) => offset));
+    expect(writer.pending).toBe(0);
+  });
+
+  it('beyond the bounds wait, and beyond these are refused', async () => {
+    const narrow = createLogWriter(bus, { inFlightMax: 2, waitingMax: 3 });
+    const taken = [0, 1, 2, 3, 4].map((offset) => narrow.publish(subjects.log('run1', 'r1'), chunk(offset)));
+    await expect(narrow.publish(subjects.log('run1', 'r1'), chunk(5))).rejects.toMatchObject({ tag: 'LogQueueFull' });
+    await narrow.room();
+    await Promise.all(taken);
+    expect(offsetsOf(await read('run1'))).toEqual([0, 1, 2, 3, 4]);
+    narrow.close();
+  });
+
+  it('that are not acknowledged when the writer is closed are given back', async () => {
+    await broker.kill();
+    const waiting = expect(writer.publish(subjects.log('run1', 'r1'), chunk(0))).rejects.toMatchObject({ tag: 'BrokerAway' });
+    writer.close();
+    await waiting;
+    await expect(writer.room()).rejects.toMatchObject({ tag: 'BrokerAway' });
+  });
+});

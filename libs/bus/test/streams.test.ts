@@ -1,0 +1,68 @@
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { acquireLease, type Bus, buckets, connectBus, deleteBuckets, ensureStreams } from '../src/index.ts';
+
+const MIB = 1024 * 1024;
+const options = { partitions: 4, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB };
+
+let broker: TestBroker;
+let bus: Bus;
+
+beforeEach(async () => {
+  broker = await startTestBroker();
+  bus = await connectBus({ servers: broker.url, name: 'setup' });
+});
+afterEach(async () => {
+  await bus.close(0);
+  await broker.stop();
+});
+
+async function configOf(stream: string) {
+  const raw = await connect({ servers: broker.url });
+  const info = await (await jetstreamManager(raw)).streams.info(stream);
+  await raw.close();
+  return info.config;
+}
+
+describe('the streams', () => {
+  it('are the same after a second set-up, by whichever service', async () => {
+    expect(await ensureStreams(bus, options)).toEqual({ bucketsCreated: true });
+    const before = await configOf('JOURNAL');
+    expect(await ensureStreams(bus, options)).toEqual({ bucketsCreated: false });
+    expect(await configOf('JOURNAL')).toEqual(before);
+    expect(before).toMatchObject({ discard: 'new', deny_delete: true, deny_purge: false, allow_direct: true, storage: 'file', num_replicas: 1 });
+  });
+
+  it('are made once when several services start together', async () => {
+    const buses = await Promise.all([1, 2, 3].map((n) => connectBus({ servers: broker.url, name: `service-${n}` })));
+    await Promise.all(buses.map((each) => ensureStreams(each, options)));
+    await Promise.all(buses.map((each) => each.close(0)));
+  });
+
+  it('take new limits at a start', async () => {
+    await ensureStreams(bus, options);
+    await ensureStreams(bus, { ...options, logsBytesMax: 32 * MIB });
+    expect(await configOf('LOGS')).toMatchObject({ max_bytes: 32 * MIB, discard: 'old', republish: { src: 'log.>', dest: 'live.log.>' } });
+  });
+
+  it('P9: another number of partitions is a start-up error that names both, also in a race', async () => {
+    const other = await connectBus({ servers: broker.url, name: 'other' });
+    const both = await Promise.allSettled([ensureStreams(bus, options), ensureStreams(other, { ...options, partitions: 16 })]);
+    const refused = both.filter((result) => result.status === 'rejected').map(({ reason }) => reason as Error);
+    expect(refused).toHaveLength(1);
+    expect(refused[0]?.message).toMatch(/(\b4\b.*\b16\b)|(\b16\b.*\b4\b)/);
+    await other.close(0);
+    expect(refused[0]).toMatchObject({ tag: 'PartitionsMismatch' });
+  });
+
+  it('P17: memberships and leases can be forgotten, and their buckets made anew', async () => {
+    await deleteBuckets(bus);
+    await ensureStreams(bus, options);
+    await acquireLease(bus, buckets.members, 'm', {}, { ttlMs: 60_000 });
+    await deleteBuckets(bus);
+    expect(await ensureStreams(bus, options)).toEqual({ bucketsCreated: true });
+    await acquireLease(bus, buckets.members, 'm', {}, { ttlMs: 60_000 });
+  });
+});
