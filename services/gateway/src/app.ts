@@ -1,0 +1,38 @@
+/** The gateway, complete but not listening: for `inject` in tests, and for `main.ts`. */
+import type { FastifyInstance } from 'fastify';
+import packageJson from '../package.json' with { type: 'json' };
+import { Callers } from './callers.ts';
+import { addGraphqlRoute } from './graphql/route.ts';
+import { addInfoRoutes } from './http/info-routes.ts';
+import { buildServer } from './http/server.ts';
+import { silentLog, type GatewayOptions } from './ports.ts';
+import { Owners } from './runs/owners.ts';
+import { RunReads } from './runs/run-reads.ts';
+import { Trigger } from './runs/trigger.ts';
+
+const TRIGGER_WAIT_SECS = 15;
+const TRIGGER_WAITS_MAX = 10_000;
+const CONNECTIONS_MAX = 20_000;
+
+/** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin. */
+export async function buildGateway(options: GatewayOptions): Promise<FastifyInstance> {
+  const log = options.log ?? silentLog;
+  const { version } = packageJson;
+  const app = buildServer({ corsOrigins: options.corsOrigins ?? [], connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX, log });
+  const callers = new Callers(options);
+  const owners = new Owners(options.bus, options.partitions);
+  const reads = new RunReads(owners, options.runs);
+  const trigger = new Trigger(
+    { bus: options.bus, owners, reads },
+    {
+      waitSecs: options.triggerWaitSecs ?? TRIGGER_WAIT_SECS,
+      waitsMax: options.triggerWaitsMax ?? TRIGGER_WAITS_MAX,
+      now: options.now ?? Date.now,
+    },
+  );
+  app.addHook('onClose', () => owners.close());
+
+  addInfoRoutes(app, { version, bus: options.bus, store: options.store });
+  await addGraphqlRoute(app, { version, owners, reads, trigger, callers, log });
+  return app;
+}

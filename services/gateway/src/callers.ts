@@ -1,0 +1,87 @@
+/**
+ * Who is asking. A token is turned into a `Caller` in this one place; everything else asks the caller which tenants it
+ * may read and which one it writes, so that a further way of authentication is one more `Authenticator`.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { SERVICE_TENANT } from '@penstock/run';
+import { Unauthenticated } from './errors.ts';
+
+export interface Caller {
+  readonly kind: 'anonymous' | 'api-key';
+  /** Runs of any other tenant do not exist for this caller. */
+  readonly readTenants: readonly string[];
+  /** What it triggers and cancels belongs to this tenant; null: it may change nothing. */
+  readonly writeTenant: string | null;
+}
+
+/** Null: not a token of this kind, or not a valid one. */
+export type Authenticator = (token: string) => Caller | null | Promise<Caller | null>;
+
+export interface CallersOptions {
+  readonly apiKey?: string | undefined;
+  readonly publicRead: boolean;
+  readonly authenticators?: readonly Authenticator[] | undefined;
+}
+
+const API_KEY_CALLER: Caller = { kind: 'api-key', readTenants: [SERVICE_TENANT], writeTenant: SERVICE_TENANT };
+/** No token of ours is longer; a longer one is not worth a digest. */
+const TOKEN_LENGTH_MAX = 8 * 1024;
+
+export class Callers {
+  readonly #authenticators: readonly Authenticator[];
+  readonly #anonymous: Caller;
+  /** Log streams need a token where an API key is configured (rule 4 of the specification's authentication). */
+  readonly streamsNeedToken: boolean;
+
+  constructor(options: CallersOptions) {
+    const own = options.apiKey === undefined ? [] : [apiKeyAuthenticator(options.apiKey)];
+    this.#authenticators = [...own, ...(options.authenticators ?? [])];
+    this.#anonymous = { kind: 'anonymous', readTenants: options.publicRead ? [SERVICE_TENANT] : [], writeTenant: null };
+    this.streamsNeedToken = options.apiKey !== undefined;
+  }
+
+  /**
+   * The caller of a request with this `Authorization` header (or, on the log route, this `token` parameter). A token
+   * that is presented and not valid is refused (`Unauthenticated`), even where none is needed. A header of another
+   * scheme than Bearer presents no token.
+   */
+  async resolve(authorization: string | undefined, tokenParameter?: string | undefined): Promise<Caller> {
+    const token = bearerTokenOf(authorization) ?? tokenParameter;
+    if (token === undefined) return this.#anonymous;
+    if (token !== '' && token.length <= TOKEN_LENGTH_MAX) {
+      for (const authenticate of this.#authenticators) {
+        const caller = await authenticate(token);
+        if (caller !== null) return caller;
+      }
+    }
+    throw new Unauthenticated();
+  }
+}
+
+/** Compares digests, so that neither the key's length nor a common prefix shows in the time taken. */
+export function apiKeyAuthenticator(apiKey: string): Authenticator {
+  const expected = digestOf(apiKey);
+  return (token) => (timingSafeEqual(digestOf(token), expected) ? API_KEY_CALLER : null);
+}
+
+/** Throws `Unauthenticated` where there is no tenant whose runs this caller may read. */
+export function requireReader(caller: Caller): readonly string[] {
+  if (caller.readTenants.length === 0) throw new Unauthenticated();
+  return caller.readTenants;
+}
+
+/** Throws `Unauthenticated` for callers that may change nothing. */
+export function requireWriter(caller: Caller): string {
+  if (caller.writeTenant === null) throw new Unauthenticated();
+  return caller.writeTenant;
+}
+
+function bearerTokenOf(authorization: string | undefined): string | undefined {
+  if (authorization === undefined) return undefined;
+  const match = /^bearer(?:[ \t]+(.*))?$/iu.exec(authorization);
+  return match === null ? undefined : (match[1] ?? '').trim();
+}
+
+function digestOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

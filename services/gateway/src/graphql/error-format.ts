@@ -1,0 +1,74 @@
+/**
+ * Errors as GraphQL answers them. A refusal of ours keeps its message and code; what the client's document or variables
+ * did wrong has the usual codes; anything else is told as a correlation id, and its causes go to the log.
+ */
+import { randomUUID } from 'node:crypto';
+import type { GraphQLError } from 'graphql';
+import { causeChain, GatewayError, type ErrorCode } from '../errors.ts';
+import type { GatewayLog } from '../ports.ts';
+
+export type AnswerCode = ErrorCode | 'GRAPHQL_PARSE_FAILED' | 'GRAPHQL_VALIDATION_FAILED';
+
+export interface AnswerError {
+  readonly message: string;
+  readonly locations?: readonly { readonly line: number; readonly column: number }[] | undefined;
+  readonly path?: readonly (string | number)[] | undefined;
+  readonly extensions: { readonly code: AnswerCode; readonly [key: string]: unknown };
+}
+
+export interface Answer {
+  readonly data: Record<string, unknown> | null;
+  readonly errors?: readonly AnswerError[] | undefined;
+}
+
+/** What executing gave. Errors of ours come wrapped with the place where they arose. */
+export interface Execution {
+  readonly data?: Record<string, unknown> | null | undefined;
+  readonly errors?: readonly GraphQLError[] | undefined;
+}
+
+export function answerOf(execution: Execution, log: GatewayLog): Answer {
+  const { errors } = execution;
+  if (errors === undefined || errors.length === 0) return { data: execution.data ?? null };
+  const told = errors.map((error) => executionError(error, log));
+  return { data: dataBeside(execution.data, told), errors: told };
+}
+
+export function answerError(code: AnswerCode, message: string, error?: GraphQLError): AnswerError {
+  return { message, ...(error?.locations === undefined ? {} : { locations: error.locations }), extensions: { code } };
+}
+
+export function gatewayAnswer(error: GatewayError): Answer {
+  return { data: null, errors: [{ message: error.message, extensions: { ...error.extensions, code: error.code } }] };
+}
+
+export function internalError(error: unknown, log: GatewayLog): AnswerError {
+  const correlationId = randomUUID();
+  log.error({ correlationId, causes: causeChain(error) }, 'a GraphQL operation failed');
+  return {
+    message: `Something went wrong here; ask the operator about ${correlationId}.`,
+    extensions: { code: 'INTERNAL_SERVER_ERROR', correlationId },
+  };
+}
+
+function executionError(error: GraphQLError, log: GatewayLog): AnswerError {
+  const place = {
+    ...(error.locations === undefined ? {} : { locations: error.locations }),
+    ...(error.path === undefined ? {} : { path: error.path }),
+  };
+  const cause: unknown = error.originalError;
+  if (cause instanceof GatewayError) return { message: cause.message, ...place, extensions: { ...cause.extensions, code: cause.code } };
+  // Without a path nothing was executed yet: the variables do not fit.
+  if (error.path === undefined) return { message: error.message, ...place, extensions: { code: 'BAD_USER_INPUT' } };
+  return { ...internalError(cause ?? error, log), ...place };
+}
+
+/**
+ * An operation that was refused for its authentication, or of which nothing is left, has `data: null`, as every error
+ * that the specification shows.
+ */
+function dataBeside(data: Record<string, unknown> | null | undefined, errors: readonly AnswerError[]): Record<string, unknown> | null {
+  if (data === null || data === undefined) return null;
+  if (errors.some(({ extensions }) => extensions.code === 'UNAUTHENTICATED')) return null;
+  return Object.values(data).every((value) => value === null) ? null : data;
+}

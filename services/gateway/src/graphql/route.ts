@@ -1,0 +1,104 @@
+/** `POST /graphql`: one JSON body, one operation, one JSON answer. Mercurius executes; everything around it is here. */
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { GraphQLError } from 'graphql';
+import mercurius from 'mercurius';
+import type { Caller, Callers } from '../callers.ts';
+import { BadUserInput, GatewayError, Unauthenticated } from '../errors.ts';
+import { JSON_TYPE } from '../http/headers.ts';
+import type { GatewayLog } from '../ports.ts';
+import { Documents, TOKENS_MAX } from './documents.ts';
+import { answerError, answerOf, gatewayAnswer, internalError, type Answer, type Execution } from './error-format.ts';
+import { makeResolvers, type GraphqlContext, type ResolverOptions } from './resolvers.ts';
+import { SCHEMA } from './schema.ts';
+
+export interface GraphqlRouteOptions extends ResolverOptions {
+  readonly callers: Callers;
+  readonly log: GatewayLog;
+}
+
+interface GraphqlRequest {
+  readonly query: string;
+  readonly variables: Record<string, unknown> | undefined;
+  readonly operationName: string | undefined;
+}
+
+const NAME = /^[_A-Za-z][_0-9A-Za-z]*$/u;
+
+export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRouteOptions): Promise<void> {
+  const documents = new Documents();
+  await app.register(mercurius, {
+    schema: SCHEMA,
+    resolvers: makeResolvers(options) as never,
+    routes: false,
+    jit: 1,
+    graphql: { parseOptions: { maxTokens: TOKENS_MAX } },
+    // The errors are formatted below, when all of an answer is known.
+    errorFormatter: (execution) => ({ statusCode: 200, response: execution as never }),
+  });
+
+  app.post('/graphql', async (request, reply) => {
+    const body = requestOf(request.body);
+    let caller: Caller;
+    try {
+      caller = await options.callers.resolve(request.headers.authorization);
+    } catch (error) {
+      if (error instanceof Unauthenticated) return send(reply, 200, gatewayAnswer(error));
+      throw error;
+    }
+    const problem = documents.check(body.query);
+    if (problem !== null) {
+      const told = problem.kind === 'syntax' ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error) : answerError('GRAPHQL_VALIDATION_FAILED', problem.message);
+      return send(reply, 400, { data: null, errors: [told] });
+    }
+    const left = new AbortController();
+    const onClose = (): void => {
+      if (!reply.raw.writableFinished) left.abort();
+    };
+    reply.raw.once('close', onClose);
+    const [status, answer] = await execute(app, body, { caller, left: left.signal }, options.log);
+    reply.raw.off('close', onClose);
+    return send(reply, status, answer);
+  });
+}
+
+async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: GatewayLog): Promise<readonly [status: number, answer: Answer]> {
+  // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
+  const source = body.operationName === undefined ? body.query : `${body.query}\n#${body.operationName}`;
+  try {
+    const execution = await app.graphql(source, { ...context }, body.variables ?? {}, body.operationName);
+    return [200, answerOf(execution as Execution, log)];
+  } catch (error) {
+    const errors = (error as { readonly errors?: readonly GraphQLError[] }).errors;
+    if ((error as { readonly code?: string }).code === 'MER_ERR_GQL_VALIDATION' && errors !== undefined) {
+      // Variables and the choice of an operation are checked once a document is valid: those are the caller's input.
+      if (errors.every(isInputError)) return [200, { data: null, errors: errors.map((each) => answerError('BAD_USER_INPUT', each.message, each)) }];
+      return [400, { data: null, errors: errors.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)) }];
+    }
+    if (error instanceof GatewayError) return [200, gatewayAnswer(error)];
+    return [200, { data: null, errors: [internalError(error, log)] }];
+  }
+}
+
+function isInputError(error: GraphQLError): boolean {
+  return /^Variable "\$\w+" (?:got|of)|^Unknown operation named|^Must provide/u.test(error.message);
+}
+
+/** Throws `BadUserInput`, answered as HTTP 400, for a body that is no GraphQL request. */
+function requestOf(body: unknown): GraphqlRequest {
+  if (Array.isArray(body)) throw new BadUserInput('Batches are not accepted: send one operation a request.');
+  if (typeof body !== 'object' || body === null) throw new BadUserInput('The body must be a JSON object with the field "query".');
+  const { query, variables, operationName } = body as Record<string, unknown>;
+  if (typeof query !== 'string' || query.trim() === '') throw new BadUserInput('The field "query" is missing: it holds the text of the operation.');
+  if (variables !== undefined && (typeof variables !== 'object' || Array.isArray(variables))) throw new BadUserInput('The field "variables" must be an object.');
+  if (operationName !== undefined && operationName !== null && typeof operationName !== 'string') throw new BadUserInput('The field "operationName" must be a string.');
+  if (typeof operationName === 'string' && operationName !== '' && !NAME.test(operationName)) throw new BadUserInput('The field "operationName" is not a name.');
+  return {
+    query,
+    variables: variables === null ? undefined : (variables as Record<string, unknown> | undefined),
+    operationName: operationName === null || operationName === '' ? undefined : (operationName as string | undefined),
+  };
+}
+
+function send(reply: FastifyReply, status: number, answer: Answer): FastifyReply {
+  return reply.code(status).header('Content-Type', JSON_TYPE).send(JSON.stringify(answer));
+}

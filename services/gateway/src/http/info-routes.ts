@@ -1,0 +1,47 @@
+/** `GET /`, `GET /health`, `GET /ready`: what this server is, that it lives, and whether it can do its work. */
+import type { Bus } from '@penstock/bus';
+import type { FastifyInstance } from 'fastify';
+import { Unavailable } from '../errors.ts';
+
+export interface InfoRoutesOptions {
+  readonly version: string;
+  readonly bus: Bus;
+  readonly store: { ping(): Promise<void> };
+}
+
+/** A probe that takes longer counts as a failure. */
+const PROBE_MS_MAX = 2_000;
+
+export function addInfoRoutes(app: FastifyInstance, options: InfoRoutesOptions): void {
+  const info = JSON.stringify({
+    name: 'penstock',
+    version: options.version,
+    endpoints: { graphql: '/graphql', health: '/health', webhook: '/webhook' },
+  });
+  app.get('/', (_request, reply) => reply.type('application/json; charset=utf-8').send(info));
+
+  app.get('/health', (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
+
+  app.get('/ready', async (_request, reply) => {
+    const [broker, store] = await Promise.all([
+      answers(async () => {
+        if (!options.bus.connected) throw new Error('not connected');
+        await options.bus.flush(PROBE_MS_MAX);
+      }),
+      answers(() => options.store.ping()),
+    ]);
+    const away = [...(broker ? [] : ['broker']), ...(store ? [] : ['store'])];
+    if (away.length > 0) throw new Unavailable(`Not ready: the ${away.join(' and the ')} cannot be reached.`);
+    return reply.send({ status: 'ready', broker: 'ok', store: 'ok' });
+  });
+}
+
+async function answers(probe: () => Promise<void>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>();
+  const timer = setTimeout(() => resolve(false), PROBE_MS_MAX);
+  try {
+    return await Promise.race([probe().then(() => true, () => false), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

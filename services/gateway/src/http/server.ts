@@ -1,0 +1,157 @@
+/**
+ * The HTTP server that every route stands on: headers on all responses, CORS, 404 and 405, error bodies, limits in size
+ * and time. Routes are registered on what `buildServer` returns.
+ */
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { causeChain, ERROR_CODES, GatewayError, Unauthenticated, Unavailable } from '../errors.ts';
+import type { GatewayLog } from '../ports.ts';
+import { CorsPolicy } from './cors.ts';
+import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
+import { KnownPaths } from './known-paths.ts';
+import { answerMalformed } from './malformed.ts';
+
+export interface ServerOptions {
+  readonly corsOrigins: readonly string[];
+  readonly connectionsMax: number;
+  readonly log: GatewayLog;
+}
+
+/** GraphQL and auth bodies; a pipeline file is at most 512 KiB. */
+export const BODY_BYTES_MAX = 1024 * 1024;
+const HEADER_BYTES_MAX = 16 * 1024;
+const HEADERS_MS_MAX = 10_000;
+/** For the whole request, its body included: 1 MiB in this time is 35 KiB/s, slower than any working line. */
+const REQUEST_MS_MAX = 30_000;
+/** How often Node looks for requests over those limits. */
+const TIME_LIMITS_CHECK_MS = 2_000;
+/** Above the 60 s of common load balancers, so that it is they who close idle connections. */
+const KEEP_ALIVE_MS = 65_000;
+const PATH_PARAMETER_LENGTH_MAX = 200;
+
+export function buildServer(options: ServerOptions): FastifyInstance {
+  const cors = new CorsPolicy(options.corsOrigins);
+  const paths = new KnownPaths();
+  let closing = false;
+
+  const app = fastify({
+    logger: false,
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_MS_MAX,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // In its stead `onRequest` below answers 503: Fastify's own answer would lack the headers.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
+    genReqId: () => '',
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket),
+    frameworkErrors: (error, request, reply) => {
+      addHeaders(request, reply);
+      return sendError(options.log, error, request, reply);
+    },
+    serverFactory: (handler, settings) => {
+      const server = createServer(
+        {
+          headersTimeout: HEADERS_MS_MAX,
+          maxHeaderSize: HEADER_BYTES_MAX,
+          connectionsCheckingInterval: TIME_LIMITS_CHECK_MS,
+          // Checked in `onRequest`: Node's own answer would lack the headers.
+          requireHostHeader: false,
+        },
+        handler as (request: IncomingMessage, response: ServerResponse) => void,
+      );
+      configureServer(server, options.connectionsMax);
+      server.keepAliveTimeout = settings['keepAliveTimeout'] as number;
+      server.requestTimeout = settings['requestTimeout'] as number;
+      return server;
+    },
+  });
+
+  const addHeaders = (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.headers(SECURITY_HEADERS);
+    if (cors.enabled) reply.headers(cors.headersFor(request.headers.origin));
+  };
+
+  app.addHook('onRoute', (route) => {
+    paths.add(route.url, [route.method].flat());
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    addHeaders(request, reply);
+    if (closing) {
+      reply.header('Connection', 'close');
+      done(new Unavailable('This server is shutting down.', { retryAfterSecs: 1 }));
+    } else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      reply.code(400).header('Connection', 'close').send({ error: 'bad_request', message: 'The Host header is missing.' });
+    } else {
+      done();
+    }
+  });
+  app.addHook('preClose', () => {
+    closing = true;
+  });
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, app.getDefaultJsonParser('error', 'ignore'));
+  app.setErrorHandler((error, request, reply) => sendError(options.log, error, request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const path = pathOf(request);
+    const allow = paths.allowOf(path);
+    if (allow === null) {
+      return reply.code(404).send({ error: 'not_found', message: `There is nothing at ${path.slice(0, PATH_SHOWN_MAX)}.` });
+    }
+    reply.header('Allow', allow);
+    if (request.method !== 'OPTIONS') {
+      return reply.code(405).send({ error: 'method_not_allowed', message: `${request.method} is not possible here; allowed: ${allow}.` });
+    }
+    if (request.headers['access-control-request-method'] !== undefined) {
+      reply.headers(cors.preflightHeadersFor(request.headers.origin) ?? {});
+    }
+    return reply.code(204).send();
+  });
+  return app;
+}
+
+const PATH_SHOWN_MAX = 200;
+
+/** Without the query: a token in it must reach neither a log nor an answer. */
+export function pathOf(request: FastifyRequest): string {
+  const { url } = request;
+  const end = url.indexOf('?');
+  return end < 0 ? url : url.slice(0, end);
+}
+
+function configureServer(server: Server, connectionsMax: number): void {
+  server.maxConnections = connectionsMax;
+  server.on('checkExpectation', (_request, response: ServerResponse) => {
+    response.writeHead(417, { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, Connection: 'close' });
+    response.end(JSON.stringify({ error: 'expectation_failed', message: 'Of expectations, only 100-continue is met.' }));
+  });
+}
+
+function sendError(log: GatewayLog, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  reply.header('Content-Type', JSON_TYPE);
+  if (error instanceof GatewayError) {
+    const { status, rest } = ERROR_CODES[error.code];
+    if (error instanceof Unauthenticated) reply.header('WWW-Authenticate', 'Bearer');
+    if (error instanceof Unavailable) reply.header('Retry-After', String(error.retryAfterSecs));
+    const details = Object.keys(error.extensions).length === 0 ? {} : { details: error.extensions };
+    return reply.code(status).send({ error: rest, message: error.message, ...details });
+  }
+  const { statusCode, code, message } = error as FastifyError;
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    const refusal = REFUSALS[statusCode] ?? { error: 'bad_request', message: 'The request cannot be handled.' };
+    // What is left of a refused body is not read: the connection is of no further use.
+    if (statusCode === 413 || statusCode === 415) reply.header('Connection', 'close');
+    return reply.code(statusCode).send(code === 'FST_ERR_CTP_EMPTY_JSON_BODY' ? { ...refusal, message } : refusal);
+  }
+  const id = randomUUID();
+  log.error({ correlationId: id, method: request.method, path: pathOf(request), causes: causeChain(error) }, 'a request failed');
+  return reply.code(500).send({ error: 'internal_server_error', message: `Something went wrong here; ask the operator about ${id}.` });
+}
+
+const REFUSALS: Readonly<Record<number, { readonly error: string; readonly message: string }>> = {
+  400: { error: 'bad_request', message: 'The body is not well-formed JSON, or the address is malformed.' },
+  413: { error: 'payload_too_large', message: `A body may have at most ${BODY_BYTES_MAX} bytes.` },
+  414: { error: 'uri_too_long', message: 'The address is too long.' },
+  415: { error: 'unsupported_media_type', message: 'Send the body as JSON, with "Content-Type: application/json".' },
+};

@@ -1,0 +1,41 @@
+/** What the gateway needs of the world, as narrow as it uses it; `app.ts` is given these, `main.ts` makes the real ones. */
+import type { Bus } from '@penstock/bus';
+import type { RunsReader } from '@penstock/store';
+import type { Authenticator } from './callers.ts';
+
+/** Structured log, in the manner of pino. What is given to it never holds a token or a URL with a query. */
+export interface GatewayLog {
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+  error(fields: Record<string, unknown>, message: string): void;
+}
+
+export const silentLog: GatewayLog = { info: () => {}, warn: () => {}, error: () => {} };
+
+export interface GatewayOptions {
+  readonly bus: Bus;
+  readonly runs: RunsReader;
+  /** Settles when the store can answer; for `GET /ready`. */
+  readonly store: { ping(): Promise<void> };
+  /** P9: what the journal was set up with. */
+  readonly partitions: number;
+  /** `SERVICE_API_KEY`; absent: no API key is configured and log streams need no token while reading is public. */
+  readonly apiKey?: string | undefined;
+  /** Further ways of authentication, asked in order for a token that is not the API key. */
+  readonly authenticators?: readonly Authenticator[] | undefined;
+  /** `SERVICE_PUBLIC_READ`: anonymous queries see the tenant `service`. */
+  readonly publicRead: boolean;
+  /** Exact origins (`https://ci.example.com`) that browsers may call from; default none. */
+  readonly corsOrigins?: readonly string[] | undefined;
+  /** `SERVICE_TRIGGER_WAIT_SECS`, 0 to 300; default 15. */
+  readonly triggerWaitSecs?: number | undefined;
+  /** Triggers that wait for their run's end at a time; beyond it a trigger answers at once. Default 10,000. */
+  readonly triggerWaitsMax?: number | undefined;
+  /** Open log streams; beyond it 503. Default 10,000. */
+  readonly streamsMax?: number | undefined;
+  /** Open connections of any kind; beyond it new ones are closed at once. Default 20,000. */
+  readonly connectionsMax?: number | undefined;
+  readonly log?: GatewayLog | undefined;
+  /** Milliseconds since 1970; default the system clock. */
+  readonly now?: (() => number) | undefined;
+}

@@ -1,0 +1,32 @@
+/** `cancelPipeline`: answers with the run already CANCELLED. */
+import { isEnded, isRunId, type RunView } from '@penstock/run';
+import { requireWriter, type Caller } from '../callers.ts';
+import { BadUserInput, Conflict, NotFound, Unavailable } from '../errors.ts';
+import { OwnerRefused, type Owners } from './owners.ts';
+import type { RunReads } from './run-reads.ts';
+
+export interface CancelResult {
+  readonly run: RunView;
+  readonly cancelledStages: number;
+}
+
+/** Throws `NotFound` for an unknown run or another tenant's, `Conflict` for one that has ended. */
+export async function cancelRun(owners: Owners, reads: RunReads, caller: Caller, runId: string | null | undefined): Promise<CancelResult> {
+  const tenant = requireWriter(caller);
+  if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
+  if (!isRunId(runId)) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
+  try {
+    const { run, cancelledStages } = await owners.cancel({ runId, tenants: [tenant] });
+    return { run, cancelledStages };
+  } catch (error) {
+    if (!(error instanceof OwnerRefused)) throw error;
+    const { cause, repeated } = error;
+    if (!(cause instanceof NotFound) && !(cause instanceof Conflict)) throw cause;
+    // An owner knows only the runs in its memory; one that it has let go has ended.
+    const run = await reads.view(runId, [tenant]);
+    if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
+    if (!isEnded(run.status)) throw new Unavailable('The run is changing hands.', { cause });
+    if (repeated && run.status === 'CANCELLED') return { run, cancelledStages: run.cancelledStages ?? 0 };
+    throw new Conflict(`The run has ended (${run.status}) and cannot be cancelled.`, {}, { cause });
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Requests to the owners of partitions. It owns the highest epoch seen of each partition.
+ *
+ *  O1 A request reaches whoever owns the partition now: while nobody answers it is repeated, within its deadline (P3).
+ *  O2 What comes from a lower epoch than one seen before is dropped (P4).
+ *  O3 Every request may be sent twice: creating, reading and watching are idempotent; a refused cancel says whether an
+ *     earlier sending may have been decided (`repeated`).
+ */
+import {
+  BrokerAway, RemoteError, RequestTimeout, NoResponders, subjects,
+  type Bus, type BusSubscription, type CancelReply, type CancelRequest, type CreateReply, type CreateRequest, type GetReply, type GetRequest,
+  type OwnerErrorCode, type OwnerRefusal, type PartitionOpened, type WatchReply, type WatchRequest,
+} from '@penstock/bus';
+import { partitionOf } from '@penstock/run';
+import { setTimeout as pause } from 'node:timers/promises';
+import { BadUserInput, Conflict, type GatewayError, NotFound, QuotaExceeded, Unavailable } from '../errors.ts';
+
+/** "The owner of a run did not answer in 10 s": the contract's time for `UNAVAILABLE`. */
+export const OWNER_MS_MAX = 10_000;
+/** One sending: an owner that is frozen, or may not answer any more, has a successor after the 6 s of its membership. */
+const SENDING_MS_MAX = 3_000;
+/** Before asking again after an answer that does not count. */
+const AGAIN_MS = 100;
+
+type Accepted<R> = Exclude<R, OwnerRefusal>;
+
+export class Owners {
+  readonly partitions: number;
+  readonly #bus: Bus;
+  readonly #epochs = new Map<number, number>();
+  readonly #askAgain = new Map<number, Set<() => void>>();
+  readonly #subscription: BusSubscription;
+  readonly #onReconnect = (): void => {
+    for (const listeners of this.#askAgain.values()) for (const listener of [...listeners]) listener();
+  };
+
+  constructor(bus: Bus, partitions: number) {
+    this.#bus = bus;
+    this.partitions = partitions;
+    this.#subscription = bus.subscribe<PartitionOpened>(subjects.opened('*'), ({ partition, epoch }) => {
+      this.accepts(partition, epoch);
+      for (const listener of [...(this.#askAgain.get(partition) ?? [])]) listener();
+    });
+    bus.events.on('reconnected', this.#onReconnect);
+  }
+
+  close(): void {
+    this.#subscription.stop();
+    this.#bus.events.off('reconnected', this.#onReconnect);
+  }
+
+  partitionOf(runId: string): number {
+    return partitionOf(runId, this.partitions);
+  }
+
+  /** Whether something of this epoch counts; a higher one than before is remembered. */
+  accepts(partition: number, epoch: number): boolean {
+    const known = this.#epochs.get(partition) ?? 0;
+    if (epoch > known) this.#epochs.set(partition, epoch);
+    return epoch >= known;
+  }
+
+  /** Calls back when what was heard of the partition may be incomplete: a new owner, or a connection that broke (P20). */
+  onAskAgain(partition: number, listener: () => void): () => void {
+    let listeners = this.#askAgain.get(partition);
+    if (listeners === undefined) {
+      listeners = new Set();
+      this.#askAgain.set(partition, listeners);
+    }
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
+  async create(request: CreateRequest): Promise<Accepted<CreateReply>> {
+    const partition = this.partitionOf(request.runId);
+    try {
+      return await this.#ask<CreateRequest, CreateReply>(partition, 'create', request, OWNER_MS_MAX);
+    } catch (error) {
+      const told = error instanceof OwnerRefused ? error.cause : error;
+      // The same id again is safe, so the client learns it.
+      if (told instanceof Unavailable) throw new Unavailable(told.message, { cause: told, retryAfterSecs: told.retryAfterSecs, runId: request.runId });
+      throw told;
+    }
+  }
+
+  /** A refusal is thrown as `OwnerRefused`, since an earlier sending may have been decided (O3). */
+  async cancel(request: CancelRequest): Promise<Accepted<CancelReply>> {
+    return await this.#ask<CancelRequest, CancelReply>(this.partitionOf(request.runId), 'cancel', request, OWNER_MS_MAX);
+  }
+
+  async get(partition: number, request: GetRequest, deadlineMs = OWNER_MS_MAX): Promise<Accepted<GetReply>> {
+    return await unwrapped(this.#ask<GetRequest, GetReply>(partition, 'get', request, deadlineMs));
+  }
+
+  async watch(request: WatchRequest, deadlineMs = OWNER_MS_MAX): Promise<Accepted<WatchReply>> {
+    return await unwrapped(this.#ask<WatchRequest, WatchReply>(this.partitionOf(request.runId), 'watch', request, deadlineMs));
+  }
+
+  async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: number }>(
+    partition: number,
+    verb: 'create' | 'cancel' | 'get' | 'watch',
+    body: Req,
+    deadlineMs: number,
+  ): Promise<Exclude<Rep, OwnerRefusal>> {
+    const deadline = performance.now() + deadlineMs;
+    let repeated = false;
+    for (;;) {
+      const leftMs = Math.ceil(deadline - performance.now());
+      if (leftMs <= 0) throw new Unavailable("The run's owner does not answer.");
+      let reply: Rep;
+      try {
+        reply = await this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
+          deadlineMs: leftMs,
+          timeoutMs: Math.min(leftMs, SENDING_MS_MAX),
+        });
+      } catch (error) {
+        if (error instanceof RequestTimeout || (error instanceof BrokerAway && error.sent)) {
+          repeated = true;
+          continue;
+        }
+        if (error instanceof NoResponders || error instanceof BrokerAway || (error instanceof RemoteError && error.failure === 'busy')) {
+          throw new Unavailable("The run's owner cannot be reached.", { cause: error });
+        }
+        throw error;
+      }
+      if (!this.accepts(partition, reply.epoch)) {
+        await pause(Math.min(AGAIN_MS, Math.max(0, deadline - performance.now())));
+        continue;
+      }
+      if (reply.ok) return reply as Exclude<Rep, OwnerRefusal>;
+      throw new OwnerRefused(refusalError(reply), repeated);
+    }
+  }
+}
+
+/** An owner's refusal; `cause` is what the client is told, `repeated` says that an earlier sending may have succeeded. */
+export class OwnerRefused extends Error {
+  override readonly name = 'OwnerRefused';
+  override readonly cause: GatewayError;
+  readonly repeated: boolean;
+  constructor(cause: GatewayError, repeated: boolean) {
+    super(cause.message, { cause });
+    this.cause = cause;
+    this.repeated = repeated;
+  }
+}
+
+async function unwrapped<R>(asked: Promise<R>): Promise<R> {
+  try {
+    return await asked;
+  } catch (error) {
+    throw error instanceof OwnerRefused ? error.cause : error;
+  }
+}
+
+const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) => GatewayError } = {
+  NOT_FOUND: ({ message }) => new NotFound(message),
+  CONFLICT: ({ message }) => new Conflict(message),
+  BAD_USER_INPUT: ({ message }) => new BadUserInput(message),
+  QUOTA_EXCEEDED: ({ message, retryAfterSecs }) => new QuotaExceeded(message, retryAfterSecs === undefined ? {} : { retryAfter: retryAfterSecs }),
+  UNAVAILABLE: ({ message, retryAfterSecs }) => new Unavailable(message, { retryAfterSecs }),
+};
+
+function refusalError(refusal: OwnerRefusal): GatewayError {
+  return REFUSAL_ERRORS[refusal.code](refusal);
+}

@@ -1,0 +1,78 @@
+/**
+ * Waiting for the end of a run. It owns one subscription while it waits. Subscribed before the run is created, it misses
+ * no event; on a new owner, a reconnection and every 15 s it asks, so that a lost last event is not waited for (P20).
+ */
+import { subjects, type Bus, type CommittedEvents } from '@penstock/bus';
+import { isEnded, type RunEvent, type RunView } from '@penstock/run';
+import type { Owners } from './owners.ts';
+import type { RunReads } from './run-reads.ts';
+
+const ASK_MS = 15_000;
+/** When a broken connection is back, thousands may wait: they ask within this time of each other. */
+const ASK_SPREAD_MS = 500;
+
+export interface RunEndWait {
+  /** Resolves at the end, at `untilMs` from now, or when aborted. Never rejects. */
+  until(untilMs: number, signal: AbortSignal): Promise<'ended' | 'not ended'>;
+  /** Has to be called in any case. */
+  stop(): void;
+}
+
+export interface RunEndSources {
+  readonly bus: Bus;
+  readonly owners: Owners;
+  readonly reads: RunReads;
+}
+
+export function waitForRunEnd(sources: RunEndSources, runId: string, tenant: string): RunEndWait {
+  const partition = sources.owners.partitionOf(runId);
+  const ended = Promise.withResolvers<'ended'>();
+  let waiting = false;
+  let stopped = false;
+
+  const subscription = sources.bus.subscribe<CommittedEvents>(subjects.events(runId), ({ epoch, events }) => {
+    if (sources.owners.accepts(partition, epoch) && events.some(endsRun)) ended.resolve('ended');
+  });
+  const ask = async (): Promise<void> => {
+    if (!waiting || stopped) return;
+    const view: RunView | null = await sources.reads.view(runId, [tenant]).catch(() => null);
+    if (view !== null && isEnded(view.status)) ended.resolve('ended');
+  };
+  const spread = new Set<NodeJS.Timeout>();
+  const stopListening = sources.owners.onAskAgain(partition, () => {
+    const timer = setTimeout(() => {
+      spread.delete(timer);
+      void ask();
+    }, Math.random() * ASK_SPREAD_MS);
+    spread.add(timer);
+  });
+  const timer = setInterval(() => void ask(), ASK_MS);
+
+  return {
+    async until(untilMs, signal) {
+      waiting = true;
+      const over = Promise.withResolvers<'not ended'>();
+      const giveUp = (): void => over.resolve('not ended');
+      const deadline = setTimeout(giveUp, untilMs);
+      signal.addEventListener('abort', giveUp, { once: true });
+      if (signal.aborted) giveUp();
+      try {
+        return await Promise.race([ended.promise, over.promise]);
+      } finally {
+        clearTimeout(deadline);
+        signal.removeEventListener('abort', giveUp);
+      }
+    },
+    stop() {
+      stopped = true;
+      clearInterval(timer);
+      for (const each of spread) clearTimeout(each);
+      stopListening();
+      subscription.stop();
+    },
+  };
+}
+
+export function endsRun(event: RunEvent): boolean {
+  return event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined';
+}

@@ -1,0 +1,108 @@
+/**
+ * Reading runs, so that no answer goes back in time (P22): what lives is asked of its owner, what has ended is in the
+ * store, and of two views the one with the higher version is newer.
+ *
+ * The order of asking matters. A run leaves its owner's memory only when its end is in the store, so "owner, then
+ * store" finds every run; the reverse could miss one that moves in between. A view that has ended does not change.
+ */
+import type { Owners } from './owners.ts';
+import { isEnded, isRunId, partitionOfKey, SERVICE_TENANT, type RunView } from '@penstock/run';
+import { pipelineHealth, StoreError, type PipelineHealth, type RunsReader } from '@penstock/store';
+import { Unavailable } from '../errors.ts';
+
+export class RunReads {
+  readonly #owners: Owners;
+  readonly #store: RunsReader;
+
+  constructor(owners: Owners, store: RunsReader) {
+    this.#owners = owners;
+    this.#store = store;
+  }
+
+  /**
+   * Null: there is no such run for these tenants. Throws `Unavailable` where that cannot be said truthfully: the owner
+   * is away and the store knows no end of the run, or the store is away and the owner does not know the run.
+   */
+  async view(runId: string, tenants: readonly string[]): Promise<RunView | null> {
+    if (!isRunId(runId)) return null;
+    const stored = await this.#stored(runId, tenants);
+    if (stored.view !== null && isEnded(stored.view.status)) return stored.view;
+    const { runs } = await this.#owners.get(this.#owners.partitionOf(runId), { runIds: [runId] });
+    const live = runs.find(({ id }) => id === runId);
+    if (live !== undefined) return tenants.includes(live.tenant) ? live : null;
+    const after = await this.#stored(runId, tenants);
+    if (after.problem !== undefined) throw unavailableStore(after.problem);
+    return after.view;
+  }
+
+  /** The newest first, by id. */
+  async newest(tenants: readonly string[], limit: number): Promise<RunView[]> {
+    return this.#newest(tenants, limit, undefined);
+  }
+
+  async health(pipelineName: string, tenants: readonly string[], limit: number): Promise<PipelineHealth> {
+    return pipelineHealth(pipelineName, await this.#newest(tenants, limit, pipelineName));
+  }
+
+  async #newest(tenants: readonly string[], limit: number, pipelineName: string | undefined): Promise<RunView[]> {
+    const replies = await Promise.all(
+      this.#partitionsOf(tenants).map((partition) => this.#owners.get(partition, { runIds: [], tenants, newest: limit })),
+    );
+    const views = new Map<string, RunView>();
+    for (const reply of replies) for (const view of reply.runs) keepNewer(views, view);
+    const live = new Set(views.keys());
+    try {
+      const page = await this.#store.page({ tenants, limit, ...(pipelineName === undefined ? {} : { pipelineName }) });
+      for (const view of page) keepNewer(views, view);
+    } catch (error) {
+      throw unavailableStore(error);
+    }
+    const open = [...views.values()].filter((view) => !isEnded(view.status) && !live.has(view.id));
+    for (const view of await this.#askedAgain(open, tenants)) keepNewer(views, view);
+    return [...views.values()]
+      .filter((view) => tenants.includes(view.tenant) && (pipelineName === undefined || view.pipelineName === pipelineName))
+      .sort((a, b) => (a.id < b.id ? 1 : -1))
+      .slice(0, limit);
+  }
+
+  /** Runs that the store shows as open and that are not among their owner's newest: one request to each partition. */
+  async #askedAgain(open: readonly RunView[], tenants: readonly string[]): Promise<RunView[]> {
+    if (open.length === 0) return [];
+    const byPartition = Map.groupBy(open, (view) => this.#owners.partitionOf(view.id));
+    const replies = await Promise.all(
+      [...byPartition].map(([partition, views]) => this.#owners.get(partition, { runIds: views.map(({ id }) => id) })),
+    );
+    const found = replies.flatMap((reply) => reply.runs);
+    const known = new Set(found.map(({ id }) => id));
+    // Those that left their owner's memory in between have their end in the store by now.
+    const gone = open.filter(({ id }) => !known.has(id));
+    const ended = await Promise.all(gone.map(({ id }) => this.#store.view(id, { tenants }).catch((error: unknown) => { throw unavailableStore(error); })));
+    return [...found, ...ended.filter((view) => view !== null)];
+  }
+
+  /** A user's runs all share one key and so one partition; those of `service` are spread over all. */
+  #partitionsOf(tenants: readonly string[]): number[] {
+    const { partitions } = this.#owners;
+    if (tenants.includes(SERVICE_TENANT)) return Array.from({ length: partitions }, (_, partition) => partition);
+    return [...new Set(tenants.map((tenant) => partitionOfKey(tenant, partitions)))];
+  }
+
+  async #stored(runId: string, tenants: readonly string[]): Promise<{ readonly view: RunView | null; readonly problem?: unknown }> {
+    try {
+      return { view: await this.#store.view(runId, { tenants }) };
+    } catch (error) {
+      if (!(error instanceof StoreError) || !error.retryable) throw error;
+      return { view: null, problem: error };
+    }
+  }
+}
+
+function keepNewer(views: Map<string, RunView>, view: RunView): void {
+  const known = views.get(view.id);
+  if (known === undefined || known.version < view.version) views.set(view.id, view);
+}
+
+/** What can be retried becomes `Unavailable`; the rest is an error of ours. */
+export function unavailableStore(error: unknown): unknown {
+  return error instanceof StoreError && error.retryable ? new Unavailable('The store cannot be reached.', { cause: error }) : error;
+}

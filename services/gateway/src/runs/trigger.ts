@@ -1,0 +1,143 @@
+/** `triggerPipeline`: check the file, create the run durably, wait a while for its end, answer with it as it stands. */
+import { createHash, randomBytes } from 'node:crypto';
+import { diagnosticLine, parsePipeline, type Diagnostic } from '@penstock/pipeline';
+import { isEnded, keyOf, newRunId, runIdFitsKey, runIdTime, summaryOf, type RunSummary, type RunView } from '@penstock/run';
+import { requireWriter, type Caller } from '../callers.ts';
+import { BadUserInput, Conflict, Forbidden, Unavailable } from '../errors.ts';
+import type { Owners } from './owners.ts';
+import { waitForRunEnd, type RunEndSources } from './run-end.ts';
+import type { RunReads } from './run-reads.ts';
+
+export interface TriggerInput {
+  readonly yaml: string | null | undefined;
+  /** Seconds, 0 to 300. */
+  readonly waitSeconds?: number | null | undefined;
+  readonly runId?: string | null | undefined;
+  readonly priority?: number | null | undefined;
+}
+
+export interface TriggerResult {
+  readonly run: RunView;
+  readonly summary: RunSummary;
+}
+
+export interface TriggerSettings {
+  readonly waitSecs: number;
+  readonly waitsMax: number;
+  readonly now: () => number;
+}
+
+export const WAIT_SECS_MAX = 300;
+export const PRIORITY_MAX = 1_000;
+/** An id of a later time would stand above all others in lists for that long; clocks of gateways differ by less. */
+const RUN_ID_AHEAD_MS_MAX = 5 * 60 * 1000;
+/** Names of pipelines by the digest of their text: a file that was good is not parsed again. */
+const CHECKED_FILES_MAX = 1_000;
+
+export class Trigger {
+  readonly #sources: RunEndSources;
+  readonly #owners: Owners;
+  readonly #reads: RunReads;
+  readonly #settings: TriggerSettings;
+  readonly #checked = new Map<string, string>();
+  #waiting = 0;
+
+  constructor(sources: RunEndSources, settings: TriggerSettings) {
+    this.#sources = sources;
+    this.#owners = sources.owners;
+    this.#reads = sources.reads;
+    this.#settings = settings;
+  }
+
+  /** `signal` is aborted when the client leaves: the waiting ends, the run goes on. */
+  async trigger(caller: Caller, input: TriggerInput, signal: AbortSignal): Promise<TriggerResult> {
+    const tenant = requireWriter(caller);
+    const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
+    const priority = priorityOf(input.priority, caller);
+    const yaml = input.yaml;
+    if (yaml === null || yaml === undefined) throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
+    const key = keyOf({ tenant, pipelineName: this.#nameOf(yaml) });
+    const runId = this.#runIdOf(input.runId, key);
+    const request = { runId, tenant, key, yaml, origin: { kind: 'api' }, ...(priority === undefined ? {} : { priority }) } as const;
+
+    if (waitMs === 0 || this.#waiting >= this.#settings.waitsMax) return await this.#created(request);
+    this.#waiting += 1;
+    const end = waitForRunEnd(this.#sources, runId, tenant);
+    try {
+      const created = await this.#created(request);
+      if (isEnded(created.run.status)) return created;
+      if ((await end.until(waitMs, signal)) === 'not ended' && signal.aborted) return created;
+      return resultOf(await this.#newest(created.run, tenant));
+    } finally {
+      end.stop();
+      this.#waiting -= 1;
+    }
+  }
+
+  async #created(request: Parameters<Owners['create']>[0]): Promise<TriggerResult> {
+    const reply = await this.#owners.create(request).catch((error: unknown) => {
+      throw error instanceof Conflict ? new BadUserInput(`The run id ${request.runId} belongs to another run.`) : error;
+    });
+    // Without a view: a repeated trigger of a run that has left its owner's memory.
+    const run: RunView | null = reply.run ?? (await this.#reads.view(request.runId, [request.tenant]));
+    // Another tenant's or pipeline's run would be shown to this caller otherwise.
+    if (run === null || run.tenant !== request.tenant || run.key !== request.key) throw new BadUserInput(`The run id ${request.runId} belongs to another run.`);
+    return resultOf(run);
+  }
+
+  /** The run has been accepted: where nobody can be asked any more, it is shown as it was then. */
+  async #newest(created: RunView, tenant: string): Promise<RunView> {
+    try {
+      const view = await this.#reads.view(created.id, [tenant]);
+      return view !== null && view.version >= created.version ? view : created;
+    } catch (error) {
+      if (error instanceof Unavailable) return created;
+      throw error;
+    }
+  }
+
+  /** The pipeline's name. Throws `BadUserInput` with all diagnostics of a bad file. */
+  #nameOf(yaml: string): string {
+    const digest = createHash('sha256').update(yaml).digest('base64');
+    const known = this.#checked.get(digest);
+    if (known !== undefined) return known;
+    const parsed = parsePipeline(yaml);
+    if (!parsed.ok) throw badPipeline(parsed.diagnostics);
+    if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
+    this.#checked.set(digest, parsed.definition.name);
+    return parsed.definition.name;
+  }
+
+  #runIdOf(given: string | null | undefined, key: string): string {
+    const now = this.#settings.now();
+    if (given === null || given === undefined) return newRunId({ now, key, random: randomBytes(10) });
+    if (!runIdFitsKey(given, key) || runIdTime(given) > now + RUN_ID_AHEAD_MS_MAX) {
+      throw new BadUserInput(`'runId' does not fit: give back the 'runId' of an earlier trigger of this pipeline by you, or leave it out.`);
+    }
+    return given;
+  }
+}
+
+function resultOf(run: RunView): TriggerResult {
+  return { run, summary: summaryOf(run) };
+}
+
+function waitMsOf(seconds: number): number {
+  if (seconds < 0 || seconds > WAIT_SECS_MAX) throw new BadUserInput(`'waitSeconds' is ${seconds}; it must be 0 to ${WAIT_SECS_MAX}.`);
+  return seconds * 1000;
+}
+
+function priorityOf(priority: number | null | undefined, caller: Caller): number | undefined {
+  if (priority === null || priority === undefined) return undefined;
+  if (caller.kind !== 'api-key') throw new Forbidden("'priority' can be given with the API key only.");
+  if (Math.abs(priority) > PRIORITY_MAX) throw new BadUserInput(`'priority' is ${priority}; it must be -${PRIORITY_MAX} to ${PRIORITY_MAX}.`);
+  return priority;
+}
+
+function badPipeline(diagnostics: readonly Diagnostic[]): BadUserInput {
+  const count = diagnostics.length;
+  const head = count === 1 ? 'The pipeline file has a problem' : `The pipeline file has ${count} problems`;
+  return new BadUserInput(`${head}: ${diagnostics.map(diagnosticLine).join('; ')}`, {
+    diagnostics: diagnostics.map(({ line, column, path, message, suggestion }) => ({ line, column, path, message, ...(suggestion === undefined ? {} : { suggestion }) })),
+  });
+}
