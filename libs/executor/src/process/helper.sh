@@ -1,0 +1,61 @@
+# A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
+#
+#   helper.sh boot <cover> <keep> <uid> <gid>   mounts, then serves (see process/launch.ts)
+#   helper.sh serve                             serves
+#   helper.sh once                              serves one stage without a namespace; its owner ends the process group
+#
+# Descriptors: 2 complaints of this shell and its launcher, 3 the owner (a line each way: an order, the stage's exit
+# status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
+# (PENSTOCK_JOB names it where there is no /proc), 5 and 6 the stage's output. The job's first line moves 5 and 6 to 1
+# and 2 and closes the others: a stage inherits 0 to 2 only.
+
+if [ "$1" = boot ]; then
+  cover=$2 keep=$3 uid=$4 gid=$5
+  if [ -n "$cover" ]; then
+    [ -z "$keep" ] || exec 9<"$keep" || exit 71
+    mount -t tmpfs -o size=64k,mode=755 penstock "$cover" || exit 71
+    if [ -n "$keep" ]; then
+      # The folder is under the cover by now: only the open descriptor still leads to it.
+      mkdir -p "$keep" && mount -c --bind /proc/self/fd/9 "$keep" || exit 71
+      exec 9<&-
+    fi
+  fi
+  # Of what runs out of memory the stage is to be killed, not its owner.
+  echo 500 >/proc/self/oom_score_adj
+  # Inside a user namespace the mounts needed root's number; the stage gets the owner's own back.
+  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" "$6" "$0" serve "$6"
+  shift 5
+fi
+
+if [ "$1" = once ]; then
+  trap : TERM
+  echo ready >&3
+  read -r order <&3 || exit 0
+  ( . "${PENSTOCK_JOB:-/proc/self/fd/4}" )
+  echo $? >&3
+  # The group is ended by the owner, this shell with it.
+  read -r order <&3
+  exit 0
+fi
+
+# What follows kills every process that it can see.
+[ $$ = 1 ] || exit 70
+echo ready >&3
+while read -r order <&3; do
+  ( . /proc/self/fd/4 )
+  status=$?
+  # An emptied job says that the stage is being stopped: what is left of it has its grace, until the owner ends us.
+  while [ ! -s /proc/self/fd/4 ] && kill -0 -1; do sleep 0.02; done
+  if kill -9 -1; then
+    # Killed is not gone. Orphans are our children now, and waiting for a child of our own reaps those before it.
+    rounds=0
+    while
+      ( : )
+      kill -9 -1
+    do
+      rounds=$((rounds + 1))
+      [ $rounds -lt 50 ] || sleep 0.01
+    done
+  fi
+  echo $status >&3
+done

@@ -1,0 +1,240 @@
+/**
+ * One helper process as its owner sees it: it is started, becomes ready, runs one stage at a time and is killed.
+ *
+ * It owns the helper's process, its two output pipes, its control line and its job file. It knows no keys and no pool.
+ *
+ * H1. A stage's ending is told only when the helper has reported that nothing else is left in its namespace and both
+ *     pipes have been read empty, or when the namespace itself is gone.
+ * H2. A stage that is stopped before its helper has read the job finds it empty: it never starts.
+ * H3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, ftruncateSync, writeSync } from 'node:fs';
+import { constants } from 'node:os';
+import type { Duplex } from 'node:stream';
+import { HelperFailed } from '../errors.ts';
+import type { OutputSink, StageExit, StopReason } from '../port.ts';
+import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
+import { OutputPipe } from './output-pipe.ts';
+import { descendantsOf, identityOf, isAlive, onlyChildOf, type ProcessIdentity, signalProcess } from './proc.ts';
+import type { Scratch } from './scratch.ts';
+
+/** Generous: a loaded machine is slow, and a helper that hangs is of no use to anyone. */
+const READY_MS_MAX = 20_000;
+/** Of what a helper says when it cannot start. */
+const COMPLAINT_CHARACTERS_MAX = 2_000;
+const HELPER_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const GONE_POLL_MS = 5;
+/** Node fires a longer timer at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+export interface StageTimes {
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+}
+
+interface RunningStage {
+  readonly sink: OutputSink;
+  readonly graceMs: number;
+  readonly resolve: (exit: StageExit) => void;
+  readonly timeout: NodeJS.Timeout;
+  stopping: StopReason | null;
+  kill: NodeJS.Timeout | undefined;
+  /** Reported by a helper that is ended for the proof that nothing is left. */
+  reported: StageExit | null;
+}
+
+export class Helper {
+  readonly isolation: Isolation;
+  /** Rejects with HelperFailed. */
+  readonly ready: Promise<void>;
+  /** Resolves when none of its processes is left. */
+  readonly gone: Promise<void>;
+  /** The launcher and, in a namespace, its PID 1: killing either ends all. Known once it is ready. */
+  identities: readonly ProcessIdentity[] = [];
+  /** False once it must not be given another stage. */
+  usable = true;
+  readonly #child: ChildProcess;
+  readonly #control: Duplex;
+  readonly #jobFd: number;
+  readonly #jobPath: string | null;
+  readonly #scratch: Scratch;
+  readonly #pipes: readonly OutputPipe[];
+  #stage: RunningStage | null = null;
+  #received = '';
+  #complaint = '';
+  #onReady: () => void = () => {};
+  #onFailed: (error: HelperFailed) => void = () => {};
+
+  constructor(isolation: Isolation, scratch: Scratch, covered: CoveredFolder | undefined) {
+    this.isolation = isolation;
+    this.#scratch = scratch;
+    const stdout = scratch.pipe();
+    const stderr = scratch.pipe();
+    const job = scratch.jobFile();
+    this.#jobFd = job.fd;
+    this.#jobPath = job.path;
+    const { file, args } = launchCommand(isolation, covered);
+    const env = { PATH: HELPER_PATH, ...(job.path === null ? {} : { PENSTOCK_JOB: job.path }) };
+    // A session of its own: what a terminal sends to the owner's group is the owner's to answer.
+    this.#child = spawn(file, args, { env, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd] });
+    closeSync(stdout.writeFd);
+    closeSync(stderr.writeFd);
+    this.#pipes = [new OutputPipe('stdout', stdout.readFd), new OutputPipe('stderr', stderr.readFd)];
+    this.#control = this.#child.stdio[3] as Duplex;
+    this.#control.on('data', (data: Buffer) => this.#onControl(data));
+    this.#control.on('error', () => {});
+
+    this.#child.stderr?.on('data', (data: Buffer) => this.#onComplaint(data));
+    const deadline = setTimeout(() => this.#onFailed(new HelperFailed(`a helper was not ready within ${READY_MS_MAX} ms`)), READY_MS_MAX);
+    this.ready = new Promise<void>((resolve, reject) => {
+      this.#onReady = resolve;
+      this.#onFailed = reject;
+    }).finally(() => clearTimeout(deadline));
+    this.ready.catch(() => this.kill());
+    this.gone = this.#untilGone();
+  }
+
+  /** One at a time. Resolves when nothing of the stage is left. */
+  run(job: Buffer, times: StageTimes, sink: OutputSink): Promise<StageExit> {
+    for (const pipe of this.#pipes) pipe.attach(sink);
+    return new Promise<StageExit>((resolve) => {
+      const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
+      this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
+      ftruncateSync(this.#jobFd, 0);
+      for (let at = 0; at < job.length; ) at += writeSync(this.#jobFd, job, at, job.length - at, at);
+      this.#control.write('\n');
+    });
+  }
+
+  stop(reason: StopReason): void {
+    const stage = this.#stage;
+    if (stage === null || stage.stopping !== null) return;
+    stage.stopping = reason;
+    clearTimeout(stage.timeout);
+    stage.kill = setTimeout(() => this.kill(), stage.graceMs);
+    // H2, and to the helper the sign to wait for what is left.
+    if (this.usable) ftruncateSync(this.#jobFd, 0);
+    for (const process of this.#stageProcesses()) {
+      signalProcess(process, 'SIGTERM');
+      // A stopped process would not see it.
+      signalProcess(process, 'SIGCONT');
+    }
+  }
+
+  kill(): void {
+    this.usable = false;
+    const pid = this.#child.pid;
+    if (pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (this.isolation === 'group') {
+      try {
+        process.kill(-pid, 'SIGKILL');
+      } catch {
+        // It is gone.
+      }
+    }
+    // H3. Before it is ready its PID 1 may not exist yet.
+    const first = this.#first();
+    if (first === null || !signalProcess(first, 'SIGKILL')) this.#child.kill('SIGKILL');
+  }
+
+  #first(): ProcessIdentity | null {
+    if (this.isolation === 'group' || this.#child.pid === undefined) return null;
+    return this.identities[1] ?? onlyChildOf(this.#child.pid);
+  }
+
+  #stageProcesses(): ProcessIdentity[] {
+    const root = this.identities.at(-1);
+    return root === undefined ? [] : descendantsOf(root.pid);
+  }
+
+  /** Why it does not start; later only the shell's remarks about killed stages. */
+  #onComplaint(data: Buffer): void {
+    if (this.identities.length === 0) this.#complaint = (this.#complaint + data.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);
+  }
+
+  #onControl(data: Buffer): void {
+    this.#received += data.toString('latin1');
+    for (let end = this.#received.indexOf('\n'); end >= 0; end = this.#received.indexOf('\n')) {
+      const line = this.#received.slice(0, end);
+      this.#received = this.#received.slice(end + 1);
+      if (line === 'ready') this.#becomeReady();
+      else this.#onStatus(Number(line));
+    }
+  }
+
+  #becomeReady(): void {
+    const pid = this.#child.pid;
+    if (pid === undefined) return;
+    const first = this.isolation === 'group' ? null : onlyChildOf(pid);
+    if (this.isolation !== 'group' && first === null) {
+      this.#onFailed(new HelperFailed('a helper said ready and was gone'));
+      return;
+    }
+    this.identities = first === null ? [identityOf(pid)] : [identityOf(pid), first];
+    this.#onReady();
+  }
+
+  #onStatus(code: number): void {
+    const stage = this.#stage;
+    if (stage === null) return;
+    if (this.isolation !== 'group') {
+      void this.#end(exitOf(code));
+    } else if (stage.stopping !== null && this.#stageProcesses().length > 0) {
+      // They have their grace; at its end the group is killed.
+      setTimeout(() => this.#onStatus(code), GONE_POLL_MS * 4);
+    } else {
+      // Nothing proves that the group is empty but ending it, this helper with it.
+      stage.reported = exitOf(code);
+      this.kill();
+    }
+  }
+
+  /** H1: called when nothing of the stage can write any more. */
+  async #end(exit: StageExit): Promise<void> {
+    const stage = this.#stage;
+    if (stage === null) return;
+    clearTimeout(stage.timeout);
+    clearTimeout(stage.kill);
+    const told = stage.stopping === null ? exit : exitOfStop(stage.stopping);
+    for (const pipe of this.#pipes) {
+      const pending = pipe.finish();
+      if (pending !== undefined) await pending;
+    }
+    if (this.#stage !== stage) return;
+    this.#stage = null;
+    stage.resolve(told);
+  }
+
+  async #untilGone(): Promise<void> {
+    const how = await new Promise<string>((resolve) => {
+      this.#child.once('error', (error) => resolve(error.message));
+      this.#child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+    });
+    this.usable = false;
+    // The launcher may have been killed before its namespace: then that is still ending.
+    const first = this.identities[1];
+    while (first !== undefined && isAlive(first)) await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
+    if (this.#stage === null) await Promise.all(this.#pipes.map((pipe) => pipe.finish()));
+    else await this.#end(this.#stage.reported ?? { kind: 'lost', cause: `its helper was ended from outside (${how})` });
+    const said = this.#complaint.trim();
+    this.#onFailed(new HelperFailed(`a helper (${this.isolation}) ended before it was ready (${how})${said === '' ? '' : `: ${said}`}`));
+    for (const pipe of this.#pipes) pipe.close();
+    this.#control.destroy();
+    closeSync(this.#jobFd);
+    if (this.#jobPath !== null) this.#scratch.remove(this.#jobPath);
+  }
+}
+
+export function exitOfStop(reason: StopReason): StageExit {
+  return reason === 'timeout' ? { kind: 'timeout' } : { kind: 'stopped', reason };
+}
+
+/** Of two names of one number (SIGABRT, SIGIOT) the first is the usual one. */
+const signalNames = new Map<number, string>(Object.entries(constants.signals).reverse().map(([name, number]) => [number, name]));
+
+/** A status above 128 is the shell's word for a signal; `exit 137` looks the same, to every shell. */
+function exitOf(code: number): StageExit {
+  const signal = code > 128 ? signalNames.get(code - 128) : undefined;
+  return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal, code, oom: false };
+}

@@ -1,0 +1,129 @@
+/**
+ * A stage as text for a helper's shell to source: it sets the environment, goes to the folder and becomes the stage's
+ * shell. Every value is quoted data; none stands in the arguments of a process but the script itself.
+ */
+import { basename } from 'node:path';
+import { UnstartableStage } from '../errors.ts';
+import type { StageCommand, StageSpec } from '../port.ts';
+
+/** The kernel takes no single argument or variable of more (MAX_ARG_STRLEN, its closing NUL included). */
+const STRING_BYTES_MAX = 131_071;
+/** A longer script goes by file; below the kernel's limit, since the shell's quoting inside a list can lengthen it. */
+const SCRIPT_BYTES_MAX = 100_000;
+/** Arguments and environment together: a quarter of the usual 8 MiB stack, less room for what the stage adds. */
+const TOTAL_BYTES_MAX = 1_800_000;
+
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Shells keep these for themselves and refuse their assignment; `env` hands them on without one. */
+const SHELL_VARIABLES = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'GROUPS', 'LINENO', 'OPTIND', 'PPID', 'SHELLOPTS', 'UID', 'PWD', 'OLDPWD', '_']);
+const POSIX_SHELLS = new Set(['sh', 'ash', 'bash', 'dash', 'ksh', 'mksh', 'zsh']);
+/** How a program that is no shell takes its script, where that is not `-c`. */
+const SCRIPT_FLAGS: Readonly<Record<string, string>> = { node: '-e', bun: '-e', perl: '-e', ruby: '-e', lua: '-e', Rscript: '-e', php: '-r' };
+
+export interface Job {
+  readonly text: Buffer;
+  /** Files that the text refers to, to be removed afterwards. */
+  readonly files: readonly string[];
+}
+
+/** `writeFile` keeps a script that is too long for an argument and answers its path. Throws UnstartableStage. */
+export function renderJob(spec: StageSpec, writeFile: (script: string) => string): Job {
+  const shell = spec.shell ?? 'sh';
+  checkText(shell, 'shell');
+  checkText(spec.cwd, 'workdir');
+  if (spec.commands.length === 0) throw new UnstartableStage('the stage has no command');
+  const files: string[] = [];
+  const invoke = (flags: string, script: string): string => {
+    checkText(script, 'script');
+    if (Buffer.byteLength(script) <= SCRIPT_BYTES_MAX) return `${quote(shell)} ${flags} ${quote(script)}`;
+    const path = writeFile(script);
+    files.push(path);
+    return `${quote(shell)} ${flags.replace(/\s*-[cer]$/, '')} ${quote(path)}`;
+  };
+
+  const { env, shellVariables } = sortVariables({ PATH: DEFAULT_PATH, HOME: spec.cwd, ...spec.env });
+  const passed = shellVariables.length === 0 ? '' : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
+  const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-'];
+  if (POSIX_SHELLS.has(basename(shell))) {
+    const { bindings, script } = joinCommands(spec.commands);
+    lines.push(...exports({ ...env, ...bindings }), ...enter(spec.cwd, shell), `exec ${passed}${invoke('-e -c', script)}`);
+  } else {
+    // Programs that know nothing of each other: a process each.
+    const flag = SCRIPT_FLAGS[basename(shell)] ?? '-c';
+    lines.push(...exports(env), ...enter(spec.cwd, shell));
+    for (const command of spec.commands) {
+      lines.push(`( ${exports(command.bindings).join('; ')}`, `exec ${passed}${invoke(flag, command.script)} ) || exit $?`);
+    }
+  }
+  const text = Buffer.from(`${lines.join('\n')}\n`);
+  if (text.length > TOTAL_BYTES_MAX) {
+    throw new UnstartableStage(`its scripts and variables take ${text.length} bytes; a process can be given ${TOTAL_BYTES_MAX}`);
+  }
+  return { text, files };
+}
+
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/**
+ * A list runs in one shell under `-e`: a folder that was changed to and a variable that was set stay for the next
+ * command. Each is parsed by itself, so that an open quote in one cannot turn the next one's quoting around.
+ */
+function joinCommands(commands: readonly StageCommand[]): { bindings: Record<string, string>; script: string } {
+  const [only] = commands;
+  if (commands.length === 1 && only !== undefined) return { bindings: { ...only.bindings }, script: only.script };
+  const bindings: Record<string, string> = {};
+  const script = commands.map((command, index) => {
+    const own = Object.entries(command.bindings).map(([name, value]) => {
+      checkName(name);
+      bindings[`PENSTOCK_${index}_${name}`] = value;
+      return `export ${name}="\${PENSTOCK_${index}_${name}}"\n`;
+    });
+    return `${own.join('')}eval ${quote(command.script)}`;
+  });
+  return { bindings, script: script.join('\n') };
+}
+
+function exports(variables: Readonly<Record<string, string>>): string[] {
+  return Object.entries(variables).map(([name, value]) => {
+    checkVariable(name, value);
+    return `export ${name}=${quote(value)}`;
+  });
+}
+
+function enter(cwd: string, shell: string): string[] {
+  const lines = [`cd ${quote(cwd)} 2>/dev/null || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`, 'unset OLDPWD PENSTOCK_JOB'];
+  if (shell !== 'sh') {
+    lines.push(`command -v ${quote(shell)} >/dev/null || { echo ${quote(`penstock: there is no shell '${shell}' here`)} >&2; exit 127; }`);
+  }
+  return lines;
+}
+
+function sortVariables(all: Readonly<Record<string, string>>): { env: Record<string, string>; shellVariables: [string, string][] } {
+  const env: Record<string, string> = {};
+  const shellVariables: [string, string][] = [];
+  for (const [name, value] of Object.entries(all)) {
+    checkVariable(name, value);
+    if (SHELL_VARIABLES.has(name)) shellVariables.push([name, value]);
+    else env[name] = value;
+  }
+  return { env, shellVariables };
+}
+
+function checkVariable(name: string, value: string): void {
+  checkName(name);
+  checkText(value, `variable ${name}`);
+  const bytes = name.length + 1 + Buffer.byteLength(value);
+  if (bytes > STRING_BYTES_MAX) throw new UnstartableStage(`the variable ${name} takes ${bytes} bytes; a process can be given ${STRING_BYTES_MAX}`);
+}
+
+function checkName(name: string): void {
+  if (!VARIABLE_NAME.test(name)) throw new UnstartableStage(`no shell can hold a variable named ${JSON.stringify(name)}`);
+}
+
+function checkText(value: string, what: string): void {
+  if (value.includes('\0')) throw new UnstartableStage(`the ${what} holds a NUL byte, which no process can be given`);
+}
+
+function quote(value: string): string {
+  return `'${value.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,63 @@
+/** How a helper is started: the ways from the best to the last, and the command line of each. */
+import { existsSync } from 'node:fs';
+import { relative, isAbsolute } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inheritableDescriptors } from './proc.ts';
+
+/**
+ * - `namespace`: PID 1 of a PID and mount namespace; needs root's rights.
+ * - `user-namespace`: the same inside a user namespace.
+ * - `group`: a process group, where neither is to be had; a stage's daemon that leaves the group escapes.
+ */
+export type Isolation = 'namespace' | 'user-namespace' | 'group';
+
+export interface CoveredFolder {
+  /** Looks empty to stages. */
+  readonly cover: string;
+  /** Stays visible although it lies inside; absent: nothing does. */
+  readonly keep?: string | undefined;
+}
+
+export interface LaunchCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+const HELPER_SCRIPT = fileURLToPath(new URL('./helper.sh', import.meta.url));
+/** dash forks and reads twice as fast as bash; where `sh` is something else, that serves too. */
+const HELPER_SHELL = ['/bin/dash', '/usr/bin/dash'].find((path) => existsSync(path)) ?? '/bin/sh';
+
+export function isolationsToTry(): readonly Isolation[] {
+  if (process.platform !== 'linux') return ['group'];
+  return process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
+}
+
+export function launchCommand(isolation: Isolation, covered: CoveredFolder | undefined): LaunchCommand {
+  const own = [HELPER_SHELL, HELPER_SCRIPT];
+  if (isolation === 'group') return withoutStrayDescriptors([...(process.platform === 'linux' ? DIE_WITH_OWNER : []), ...own, 'once']);
+  const user = isolation === 'user-namespace';
+  const [uid, gid] = user ? [String(process.getuid?.()), String(process.getgid?.())] : ['', ''];
+  const boot = [...own, 'boot', covered?.cover ?? '', keptInside(covered), uid, gid, HELPER_SHELL];
+  const names = [...(user ? ['--user', '--map-root-user'] : []), '--pid', '--mount', '--mount-proc', '--fork', '--kill-child=KILL'];
+  return withoutStrayDescriptors([...DIE_WITH_OWNER, 'unshare', ...names, '--', ...boot]);
+}
+
+const DIE_WITH_OWNER = ['setpriv', '--pdeathsig', 'KILL', '--'];
+
+/**
+ * Descriptors that were left open to this process would reach every stage. Closing them takes a bash, as dash knows
+ * one-digit numbers only.
+ */
+export function withoutStrayDescriptors(command: readonly string[]): LaunchCommand {
+  // Those up to 6 are replaced by the child's own.
+  const stray = inheritableDescriptors().filter((fd) => fd > 6);
+  const [file = '', ...args] = command;
+  if (stray.length === 0) return { file, args };
+  return { file: 'bash', args: ['-c', `${stray.map((fd) => `exec ${fd}>&-`).join('; ')}; exec "$@"`, 'bash', ...command] };
+}
+
+function keptInside(covered: CoveredFolder | undefined): string {
+  if (covered?.keep === undefined) return '';
+  const inside = relative(covered.cover, covered.keep);
+  return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? '' : covered.keep;
+}

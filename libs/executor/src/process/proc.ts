@@ -1,0 +1,137 @@
+/** What this package reads from /proc, and nothing else of it. Everything answers null or empty where there is no /proc. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { uptime } from 'node:os';
+
+/** A process that cannot be mistaken for a later one with the same number. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks since boot, as text: field 22 of /proc/<pid>/stat. Empty where there is no /proc. */
+  readonly startTime: string;
+}
+
+interface Stat {
+  readonly state: string;
+  readonly parent: number;
+  readonly startTime: string;
+}
+
+function statOf(pid: number): Stat | null {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    return null;
+  }
+  // The second field is the program's name in parentheses and may hold anything, parentheses too.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', parent: Number(fields[1]), startTime: fields[19] ?? '' };
+}
+
+export function identityOf(pid: number): ProcessIdentity {
+  return { pid, startTime: statOf(pid)?.startTime ?? '' };
+}
+
+/** A zombie counts as gone: it executes nothing. */
+export function isAlive(process: ProcessIdentity): boolean {
+  const stat = statOf(process.pid);
+  return stat !== null && stat.startTime === process.startTime && stat.state !== 'Z' && stat.state !== 'X';
+}
+
+/** Kills exactly that process, never a later one of its number; false where it is gone. */
+export function signalProcess(target: ProcessIdentity, signal: NodeJS.Signals): boolean {
+  if (target.startTime !== '' && !isAlive(target)) return false;
+  try {
+    process.kill(target.pid, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** All living descendants of a process, in no order. A process that is forked meanwhile may be missing. */
+export function descendantsOf(ancestor: number): ProcessIdentity[] {
+  const children = new Map<number, { pid: number; stat: Stat }[]>();
+  for (const entry of readdirOrEmpty('/proc')) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid)) continue;
+    const stat = statOf(pid);
+    if (stat === null) continue;
+    const siblings = children.get(stat.parent);
+    if (siblings === undefined) children.set(stat.parent, [{ pid, stat }]);
+    else siblings.push({ pid, stat });
+  }
+  const found: ProcessIdentity[] = [];
+  const open = [ancestor];
+  for (let pid = open.pop(); pid !== undefined; pid = open.pop()) {
+    for (const child of children.get(pid) ?? []) {
+      open.push(child.pid);
+      if (child.stat.state !== 'Z') found.push({ pid: child.pid, startTime: child.stat.startTime });
+    }
+  }
+  return found;
+}
+
+/** The only child of a process, or null. */
+export function onlyChildOf(pid: number): ProcessIdentity | null {
+  const listed = readOrEmpty(`/proc/${pid}/task/${pid}/children`).trim();
+  const child = /^\d+$/.test(listed) ? Number(listed) : childByScan(pid);
+  return child === null ? null : identityOf(child);
+}
+
+/** For kernels without the list of children. */
+function childByScan(parent: number): number | null {
+  for (const entry of readdirOrEmpty('/proc')) {
+    const pid = Number(entry);
+    if (Number.isInteger(pid) && statOf(pid)?.parent === parent) return pid;
+  }
+  return null;
+}
+
+/** Milliseconds since boot, suspension included; comparable between all processes of the machine (P15). */
+export function bootClockMs(): number {
+  return Math.round(uptime() * 1000);
+}
+
+/** Tells one boot from the next, so that listed start times cannot be taken for those of another. */
+export function bootId(): string {
+  return readOrEmpty('/proc/sys/kernel/random/boot_id').trim();
+}
+
+/** Own descriptors above 2 that a child would inherit: left open by whoever started this process. */
+export function inheritableDescriptors(): number[] {
+  const CLOSE_ON_EXEC = 0o2000000;
+  const found: number[] = [];
+  for (const entry of readdirOrEmpty('/proc/self/fd')) {
+    const fd = Number(entry);
+    if (fd <= 2) continue;
+    const flags = /^flags:\s*(\d+)/m.exec(readOrEmpty(`/proc/self/fdinfo/${fd}`))?.[1];
+    if (flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0 && isOpen(fd)) found.push(fd);
+  }
+  return found;
+}
+
+/** The listing holds the descriptor that it was read through. */
+function isOpen(fd: number): boolean {
+  try {
+    readlinkSync(`/proc/self/fd/${fd}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readdirOrEmpty(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The executor's small files: FIFOs, jobs and scripts too long for an argument. They lie in memory where there is
+ * /dev/shm, since a job holds its stage's environment, and FIFOs and jobs lose their names as soon as both sides have
+ * them open, so that no stage can reach another's.
+ */
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Node makes no FIFOs itself, and a process is too dear to make each alone. */
+const FIFOS_A_BATCH = 32;
+
+export interface PipeEnds {
+  readonly readFd: number;
+  readonly writeFd: number;
+}
+
+export class Scratch {
+  readonly #folder: string;
+  readonly #fifos: string[] = [];
+  #made = 0;
+
+  constructor() {
+    this.#folder = mkdtempSync(join(memoryFolder(), 'penstock-'));
+  }
+
+  /** The reading end does not block; the writing end is to be given to a child and closed. */
+  pipe(): PipeEnds {
+    if (this.#fifos.length === 0) this.#makeFifos();
+    const path = this.#fifos.pop();
+    if (path === undefined) throw new Error('mkfifo made nothing');
+    const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      return { readFd, writeFd: openSync(path, constants.O_WRONLY) };
+    } catch (error) {
+      closeSync(readFd);
+      throw error;
+    } finally {
+      unlinkSync(path);
+    }
+  }
+
+  /** A file without a name where /proc can open it again (Linux), else with one. */
+  jobFile(): { readonly fd: number; readonly path: string | null } {
+    const path = this.#next('job');
+    const fd = openSync(path, 'wx+', 0o600);
+    if (process.platform !== 'linux') return { fd, path };
+    unlinkSync(path);
+    return { fd, path: null };
+  }
+
+  writeScript(script: string): string {
+    const path = this.#next('script');
+    writeFileSync(path, script, { mode: 0o600, flag: 'wx' });
+    return path;
+  }
+
+  remove(path: string): void {
+    rmSync(path, { force: true });
+  }
+
+  close(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #makeFifos(): void {
+    for (let i = 0; i < FIFOS_A_BATCH; i += 1) this.#fifos.push(this.#next('pipe'));
+    execFileSync('mkfifo', ['-m', '600', ...this.#fifos], { stdio: 'ignore' });
+  }
+
+  #next(kind: string): string {
+    this.#made += 1;
+    return join(this.#folder, `${kind}-${this.#made}`);
+  }
+}
+
+function memoryFolder(): string {
+  try {
+    closeSync(openSync('/dev/shm', constants.O_RDONLY | constants.O_DIRECTORY));
+    rmSync(mkdtempSync('/dev/shm/penstock-'), { recursive: true });
+    return '/dev/shm';
+  } catch {
+    return tmpdir();
+  }
+}
