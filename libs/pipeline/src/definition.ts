@@ -103,6 +103,8 @@ export interface Diagnostic {
   readonly message: string;
   /** The remedy as a phrase (`did you mean 'after'?`), where there is one. */
   readonly suggestion?: string | undefined;
+  /** How many UTF-16 units of the line the problem covers; absent for a line that only counts further problems. */
+  readonly length?: number | undefined;
 }
 
 export type ParseResult =

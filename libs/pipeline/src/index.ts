@@ -1,0 +1,8 @@
+/** The public face of the package: pure functions from text and values to values. */
+export type * from './definition.ts';
+export { diagnosticLine, formatDiagnostics } from './diagnostic-text.ts';
+export { bindingsOf, evaluate, renderTemplate, truthy } from './evaluate.ts';
+export type { ExpressionValue } from './evaluate.ts';
+export { PIPELINE_LIMITS } from './limits.ts';
+export { parsePipeline } from './parse.ts';
+export type { ParseOptions } from './parse.ts';

@@ -1,0 +1,65 @@
+/**
+ * Every bound of a pipeline file in one place. They are checked before the work that they bound, so that the time to
+ * refuse a file does not grow with what the file asks for.
+ */
+export const PIPELINE_LIMITS = {
+  /** UTF-8 bytes of the file: what a run's first event can carry beside the rest of a 900 KiB commit. */
+  textBytesMax: 512 * 1024,
+  /** Lexical YAML tokens. The parser takes about 0.7 microseconds for each; a stage takes 15 to 30. */
+  tokensMax: 60_000,
+  /** Nested lists and maps. The YAML parser recurses and aborts the process at about 1,000 levels. */
+  depthMax: 64,
+  anchorsMax: 100,
+  aliasesMax: 100,
+  /** Nodes and text after every alias has been replaced by what it stands for. */
+  expandedNodesMax: 60_000,
+  expandedTextMax: 1024 * 1024,
+  /** Stages after the matrices have been expanded. */
+  stagesMax: 2_000,
+  /** `after` edges after expansion: two matrices of 256 behind one another are 65,536. */
+  dependenciesMax: 100_000,
+  /** Characters of all scripts and environments after expansion: what holding a definition may cost. */
+  definitionTextMax: 8 * 1024 * 1024,
+  matrixCellsMax: 256,
+  matrixAxesMax: 16,
+  /** Combinations of the axes of one matrix, and of all matrices together, before `exclude` takes some away. */
+  matrixProductMax: 1_024,
+  matrixProductsTotalMax: 20_000,
+  /** Entries of one `include` or `exclude`. */
+  matrixEntriesMax: 256,
+  matrixValueLengthMax: 100,
+  stageNameLengthMax: 128,
+  /** The name of an expansion, `test (node=24, os=linux)`. */
+  expandedNameLengthMax: 256,
+  pipelineNameLengthMax: 200,
+  descriptionLengthMax: 2_000,
+  engineLengthMax: 100,
+  commandsMax: 200,
+  /** Bytes that one command may take: Linux passes no single argument above 128 KiB to a program. */
+  commandBytesMax: 120 * 1024,
+  /** Variables of one `env`, and the bytes of one value before its expressions are filled in. */
+  envCountMax: 256,
+  envValueBytesMax: 32 * 1024,
+  outputsMax: 100,
+  outputNameLengthMax: 100,
+  labelsMax: 20,
+  labelLengthMax: 64,
+  pathLengthMax: 1_024,
+  groupLengthMax: 256,
+  globsMax: 100,
+  globLengthMax: 256,
+  schedulesMax: 20,
+  cronLengthMax: 200,
+  /** One `${{ }}`. */
+  expressionLengthMax: 2_000,
+  expressionDepthMax: 50,
+  expressionsPerTextMax: 100,
+  timeoutMsMin: 1_000,
+  timeoutMsMax: 7 * 24 * 3_600_000,
+  timeoutMsDefault: 3_600_000,
+  retryMax: 10,
+  retryDelayMsDefault: 1_000,
+  retryDelayMsMax: 3_600_000,
+  /** Problems that one report shows; a last line counts the rest. */
+  diagnosticsMax: 50,
+} as const;

@@ -1,0 +1,123 @@
+/** Checks every name that the expressions of a file use, once all stages, outputs and axes are known. */
+import type { Environment } from './environment.ts';
+import type { PathUse } from './expression.ts';
+import { Ancestors } from './graph.ts';
+import type { Graph, StageNames } from './graph.ts';
+import { quoted } from './printable.ts';
+import type { Problems } from './problems.ts';
+import type { StageDraft } from './stage.ts';
+import { didYouMean } from './suggest.ts';
+import type { ExpressionSite, Place } from './template.ts';
+
+type Root = 'stages' | 'matrix' | 'env' | 'run' | 'pipeline' | 'webhook';
+
+const ROOTS: readonly Root[] = ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook'];
+const WEBHOOK_KEYS = ['repository', 'ref', 'commit', 'provider'];
+
+/** The names that each place can use, and what the place is called. */
+const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly label: string }>> = {
+  run: { roots: ROOTS, label: "'run'" },
+  when: { roots: ROOTS, label: "'when'" },
+  workdir: { roots: ROOTS, label: "'workdir'" },
+  'stage-env': { roots: ['stages', 'matrix', 'run', 'pipeline', 'webhook'], label: "an 'env'" },
+  'top-env': { roots: ['run', 'pipeline', 'webhook'], label: "the 'env' of the whole pipeline" },
+  group: { roots: ['run', 'pipeline', 'webhook'], label: "'concurrency.group'" },
+  'runs-on': { roots: ['matrix'], label: "'runs_on'" },
+};
+
+export interface ReferenceContext {
+  readonly drafts: readonly StageDraft[];
+  readonly names: StageNames;
+  readonly graph: Graph;
+  readonly env: Environment;
+  readonly template: boolean;
+  readonly problems: Problems;
+}
+
+/** Notes every use of something that does not exist, or not there. `topSites` belong to no stage. */
+export function checkReferences(context: ReferenceContext, topSites: readonly ExpressionSite[]): void {
+  const checker = new ReferenceChecker(context);
+  for (const site of topSites) checker.check(site, undefined);
+  for (const [index, draft] of context.drafts.entries()) for (const site of draft.sites) checker.check(site, index);
+}
+
+class ReferenceChecker {
+  readonly #context: ReferenceContext;
+  #ancestors: Ancestors | undefined;
+
+  constructor(context: ReferenceContext) {
+    this.#context = context;
+  }
+
+  check(site: ExpressionSite, draft: number | undefined): void {
+    for (const call of site.parsed.calls) {
+      if (site.place !== 'when') this.#context.problems.add(site.spanOf(call), site.path, `'${call.name}()' can only be used in 'when'`);
+    }
+    for (const use of site.parsed.paths) this.#checkPath(site, use, draft);
+  }
+
+  #checkPath(site: ExpressionSite, use: PathUse, draft: number | undefined): void {
+    const [rootName = '', ...rest] = use.path;
+    const note = (message: string, suggest?: string | (() => string | undefined)): void => this.#context.problems.add(site.spanOf(use), site.path, message, suggest);
+    const root = ROOTS.find((candidate) => candidate === rootName);
+    const place = PLACES[site.place];
+    if (root === undefined) {
+      note(`unknown name ${quoted(rootName)}`, () => didYouMean(rootName, [...place.roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ?? 'a text goes in single quotes');
+    } else if (root === 'webhook' && !this.#context.template) {
+      note("'webhook' is known in the server's template only");
+    } else if (!place.roots.includes(root)) {
+      note(`'${root}' cannot be used in ${place.label}`, `what can be used: ${place.roots.join(', ')}`);
+    } else if (root === 'stages') this.#checkStage(rest, draft, note);
+    else if (root === 'matrix') this.#checkMatrix(rest, draft, note);
+    else if (root === 'env') this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
+    else this.#checkKey(root, rest, root === 'run' ? ['id'] : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
+  }
+
+  #variables(draft: number | undefined): string[] {
+    const own = draft === undefined ? undefined : this.#context.drafts[draft]?.env.keys();
+    return [...this.#context.env.keys(), ...(own ?? [])];
+  }
+
+  #checkKey(root: string, rest: readonly string[], known: readonly string[], note: Note, remedy?: string): void {
+    const [key] = rest;
+    if (key === undefined || rest.length > 1) note(`'${root}' is used as ${root}.NAME`, known.length > 0 && known.length < 6 ? `there is ${known.map((name) => `${root}.${name}`).join(', ')}` : undefined);
+    else if (!known.includes(key)) note(`there is no '${root}.${key.slice(0, 60)}'`, () => didYouMean(key, known) ?? remedy ?? `there is ${known.map((name) => `${root}.${name}`).join(', ')}`);
+  }
+
+  #checkMatrix(rest: readonly string[], draft: number | undefined, note: Note): void {
+    const stage = draft === undefined ? undefined : this.#context.drafts[draft];
+    if (stage?.matrix !== undefined) this.#checkKey('matrix', rest, [...stage.matrix.keys], note);
+    else if (stage?.isMatrix !== true) note("this stage has no 'matrix'");
+  }
+
+  #checkStage(rest: readonly string[], draft: number | undefined, note: Note): void {
+    const { names, graph, drafts } = this.#context;
+    const [name, member, output] = rest;
+    const shape = member === 'status' ? rest.length === 2 : member === 'outputs' && rest.length === 3;
+    if (name === undefined || !shape || draft === undefined) {
+      note('a stage is used as stages.NAME.outputs.OUTPUT or stages.NAME.status', () => (member === undefined ? undefined : didYouMean(member, ['outputs', 'status'])));
+      return;
+    }
+    const stage = names.byFullName.get(name);
+    const base = names.byName.get(name);
+    const target = base === undefined ? drafts[names.draftOf[stage ?? -1] ?? -1] : drafts[base];
+    if (target === undefined) {
+      note(`there is no stage ${quoted(name)}`, () => didYouMean(name, [...names.byName.keys(), ...names.fullNames]));
+    } else if (target.isMatrix && base !== undefined && stage === undefined) {
+      const first = target.matrix?.cells[0]?.name;
+      note(`${quoted(name)} is a matrix: one of its stages must be named`, first === undefined ? undefined : `stages['${first}']`);
+    } else if (graph.order !== undefined && stage !== undefined && !this.#isAncestor(draft, stage)) {
+      note(`stage ${quoted(drafts[draft]?.name ?? '')} does not come after ${quoted(name)}, so its values are not known`, `add 'after: ${name}'`);
+    } else if (output !== undefined && !target.outputs.includes(output)) {
+      note(`stage ${quoted(target.name)} has no output ${quoted(output)}`, () => didYouMean(output, target.outputs) ?? `name it under 'outputs' of ${quoted(target.name)}`);
+    }
+  }
+
+  #isAncestor(draft: number, stage: number): boolean {
+    this.#ancestors ??= new Ancestors(this.#context.graph, this.#context.names);
+    return this.#ancestors.has(draft, stage);
+  }
+}
+
+type Note = (message: string, suggest?: string | (() => string | undefined)) => void;
+

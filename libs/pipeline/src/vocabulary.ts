@@ -1,0 +1,31 @@
+/** The keys of a pipeline file: those that work, those that are known and not built yet, and what people write instead. */
+
+export const TOP_KEYS = ['engine', 'pipeline', 'on', 'schedule', 'env', 'concurrency', 'stages'] as const;
+export const PIPELINE_KEYS = ['name', 'description'] as const;
+export const STAGE_KEYS = [
+  'run', 'after', 'when', 'env', 'timeout', 'retry', 'allow_failure', 'workdir', 'shell', 'workspace', 'runs_on', 'outputs', 'matrix',
+] as const;
+export const RETRY_KEYS = ['max', 'backoff', 'delay', 'on'] as const;
+export const CONCURRENCY_KEYS = ['group', 'cancel_in_progress'] as const;
+export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
+
+/** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
+export const KEYS_TO_COME: ReadonlySet<string> = new Set(['image', 'services', 'artifacts', 'cache', 'secrets', 'uses', 'with', 'approval']);
+
+/** What other systems call a key of ours. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['needs', 'after'], ['depends_on', 'after'], ['depends-on', 'after'], ['dependencies', 'after'], ['requires', 'after'],
+  ['if', 'when'], ['condition', 'when'], ['script', 'run'], ['command', 'run'], ['commands', 'run'], ['steps', 'run'],
+  ['environment', 'env'], ['variables', 'env'], ['working-directory', 'workdir'], ['working_directory', 'workdir'], ['dir', 'workdir'],
+  ['timeout-minutes', 'timeout'], ['retries', 'retry'], ['continue-on-error', 'allow_failure'], ['soft_fail', 'allow_failure'],
+  ['runs-on', 'runs_on'], ['agents', 'runs_on'], ['labels', 'runs_on'], ['strategy', 'matrix'], ['parallel', 'matrix'],
+  ['jobs', 'stages'], ['name', 'pipeline.name'], ['cancel-in-progress', 'cancel_in_progress'], ['fail-fast', 'fail_fast'], ['max-parallel', 'max_parallel'],
+  ['attempts', 'max'], ['limit', 'max'], ['branches_ignore', 'branches-ignore'], ['tags_ignore', 'tags-ignore'], ['paths_ignore', 'paths-ignore'],
+]);
+
+/** Our name for a key that is known from elsewhere, if it is one of those allowed here. */
+export function otherName(key: string, allowed: readonly string[]): string | undefined {
+  const name = OTHER_NAMES.get(key);
+  if (name === undefined) return undefined;
+  return allowed.includes(name.split('.')[0] ?? '') ? name : undefined;
+}

@@ -1,0 +1,195 @@
+/**
+ * The first looks at a file, before any YAML parser: its size, its characters, then one linear pass over its lexical
+ * tokens that measures nesting, anchors, aliases and the number of tokens.
+ *
+ * The tokens come from the `yaml` package's own lexer, which does not recurse over nested input and yields one token at
+ * a time. A scan of ours with rules of its own for quotes and block scalars could be led astray by text that the two
+ * read differently, and the nesting hidden from it would then reach the parser, which recurses: about 1,000 levels of
+ * `[` end the process. So the parser is fed exactly the tokens that were measured here, and none before all were.
+ */
+import { Lexer } from 'yaml';
+import { PIPELINE_LIMITS } from './limits.ts';
+import type { Problems } from './problems.ts';
+import { quoted } from './printable.ts';
+import { utf8Length } from './text-position.ts';
+
+/** The lexer's marks, which take no room in the text: a document begins, a flow ends early, a scalar follows. */
+const DOCUMENT_MARK = '\u0002';
+const FLOW_ERROR_MARK = '\u0018';
+const SCALAR_MARK = '\u001f';
+
+/** What YAML calls non-printable, and a carriage return that ends no line. Neither is needed in a pipeline file. */
+// oxlint-disable-next-line no-control-regex
+const REFUSED_CHARACTER = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u0084\u0086-\u009F\uFFFE\uFFFF]|\r(?!\n)/;
+const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
+
+/** Whether the text may be read at all; if not, one problem says why. */
+export function screenText(text: string, problems: Problems): boolean {
+  const top = { start: 0, end: 0 };
+  if (text.length > PIPELINE_LIMITS.textBytesMax || utf8Length(text) > PIPELINE_LIMITS.textBytesMax) {
+    problems.add(top, '', `the file is larger than ${PIPELINE_LIMITS.textBytesMax / 1024} KiB`, 'move long scripts into files of the repository');
+    return false;
+  }
+  const found = text.isWellFormed() ? REFUSED_CHARACTER.exec(text) : LONE_SURROGATE.exec(text);
+  if (found === null) return true;
+  const span = { start: found.index, end: found.index + 1 };
+  const code = text.charCodeAt(found.index);
+  if (code === 0x0d) {
+    problems.add(span, '', 'a carriage return stands without a line feed after it', "end lines with '\\n' or '\\r\\n'");
+  } else if (code >= 0xd800 && code <= 0xdfff) {
+    problems.add(span, '', 'the text is not valid Unicode here (half of a surrogate pair)');
+  } else {
+    problems.add(span, '', `the character U+${code.toString(16).toUpperCase().padStart(4, '0')} is not allowed`, 'in double quotes it can be written as an escape');
+  }
+  return false;
+}
+
+/**
+ * The tokens of a text that is safe to parse, or undefined and one problem. Tags and directives are noted as problems
+ * without ending the scan: the parser survives them, so the rest of the file can still be checked.
+ */
+export function scanTokens(text: string, problems: Problems): string[] | undefined {
+  const tokens: string[] = [];
+  const depth = new DepthGauge();
+  let offset = 0;
+  let count = 0;
+  let anchors = 0;
+  let aliases = 0;
+  let tags = 0;
+  let afterScalarMark = false;
+  for (const token of new Lexer().lex(text)) {
+    tokens.push(token);
+    if (token === SCALAR_MARK) {
+      afterScalarMark = true;
+      continue;
+    }
+    if (afterScalarMark) {
+      afterScalarMark = false;
+      depth.content();
+    } else if (token === FLOW_ERROR_MARK || token === DOCUMENT_MARK) {
+      if (token === FLOW_ERROR_MARK) depth.endFlow();
+      continue;
+    } else {
+      const span = { start: offset, end: offset + token.length };
+      switch (token[0]) {
+        case '&':
+          anchors += 1;
+          if (anchors > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} anchors`);
+          break;
+        case '*':
+          aliases += 1;
+          if (aliases > PIPELINE_LIMITS.aliasesMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.aliasesMax} aliases`);
+          break;
+        case '!':
+          tags += 1;
+          if (tags > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} tags`);
+          problems.add(span, '', `YAML tags are not supported, and a value that begins with '!' is one: ${quoted(token)}`, 'put the value in quotes');
+          break;
+        case '%':
+          if (!/^%YAML\s+1\.2\s*$/.test(token)) problems.add(span, '', `YAML directives are not supported: ${quoted(token)}`, 'remove the line');
+          break;
+        default:
+      }
+      depth.token(token);
+    }
+    offset += token.length;
+    count += 1;
+    if (depth.value > PIPELINE_LIMITS.depthMax) {
+      return refuse(problems, { start: offset - token.length, end: offset }, `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
+    }
+    if (count > PIPELINE_LIMITS.tokensMax) {
+      return refuse(
+        problems,
+        { start: offset - token.length, end: offset },
+        `the file has more than ${PIPELINE_LIMITS.tokensMax.toLocaleString('en')} YAML tokens`,
+        'use a matrix for stages that are alike, or split the pipeline',
+      );
+    }
+  }
+  return tokens;
+}
+
+function refuse(problems: Problems, span: { start: number; end: number }, message: string, remedy?: string): undefined {
+  problems.add(span, '', message, remedy);
+  return undefined;
+}
+
+/**
+ * An upper bound of the parser's nesting, within a factor of two (a list may stand at its key's own indentation).
+ *
+ * 1. `indents` holds the indentations that are open, measured by the parser's rule: leading spaces and indicators count
+ *    and leading tabs do not, for a tab that counted here and not there would hide levels.
+ * 2. Collections opened in mid-line (`a: b: c:`) are errors that the parser nests all the same. They keep their level
+ *    while the indentation stays, so they are never taken off again.
+ */
+class DepthGauge {
+  readonly #indents: number[] = [];
+  #flow = 0;
+  #midLine = 0;
+  #indent = 0;
+  #atLineStart = true;
+  #valueSeen = false;
+
+  get value(): number {
+    return this.#indents.length + this.#flow + this.#midLine;
+  }
+
+  content(): void {
+    if (this.#flow > 0 || !this.#atLineStart) return;
+    this.#open();
+    this.#atLineStart = false;
+  }
+
+  endFlow(): void {
+    this.#flow = 0;
+  }
+
+  token(token: string): void {
+    switch (token[0]) {
+      case '\n':
+      case '\r':
+        this.#atLineStart = true;
+        this.#valueSeen = false;
+        this.#indent = 0;
+        return;
+      case ' ':
+        if (this.#atLineStart) this.#indent += token.length;
+        return;
+      case '\t':
+        return;
+      case '[':
+      case '{':
+        this.content();
+        this.#flow += 1;
+        return;
+      case ']':
+      case '}':
+        if (this.#flow > 0) this.#flow -= 1;
+        return;
+      case '-':
+      case '?':
+      case ':':
+        // `---` and scalars never come here as one of these; what comes is one indicator of one character.
+        if (token.length === 1 && this.#flow === 0) this.#indicator(token);
+        return;
+      default:
+        this.content();
+    }
+  }
+
+  #indicator(token: string): void {
+    if (this.#atLineStart) {
+      this.#open();
+      this.#indent += 1;
+    } else if (token === ':' && !this.#valueSeen) {
+      this.#valueSeen = true;
+    } else {
+      this.#midLine += 1;
+    }
+  }
+
+  #open(): void {
+    while ((this.#indents.at(-1) ?? -1) > this.#indent) this.#indents.pop();
+    if (this.#indents.at(-1) !== this.#indent) this.#indents.push(this.#indent);
+  }
+}
