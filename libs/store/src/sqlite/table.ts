@@ -41,9 +41,8 @@ export class Table {
   }
 
   list(plan: QueryPlan, parts: readonly string[]): Row[] {
-    const order = orderSql(plan);
-    const { sql, values } = this.#choose(plan);
-    const text = `SELECT ${this.#wanted(parts)} FROM ${this.#name} WHERE rowid IN (${sql}) ORDER BY ${order}`;
+    const { sql, values, merged } = this.#choose(plan, this.#wanted(parts));
+    const text = merged ? `SELECT ${this.#wanted(parts)} FROM ${this.#name} WHERE rowid IN (${sql}) ORDER BY ${orderSql(plan)}` : sql;
     return this.#decode(this.#statement(text).all(...values));
   }
 
@@ -83,15 +82,16 @@ export class Table {
   }
 
   deleteWhere(plan: QueryPlan): number {
-    const { sql, values } = this.#choose(plan);
+    const { sql, values } = this.#choose(plan, 'rowid');
     return Number(this.#statement(`DELETE FROM ${this.#name} WHERE rowid IN (${sql})`).run(...values).changes);
   }
 
   /**
-   * The row ids of a plan. Each combination of values is a walk along the index of its own that ends at the limit, and
-   * the walks are merged: an `IN` with an `ORDER BY` would read and sort everything that the values have.
+   * The rows of a plan. With one value for each field that is a walk along the index, which ends at the limit. With
+   * several, each combination is such a walk, and the row ids found are merged: an `IN` with an `ORDER BY` would read and
+   * sort everything that the values have.
    */
-  #choose(plan: QueryPlan): { readonly sql: string; readonly values: SQLInputValue[] } {
+  #choose(plan: QueryPlan, wanted: string): { readonly sql: string; readonly values: SQLInputValue[]; readonly merged: boolean } {
     const field = quoted(plan.order.field);
     const conditions = [
       ...plan.equal.map((equal) => `${quoted(equal.field)} = ?`),
@@ -107,10 +107,11 @@ export class Table {
     const order = orderSql(plan);
     const combinations = plan.equal.reduce<SQLInputValue[][]>((all, { values }) => all.flatMap((begun) => values.map((value) => [...begun, bindable(value)])), [[]]);
     if (combinations.length === 1) {
-      return { sql: `SELECT rowid FROM ${this.#name} ${where} ORDER BY ${order} LIMIT ?`, values: [...(combinations[0] ?? []), ...tail, plan.limit] };
+      return { merged: false, sql: `SELECT ${wanted} FROM ${this.#name} ${where} ORDER BY ${order} LIMIT ?`, values: [...(combinations[0] ?? []), ...tail, plan.limit] };
     }
     const walk = `SELECT * FROM (SELECT rowid AS r, ${field === '"id"' ? 'id' : `${field}, id`} FROM ${this.#name} ${where} ORDER BY ${order} LIMIT ?)`;
     return {
+      merged: true,
       sql: `SELECT r FROM (${combinations.map(() => walk).join(' UNION ALL ')} ORDER BY ${order} LIMIT ?)`,
       values: [...combinations.flatMap((combination) => [...combination, ...tail, plan.limit]), plan.limit],
     };

@@ -1,0 +1,46 @@
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, it } from 'vitest';
+import { planQuery, type AnySelection } from '../src/query-plan.ts';
+import { countersSpec, runsSpec } from '../src/run-documents.ts';
+import { openDatabase } from '../src/sqlite/database.ts';
+import { Table } from '../src/sqlite/table.ts';
+import type { CollectionSpec } from '../src/port.ts';
+
+/** What the runs repository asks, as SQLite would go about it. */
+const queries: readonly (readonly [title: string, spec: CollectionSpec, selection: AnySelection])[] = [
+  ['a page of one tenant', runsSpec, { where: { tenant: { in: ['a'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20 }],
+  ['a later page of two tenants', runsSpec, { where: { tenant: { in: ['a', 'b'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20, after: { id: 'x' } }],
+  ['a page of one pipeline', runsSpec, { where: { tenant: { in: ['a', 'b'] }, pipelineName: 'p' }, orderBy: { field: 'id', direction: 'desc' }, limit: 500 }],
+  ['the open runs of a partition', runsSpec, { where: { partition: 0, open: true }, limit: 50, after: { id: 'x' } }],
+  ['runs later in an incarnation', runsSpec, { where: { partition: 0, incarnation: 1, sequence: { gt: 7 } }, orderBy: { field: 'sequence', direction: 'asc' }, limit: 50, after: { id: 'x', value: 9 } }],
+  ['runs of later incarnations', runsSpec, { where: { partition: 0, incarnation: { gt: 1 } }, orderBy: { field: 'incarnation', direction: 'asc' }, limit: 50 }],
+  ['counters of a month', countersSpec, { where: { partition: 0, month: '2026-11' }, limit: 50 }],
+];
+
+describe('query plans', () => {
+  it.each(queries)('%s walks an index to its limit: no scan, no sorting of what it has found', (_, spec, selection) => {
+    const database = openDatabase({ path: ':memory:', synchronous: 'normal', lockWaitMs: 100 }, [runsSpec, countersSpec]);
+    const statements: string[] = [];
+    const recorder = new Proxy(database, {
+      get(target, name) {
+        if (name === 'prepare') return (sql: string) => {
+          statements.push(sql);
+          return target.prepare(sql);
+        };
+        return Reflect.get(target, name, target) as unknown;
+      },
+    });
+    new Table(recorder, spec).list(planQuery('memory', spec, selection), [...spec.parts]);
+    const steps = explain(database, statements.at(-1) ?? '');
+    expect(steps.filter((step) => step.startsWith('SEARCH c_') && / INDEX c_/.test(step)).length).toBeGreaterThan(0);
+    expect(steps.filter((step) => step.startsWith('SCAN c_'))).toEqual([]);
+    // Several values are merged, and what has been found, at most the limit for each, is put into order.
+    const merged = steps.includes('MERGE (UNION ALL)');
+    expect(steps.filter((step) => step.includes('TEMP B-TREE') && !merged)).toEqual([]);
+    database.close();
+  });
+});
+
+function explain(database: DatabaseSync, sql: string): string[] {
+  return (database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as unknown as unknown[][]).map((row) => String(row[3]));
+}
