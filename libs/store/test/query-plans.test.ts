@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { planQuery, type AnySelection } from '../src/query-plan.ts';
 import { countersSpec, runsSpec } from '../src/run-documents.ts';

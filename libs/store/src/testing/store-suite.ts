@@ -241,7 +241,10 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
         fc.asyncProperty(fc.array(fc.record({ step: anyStep }), { minLength: 5, maxLength: 25 }), async (history) => {
           const model = new StoreModel();
           for (;;) if ((await things.deleteWhere({ limit: 1000 })) === 0) break;
-          for (const { step } of history) await compareStep(things, model, step);
+          for (const { step } of history) {
+            const [answer, expected] = await answersTo(things, model, step);
+            expect(answer).toEqual(expected);
+          }
         }),
         { numRuns: options.historiesMax ?? 60 },
       );
@@ -319,26 +322,20 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('deleteWhere' as const), selection: anySelection.map((selection) => ({ ...selection, after: undefined })) }),
 );
 
-async function compareStep(things: Collection<Spec>, model: StoreModel, step: Step): Promise<void> {
+/** What the store answers, and what the model does. */
+async function answersTo(things: Collection<Spec>, model: StoreModel, step: Step): Promise<readonly [answer: unknown, expected: unknown]> {
   switch (step.kind) {
     case 'insert':
-      expect(await things.insert(step.document)).toBe(model.insert(step.document));
-      return;
-    case 'replaceNewer': {
-      const { stale } = await things.replaceNewer(step.documents);
-      expect(stale.toSorted()).toEqual(model.replaceNewer(step.documents).stale.toSorted());
-      return;
-    }
+      return [await things.insert(step.document), model.insert(step.document)];
+    case 'replaceNewer':
+      return [(await things.replaceNewer(step.documents)).stale.toSorted(), model.replaceNewer(step.documents).stale.toSorted()];
     case 'get':
-      expect(await things.get(step.id)).toEqual(model.documents.get(step.id) ?? null);
-      return;
+      return [await things.get(step.id), model.documents.get(step.id) ?? null];
     case 'delete':
-      expect(await things.delete(step.id)).toBe(model.documents.delete(step.id));
-      return;
+      return [await things.delete(step.id), model.documents.delete(step.id)];
     case 'list':
-      expect(await things.list(step.selection as Selection<Spec>)).toEqual(model.list(step.selection));
-      return;
+      return [await things.list(step.selection as Selection<Spec>), model.list(step.selection)];
     case 'deleteWhere':
-      expect(await things.deleteWhere(step.selection as Selection<Spec>)).toBe(model.deleteWhere(step.selection));
+      return [await things.deleteWhere(step.selection as Selection<Spec>), model.deleteWhere(step.selection)];
   }
 }

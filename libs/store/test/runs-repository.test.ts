@@ -1,0 +1,147 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { encodeRun, openSqliteStore, runCollections, RunsRepository, type DocumentStore, type RunDocument } from '../src/index.ts';
+import { KEY, runDocument, runId } from './support.ts';
+
+describe('runs repository', () => {
+  let folder: string;
+  let store: DocumentStore;
+  let runs: RunsRepository;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'penstock-runs-'));
+    store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections, synchronous: 'normal' });
+    runs = new RunsRepository(store);
+  });
+  afterEach(async () => {
+    await store.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it('P6: gives back all that the actor needs, as it was saved', async () => {
+    const document = runDocument({ id: runId(1), open: true, sequence: 7, yaml: 'stages:\n'.repeat(1_000) });
+    expect(await runs.saveBatch([document])).toEqual({ stale: [] });
+    expect(await runs.getAsOwner(runId(1))).toEqual(document);
+    expect(await runs.get(runId(1), { tenants: ['service'] })).toEqual(document);
+    expect(await runs.view(runId(1), { tenants: ['service'] })).toEqual(document.view);
+  });
+
+  it('S13: a run of another tenant does not exist for a client, by no method', async () => {
+    await runs.saveBatch([runDocument({ id: runId(1), tenant: 'alice', key: 'alice' }), runDocument({ id: runId(2) })]);
+    for (const tenants of [['service'], ['bob'], ['', 'ALICE', 'alice '], []]) {
+      expect(await runs.get(runId(1), { tenants })).toBeNull();
+      expect(await runs.view(runId(1), { tenants })).toBeNull();
+      expect((await runs.page({ tenants, limit: 100 })).map(({ id }) => id)).not.toContain(runId(1));
+      expect(await runs.pipelineHealth('build', { tenants, limit: 100 })).toMatchObject({ totalRuns: tenants.includes('service') ? 1 : 0 });
+    }
+    expect(await runs.view(runId(1), { tenants: ['service', 'alice'] })).toMatchObject({ id: runId(1) });
+    expect(await runs.page({ tenants: [], limit: 100 })).toEqual([]);
+  });
+
+  it('P8: writes a document over a lower (incarnation, sequence) only', async () => {
+    const at = (incarnation: number, sequence: number, version: number) => runDocument({ id: runId(1), incarnation, sequence, version });
+    await runs.saveBatch([at(1, 10, 5)]);
+    expect(await runs.saveBatch([at(1, 10, 6), runDocument({ id: runId(2) })])).toEqual({ stale: [runId(1)] });
+    expect(await runs.saveBatch([at(1, 9, 6)])).toEqual({ stale: [runId(1)] });
+    expect((await runs.view(runId(1), { tenants: ['service'] }))?.version).toBe(5);
+    expect(await runs.saveBatch([at(2, 1, 6)])).toEqual({ stale: [] });
+    expect((await runs.view(runId(1), { tenants: ['service'] }))?.version).toBe(6);
+  });
+
+  it('P8: writes a checkpoint over a lower one only, for each partition apart', async () => {
+    expect(await runs.checkpoint(3)).toBeNull();
+    const first = { partition: 3, incarnation: 1, sequence: 40, commit: 12 };
+    expect(await runs.saveCheckpoint(first)).toBe('saved');
+    expect(await runs.saveCheckpoint(first)).toBe('stale');
+    expect(await runs.saveCheckpoint({ ...first, sequence: 39, commit: 11 })).toBe('stale');
+    expect(await runs.checkpoint(3)).toEqual(first);
+    expect(await runs.saveCheckpoint({ partition: 3, incarnation: 2, sequence: 1, commit: 13 })).toBe('saved');
+    expect(await runs.checkpoint(3)).toEqual({ partition: 3, incarnation: 2, sequence: 1, commit: 13 });
+    expect(await runs.checkpoint(4)).toBeNull();
+  });
+
+  it('P6: take-over reads the open runs of its partition, each once, also while they are many', async () => {
+    const documents = Array.from({ length: 230 }, (_, index) => runDocument({ id: runId(index), open: index % 2 === 0, partition: index % 3 === 0 ? 1 : 0, sequence: index }));
+    await runs.saveBatch(documents);
+    const expected = documents.filter(({ open, partition }) => open && partition === 0).map(({ state }) => state.id);
+    expect((await all(runs.openOf(0))).map(({ state }) => state.id)).toEqual(expected);
+    expect(await all(runs.openOf(9))).toEqual([]);
+  });
+
+  it('P6: take-over reads what stands for a later commit, of this incarnation and those after it', async () => {
+    const documents = Array.from({ length: 180 }, (_, index) => runDocument({ id: runId(index), incarnation: 1 + (index % 3), sequence: Math.floor(index / 4), partition: index % 5 === 0 ? 1 : 0 }));
+    await runs.saveBatch(documents);
+    for (const position of [{ incarnation: 1, sequence: 20 }, { incarnation: 2, sequence: 0 }, { incarnation: 0, sequence: 0 }, { incarnation: 3, sequence: 1_000 }]) {
+      const later = ({ incarnation, sequence, partition }: RunDocument) => partition === 0 && (incarnation > position.incarnation || (incarnation === position.incarnation && sequence > position.sequence));
+      const found = (await all(runs.laterThan(0, position))).map(({ state }) => state.id);
+      expect(found.toSorted()).toEqual(documents.filter(later).map(({ state }) => state.id));
+    }
+  });
+
+  it('pages through the runs of several tenants, newest first, each once', async () => {
+    const tenants = ['service', 'alice', 'bob'];
+    await runs.saveBatch(Array.from({ length: 90 }, (_, index) => runDocument({ id: runId(index), tenant: tenants[index % 3] ?? '', pipelineName: index % 2 === 0 ? 'build' : 'deploy' })));
+    const seen: string[] = [];
+    for (let before: string | undefined; ; before = seen.at(-1)) {
+      const page = await runs.page({ tenants: ['service', 'bob'], before, limit: 7 });
+      if (page.length === 0) break;
+      seen.push(...page.map(({ id }) => id));
+    }
+    expect(seen).toEqual(Array.from({ length: 90 }, (_, index) => index).filter((index) => index % 3 !== 1).toReversed().map((index) => runId(index)));
+    const builds = await runs.page({ tenants: ['alice'], pipelineName: 'build', limit: 500 });
+    expect(builds.map(({ id }) => id)).toEqual(Array.from({ length: 90 }, (_, index) => index).filter((index) => index % 6 === 4).toReversed().map((index) => runId(index)));
+  });
+
+  it('refuses a page without a bound', async () => {
+    for (const limit of [0, -1, 501, Number.NaN, 1.5]) await expect(runs.page({ tenants: ['service'], limit })).rejects.toMatchObject({ tag: 'StoreUsageError' });
+  });
+
+  it('P7: says which runs have a document, for any number of ids', async () => {
+    await runs.saveBatch(Array.from({ length: 1_300 }, (_, index) => runDocument({ id: runId(index * 2) })));
+    const found = await runs.exists(Array.from({ length: 2_600 }, (_, index) => runId(index)));
+    expect(found.size).toBe(1_300);
+    expect(found.has(runId(1))).toBe(false);
+    expect(await runs.exists([])).toEqual(new Set());
+  });
+
+  it('health: the window is the newest runs of that name', async () => {
+    await runs.saveBatch(Array.from({ length: 20 }, (_, index) => runDocument({ id: runId(index), pipelineName: index % 2 === 0 ? 'build' : 'deploy', status: index < 10 ? 'FAILED' : 'SUCCESS' })));
+    expect(await runs.pipelineHealth('build', { tenants: ['service'], limit: 5 })).toMatchObject({ totalRuns: 5, succeeded: 5, successRate: 1 });
+    expect(await runs.pipelineHealth('build', { tenants: ['service'], limit: 500 })).toMatchObject({ totalRuns: 10, succeeded: 5, failed: 5, successRate: 0.5 });
+    expect(await runs.pipelineHealth('nothing', { tenants: ['service'], limit: 50 })).toMatchObject({ totalRuns: 0, successRate: 0 });
+  });
+
+  it('P23: keeps the counter of a key and month, over a lower one only', async () => {
+    const counter = { partition: 2, key: KEY, month: '2026-11', runs: 41, incarnation: 1, sequence: 10 };
+    await runs.saveCounters([counter, { ...counter, key: `${KEY}/${'x'.repeat(5_000)}`, runs: 1 }, { ...counter, month: '2026-10', runs: 900 }]);
+    await runs.saveCounters([{ ...counter, runs: 40, sequence: 9 }]);
+    expect(await runs.counter(KEY, '2026-11')).toEqual(counter);
+    await runs.saveCounters([{ ...counter, runs: 42, sequence: 11 }]);
+    expect(await runs.counter(KEY, '2026-11')).toMatchObject({ runs: 42 });
+    expect(await runs.counter('nobody', '2026-11')).toBeNull();
+    expect((await all(runs.countersOf(2, '2026-11'))).map(({ runs: count }) => count).toSorted()).toEqual([1, 42]);
+    expect(await all(runs.countersOf(1, '2026-11'))).toEqual([]);
+  });
+
+  it('what was encoded does not change with the state', async () => {
+    const document = runDocument({ id: runId(1), status: 'RUNNING' });
+    const encoded = encodeRun(document);
+    document.state.status = 'FAILED';
+    await runs.saveBatch([encoded]);
+    expect((await runs.getAsOwner(runId(1)))?.state.status).toBe('RUNNING');
+  });
+
+  it('takes a run whose name is half a surrogate pair, and one of the largest size', async () => {
+    const large = runDocument({ id: runId(1), pipelineName: 'lone \ud800', yaml: 'x'.repeat(512 * 1024) });
+    const outputs = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`o${index}`, '\u0001'.repeat(64 * 1024)]));
+    large.state.stages.push({ name: 's', status: 'SUCCESS', attempt: 1, failures: 0, outputs });
+    expect(await runs.saveBatch([large])).toEqual({ stale: [] });
+    expect((await runs.getAsOwner(runId(1)))?.state).toEqual(large.state);
+  });
+});
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  return Array.fromAsync(items);
+}
