@@ -5,3 +5,7 @@ export { type CoveredFolder, type Isolation } from './process/launch.ts';
 export { killLeftovers } from './process/leftovers.ts';
 export { bootClockMs, identityOf, isAlive, type ProcessIdentity } from './process/proc.ts';
 export { Guard } from './guard.ts';
+export { Chunker, type ChunkerOptions, type LogChunk } from './chunker.ts';
+export { LINE_BYTES_MAX, LineSplitter } from './lines.ts';
+export { OUTPUT_BYTES_MAX, readOutputs, type StageOutputs } from './outputs.ts';
+export { removeTree, type StageFolders, Workspaces } from './workspace.ts';

@@ -1,0 +1,146 @@
+/**
+ * A stage's output as chunks of whole lines (P21), within the bytes that are kept of an attempt.
+ *
+ * It owns the lines that have not ended and the chunk that is being filled: at most three times 64 KiB. Who takes the
+ * chunks makes the pace: while it has not taken one, `write` answers a promise and the stage's pipe fills.
+ *
+ * K1. A chunk holds whole lines, at most 64 KiB; offsets follow each other without gap.
+ * K2. No chunk waits longer than FLUSH_MS for more output.
+ * K3. Once the budget is used up one marker line follows, whose bytes are not counted; later output is dropped, the
+ *     executor's own remarks are kept.
+ */
+import type { OutputSink, OutputStreamName } from './port.ts';
+import { LineSplitter } from './lines.ts';
+
+export interface LogChunk {
+  /** Of the first byte, in the attempt's log as kept. */
+  readonly offset: number;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly parts: readonly (readonly [stream: OutputStreamName, bytes: number])[];
+  readonly output: Uint8Array;
+}
+
+export interface ChunkerOptions {
+  /** Of the attempt's output; what is beyond is dropped behind a marker. */
+  readonly bytesMax: number;
+  /** Called in order. While the promise is pending no more output is read. */
+  readonly emit: (chunk: LogChunk) => void | Promise<void>;
+  readonly now?: (() => number) | undefined;
+}
+
+const CHUNK_BYTES_MAX = 64 * 1024;
+/** Long enough to gather a burst of lines, short enough to look live. */
+const FLUSH_MS = 20;
+const LINE_FEED = 0x0a;
+
+export class Chunker implements OutputSink {
+  readonly #options: ChunkerOptions;
+  readonly #lines = new Map<OutputStreamName, LineSplitter>();
+  #buffer: Buffer | null = null;
+  #used = 0;
+  #parts: [OutputStreamName, number][] = [];
+  #offset = 0;
+  #budget: number;
+  #truncated = false;
+  #flushTimer: NodeJS.Timeout | undefined;
+  #pending: Promise<void> | null = null;
+
+  constructor(options: ChunkerOptions) {
+    this.#options = options;
+    this.#budget = options.bytesMax;
+  }
+
+  /** True once output was dropped. */
+  get truncated(): boolean {
+    return this.#truncated;
+  }
+
+  write(stream: OutputStreamName, bytes: Uint8Array): void | Promise<void> {
+    if (stream !== 'system' && this.#truncated) return undefined;
+    this.#splitterOf(stream).push(bytes);
+    return this.#pending ?? undefined;
+  }
+
+  /** A line of our own, `text` without its line feed. */
+  remark(text: string): void | Promise<void> {
+    return this.write('system', Buffer.from(`${text}\n`));
+  }
+
+  /** Emits what is left; answers the final offset. Nothing may be written afterwards. */
+  async end(): Promise<number> {
+    for (const lines of this.#lines.values()) lines.end();
+    this.#flush();
+    if (this.#pending !== null) await this.#pending;
+    this.#buffer = null;
+    return this.#offset;
+  }
+
+  #splitterOf(stream: OutputStreamName): LineSplitter {
+    let splitter = this.#lines.get(stream);
+    if (splitter === undefined) {
+      splitter = new LineSplitter(stream === 'system' ? (lines) => this.#add('system', lines) : (lines) => this.#keep(stream, lines));
+      this.#lines.set(stream, splitter);
+    }
+    return splitter;
+  }
+
+  /** Within the budget, whole lines only. */
+  #keep(stream: OutputStreamName, lines: Uint8Array): void {
+    if (this.#truncated) return;
+    if (lines.length <= this.#budget) {
+      this.#budget -= lines.length;
+      this.#add(stream, lines);
+      return;
+    }
+    const fits = this.#budget === 0 ? 0 : lines.lastIndexOf(LINE_FEED, this.#budget - 1) + 1;
+    if (fits > 0) this.#add(stream, lines.subarray(0, fits));
+    this.#truncated = true;
+    this.#add('system', Buffer.from(`… log truncated at ${this.#options.bytesMax} bytes: the stage goes on, its further output is not kept\n`));
+  }
+
+  #add(stream: OutputStreamName, lines: Uint8Array): void {
+    let rest = lines;
+    while (rest.length > 0) {
+      const room = CHUNK_BYTES_MAX - this.#used;
+      const fits = rest.length <= room ? rest.length : room === 0 ? 0 : rest.lastIndexOf(LINE_FEED, room - 1) + 1;
+      if (fits > 0) this.#put(stream, rest.subarray(0, fits));
+      rest = rest.subarray(fits);
+      if (rest.length > 0) this.#flush();
+    }
+  }
+
+  #put(stream: OutputStreamName, bytes: Uint8Array): void {
+    this.#buffer ??= Buffer.allocUnsafeSlow(CHUNK_BYTES_MAX);
+    this.#buffer.set(bytes, this.#used);
+    this.#used += bytes.length;
+    const last = this.#parts.at(-1);
+    if (last !== undefined && last[0] === stream) last[1] += bytes.length;
+    else this.#parts.push([stream, bytes.length]);
+    if (this.#used === CHUNK_BYTES_MAX) this.#flush();
+    else this.#flushTimer ??= setTimeout(() => this.#flush(), FLUSH_MS);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#flushTimer);
+    this.#flushTimer = undefined;
+    if (this.#used === 0 || this.#buffer === null) return;
+    const at = (this.#options.now ?? Date.now)();
+    const chunk: LogChunk = { offset: this.#offset, at, parts: this.#parts, output: Buffer.from(this.#buffer.subarray(0, this.#used)) };
+    this.#offset += this.#used;
+    this.#used = 0;
+    this.#parts = [];
+    const taken = this.#options.emit(chunk);
+    if (!(taken instanceof Promise)) return;
+    const before = this.#pending;
+    const pending: Promise<void> = Promise.all([before, taken]).then(
+      () => this.#unblock(pending),
+      () => this.#unblock(pending),
+    );
+    this.#pending = pending;
+  }
+
+  #unblock(pending: Promise<void>): void {
+    if (this.#pending === pending) this.#pending = null;
+  }
+}
