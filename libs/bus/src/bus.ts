@@ -82,7 +82,7 @@ export interface Bus {
   /** Fire and forget, at most once; dropped while there is no connection. Throws `MessageTooLarge`. */
   publish<T>(subject: string, body: T): void;
 
-  /** What is not JSON is logged and dropped; a handler's exception is logged. */
+  /** What is not JSON is logged and dropped; a handler's exception (or rejection) is logged. Handlers are not waited for. */
   subscribe<T>(subject: string, handler: (body: T, message: { readonly subject: string }) => void): BusSubscription;
 
   /** Resolves when the broker has seen everything sent so far, subscriptions included. Throws `BrokerAway`, `RequestTimeout`. */

@@ -124,7 +124,7 @@ class KeyLease implements Lease {
     try {
       await store(this.#wire, this.#subject, new Uint8Array(), how, this.#timeoutMs);
     } catch (error) {
-      // Refused: it is not ours any more. Unanswered: it is gone, or goes when its TTL ends.
+      // Refused: it is not ours any more. No answer: it is gone, or goes when its TTL ends.
       if (!isSilence(error) && !isWrongSequence(error)) throw error;
     }
   }
@@ -216,7 +216,9 @@ export function isMarker(message: { header(name: string): string }): boolean {
   return operation === 'DEL' || operation === 'PURGE' || message.header('Nats-Marker-Reason') !== '';
 }
 
+/** Nothing is known of the lease after it: no answer, or a broker that cannot store at present. */
 function isSilence(error: unknown): error is Error {
+  if (error instanceof StoreRefused) return !isWrongSequence(error);
   return error instanceof RequestTimeout || error instanceof BrokerAway || error instanceof NoResponders;
 }
 

@@ -94,10 +94,12 @@ export class NatsBus implements Bus {
     const subscription = this.#wire.connection.subscribe(subject, {
       callback: (error, message) => {
         if (error !== null) return log.error({ err: error, subject }, 'a subscription failed');
+        const failed = (cause: unknown): void => log.error({ err: cause, subject: message.subject }, 'a message could not be handled');
         try {
-          handler(parseJson<T>(message.data), { subject: message.subject });
+          const result: unknown = handler(parseJson<T>(message.data), { subject: message.subject });
+          if (result instanceof Promise) result.catch(failed);
         } catch (cause) {
-          log.error({ err: cause, subject: message.subject }, 'a message could not be handled');
+          failed(cause);
         }
       },
     });

@@ -121,7 +121,7 @@ describe('a lease', () => {
     await events.find('put', 'k');
     await broker.kill();
     await broker.restart();
-    await events.find('expired', 'k');
+    expect(await events.find('expired', 'k')).toMatchObject({ kind: 'expired' });
   });
 });
 
@@ -144,8 +144,8 @@ describe('a watch of leases', () => {
     await away;
     await gone.release();
     await acquireLease(direct, bucket, 'new', 1, long);
-    await events.find('expired', 'gone');
-    await events.find('put', 'new');
+    expect(await events.find('expired', 'gone')).toMatchObject({ kind: 'expired' });
+    expect(await events.find('put', 'new')).toMatchObject({ value: 1 });
     await direct.close(0);
   });
 

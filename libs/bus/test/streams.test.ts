@@ -38,6 +38,7 @@ describe('the streams', () => {
   it('are made once when several services start together', async () => {
     const buses = await Promise.all([1, 2, 3].map((n) => connectBus({ servers: broker.url, name: `service-${n}` })));
     await Promise.all(buses.map((each) => ensureStreams(each, options)));
+    expect(await ensureStreams(bus, options)).toEqual({ bucketsCreated: false });
     await Promise.all(buses.map((each) => each.close(0)));
   });
 

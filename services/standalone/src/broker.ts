@@ -23,7 +23,7 @@ export interface EmbeddedBrokerOptions {
   /** Path of a nats-server 2.14 or newer. */
   readonly binary: string;
   readonly log: BusLog;
-  /** It ended without being told to; it is being started again. */
+  /** It ended without being told to; it is being started again. Must not throw. */
   readonly onExit?: ((end: BrokerEnd) => void) | undefined;
   /** `always`: every acknowledged message is on disk, at a sixth of the speed. Default: `SERVICE_NATS_SYNC`, else `default`. */
   readonly sync?: 'default' | 'always' | undefined;
@@ -262,7 +262,7 @@ class Supervisor implements EmbeddedBroker {
 
   async #lastWords(running: Running): Promise<string> {
     const log = await readFile(join(this.#folder, 'broker.log'), 'utf8').catch(() => '');
-    const complaints = log.split('\n').filter((line) => /\[(ERR|FTL|WRN)\]/.test(line)).slice(-3);
+    const complaints = log.split('\n').filter((line) => /\[(ERR|FTL)\]/.test(line)).slice(-3);
     return [running.output, ...complaints].join('\n').slice(-OUTPUT_CHARACTERS_MAX);
   }
 }

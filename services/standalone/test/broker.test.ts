@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { type Bus, type BusLog, connectBus, ensureStreams, openLog } from '@penstock/bus';
 import { brokerBinary } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -109,6 +111,21 @@ describe('the embedded broker', () => {
     await ended;
     expect(await isAlive(identity)).toBe(false);
     bus = await connect(broker);
+  });
+
+  it('P17: a killed serve leaves a store that the next start opens alone, with all that was acknowledged', async () => {
+    const serve = spawn(process.execPath, [fileURLToPath(new URL('fixtures/broker-holder.ts', import.meta.url)), dataDir, brokerBinary()], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(createInterface({ input: serve.stdout }), 'line')) as [string];
+    const left = await identify(Number(line));
+    expect(left).not.toBeNull();
+    serve.kill('SIGKILL');
+    await once(serve, 'exit');
+    broker = await start();
+    expect(left !== null && (await isAlive(left))).toBe(false);
+    bus = await connect(broker);
+    expect(await openLog(bus, 0).last()).toMatchObject({ sequence: 1, commitId: 'before the kill' });
   });
 
   it('P17: leaves a process alone that merely has the recorded number', async () => {
