@@ -15,6 +15,8 @@ export interface TestBrokerOptions {
   readonly config?: string | undefined;
   /** JetStream's `max_file_store`. Default 1 GiB. */
   readonly storeBytesMax?: number | undefined;
+  /** `always`: acknowledged means on disk. Default: the server's own. */
+  readonly sync?: 'always' | undefined;
 }
 
 export interface TestBroker {
@@ -139,7 +141,7 @@ class Broker implements TestBroker {
     return [
       `listen: "127.0.0.1:${this.port}"`,
       `ports_file_dir: ${JSON.stringify(ports)}`,
-      `jetstream { store_dir: ${JSON.stringify(this.storeDir)}, max_file_store: ${this.#options.storeBytesMax ?? GIBIBYTE}, max_memory_store: 67108864 }`,
+      `jetstream { store_dir: ${JSON.stringify(this.storeDir)}, max_file_store: ${this.#options.storeBytesMax ?? GIBIBYTE}, max_memory_store: 67108864${this.#options.sync === undefined ? '' : `, sync_interval: ${this.#options.sync}`} }`,
       this.#options.config ?? '',
     ].join('\n');
   }

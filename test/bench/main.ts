@@ -1,0 +1,29 @@
+/**
+ * `npm run bench [-- name …]`: every benchmark, or those named. Each measures its limit or its peer in the same run and
+ * prints the ratio, for absolute figures move with whatever else the machine does. Bounded in time; stops by itself.
+ */
+const benches: Readonly<Record<string, () => Promise<string[]>>> = {
+  pipeline: async () => (await import('./pipeline.ts')).benchPipeline(),
+  bus: async () => (await import('./bus.ts')).benchBus(),
+  store: async () => (await import('./store.ts')).benchStore(),
+  executor: async () => (await import('./executor.ts')).benchExecutor(),
+  local: async () => (await import('./local-run.ts')).benchLocalRun(),
+  runs: async () => (await import('./runs.ts')).benchRuns(),
+  trigger: async () => (await import('./trigger.ts')).benchTrigger(),
+  logs: async () => (await import('./logs.ts')).benchLogs(),
+  memory: async () => (await import('./memory.ts')).benchMemory(),
+  gateway: async () => (await import('./gateway.ts')).benchGateway(),
+};
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in benches));
+if (unknown.length > 0) {
+  console.error(`no benchmark is called ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`);
+  process.exit(2);
+}
+for (const [name, bench] of Object.entries(benches)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  console.log(`\n${name}`);
+  for (const line of await bench()) console.log(`  ${line}`);
+}
+process.exit(0);

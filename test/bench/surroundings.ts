@@ -1,0 +1,128 @@
+/** What the benchmarks of whole runs stand on: a real broker and store, a scheduler, and runners that do nothing or everything. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import {
+  acquireLease, buckets, connectBus, ensureStreams, subjects,
+  type Bus, type CreateReply, type CommittedEvents, type Job, type JobReply, type PullRequest, type ResultReply, type ResultRequest, type RunnerLease,
+} from '@penstock/bus';
+import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
+import { startScheduler, type Scheduler } from '@penstock/scheduler';
+import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
+import { createLogger } from '@penstock/telemetry';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { temporaryFolder } from '../support/server.ts';
+
+export interface Surroundings {
+  readonly broker: TestBroker;
+  readonly bus: Bus;
+  readonly store: DocumentStore;
+  readonly runs: RunsRepository;
+  readonly scheduler: Scheduler;
+  readonly folder: string;
+  close(): Promise<void>;
+}
+
+export const THREE_STAGES = [
+  'pipeline:', '  name: bench', 'stages:',
+  '  a:', '    run: "true"',
+  '  b:', '    run: "true"', '    after: a',
+  '  c:', '    run: "true"', '    after: b',
+].join('\n');
+
+export async function makeSurroundings(options: { readonly syncAlways?: boolean } = {}): Promise<Surroundings> {
+  const folder = temporaryFolder('penstock-bench-');
+  const broker = await startTestBroker(options.syncAlways === true ? { sync: 'always' } : {});
+  const bus = await connectBus({ servers: broker.url, name: 'bench' });
+  await ensureStreams(bus, { partitions: 1, journalBytesMax: 400 * 1024 ** 2, logsBytesMax: 400 * 1024 ** 2 });
+  const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), collections: runCollections });
+  const runs = new RunsRepository(store);
+  const log = createLogger({ service: 'bench', level: 'warn' });
+  const scheduler = await startScheduler({ bus, ledger: runs, log, partitions: 1 });
+  await scheduler.settled();
+  return {
+    broker, bus, store, runs, scheduler, folder: folder.path,
+    close: async () => {
+      await scheduler.close();
+      await store.close();
+      await bus.close();
+      await broker.stop();
+      folder.remove();
+    },
+  };
+}
+
+/** A runner that answers every job with success at once: what is left is the engine. */
+export async function startNoOpRunner({ bus, scheduler }: Surroundings, slots: number): Promise<{ stop(): void }> {
+  const runner = 'noop';
+  const session = randomBytes(8).toString('hex');
+  const value: RunnerLease = { runner, session, labels: [], slots, attempts: [] };
+  const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: 15_000 });
+  const renewal = setInterval(() => void lease.renew(), 3_000);
+  let credit = 0;
+  const subscription = bus.respond<Job, JobReply>(subjects.job(runner), (job) => {
+    const ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session, credit: job.credit };
+    credit += 1;
+    const result: ResultRequest = { ...ref, status: 'success', logBytes: 0, offer: { scheduler: scheduler.member, credit } };
+    setImmediate(() => void bus.request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, { timeoutMs: 10_000 }));
+    return { ...ref, answer: 'accepted' };
+  });
+  const pull: PullRequest = { session, runner, labels: [], credits: Array.from({ length: slots }, () => (credit += 1)), withdraw: [] };
+  await bus.request(subjects.pull(scheduler.member, runner), pull, { timeoutMs: 5_000 });
+  return {
+    stop: () => {
+      clearInterval(renewal);
+      subscription.stop();
+    },
+  };
+}
+
+export interface RunDriver {
+  /** Creates a run; resolves at its end with its status. */
+  runOne(yaml?: string): Promise<string>;
+  /** Creates a run; resolves when it is durable. */
+  create(yaml: string): Promise<string>;
+}
+
+export function driveRuns(bus: Bus): RunDriver {
+  const ends = new Map<string, (status: string) => void>();
+  bus.subscribe<CommittedEvents>(subjects.events('*'), ({ runId, events }) => {
+    const last = events.at(-1);
+    if (last?.type === 'run_completed') ends.get(runId)?.(last.status);
+  });
+  const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: 'bench' });
+  const createAs = async (runId: string, yaml: string): Promise<void> => {
+    const request = { runId, tenant: SERVICE_TENANT, key, yaml, origin: { kind: 'api' } };
+    const reply = await bus.request<typeof request, CreateReply>(subjects.owner(0, 'create'), request, { timeoutMs: 10_000 });
+    if (!reply.ok) throw new Error(reply.message);
+  };
+  const newId = (): string => newRunId({ now: Date.now(), key, random: randomBytes(8) });
+  return {
+    async create(yaml) {
+      const runId = newId();
+      await createAs(runId, yaml);
+      return runId;
+    },
+    async runOne(yaml = THREE_STAGES) {
+      const runId = newId();
+      const end = new Promise<string>((resolve) => ends.set(runId, resolve));
+      await createAs(runId, yaml);
+      const status = await end;
+      ends.delete(runId);
+      return status;
+    },
+  };
+}
+
+/** Runs `work` over and over, `inFlight` at a time, for so long; how many ended a second. */
+export async function ratePerSecond(work: () => Promise<unknown>, inFlight: number, milliseconds: number): Promise<number> {
+  let done = 0;
+  const start = performance.now();
+  const end = start + milliseconds;
+  await Promise.all(Array.from({ length: inFlight }, async () => {
+    while (performance.now() < end) {
+      await work();
+      done += 1;
+    }
+  }));
+  return (done * 1000) / (performance.now() - start);
+}
