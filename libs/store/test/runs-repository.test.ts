@@ -71,12 +71,12 @@ describe('runs repository', () => {
   });
 
   it('P6: take-over reads what stands for a later commit, of this incarnation and those after it', async () => {
-    const documents = Array.from({ length: 180 }, (_, index) => runDocument({ id: runId(index), incarnation: 1 + (index % 3), sequence: Math.floor(index / 4), partition: index % 5 === 0 ? 1 : 0 }));
+    const documents = Array.from({ length: 900 }, (_, index) => runDocument({ id: runId(899 - index), incarnation: 1 + (index % 3), sequence: Math.floor(index / 20), partition: index % 5 === 0 ? 1 : 0 }));
     await runs.saveBatch(documents);
     for (const position of [{ incarnation: 1, sequence: 20 }, { incarnation: 2, sequence: 0 }, { incarnation: 0, sequence: 0 }, { incarnation: 3, sequence: 1_000 }]) {
       const later = ({ incarnation, sequence, partition }: RunDocument) => partition === 0 && (incarnation > position.incarnation || (incarnation === position.incarnation && sequence > position.sequence));
       const found = (await all(runs.laterThan(0, position))).map(({ state }) => state.id);
-      expect(found.toSorted()).toEqual(documents.filter(later).map(({ state }) => state.id));
+      expect(found.toSorted()).toEqual(documents.filter(later).map(({ state }) => state.id).toSorted());
     }
   });
 
