@@ -100,7 +100,10 @@ export type ResultReply =
   | { readonly ok: true; readonly answer: 'committed' | 'obsolete'; readonly epoch: number; readonly offerTaken: boolean }
   | OwnerRefusal;
 
-/** `events.<run>`, published once a commit is acknowledged. `version` is that of the last event. */
+/**
+ * `events.<run>`, published once a commit is acknowledged. `version` is that of the last event. No events at all: they are
+ * too large for a message; `version` says that there is something to ask for.
+ */
 export interface CommittedEvents {
   readonly runId: string;
   readonly epoch: number;

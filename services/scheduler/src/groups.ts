@@ -19,6 +19,11 @@ export class ConcurrencyGroups {
     return before;
   }
 
+  /** Whether it is this run's turn. */
+  isFirst(key: string, group: string, runId: string): boolean {
+    return this.#groups.get(groupId(key, group))?.[0] === runId;
+  }
+
   /** Gives a run's place up; answers the run whose turn has come through it. */
   leave(key: string, group: string, runId: string): string | undefined {
     const id = groupId(key, group);

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   LATER, MessageTooLarge, NoResponders, openLog, readChunks, subjects,
-  type Bus, type BusSubscription, type CancelRequest, type CreateRequest, type GetRequest, type Job, type JobReply, type OpenRequest,
+  type Bus, type BusSubscription, type CancelRequest, type CommittedEvents, type CreateRequest, type GetRequest, type Job, type JobReply, type OpenRequest,
   type PartitionLog, type PartitionOpened, type Responder, type ResultRequest, type RunnerLease, type StopReply, type StopRequest, type WatchRequest,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
@@ -180,7 +180,7 @@ export class PartitionOwner {
       newCommitId: () => randomUUID(),
       append: (bytes, options) => void this.#append(bytes, options),
       mayAct: () => this.#options.mayAct(),
-      publishEvents: (message) => bus.publish(subjects.events(message.runId), message),
+      publishEvents: (message) => this.#publishEvents(message),
       sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(answered),
       sendStop: (runner, request, answered) => void this.#sendStop(runner, request).then(answered),
       release: (runner, runIds) => bus.publish(subjects.release(runner), { runIds }),
@@ -206,6 +206,17 @@ export class PartitionOwner {
     }
     await this.forget();
     this.#onLost();
+  }
+
+  /** Events too large for one message are announced by their version alone: watchers ask for them. */
+  #publishEvents(message: CommittedEvents): void {
+    const { bus } = this.#options;
+    try {
+      bus.publish(subjects.events(message.runId), message);
+    } catch (error) {
+      if (!(error instanceof MessageTooLarge)) throw error;
+      bus.publish(subjects.events(message.runId), { ...message, events: [] });
+    }
   }
 
   async #sendJob(runner: string, job: Job): Promise<JobReply['answer'] | 'no-responders' | 'no-answer' | 'too-large'> {

@@ -175,6 +175,8 @@ export class Partition {
     const { state } = run;
     const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
     this.#offer(run, waiting);
+    // The run before it settled in one commit, and its own admission was to follow in the next.
+    if (state.held && state.group !== undefined && this.#groups.isFirst(state.key, state.group, run.id)) this.#decide(run, { type: 'admit', at: this.#now() });
     const deadline = nextDeadline(state, run.plan, this.settings);
     if (deadline !== undefined) this.#wakeAt(run, deadline);
     for (const { name, live } of state.stages) {
