@@ -1,0 +1,42 @@
+/** From the arguments of the process to an exit code: chooses the command, shows help, turns errors into one line. */
+import { readArguments } from './arguments.ts';
+import type { CommandContext } from './command.ts';
+import { COMMANDS, commandNamed } from './commands.ts';
+import { CommandError, EXIT, explain, OutputClosed, RefusedFile, UsageError } from './errors.ts';
+import { nearest } from './nearest.ts';
+import { printableLines, printableText } from './output/printable-text.ts';
+
+export async function runCli(argv: readonly string[], context: CommandContext): Promise<number> {
+  try {
+    return await dispatch(argv, context);
+  } catch (error) {
+    if (error instanceof OutputClosed) return error.exitCode;
+    const debug = (context.env['PENSTOCK_DEBUG'] ?? '') !== '';
+    // A refused file's text is an excerpt with our own colours, harmless as it is.
+    if (error instanceof RefusedFile) context.terminal.note(error.message);
+    else context.terminal.note(`penstock: ${debug ? explain(error, true) : printableLines(explain(error, false))}`);
+    if (error instanceof UsageError) context.terminal.note(`Try 'penstock help${error.command === undefined ? '' : ` ${error.command}`}'.`);
+    return error instanceof CommandError ? error.exitCode : EXIT.failure;
+  }
+}
+
+async function dispatch(argv: readonly string[], context: CommandContext): Promise<number> {
+  const [first, ...rest] = argv;
+  if (first === undefined) return await dispatch(['help'], context);
+  if (first === '--help' || first === '-h') return await dispatch(['help', ...rest.filter((word) => !word.startsWith('-'))], context);
+  if (first === '--version' || first === '-V' || first === '-v') return await dispatch(['version'], context);
+  const entry = commandNamed(first);
+  if (entry === undefined) throw unknownCommand(first);
+  const command = await entry.load();
+  const args = readArguments(command.spec, rest);
+  if (args.flag('help')) return await dispatch(['help', entry.name], context);
+  return await command.run(args, context);
+}
+
+export function unknownCommand(name: string): UsageError {
+  const names = COMMANDS.map((entry) => entry.name);
+  const candidate = nearest(name, names);
+  const hint = candidate === undefined ? '' : `, did you mean '${candidate}'?`;
+  const what = name.startsWith('-') ? 'option' : 'command';
+  return new UsageError(`there is no ${what} '${printableText(name)}'${hint}\nThe commands are ${names.join(', ')}.`);
+}

@@ -1,0 +1,28 @@
+import type { Command } from '../command.ts';
+import { COMMANDS, commandNamed } from '../commands.ts';
+import { unknownCommand } from '../cli.ts';
+import { EXIT } from '../errors.ts';
+import { helpOf, overview } from '../help-text.ts';
+import { version } from '../version.ts';
+
+export const helpCommand: Command = {
+  spec: {
+    name: 'help',
+    usage: '[command]',
+    about: 'Explains a command: what it does, its options, examples and exit codes. Without a name it lists the commands.',
+    options: {},
+    positionals: { min: 0, max: 1, missing: '' },
+    examples: [['penstock help trigger', 'everything about `penstock trigger`; the same as `penstock trigger --help`']],
+    exitCodes: [[EXIT.success, 'shown'], [EXIT.usage, 'there is no such command']],
+  },
+  async run({ positionals: [name] }, { terminal }) {
+    if (name === undefined) {
+      terminal.print(overview(version(), COMMANDS.map((entry) => [entry.name, entry.summary] as const)));
+      return EXIT.success;
+    }
+    const entry = commandNamed(name);
+    if (entry === undefined) throw unknownCommand(name);
+    terminal.print(helpOf((await entry.load()).spec));
+    return EXIT.success;
+  },
+};

@@ -1,0 +1,70 @@
+import { parsePipeline } from '@penstock/pipeline';
+import type { Command, CommandContext, ParsedArguments } from '../command.ts';
+import { EXIT, RefusedFile } from '../errors.ts';
+import { colorWish } from '../output/color-options.ts';
+import { printableText } from '../output/printable-text.ts';
+import { wantsColor } from '../output/terminal.ts';
+import { readPipelineFile, type PipelineFile } from '../pipeline-file.ts';
+import { readCredentials } from '../server/credentials.ts';
+import { FOLLOW_OPTIONS, followRun } from '../server/follow-run.ts';
+import { FileRefusedByServer, triggerPipeline, type RunOnServer } from '../server/graphql.ts';
+import { serverClient, type ServerClient } from '../server/http-client.ts';
+import { serverAddress } from '../server/server-address.ts';
+import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../server/server-options.ts';
+import { problemsText } from './validate.ts';
+
+export const triggerCommand: Command = {
+  spec: {
+    name: 'trigger',
+    usage: '[options] [file]',
+    about:
+      'Sends a pipeline file to a server, says the id of its run and follows its logs to the end. The run is durable before its id is shown and needs nobody ' +
+      'who watches: ^C ends the watching, not the run.',
+    options: {
+      detach: { type: 'boolean', short: 'd', text: 'Do not follow: print the run’s id on standard output and go.' },
+      ...FOLLOW_OPTIONS,
+      ...SERVER_OPTIONS,
+    },
+    positionals: { min: 0, max: 1, missing: '' },
+    environment: SERVER_ENVIRONMENT,
+    examples: [
+      ['penstock trigger', 'the pipeline file of this folder, on the server of this machine'],
+      ['penstock trigger --server https://ci.example.org --token-file ~/.config/ci-token', 'on another server'],
+      ['id=$(penstock trigger --detach) && penstock logs "$id"', 'start now, look later'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'the run ended SUCCESS; with --detach: it was accepted'],
+      [EXIT.failure, 'it ended otherwise, or the server refused'],
+      [EXIT.usage, 'the file has problems, or wrong usage'],
+      [EXIT.interrupted, 'stopped watching after ^C; the run goes on'],
+    ],
+  },
+  run: trigger,
+};
+
+async function trigger(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { terminal, env, cwd } = context;
+  const server = serverAddress(args.text('server'), env);
+  const file = await readPipelineFile(args.positionals[0], cwd);
+  const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
+  // The server says the same; here it costs no connection, and the places can be shown.
+  const parsed = parsePipeline(file.text);
+  if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
+  const client = serverClient(server, await readCredentials(args, context, server));
+  const run = await send(client, file, color, (line) => terminal.note(line));
+  if (args.flag('detach')) {
+    terminal.print(`${run.id}\n`);
+    return EXIT.success;
+  }
+  terminal.note(`Run ${printableText(run.id)} on ${server.base}`);
+  return await followRun({ client, run, follow: true, args, context });
+}
+
+async function send(client: ServerClient, file: PipelineFile, color: boolean, note: (line: string) => void): Promise<RunOnServer> {
+  try {
+    return await triggerPipeline(client, file.text, note);
+  } catch (error) {
+    if (!(error instanceof FileRefusedByServer)) throw error;
+    throw new RefusedFile(problemsText(file, error.diagnostics, color).trimEnd(), EXIT.usage);
+  }
+}

@@ -1,0 +1,75 @@
+/** Everything that the command says instead of doing what it was asked: one line for a person, with the remedy in it. */
+
+/** Exit codes, the same for every command. 128 and a signal's number where one ended it. */
+export const EXIT = {
+  success: 0,
+  failure: 1,
+  /** Wrong usage, or a pipeline file with problems. */
+  usage: 2,
+  interrupted: 130,
+  terminated: 143,
+  /** Whoever read our output has gone: what a shell shows for SIGPIPE. */
+  brokenPipe: 141,
+} as const;
+
+export abstract class CommandError extends Error {
+  abstract readonly tag: string;
+  abstract readonly exitCode: number;
+  override get name(): string {
+    return this.tag;
+  }
+}
+
+/** The arguments make no sense; `command` names the help to look at, absent for the command as a whole. */
+export class UsageError extends CommandError {
+  readonly tag = 'UsageError';
+  readonly exitCode = EXIT.usage;
+  readonly command: string | undefined;
+
+  constructor(message: string, command?: string) {
+    super(message);
+    this.command = command;
+  }
+}
+
+/** The pipeline file is not there or cannot be read. */
+export class FileError extends CommandError {
+  readonly tag = 'FileError';
+  readonly exitCode = EXIT.usage;
+}
+
+/** The pipeline file has problems, which have been shown already. */
+export class RefusedFile extends CommandError {
+  readonly tag = 'RefusedFile';
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The server cannot be reached, refuses the caller, or answers what no server of ours would. */
+export class ServerError extends CommandError {
+  readonly tag = 'ServerError';
+  readonly exitCode = EXIT.failure;
+}
+
+/** The reader of our output has gone; nothing is said about it, for nobody reads it. */
+export class OutputClosed extends CommandError {
+  readonly tag = 'OutputClosed';
+  readonly exitCode = EXIT.brokenPipe;
+}
+
+/** One line for a terminal; with PENSTOCK_DEBUG the stack and the causes. */
+export function explain(error: unknown, debug: boolean): string {
+  if (debug) return error instanceof Error ? stackOf(error) : String(error);
+  if (error instanceof CommandError) return error.message;
+  const message = error instanceof Error ? error.message : String(error);
+  return `internal error: ${message.split('\n', 1)[0] ?? ''} (set PENSTOCK_DEBUG=1 to see where)`;
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : '';
+  return `${error.stack ?? error.message}${cause}`;
+}

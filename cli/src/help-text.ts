@@ -1,0 +1,63 @@
+/** Help texts, made from the same descriptions that arguments are read by. */
+import { COMMON_OPTIONS } from './arguments.ts';
+import type { CommandSpec, OptionSpec } from './command.ts';
+
+const WIDTH = 96;
+
+export function helpOf(spec: CommandSpec): string {
+  const options = Object.entries<OptionSpec>({ ...spec.options, ...COMMON_OPTIONS });
+  const sections = [
+    `Usage: penstock ${spec.name} ${spec.usage}\n`,
+    `${wrap(spec.about, '')}\n`,
+    section('Options', options.map(([name, option]) => [optionUsage(name, option), option.text])),
+    section('Environment', spec.environment ?? []),
+    section('Examples', spec.examples),
+    section('Exit codes', spec.exitCodes.map(([code, meaning]) => [String(code), meaning])),
+  ];
+  return sections.filter((part) => part !== '').join('\n');
+}
+
+export function overview(version: string, commands: readonly (readonly [name: string, summary: string])[]): string {
+  return [
+    `Penstock ${version}: a CI/CD pipeline engine that never loses a run.\n`,
+    'Usage: penstock <command> [options]\n',
+    section('Commands', commands),
+    section('First steps', [
+      ['penstock run', 'run the pipeline file of this folder here and now, without a server'],
+      ['penstock serve', 'start a server on this machine; it prints its address and its key'],
+      ['penstock trigger', 'send the pipeline file to that server and follow its logs'],
+      ['penstock help run', 'everything about one command'],
+    ]),
+    wrap('A pipeline file is .pipeline.yaml, .pipeline.yml or .pipeline/pipeline.yaml; docs/pipeline.md describes it.', ''),
+    '',
+  ].join('\n');
+}
+
+function optionUsage(name: string, option: OptionSpec): string {
+  const value = option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : '';
+  return `${option.short === undefined ? '    ' : `-${option.short}, `}--${name}${value}`;
+}
+
+function section(title: string, rows: readonly (readonly [left: string, right: string])[]): string {
+  if (rows.length === 0) return '';
+  const width = Math.min(36, Math.max(...rows.map(([left]) => left.length)));
+  const lines = rows.map(([left, right]) => {
+    const indent = ' '.repeat(width + 4);
+    const text = wrap(right, indent);
+    return left.length > width ? `  ${left}\n${indent}${text}` : `  ${left.padEnd(width)}  ${text}`;
+  });
+  return `${title}:\n${lines.join('\n')}\n`;
+}
+
+/** Breaks at spaces; every line but the first begins with the indent. */
+function wrap(text: string, indent: string): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && indent.length + line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join(`\n${indent}`);
+}

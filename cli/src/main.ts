@@ -1,0 +1,15 @@
+/** The process `penstock`. Loads as little as it can before it knows what is asked. */
+import { enableCompileCache } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+// Parsing and stripping our sources anew at each start would cost more than starting Node. Beside the dependencies,
+// where only who installed them can write; where that cannot be written there is simply no cache.
+if (process.env['NODE_COMPILE_CACHE'] === undefined) enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/penstock', import.meta.url)));
+
+const { Terminal } = await import('./output/terminal.ts');
+const { runCli } = await import('./cli.ts');
+
+const terminal = new Terminal();
+const code = await runCli(process.argv.slice(2), { env: process.env, cwd: process.cwd(), terminal });
+await terminal.flush();
+process.exit(code);

@@ -1,0 +1,48 @@
+/** A run as JSON for a program: one event a line, the same events with the same payloads as a server's log stream. */
+import { isoTimer } from './iso-time.ts';
+import type { OutputWriter } from './output-writer.ts';
+import type { Reporter } from './reporter.ts';
+import { StageTally } from './stage-tally.ts';
+import type { ToldEvent, ToldStream } from './told-events.ts';
+
+const NEWLINE = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+export class JsonReporter implements Reporter {
+  readonly tally: StageTally;
+  readonly #out: OutputWriter;
+  readonly #isoTime = isoTimer();
+
+  constructor(out: OutputWriter, stages: readonly string[]) {
+    this.#out = out;
+    this.tally = new StageTally(stages);
+  }
+
+  event(event: Exclude<ToldEvent, { type: 'stage_log' }>): void {
+    this.tally.take(event);
+    this.#out.append(Buffer.from(`${JSON.stringify(event)}\n`));
+  }
+
+  lines(stage: string, stream: ToldStream, bytes: Buffer, timestampMs: number): void | Promise<void> {
+    const head = `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":"${stream}","line":`;
+    const tail = `,"timestamp":"${this.#isoTime(timestampMs)}"}\n`;
+    let text = '';
+    for (let from = 0; from < bytes.length; ) {
+      const newline = bytes.indexOf(NEWLINE, from);
+      const next = newline === -1 ? bytes.length : newline + 1;
+      let end = newline === -1 ? bytes.length : newline;
+      if (end > from && bytes[end - 1] === CARRIAGE_RETURN) end -= 1;
+      text += `${head}${JSON.stringify(bytes.toString('utf8', from, end))}${tail}`;
+      from = next;
+    }
+    return this.#out.write(Buffer.from(text));
+  }
+
+  /** An event whose text came from a server. */
+  raw(text: string, event: ToldEvent): void {
+    this.tally.take(event);
+    this.#out.append(Buffer.from(`${text.replaceAll('\n', ' ')}\n`));
+  }
+
+  finish(): void {}
+}

@@ -1,0 +1,153 @@
+/**
+ * Writes to one of our own descriptors, in order, without ever blocking this process: the terminal may be slow or
+ * stopped (^S), and ^C and the timers of stages must be heard all the same. Node's own stdout blocks there.
+ *
+ * 1. One write is under way at a time; what comes meanwhile is gathered and goes out together.
+ * 2. Memory is bounded by the callers: `write` answers a promise once more than QUEUED_BYTES_MAX wait, and a caller
+ *    that can wait does so before it brings more.
+ * 3. A reader that has gone (EPIPE) is told once through `closed`; later writes are dropped.
+ */
+import { write as writeToDescriptor } from 'node:fs';
+
+const QUEUED_BYTES_MAX = 1024 * 1024;
+/** What is copied together for one write: more system calls below, more memory above. */
+const BLOCK_BYTES = 64 * 1024;
+/** Between two tries on a descriptor that somebody else made non-blocking. */
+const RETRY_MS_MIN = 2;
+const RETRY_MS_MAX = 50;
+
+export class OutputWriter {
+  /** Resolves if the reader goes away; never otherwise. */
+  readonly closed: Promise<void>;
+  readonly #fd: number;
+  #filling: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  #filled = 0;
+  #spare: Buffer | null = null;
+  readonly #queue: Buffer[] = [];
+  #queuedBytes = 0;
+  #isWriting = false;
+  #isScheduled = false;
+  #isClosed = false;
+  #roomWaiters: (() => void)[] = [];
+  #idleWaiters: (() => void)[] = [];
+  #announceClosed: () => void = () => {};
+
+  constructor(fd: number) {
+    this.#fd = fd;
+    this.closed = new Promise((resolve) => {
+      this.#announceClosed = resolve;
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Takes a copy. The promise, if there is one, resolves when there is room again. */
+  write(bytes: Buffer): void | Promise<void> {
+    if (this.#isClosed) return;
+    this.append(bytes);
+    return this.room();
+  }
+
+  /** As `write`, for callers that ask for `room` after several. */
+  append(bytes: Buffer, from = 0, to = bytes.length): void {
+    if (this.#isClosed) return;
+    let at = from;
+    while (at < to) {
+      if (this.#filled === this.#filling.length) this.#seal();
+      const count = Math.min(to - at, this.#filling.length - this.#filled);
+      bytes.copy(this.#filling, this.#filled, at, at + count);
+      this.#filled += count;
+      at += count;
+    }
+    this.#schedule();
+  }
+
+  room(): void | Promise<void> {
+    if (this.#queuedBytes + this.#filled <= QUEUED_BYTES_MAX) return;
+    return new Promise((resolve) => {
+      this.#roomWaiters.push(resolve);
+    });
+  }
+
+  /** Resolves when nothing waits any more. */
+  flush(): Promise<void> {
+    if (this.#isClosed || (!this.#isWriting && this.#queue.length === 0 && this.#filled === 0)) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  #seal(): void {
+    if (this.#filled === 0) return;
+    this.#queue.push(this.#filling.subarray(0, this.#filled));
+    this.#queuedBytes += this.#filled;
+    this.#filling = this.#spare ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    this.#spare = null;
+    this.#filled = 0;
+  }
+
+  /** After this turn of the event loop: all that it brings goes out in one write. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#isWriting) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#isWriting || this.#isClosed) return;
+    if (this.#queue.length === 0) this.#seal();
+    const block = this.#queue.shift();
+    if (block === undefined) {
+      this.#wake();
+      return;
+    }
+    this.#isWriting = true;
+    this.#writeAll(block, 0, RETRY_MS_MIN);
+  }
+
+  #writeAll(block: Buffer, from: number, retryMs: number): void {
+    writeToDescriptor(this.#fd, block, from, block.length - from, null, (error, written) => {
+      if (error?.code === 'EAGAIN') {
+        setTimeout(() => this.#writeAll(block, from, Math.min(retryMs * 2, RETRY_MS_MAX)), retryMs);
+      } else if (error !== null) {
+        this.#close();
+      } else if (from + written < block.length) {
+        this.#writeAll(block, from + written, RETRY_MS_MIN);
+      } else {
+        this.#isWriting = false;
+        this.#queuedBytes -= block.length;
+        if (block.buffer.byteLength === BLOCK_BYTES) this.#spare = Buffer.from(block.buffer, 0, BLOCK_BYTES);
+        this.#wake();
+        this.#next();
+      }
+    });
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    this.#isWriting = false;
+    this.#queue.length = 0;
+    this.#queuedBytes = 0;
+    this.#filled = 0;
+    this.#announceClosed();
+    this.#wake();
+  }
+
+  #wake(): void {
+    if (this.#queuedBytes + this.#filled <= QUEUED_BYTES_MAX) {
+      const waiters = this.#roomWaiters;
+      this.#roomWaiters = [];
+      for (const resolve of waiters) resolve();
+    }
+    if (this.#isClosed || (this.#queue.length === 0 && this.#filled === 0 && !this.#isWriting)) {
+      const waiters = this.#idleWaiters;
+      this.#idleWaiters = [];
+      for (const resolve of waiters) resolve();
+    }
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * A run as text for a person: each line of output behind its stage's name, as it comes; our own remarks behind `>`
+ * instead of `|`; the table at the end.
+ *
+ * Invariants:
+ * 1. A stage's bytes are shown as they are: the prefix is added, a `\n` where the last line lacks it, nothing else. With
+ *    colours the prefix begins by resetting what the line before may have left switched on.
+ * 2. A line stands whole: nothing of another stage comes between its prefix and its end.
+ * 3. With `quiet` only a failed stage's last output is shown, from a buffer of TAIL_BYTES a running stage.
+ */
+import { TailBuffer } from './tail-buffer.ts';
+import type { OutputWriter } from './output-writer.ts';
+import { painter, RESET, STAGE_COLORS, type Painter } from './painter.ts';
+import { cellsOf, fitText, printableText } from './printable-text.ts';
+import type { Reporter } from './reporter.ts';
+import { durationText, reasonText, StageTally } from './stage-tally.ts';
+import { summaryTable } from './summary-table.ts';
+import { tameLines } from './tame-lines.ts';
+import type { ToldEvent, ToldStream } from './told-events.ts';
+
+/** Longer names are cut in the prefix; the table shows more of them. */
+const PREFIX_CELLS_MAX = 28;
+/** Where the names are not known beforehand the prefix starts with this and grows. */
+const PREFIX_CELLS_MIN = 8;
+const TAIL_BYTES = 64 * 1024;
+const NEWLINE = 0x0a;
+const LINE_END = Buffer.from('\n');
+
+export interface TextReporterOptions {
+  readonly out: OutputWriter;
+  readonly stages: readonly string[];
+  readonly color: boolean;
+  readonly quiet: boolean;
+  /** When the run began, milliseconds since 1970; absent: the time of its first event. */
+  readonly startedAtMs?: number | undefined;
+  /** The output is a stranger's and goes to a terminal: of its escape sequences only colours are let through. */
+  readonly tame?: boolean | undefined;
+}
+
+interface StageLook {
+  readonly linePrefix: Buffer;
+  readonly remarkPrefix: Buffer;
+}
+
+export class TextReporter implements Reporter {
+  readonly tally: StageTally;
+  readonly #options: TextReporterOptions;
+  readonly #paint: Painter;
+  readonly #looks = new Map<string, StageLook>();
+  readonly #tails = new Map<string, TailBuffer>();
+  readonly #indexes = new Map<string, number>();
+  #cells: number;
+
+  constructor(options: TextReporterOptions) {
+    this.#options = options;
+    this.#paint = painter(options.color);
+    this.tally = new StageTally(options.stages, options.startedAtMs);
+    this.#cells = Math.min(PREFIX_CELLS_MAX, Math.max(PREFIX_CELLS_MIN, ...options.stages.map((name) => cellsOf(printableText(name)))));
+    options.stages.forEach((name, index) => this.#indexes.set(name, index));
+  }
+
+  event(event: Exclude<ToldEvent, { type: 'stage_log' }>): void {
+    this.tally.take(event);
+    switch (event.type) {
+      case 'stage_started':
+        this.#tails.delete(event.stage);
+        return;
+      case 'stage_retrying':
+        this.#remark(event.stage, this.#paint('yellow', `attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`));
+        return;
+      case 'stage_completed': {
+        const row = this.tally.rowOf(event.stage);
+        const time = row?.startedAtMs === undefined || row.finishedAtMs === undefined ? '' : ` in ${durationText(row.finishedAtMs - row.startedAtMs)}`;
+        if (event.status === 'Failed') this.#showTail(event.stage);
+        this.#tails.delete(event.stage);
+        if (event.status === 'Success') {
+          if (!this.#options.quiet) this.#remark(event.stage, this.#paint('green', `passed${time}`));
+        } else this.#remark(event.stage, this.#paint('red', `FAILED${time}: ${printableText(reasonText(event.reason, event.exitCode))}`));
+        return;
+      }
+      case 'stage_skipped':
+        if (!this.#options.quiet) this.#remark(event.stage, this.#paint('dim', `skipped: ${printableText(reasonText(event.reason, undefined))}`));
+        return;
+      default:
+        return;
+    }
+  }
+
+  lines(stage: string, _stream: ToldStream, bytes: Buffer): void | Promise<void> {
+    const shown = this.#options.tame === true ? tameLines(bytes) : bytes;
+    if (!this.#options.quiet) {
+      this.#show(stage, shown);
+      return this.#options.out.room();
+    }
+    let tail = this.#tails.get(stage);
+    if (tail === undefined) {
+      tail = new TailBuffer(TAIL_BYTES);
+      this.#tails.set(stage, tail);
+    }
+    tail.push(shown);
+  }
+
+  finish(): void {
+    this.#options.out.append(Buffer.from(summaryTable(this.tally, this.#paint)));
+  }
+
+  #showTail(stage: string): void {
+    const tail = this.#tails.get(stage);
+    if (tail === undefined) return;
+    const { bytes, truncated } = tail.wholeLines();
+    if (truncated) this.#remark(stage, this.#paint('dim', `its last ${Math.round(bytes.length / 1024)} KiB of output:`));
+    this.#show(stage, bytes);
+  }
+
+  #show(stage: string, bytes: Buffer): void {
+    const { out } = this.#options;
+    const { linePrefix } = this.#lookOf(stage);
+    let from = 0;
+    while (from < bytes.length) {
+      const newline = bytes.indexOf(NEWLINE, from);
+      const to = newline === -1 ? bytes.length : newline + 1;
+      out.append(linePrefix);
+      out.append(bytes, from, to);
+      if (newline === -1) out.append(LINE_END);
+      from = to;
+    }
+  }
+
+  #remark(stage: string, text: string): void {
+    const { out } = this.#options;
+    out.append(this.#lookOf(stage).remarkPrefix);
+    out.append(Buffer.from(`${text}\n`));
+  }
+
+  #lookOf(stage: string): StageLook {
+    const known = this.#looks.get(stage);
+    if (known !== undefined) return known;
+    const name = printableText(stage);
+    const cells = Math.min(PREFIX_CELLS_MAX, cellsOf(name));
+    if (cells > this.#cells) {
+      this.#cells = cells;
+      this.#looks.clear();
+    }
+    let index = this.#indexes.get(stage);
+    if (index === undefined) {
+      index = this.#indexes.size;
+      this.#indexes.set(stage, index);
+    }
+    const color = STAGE_COLORS[index % STAGE_COLORS.length] ?? 'cyan';
+    const fitted = fitText(name, this.#cells);
+    const reset = this.#options.color ? RESET : '';
+    const look = {
+      linePrefix: Buffer.from(`${reset}${this.#paint(color, `${fitted} |`)} `),
+      remarkPrefix: Buffer.from(`${reset}${this.#paint(color, `${fitted} >`)} `),
+    };
+    this.#looks.set(stage, look);
+    return look;
+  }
+}

@@ -1,0 +1,117 @@
+/** Shows a server's run: its log stream through a reporter, to the end or until the user has seen enough. */
+import type { CommandContext, ParsedArguments } from '../command.ts';
+import { EXIT, OutputClosed } from '../errors.ts';
+import { JsonReporter } from '../output/json-reporter.ts';
+import type { Reporter } from '../output/reporter.ts';
+import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
+import { wantsColor } from '../output/terminal.ts';
+import { TextReporter } from '../output/text-reporter.ts';
+import type { ToldEvent } from '../output/told-events.ts';
+import { fieldOf, findRun, parseJson, type RunOnServer } from './graphql.ts';
+import type { ServerClient } from './http-client.ts';
+import { readLogStream, type StreamEnd } from './log-stream.ts';
+import type { StreamMessage } from './event-stream-parser.ts';
+
+export const FOLLOW_OPTIONS = {
+  quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
+  json: { type: 'boolean', text: 'One JSON event a line, as the server sends them.' },
+  ...COLOR_OPTIONS,
+} as const;
+
+export interface FollowOptions {
+  readonly client: ServerClient;
+  readonly run: RunOnServer;
+  readonly follow: boolean;
+  readonly args: ParsedArguments;
+  readonly context: CommandContext;
+}
+
+/** Resolves to the exit code: how the run ended. Leaves the run alone, whatever happens here. */
+export async function followRun({ client, run, follow, args, context }: FollowOptions): Promise<number> {
+  const { terminal, env } = context;
+  const json = args.flag('json');
+  const reporter = json
+    ? new JsonReporter(terminal.out, run.stages)
+    : new TextReporter({
+        out: terminal.out,
+        stages: run.stages,
+        color: wantsColor(colorWish(args), env, terminal.outIsTerminal),
+        quiet: args.flag('quiet'),
+        tame: terminal.outIsTerminal,
+      });
+  const stop = new AbortController();
+  let exitBySignal: number | undefined;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    // A second one does not wait for a terminal that takes no more output.
+    if (exitBySignal !== undefined) process.exit(exitBySignal);
+    exitBySignal = signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
+    stop.abort();
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  void terminal.out.closed.then(() => stop.abort());
+  try {
+    const end = await readLogStream({
+      client,
+      runId: run.id,
+      follow,
+      signal: stop.signal,
+      onMessage: (message) => (json ? passOn(message, reporter as JsonReporter) : show(message, reporter)),
+      room: () => terminal.out.room(),
+      note: (line) => terminal.note(line),
+    });
+    if (terminal.out.isClosed) throw new OutputClosed('the reader has gone');
+    if (exitBySignal !== undefined) {
+      terminal.note(`penstock: the run goes on without us; penstock logs ${run.id} shows it again.`);
+      return exitBySignal;
+    }
+    return await exitCodeOf(end, reporter, client, run.id);
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  }
+}
+
+/** As the server sent it, so that no field is lost that this command does not know. */
+function passOn(message: StreamMessage, reporter: JsonReporter): boolean {
+  const event = parseJson(message.data);
+  if (!isTold(event)) return false;
+  reporter.raw(message.data, event);
+  return isLast(event);
+}
+
+function show(message: StreamMessage, reporter: Reporter): boolean {
+  const event = parseJson(message.data);
+  if (!isTold(event)) return false;
+  if (event.type === 'stage_log') {
+    // The reading is slowed by `room`, once for all lines that came together.
+    void reporter.lines(event.stage, event.stream, Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`), Date.parse(event.timestamp));
+    return false;
+  }
+  reporter.event(event);
+  return isLast(event);
+}
+
+const KNOWN_TYPES: ReadonlySet<string> = new Set([
+  'stage_started', 'stage_log', 'stage_retrying', 'stage_completed', 'stage_skipped', 'pipeline_completed', 'pipeline_cancelled',
+] satisfies ToldEvent['type'][]);
+
+/** Events that a newer server may send and this command does not know are passed over. */
+function isTold(event: unknown): event is ToldEvent {
+  const type = fieldOf(event, 'type');
+  if (typeof type !== 'string' || !KNOWN_TYPES.has(type) || typeof fieldOf(event, 'timestamp') !== 'string') return false;
+  if (type.startsWith('stage_') && typeof fieldOf(event, 'stage') !== 'string') return false;
+  return type !== 'stage_log' || typeof fieldOf(event, 'line') === 'string';
+}
+
+function isLast(event: ToldEvent): boolean {
+  return event.type === 'pipeline_completed' || event.type === 'pipeline_cancelled';
+}
+
+async function exitCodeOf(end: StreamEnd, reporter: TextReporter | JsonReporter, client: ServerClient, runId: string): Promise<number> {
+  if (end === 'ended') {
+    reporter.finish();
+    return reporter.tally.runStatus === 'SUCCESS' || reporter.tally.runStatus === 'SKIPPED' ? EXIT.success : EXIT.failure;
+  }
+  if (end === 'caught-up') return EXIT.success;
+  const run = await findRun(client, runId);
+  return run?.status === 'SUCCESS' || run?.status === 'SKIPPED' ? EXIT.success : EXIT.failure;
+}

@@ -1,0 +1,133 @@
+/** The two GraphQL operations that the command needs. */
+import type { Diagnostic } from '@penstock/pipeline';
+import { ServerError } from '../errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import { ANSWER_MS_MAX, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
+
+export interface RunOnServer {
+  readonly id: string;
+  readonly status: string;
+  readonly stages: readonly string[];
+}
+
+/** The file has problems that only the server saw: it is of another version. */
+export class FileRefusedByServer extends ServerError {
+  readonly diagnostics: readonly Diagnostic[];
+
+  constructor(message: string, diagnostics: readonly Diagnostic[]) {
+    super(message);
+    this.diagnostics = diagnostics;
+  }
+}
+
+const RUN_FIELDS = 'id status stages { name }';
+/** How often a trigger is repeated with the id that the server gave for that (UNAVAILABLE). */
+const REPEATS_MAX = 5;
+const REPEAT_MS_MAX = 15_000;
+
+/** Resolves once the run is durable. */
+export async function triggerPipeline(client: ServerClient, yaml: string, note: (line: string) => void): Promise<RunOnServer> {
+  let runId: string | undefined;
+  for (let repeats = 0; ; repeats += 1) {
+    const query = `mutation ($yaml: String!, $runId: String) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId) { run { ${RUN_FIELDS} } } }`;
+    const answer = await ask(client, query, { yaml, ...(runId === undefined ? {} : { runId }) });
+    const error = answer.errors[0];
+    if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, 'triggerPipeline'), 'run')) ?? notOurs(client);
+    if (error.code !== 'UNAVAILABLE' || error.runId === undefined || repeats >= REPEATS_MAX) throw refusal(client, error);
+    runId = error.runId;
+    const waitMs = Math.min(REPEAT_MS_MAX, Math.max(1_000, (error.retryAfter ?? 1) * 1000));
+    note(`penstock: the server is not available yet (${printableText(error.message)}); trying again with the same run id.`);
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+  }
+}
+
+/** Undefined: there is no such run for this caller. */
+export async function findRun(client: ServerClient, id: string): Promise<RunOnServer | undefined> {
+  const answer = await ask(client, `query ($id: String!) { run(id: $id) { ${RUN_FIELDS} } }`, { id });
+  const error = answer.errors[0];
+  if (error !== undefined) throw refusal(client, error);
+  return runOf(fieldOf(answer.data, 'run'));
+}
+
+interface AnswerError {
+  readonly message: string;
+  readonly code: string;
+  readonly runId: string | undefined;
+  readonly retryAfter: number | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+async function ask(client: ServerClient, query: string, variables: Record<string, unknown>): Promise<{ data: unknown; errors: readonly AnswerError[] }> {
+  let status: number;
+  let text: string;
+  try {
+    const response = await client.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ query, variables }),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+    status = response.status;
+    text = await readBody(response);
+  } catch (error) {
+    throw unreachable(client.server, error);
+  }
+  if (status === 401) throw refused(client);
+  if (status === 429) throw new ServerError(`the server ${client.server.base} takes no more requests from here for now: wait a minute and try again`);
+  const body = parseJson(text);
+  const errors = fieldOf(body, 'errors');
+  if (typeof body !== 'object' || body === null || (!('data' in body) && !Array.isArray(errors))) {
+    const message = fieldOf(body, 'message');
+    if (typeof message === 'string') throw new ServerError(`the server answers ${status}: ${printableText(message)}`);
+    throw new ServerError(`${client.server.base} answers ${status} and not as a Penstock server does: check the address`);
+  }
+  return { data: fieldOf(body, 'data'), errors: Array.isArray(errors) ? errors.map(errorOf) : [] };
+}
+
+function errorOf(error: unknown): AnswerError {
+  const extensions = fieldOf(error, 'extensions');
+  const runId = fieldOf(extensions, 'runId');
+  const retryAfter = fieldOf(extensions, 'retryAfter');
+  const diagnostics = fieldOf(extensions, 'diagnostics');
+  return {
+    message: String(fieldOf(error, 'message') ?? 'no message'),
+    code: String(fieldOf(extensions, 'code') ?? 'UNKNOWN'),
+    runId: typeof runId === 'string' ? runId : undefined,
+    retryAfter: typeof retryAfter === 'number' ? retryAfter : undefined,
+    diagnostics: Array.isArray(diagnostics) ? diagnostics.filter(isDiagnostic) : [],
+  };
+}
+
+function refusal(client: ServerClient, error: AnswerError): ServerError {
+  if (error.code === 'UNAUTHENTICATED') return refused(client);
+  if (error.diagnostics.length > 0) return new FileRefusedByServer(error.message, error.diagnostics);
+  return new ServerError(`the server refused: ${printableText(error.message)} (${printableText(error.code)})`);
+}
+
+function notOurs({ server }: ServerClient): never {
+  throw new ServerError(`${server.base} answers not as a Penstock server does: check the address`);
+}
+
+function runOf(run: unknown): RunOnServer | undefined {
+  const id = fieldOf(run, 'id');
+  const stages = fieldOf(run, 'stages');
+  if (typeof id !== 'string') return undefined;
+  const names = Array.isArray(stages) ? stages.map((stage) => fieldOf(stage, 'name')).filter((name) => typeof name === 'string') : [];
+  return { id, status: String(fieldOf(run, 'status')), stages: names };
+}
+
+function isDiagnostic(value: unknown): value is Diagnostic {
+  return typeof fieldOf(value, 'line') === 'number' && typeof fieldOf(value, 'column') === 'number' && typeof fieldOf(value, 'message') === 'string';
+}
+
+export function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * A run's log stream, followed to its end over any number of connections.
+ *
+ * Invariants:
+ * 1. Every message is handed on once: a new connection continues after the last complete message (`Last-Event-ID`).
+ * 2. The stream is over at the run's last event, at 204, or at an answer that another try would not change.
+ * 3. Every wait has a deadline: for the answer, for the next byte (the server pings every 15 s), and for the server
+ *    being away as a whole.
+ * 4. Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
+ */
+import { ServerError } from '../errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import { Backoff } from './backoff.ts';
+import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts';
+import { ANSWER_MS_MAX, causeOf, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
+import { fieldOf, parseJson } from './graphql.ts';
+
+/** Three pings of the server. */
+const SILENCE_MS_MAX = 45_000;
+/** A server that is updated or moved is back long before. */
+const AWAY_MS_MAX = 5 * 60_000;
+const RETRY_AFTER_MS_MAX = 60_000;
+/** With `follow: false`: a live run's past has been told when the server has been silent for so long. */
+const CAUGHT_UP_MS = 1_000;
+
+export type StreamEnd =
+  /** The run's last event was handed on. */
+  | 'ended'
+  /** The server says that there is nothing after the last message. */
+  | 'nothing-more'
+  /** The run goes on; what there was has been told. */
+  | 'caught-up'
+  | 'aborted';
+
+export interface LogStreamOptions {
+  readonly client: ServerClient;
+  readonly runId: string;
+  readonly follow: boolean;
+  readonly signal: AbortSignal;
+  /** Answers true at the run's last event. */
+  onMessage(message: StreamMessage): boolean;
+  /** Resolves when more can be shown. */
+  room(): void | Promise<void>;
+  note(line: string): void;
+}
+
+type ConnectionEnd = StreamEnd | 'cut' | { readonly retryInMs: number };
+
+export async function readLogStream(options: LogStreamOptions): Promise<StreamEnd> {
+  const state: Following = { lastEventId: '', backoff: new Backoff(), awaySince: undefined };
+  for (;;) {
+    let end: ConnectionEnd;
+    let cause = 'the connection was cut';
+    try {
+      end = await readConnection(options, state);
+    } catch (error) {
+      if (options.signal.aborted) return 'aborted';
+      if (error instanceof ServerError) throw error;
+      // A server that was never there is a wrong address, not an outage.
+      if (state.lastEventId === '' && state.awaySince === undefined && !state.reached) throw unreachable(options.client.server, error);
+      cause = causeOf(error);
+      end = 'cut';
+    }
+    if (options.signal.aborted) return 'aborted';
+    if (end === 'ended' || end === 'nothing-more' || end === 'caught-up' || end === 'aborted') return end;
+    state.awaySince ??= performance.now();
+    if (performance.now() - state.awaySince > AWAY_MS_MAX) {
+      throw new ServerError(`the server ${options.client.server.base} has been away for ${AWAY_MS_MAX / 60_000} minutes (${cause}); the run goes on without us: penstock logs ${options.runId}`);
+    }
+    if (state.tellsAway !== true && performance.now() - state.awaySince > 2_000) {
+      options.note(`penstock: ${cause}; trying to reach the server again.`);
+      state.tellsAway = true;
+    }
+    await pause(end === 'cut' ? state.backoff.nextMs() : end.retryInMs, options.signal);
+  }
+}
+
+interface Following {
+  lastEventId: string;
+  readonly backoff: Backoff;
+  /** Monotonic; since when nothing has been heard. */
+  awaySince: number | undefined;
+  reached?: boolean;
+  tellsAway?: boolean;
+}
+
+async function readConnection(options: LogStreamOptions, state: Following): Promise<ConnectionEnd> {
+  const { client, runId } = options;
+  const connection = new AbortController();
+  const abort = (): void => connection.abort();
+  options.signal.addEventListener('abort', abort, { once: true });
+  const silence = new Silence(connection, ANSWER_MS_MAX);
+  try {
+    const response = await client.fetch(`/pipeline/${encodeURIComponent(runId)}/logs`, {
+      headers: { accept: 'text/event-stream', ...(state.lastEventId === '' ? {} : { 'last-event-id': state.lastEventId }) },
+      signal: connection.signal,
+    });
+    const refusal = await refusalOf(response, client, runId, state);
+    if (refusal !== undefined) return refusal;
+    state.reached = true;
+    silence.allow(options.follow ? SILENCE_MS_MAX : CAUGHT_UP_MS);
+    return await readMessages(response, options, state, silence);
+  } catch (error) {
+    if (silence.isOver && !options.follow && state.reached === true) return 'caught-up';
+    throw error;
+  } finally {
+    silence.stop();
+    options.signal.removeEventListener('abort', abort);
+    connection.abort();
+  }
+}
+
+async function readMessages(response: Response, options: LogStreamOptions, state: Following, silence: Silence): Promise<ConnectionEnd> {
+  let hasEnded = false;
+  let isQuiet = false;
+  const parser = new EventStreamParser({
+    message: (message) => {
+      if (!hasEnded) hasEnded = options.onMessage(message);
+    },
+    comment: () => {
+      isQuiet = !options.follow;
+    },
+  });
+  for await (const bytes of response.body ?? []) {
+    silence.stop();
+    isQuiet = false;
+    parser.push(bytes);
+    if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
+    if (parser.retryMs !== undefined) state.backoff.reset(parser.retryMs);
+    if (state.awaySince !== undefined || state.tellsAway === true) {
+      state.awaySince = undefined;
+      state.tellsAway = false;
+      state.backoff.reset(parser.retryMs);
+    }
+    if (hasEnded) return 'ended';
+    await options.room();
+    // A ping: all that came before it has been told, and nothing is under way.
+    if (isQuiet && state.lastEventId !== '') return 'caught-up';
+    silence.restart();
+  }
+  return 'cut';
+}
+
+/** Undefined: the stream follows. */
+async function refusalOf(response: Response, client: ServerClient, runId: string, state: Following): Promise<ConnectionEnd | undefined> {
+  const { status } = response;
+  if (status === 200) {
+    if ((response.headers.get('content-type') ?? '').startsWith('text/event-stream')) return undefined;
+    throw new ServerError(`${client.server.base} does not answer as a Penstock server does: check the address`);
+  }
+  const text = status === 204 ? '' : await readBody(response);
+  switch (status) {
+    case 204:
+      return 'nothing-more';
+    case 401:
+    case 403:
+      throw refused(client);
+    case 404:
+      throw new ServerError(`there is no run ${printableText(runId)} on ${client.server.base}, or the token may not see it`);
+    default:
+      if (status === 429 || status >= 500) return { retryInMs: retryAfterMs(response) ?? state.backoff.nextMs() };
+      throw new ServerError(`the server answers ${status}${messageIn(text)}`);
+  }
+}
+
+function retryAfterMs(response: Response): number | undefined {
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+  // Everybody else was told the same: the jitter keeps us from coming back together.
+  return seconds >= 0 ? Math.min(RETRY_AFTER_MS_MAX, seconds * 1000 + Math.random() * 1000) : undefined;
+}
+
+function messageIn(text: string): string {
+  const message = fieldOf(parseJson(text), 'message');
+  return typeof message === 'string' ? `: ${printableText(message)}` : '';
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}
+
+/** Ends a connection that says nothing for too long. */
+class Silence {
+  isOver = false;
+  readonly #connection: AbortController;
+  #milliseconds: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(connection: AbortController, milliseconds: number) {
+    this.#connection = connection;
+    this.#milliseconds = milliseconds;
+    this.restart();
+  }
+
+  allow(milliseconds: number): void {
+    this.#milliseconds = milliseconds;
+    this.restart();
+  }
+
+  restart(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.isOver = true;
+      this.#connection.abort(new DOMException('the server was silent for too long', 'TimeoutError'));
+    }, this.#milliseconds);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
