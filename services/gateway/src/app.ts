@@ -9,9 +9,12 @@ import { silentLog, type GatewayOptions } from './ports.ts';
 import { Owners } from './runs/owners.ts';
 import { RunReads } from './runs/run-reads.ts';
 import { Trigger } from './runs/trigger.ts';
+import { addStreamRoute } from './stream/route.ts';
+import { Streams } from './stream/streams.ts';
 
 const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;
+const STREAMS_MAX = 10_000;
 const CONNECTIONS_MAX = 20_000;
 
 /** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin. */
@@ -30,9 +33,17 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       now: options.now ?? Date.now,
     },
   );
+  const streams = new Streams(log);
+  app.addHook('preClose', () => {
+    trigger.stopWaiting();
+    streams.stop();
+  });
   app.addHook('onClose', () => owners.close());
 
   addInfoRoutes(app, { version, bus: options.bus, store: options.store });
   await addGraphqlRoute(app, { version, owners, reads, trigger, callers, log });
+  addStreamRoute(app, {
+    bus: options.bus, owners, store: options.runs, reads, callers, streams, streamsMax: options.streamsMax ?? STREAMS_MAX,
+  });
   return app;
 }

@@ -40,13 +40,18 @@ export class Trigger {
   readonly #reads: RunReads;
   readonly #settings: TriggerSettings;
   readonly #checked = new Map<string, string>();
-  #waiting = 0;
+  readonly #waits = new Set<AbortController>();
 
   constructor(sources: RunEndSources, settings: TriggerSettings) {
     this.#sources = sources;
     this.#owners = sources.owners;
     this.#reads = sources.reads;
     this.#settings = settings;
+  }
+
+  /** Those that wait for a run's end answer now; the server is stopping. */
+  stopWaiting(): void {
+    for (const wait of this.#waits) wait.abort();
   }
 
   /** `signal` is aborted when the client leaves: the waiting ends, the run goes on. */
@@ -60,17 +65,21 @@ export class Trigger {
     const runId = this.#runIdOf(input.runId, key);
     const request = { runId, tenant, key, yaml, origin: { kind: 'api' }, ...(priority === undefined ? {} : { priority }) } as const;
 
-    if (waitMs === 0 || this.#waiting >= this.#settings.waitsMax) return await this.#created(request);
-    this.#waiting += 1;
+    if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await this.#created(request);
+    const wait = new AbortController();
+    const leave = (): void => wait.abort();
+    signal.addEventListener('abort', leave, { once: true });
+    this.#waits.add(wait);
     const end = waitForRunEnd(this.#sources, runId, tenant);
     try {
       const created = await this.#created(request);
       if (isEnded(created.run.status)) return created;
-      if ((await end.until(waitMs, signal)) === 'not ended' && signal.aborted) return created;
+      if ((await end.until(waitMs, wait.signal)) === 'not ended' && signal.aborted) return created;
       return resultOf(await this.#newest(created.run, tenant));
     } finally {
       end.stop();
-      this.#waiting -= 1;
+      this.#waits.delete(wait);
+      signal.removeEventListener('abort', leave);
     }
   }
 

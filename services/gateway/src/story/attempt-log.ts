@@ -1,0 +1,174 @@
+/**
+ * The log of one attempt, put in the order of its bytes. It owns the chunks that came before their predecessors, and the
+ * end of the text.
+ *
+ *  A1 A byte is told once: what lies before `next` has been told, and what comes again is dropped.
+ *  A2 Chunks that wait for a predecessor are bounded: beyond what a runner has in flight, it cannot come any more.
+ */
+import type { Chunk, OutputStream } from '@penstock/bus';
+import type { StageText } from './messages.ts';
+
+/** Some consecutive output of one stream. A gap is a piece of the stream `system`. */
+export interface Piece {
+  readonly stream: OutputStream;
+  readonly text: string;
+  /** When its chunk was closed, milliseconds since 1970; undefined: it is a gap. */
+  readonly at: number | undefined;
+}
+
+/** `stage_completed.logs`: the last 64 KiB. */
+export const STAGE_TEXT_BYTES = 64 * 1024;
+/** Twice the bytes that a runner may have unacknowledged. */
+const WAITING_BYTES_MAX = 8 * 1024 * 1024;
+
+export class AttemptLog {
+  readonly stage: string;
+  readonly attempt: number;
+  readonly runner: string;
+  /** The version of its `stage_started`. */
+  readonly version: number;
+  /** Known once the attempt's end is: what lies beyond is no part of the story. */
+  end: number | undefined;
+  /** Its end was told. */
+  closed = false;
+  #next = 0;
+  #waiting: Chunk[] = [];
+  #waitingBytes = 0;
+  readonly #tail = new TailText();
+
+  constructor(stage: string, attempt: number, runner: string, version: number) {
+    this.stage = stage;
+    this.attempt = attempt;
+    this.runner = runner;
+    this.version = version;
+  }
+
+  /** Whether all bytes before `end` were told. */
+  get complete(): boolean {
+    return this.end === undefined || this.#next >= this.end;
+  }
+
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** What can be told now that this chunk is there: nothing, itself, or also chunks that waited for it. */
+  accept(chunk: Chunk): Piece[] {
+    const pieces: Piece[] = [];
+    if (chunk.offset <= this.#next) {
+      this.#take(chunk, pieces);
+      this.#takeWaiting(pieces);
+    } else {
+      this.#wait(chunk);
+      while (this.#waitingBytes > WAITING_BYTES_MAX) this.#skipGap(pieces);
+    }
+    return pieces;
+  }
+
+  /** No more chunks will come: tells those that wait, with a piece of the stream `system` for each gap. */
+  flush(): Piece[] {
+    const pieces: Piece[] = [];
+    while (this.#waiting.length > 0) this.#skipGap(pieces);
+    if (this.end !== undefined && this.#next < this.end) {
+      pieces.push(gapOf(this.end - this.#next));
+      this.#next = this.end;
+    }
+    return pieces;
+  }
+
+  text(): StageText {
+    return this.#tail.text();
+  }
+
+  /** Frees what only an open attempt needs. */
+  close(): void {
+    this.closed = true;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#tail.clear();
+  }
+
+  #wait(chunk: Chunk): void {
+    const index = this.#waiting.findIndex((other) => other.offset >= chunk.offset);
+    if (index >= 0 && this.#waiting[index]?.offset === chunk.offset) return;
+    this.#waiting.splice(index < 0 ? this.#waiting.length : index, 0, chunk);
+    this.#waitingBytes += chunk.output.length;
+  }
+
+  #takeWaiting(pieces: Piece[]): void {
+    for (let first = this.#waiting[0]; first !== undefined && first.offset <= this.#next; first = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#waitingBytes -= first.output.length;
+      this.#take(first, pieces);
+    }
+  }
+
+  #skipGap(pieces: Piece[]): void {
+    const first = this.#waiting[0];
+    if (first === undefined) return;
+    const reach = Math.min(first.offset, this.end ?? first.offset);
+    if (reach > this.#next) {
+      pieces.push(gapOf(reach - this.#next));
+      this.#next = reach;
+    }
+    if (first.offset > this.#next) {
+      // It lies beyond the end, and so do all after it.
+      this.#waiting = [];
+      this.#waitingBytes = 0;
+    } else {
+      this.#takeWaiting(pieces);
+    }
+  }
+
+  #take(chunk: Chunk, pieces: Piece[]): void {
+    const end = Math.min(chunk.offset + chunk.output.length, this.end ?? Infinity);
+    let partStart = chunk.offset;
+    for (const [stream, bytes] of chunk.parts) {
+      const from = Math.max(partStart, this.#next);
+      const to = Math.min(partStart + bytes, end);
+      if (from < to) {
+        const output = Buffer.from(chunk.output.buffer, chunk.output.byteOffset + from - chunk.offset, to - from);
+        this.#tail.push(output);
+        pieces.push({ stream, text: output.toString('utf8'), at: chunk.at });
+        this.#next = to;
+      }
+      partStart += bytes;
+    }
+  }
+}
+
+function gapOf(bytes: number): Piece {
+  return { stream: 'system', text: `[${bytes} bytes of this log are no longer available]\n`, at: undefined };
+}
+
+/** The last 64 KiB of some text, as bytes. */
+class TailText {
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #cut = false;
+
+  push(part: Buffer): void {
+    // A copy: the part lies in a much larger buffer of the connection's, which it would keep alive.
+    this.#parts.push(Buffer.from(part));
+    this.#bytes += part.length;
+    for (let first = this.#parts[0]; first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES; first = this.#parts[0]) {
+      this.#parts.shift();
+      this.#bytes -= first.length;
+      this.#cut = true;
+    }
+  }
+
+  text(): StageText {
+    const all = Buffer.concat(this.#parts);
+    const truncated = this.#cut || all.length > STAGE_TEXT_BYTES;
+    let from = Math.max(0, all.length - STAGE_TEXT_BYTES);
+    // Not in the middle of a character: its later bytes are 10xxxxxx, three at most.
+    if (truncated) for (let skipped = 0; skipped < 3 && ((all[from] ?? 0) & 0xc0) === 0x80; skipped++) from += 1;
+    return { text: all.toString('utf8', from), truncated };
+  }
+
+  clear(): void {
+    this.#parts = [];
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * The story of a run: its events and its log, merged into what a watcher is told. Pure: events and chunks are given in
+ * their orders, from anywhere and at any time; `take` answers what can be told now.
+ *
+ *  S1 Events are told in the order of their versions, chunks in the order of the stream. Between the two orders only
+ *     this is fixed: a line comes after the `stage_started` of its attempt and before what ends the attempt (P21).
+ *     Apart from that, how the two interleave depends on when they arrive; every watcher sees the same messages, each
+ *     stage's in the same order.
+ *  S2 Only chunks of the runner that the journal names for their attempt are told, only bytes before the final offset,
+ *     and each byte once. Whether a chunk is dropped depends on the journal and the stream alone.
+ *  S3 `stage_completed` and `stage_retrying` wait until the log is told up to their offset. A chunk that is not in the
+ *     stream any more is told as a line of the stream `system`.
+ *  S4 Of a cancelled run those lines are told whose chunks were closed before the cancel; nothing follows its event.
+ *
+ * Waiting ends by asking: `eventsAsked` and `chunksAsked` say what an answer covers, `waitsFor` what to ask next.
+ */
+import type { StoredChunk } from '@penstock/bus';
+import type { RunEvent } from '@penstock/run';
+import { AttemptLog, type Piece } from './attempt-log.ts';
+import type { Place } from './cursor.ts';
+import { LineMessage, lineFrame, messageOf, type StageText, type StoryMessage } from './messages.ts';
+
+const NO_TEXT: StageText = { text: '', truncated: false };
+
+export class Story {
+  /** Known events that are not told yet; the first one has the version `#told + 1`. */
+  #events: RunEvent[] = [];
+  #told = 0;
+  /** Chunks that are not handled yet. */
+  #chunks: StoredChunk[] = [];
+  #sequence = 0;
+  #eventsAsked = 0;
+  #chunksAsked = 0;
+  /** Of every attempt that the journal names; of a stage, the last known one. */
+  readonly #attempts = new Map<string, AttemptLog>();
+  readonly #lastAttempt = new Map<string, number>();
+  readonly #completedStages = new Set<string>();
+  #endKnown = false;
+  /** When a cancel (or a quarantine) cut the log off. */
+  #cutAt: number | undefined;
+  #ended = false;
+  /** The place of the line told last. */
+  #lineSequence = 0;
+  #lineIndex = 0;
+  #messages: StoryMessage[] = [];
+
+  /** Of the last event known. */
+  get version(): number {
+    return this.#told + this.#events.length;
+  }
+
+  /** Of the last chunk given. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /** The last message was told: nothing follows. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** What has to be asked before more can be told; null: nothing waits, or what waits will come by itself. */
+  get waitsFor(): 'events' | 'chunks' | null {
+    if (this.#ended) return null;
+    if (this.#awaitsName()) return 'events';
+    const event = this.#events[0];
+    return event !== undefined && !this.#isTellable(event) ? 'chunks' : null;
+  }
+
+  /** `first` is the version of the first of them; known ones are passed over. Throws a RangeError on a gap. */
+  addEvents(first: number, events: readonly RunEvent[]): void {
+    if (first > this.version + 1) throw new RangeError(`events from version ${first} on, after version ${this.version}`);
+    for (let version = this.version + 1; version < first + events.length; version++) {
+      const event = events[version - first];
+      if (event !== undefined) this.#learn(version, event);
+    }
+  }
+
+  /** In the order of the stream. One with a lower sequence than another before it is told where it comes. */
+  addChunk(chunk: StoredChunk): void {
+    this.#sequence = Math.max(this.#sequence, chunk.sequence);
+    if (!this.#ended) this.#chunks.push(chunk);
+  }
+
+  /** All events that were committed when the chunk of this sequence had been stored are known. */
+  eventsAsked(sequence: number): void {
+    this.#eventsAsked = Math.max(this.#eventsAsked, sequence);
+  }
+
+  /** All chunks that were stored when the event of this version was known have been given. */
+  chunksAsked(version: number): void {
+    this.#chunksAsked = Math.max(this.#chunksAsked, version);
+  }
+
+  /** What can be told now, in its order; each message is given once. */
+  take(): StoryMessage[] {
+    while (this.#tellEvents() || this.#handleChunk() || this.#giveUpWaiting());
+    const messages = this.#messages;
+    this.#messages = [];
+    return messages;
+  }
+
+  #learn(version: number, event: RunEvent): void {
+    this.#events.push(event);
+    switch (event.type) {
+      case 'stage_started':
+        this.#attempts.set(attemptKey(event.stage, event.attempt), new AttemptLog(event.stage, event.attempt, event.runner, version));
+        this.#lastAttempt.set(event.stage, event.attempt);
+        return;
+      case 'stage_retrying':
+      case 'stage_completed': {
+        const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
+        if (attempt !== undefined) attempt.end = event.logBytes;
+        if (event.type === 'stage_completed') this.#completedStages.add(event.stage);
+        return;
+      }
+      case 'run_cancelled':
+      case 'run_quarantined':
+        this.#cutAt = event.at;
+        this.#endKnown = true;
+        return;
+      case 'run_completed':
+        this.#endKnown = true;
+        return;
+      default:
+    }
+  }
+
+  #tellEvents(): boolean {
+    let told = 0;
+    for (let event = this.#events[told]; event !== undefined && !this.#ended && this.#isTellable(event); event = this.#events[told]) {
+      told += 1;
+      this.#tell(this.#told + told, event);
+    }
+    if (told > 0) {
+      this.#told += told;
+      this.#events.splice(0, told);
+    }
+    return told > 0;
+  }
+
+  #isTellable(event: RunEvent): boolean {
+    switch (event.type) {
+      case 'stage_completed':
+      case 'stage_retrying':
+        return this.#attempts.get(attemptKey(event.stage, event.attempt))?.complete ?? true;
+      case 'run_cancelled':
+      case 'run_quarantined':
+        return ![...this.#attempts.values()].some((attempt) => this.#isOpen(attempt));
+      default:
+        return true;
+    }
+  }
+
+  #tell(version: number, event: RunEvent): void {
+    const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
+    const message = messageOf(version, event, () => attempt?.text() ?? NO_TEXT);
+    if (message !== null) this.#messages.push(message);
+    if (event.type === 'stage_completed' || event.type === 'stage_retrying' || event.type === 'stage_returned') attempt?.close();
+    if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined') {
+      this.#ended = true;
+      this.#chunks = [];
+    }
+  }
+
+  #handleChunk(): boolean {
+    const chunk = this.#chunks[0];
+    if (chunk === undefined || this.#ended) return false;
+    const fate = this.#fateOf(chunk);
+    if (fate === 'wait') return false;
+    this.#chunks.shift();
+    if (fate === 'tell') {
+      const attempt = this.#attemptOf(chunk) as AttemptLog;
+      this.#tellPieces(attempt, attempt.accept(chunk.chunk), () => this.#linePlace(chunk.sequence), chunk.chunk.at);
+    }
+    return true;
+  }
+
+  #fateOf(stored: StoredChunk): 'tell' | 'drop' | 'wait' {
+    const { stage, attempt: number, at } = stored.chunk;
+    const attempt = this.#attemptOf(stored);
+    if (attempt === undefined) {
+      const never = this.#endKnown || this.#completedStages.has(stage) || number < (this.#lastAttempt.get(stage) ?? 0);
+      return never || stored.sequence <= this.#eventsAsked ? 'drop' : 'wait';
+    }
+    if (attempt.runner !== stored.runner || attempt.closed) return 'drop';
+    if (attempt.version > this.#told) return 'wait';
+    return this.#cutAt !== undefined && attempt.end === undefined && at > this.#cutAt ? 'drop' : 'tell';
+  }
+
+  /** The next chunk is of an attempt that no known event names; those behind it may be what an event waits for. */
+  #awaitsName(): boolean {
+    const chunk = this.#chunks[0];
+    return chunk !== undefined && this.#attemptOf(chunk) === undefined && this.#fateOf(chunk) === 'wait';
+  }
+
+  #attemptOf(stored: StoredChunk): AttemptLog | undefined {
+    return this.#attempts.get(attemptKey(stored.chunk.stage, stored.chunk.attempt));
+  }
+
+  /** The next event waits for chunks, and all that there are have been handled, or wait for it in turn. */
+  #giveUpWaiting(): boolean {
+    const event = this.#events[0];
+    const version = this.#told + 1;
+    if (event === undefined || this.#ended || this.#chunksAsked < version || this.#awaitsName()) return false;
+    const gap = { index: 0 };
+    const place = (): Place => ({ kind: 'note', version, index: gap.index++ });
+    const flush = (attempt: AttemptLog): void => this.#tellPieces(attempt, attempt.flush(), place, event.at);
+    if (event.type === 'stage_completed' || event.type === 'stage_retrying') {
+      const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
+      if (attempt !== undefined) flush(attempt);
+      return attempt !== undefined;
+    }
+    if (event.type !== 'run_cancelled' && event.type !== 'run_quarantined') return false;
+    for (const attempt of this.#attempts.values()) {
+      if (!this.#isOpen(attempt)) continue;
+      flush(attempt);
+      attempt.close();
+    }
+    return true;
+  }
+
+  #isOpen(attempt: AttemptLog): boolean {
+    return !attempt.closed && attempt.version <= this.#told + 1;
+  }
+
+  #tellPieces(attempt: AttemptLog, pieces: readonly Piece[], place: () => Place, gapAt: number): void {
+    for (const piece of pieces) {
+      const frame = lineFrame(attempt.stage, piece.stream, piece.at ?? gapAt);
+      for (const line of linesOf(piece.text)) this.#messages.push(new LineMessage(place(), frame, line));
+    }
+  }
+
+  /** A chunk out of its order has its lines counted on from those told last, so that cursors only grow. */
+  #linePlace(sequence: number): Place {
+    if (sequence > this.#lineSequence) {
+      this.#lineSequence = sequence;
+      this.#lineIndex = 0;
+    }
+    return { kind: 'line', sequence: this.#lineSequence, index: this.#lineIndex++ };
+  }
+}
+
+/** Without their ends, `\n` or `\r\n`. A text that does not end in one has its rest as a line. */
+function linesOf(text: string): string[] {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  if (!text.includes('\r\n')) return lines;
+  return lines.map((line, index) => (line.endsWith('\r') && (index < lines.length - 1 || text.endsWith('\n')) ? line.slice(0, -1) : line));
+}
+
+/** Attempts are numbers, so a blank cannot be mistaken for a part of the name. */
+function attemptKey(stage: string, attempt: number): string {
+  return `${attempt} ${stage}`;
+}

@@ -1,0 +1,265 @@
+/**
+ * A watched run: its story read once, for all of its clients. It owns the subscriptions, the story and the ring, and
+ * lives while somebody watches.
+ *
+ *  F1 Subscribed first, then asked; what comes meanwhile is kept and put behind the answer (P20).
+ *  F2 A gap in versions or in a runner's sequences, a new owner, a reconnection and each ping ask again.
+ *  F3 At most one round of asking is under way, and one more is remembered.
+ *  F4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { LiveChunk, StoredChunk } from '@penstock/bus';
+import type { RunEvent } from '@penstock/run';
+import { causeChain } from '../errors.ts';
+import type { GatewayLog } from '../ports.ts';
+import type { StoryMessage } from '../story/messages.ts';
+import { Story } from '../story/story.ts';
+import type { Follower } from './follower.ts';
+import { Ring } from './ring.ts';
+import type { RunSource } from './run-source.ts';
+
+/** Writes are what costs (12 us each): messages of this time share one. */
+const TICK_MS = 20;
+/** Chunks and events come by different ways: what an event waits for is mostly here a moment later. */
+const LATE_CHUNK_MS = 50;
+const ASK_AGAIN_MS = 15_000;
+const RETRY_MS = 1_000;
+/** Live chunks kept while a round of asking is under way; what is beyond is read from the stream. */
+const HELD_CHUNKS_MAX = 256;
+/** Chunks of a round that are handled in one go. */
+const CHUNKS_IN_A_GO = 32;
+
+export class Feed {
+  readonly source: RunSource;
+  readonly ring: Ring;
+  readonly #log: GatewayLog;
+  readonly #story = new Story();
+  readonly #followers = new Set<Follower>();
+  readonly #stopListening: () => void;
+  readonly #stopped = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #onOver: () => void;
+  /** Of each runner, the sequence of the last chunk given to the story. */
+  readonly #lastOf = new Map<string, number>();
+  #held: LiveChunk[] = [];
+  /** Held chunks whose predecessors are looked for. */
+  readonly #missed = new Set<LiveChunk>();
+  #asking: Promise<void> | undefined;
+  #askAgain = false;
+  #pending: StoryMessage[] = [];
+  #flushTimer: NodeJS.Timeout | undefined;
+  #flushScheduled = false;
+  #flushedAt = -Infinity;
+  #lateChunk: NodeJS.Timeout | undefined;
+
+  /** `onOver`: the story is complete, whoever comes now reads by itself; may be called more than once. */
+  constructor(source: RunSource, log: GatewayLog, onOver: () => void) {
+    this.source = source;
+    this.ring = new Ring(source.runId);
+    this.#log = log;
+    this.#onOver = onOver;
+    this.#stopListening = source.listen({
+      onEvents: (first, events) => this.#heardEvents(first, events),
+      onChunk: (chunk) => this.#heardChunk(chunk),
+      onAskAgain: () => void this.ask(),
+    });
+    this.#timer = setInterval(() => void this.ask(), ASK_AGAIN_MS);
+  }
+
+  /** Resolves when a round of asking that began now is over. Never rejects. */
+  ask(): Promise<void> {
+    if (this.#asking !== undefined) {
+      this.#askAgain = true;
+      return this.#asking;
+    }
+    this.#asking = this.#askRounds().finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  /** Follows from now on. False: the client has to read more by itself first. */
+  join(follower: Follower): boolean {
+    this.#flushNow();
+    if (!follower.join(this.ring)) return false;
+    this.#followers.add(follower);
+    follower.client.onRoom = () => this.#serve(follower);
+    this.#serve(follower);
+    return true;
+  }
+
+  leave(follower: Follower): void {
+    this.#followers.delete(follower);
+    follower.client.onRoom = () => {};
+  }
+
+  /** Called for a client that the ring has overtaken: it has left, and has to read by itself. */
+  readonly overtaken = new Map<Follower, () => void>();
+
+  stop(): void {
+    this.#stopped.abort();
+    this.#stopListening();
+    clearInterval(this.#timer);
+    clearTimeout(this.#lateChunk);
+    clearTimeout(this.#flushTimer);
+  }
+
+  // --- What is heard -----------------------------------------------------------------------------------------------
+
+  #heardEvents(first: number, events: readonly RunEvent[]): void {
+    if (first > this.#story.version + 1) {
+      void this.ask();
+      return;
+    }
+    this.#story.addEvents(first, events);
+    this.#advance();
+  }
+
+  #heardChunk(chunk: LiveChunk): void {
+    if (this.#asking === undefined && this.#give(chunk)) {
+      this.#advance();
+      return;
+    }
+    if (this.#held.length < HELD_CHUNKS_MAX) this.#held.push(chunk);
+    else this.#askAgain = true;
+    if (this.#asking === undefined) void this.ask();
+  }
+
+  /** False: chunks of its runner are missing before it. */
+  #give(chunk: LiveChunk): boolean {
+    const last = this.#lastOf.get(chunk.runner) ?? 0;
+    if (chunk.sequence <= last) return true;
+    if (chunk.lastSequenceOfSubject !== last) return false;
+    this.#add(chunk);
+    return true;
+  }
+
+  #add(chunk: StoredChunk): void {
+    if (chunk.sequence <= (this.#lastOf.get(chunk.runner) ?? 0)) return;
+    this.#lastOf.set(chunk.runner, chunk.sequence);
+    this.#story.addChunk(chunk);
+  }
+
+  // --- What is asked -----------------------------------------------------------------------------------------------
+
+  async #askRounds(): Promise<void> {
+    do {
+      this.#askAgain = false;
+      try {
+        await this.#askOnce();
+        this.#giveHeld();
+        this.#advance();
+      } catch (error) {
+        if (this.#stopped.signal.aborted) return;
+        this.#log.warn({ runId: this.source.runId, causes: causeChain(error) }, 'a watched run cannot be read; trying again');
+        const retry = await pause(RETRY_MS, true, { signal: this.#stopped.signal }).catch(() => false);
+        if (!retry) return;
+        this.#askAgain = true;
+      }
+      if (this.#story.waitsFor === 'events') this.#askAgain = true;
+    } while (this.#askAgain && !this.#stopped.signal.aborted && !this.#story.ended);
+  }
+
+  async #askOnce(): Promise<void> {
+    const story = this.#story;
+    const { sequence } = story;
+    const after = story.version;
+    const events = await this.source.events(after);
+    story.addEvents(after + 1, events);
+    story.eventsAsked(sequence);
+    this.#advance();
+    const { version } = story;
+    // From behind the runner that is known least far: what it lacks may lie before what others have sent.
+    const from = this.#lowestHole() + 1;
+    let given = 0;
+    for await (const chunk of this.source.chunks(from, this.#stopped.signal)) {
+      this.#add(chunk);
+      given += 1;
+      if (given % CHUNKS_IN_A_GO === 0) this.#advance();
+    }
+    story.chunksAsked(version);
+  }
+
+  /** The sequence behind which something may be missing. */
+  #lowestHole(): number {
+    const holes = this.#held.flatMap((chunk) => {
+      const last = this.#lastOf.get(chunk.runner) ?? 0;
+      return chunk.lastSequenceOfSubject > last ? [last] : [];
+    });
+    return Math.min(this.#story.sequence, ...holes);
+  }
+
+  #giveHeld(): void {
+    const held = this.#held;
+    this.#held = [];
+    for (const chunk of held) {
+      if (this.#give(chunk)) {
+        this.#missed.delete(chunk);
+      } else if (this.#missed.delete(chunk)) {
+        // A round has looked for what should stand before it: that is gone for good.
+        this.#add(chunk);
+      } else {
+        this.#missed.add(chunk);
+        this.#held.push(chunk);
+        this.#askAgain = true;
+      }
+    }
+  }
+
+  // --- What is told ------------------------------------------------------------------------------------------------
+
+  #advance(): void {
+    const messages = this.#story.take();
+    for (const message of messages) this.#pending.push(message);
+    if (messages.length > 0 || this.#story.ended) this.#flushSoon();
+    const { waitsFor } = this.#story;
+    if (waitsFor === null) {
+      clearTimeout(this.#lateChunk);
+      this.#lateChunk = undefined;
+    } else {
+      this.#lateChunk ??= setTimeout(() => {
+        this.#lateChunk = undefined;
+        void this.ask();
+      }, LATE_CHUNK_MS);
+    }
+  }
+
+  #flushSoon(): void {
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
+    const waitMs = this.#flushedAt + TICK_MS - performance.now();
+    if (waitMs <= 0) setImmediate(() => this.#flushNow());
+    else this.#flushTimer = setTimeout(() => this.#flushNow(), waitMs);
+  }
+
+  #flushNow(): void {
+    if (this.#stopped.signal.aborted) return;
+    clearTimeout(this.#flushTimer);
+    this.#flushScheduled = false;
+    if (this.#pending.length > 0) {
+      this.#flushedAt = performance.now();
+      this.ring.push(this.#pending, Math.min(...this.#wanted()));
+      this.#pending = [];
+      for (const follower of this.#followers) this.#serve(follower);
+    }
+    if (this.#story.ended) {
+      this.#onOver();
+      for (const follower of this.#followers) this.#serve(follower);
+    }
+  }
+
+  *#wanted(): Iterable<number> {
+    yield this.ring.next;
+    for (const { next } of this.#followers) if (next !== undefined) yield next;
+  }
+
+  #serve(follower: Follower): void {
+    if (!follower.follow(this.ring)) {
+      this.leave(follower);
+      this.overtaken.get(follower)?.();
+    } else if (this.#story.ended && this.#pending.length === 0 && follower.next === this.ring.next) {
+      this.leave(follower);
+      follower.client.end();
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/** Messages as bytes of a `text/event-stream`. */
+import type { Told } from '../story/cursor.ts';
+import type { StoryMessage } from '../story/messages.ts';
+
+/** `id` is the cursor behind the message. JSON holds no line ends, so `data` is one line. */
+export function frameOf(message: StoryMessage, told: Told, runId: string): string {
+  return `id: ${told.encode(runId)}\nevent: ${message.event}\ndata: ${message.data()}\n\n`;
+}
+
+/** A browser that lost the stream comes back after this time. */
+const RECONNECT_MS = 2_000;
+
+export const OPENING_FRAME = Buffer.from(`retry: ${RECONNECT_MS}\n\n`);
+export const PING_FRAME = Buffer.from(': ping\n\n');
+/** Told to all when the server stops: come back soon, wherever the address then leads. */
+export const RECONNECT_FRAME = Buffer.from('retry: 500\n\n: this server is shutting down, reconnect to go on\n\n');

@@ -1,0 +1,92 @@
+/** `GET /pipeline/{id}/logs`: who may watch, from where on, and then the stream. */
+import type { Bus } from '@penstock/bus';
+import { isEnded, isRunId, type RunEvent } from '@penstock/run';
+import type { RunsReader } from '@penstock/store';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { requireReader, type Callers } from '../callers.ts';
+import { NotFound, Unauthenticated, Unavailable } from '../errors.ts';
+import type { Owners } from '../runs/owners.ts';
+import { endsRun } from '../runs/run-end.ts';
+import type { RunReads } from '../runs/run-reads.ts';
+import { Told } from '../story/cursor.ts';
+import { StreamClient } from './client.ts';
+import { OPENING_FRAME } from './frames.ts';
+import { BusRunSource } from './run-source.ts';
+import type { Streams } from './streams.ts';
+
+export interface StreamRouteOptions {
+  readonly bus: Bus;
+  readonly owners: Owners;
+  readonly store: RunsReader;
+  readonly reads: RunReads;
+  readonly callers: Callers;
+  readonly streams: Streams;
+  readonly streamsMax: number;
+}
+
+const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache, no-store, no-transform',
+  // Of proxies that would otherwise collect the stream until it ends.
+  'X-Accel-Buffering': 'no',
+};
+const BUSY_RETRY_SECS = 5;
+
+export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions): void {
+  const { callers, reads, streams } = options;
+
+  app.route<{ Params: { readonly id: string } }>({
+    method: ['GET', 'HEAD'],
+    url: '/pipeline/:id/logs',
+    handler: async (request, reply) => {
+      const runId = request.params.id;
+      const caller = await callers.resolve(request.headers.authorization, queryText(request, 'token'));
+      if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
+      const tenants = requireReader(caller);
+      const run = isRunId(runId) ? await reads.view(runId, tenants) : null;
+      if (run === null) throw new NotFound('There is no such run.');
+      const source = new BusRunSource(options, runId, tenants);
+      const ended = isEnded(run.status);
+
+      let told = cursorOf(request, runId);
+      if (told.version > 0 && ended) {
+        const events = await source.events(0);
+        const last = lastVersion(events);
+        if (told.version === last) return reply.code(204).send();
+        if (told.version > last) told = new Told();
+      } else if (told.version > run.version) {
+        // Of a history that this run does not have: told anew.
+        told = new Told();
+      }
+      if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
+      if (streams.size >= options.streamsMax) throw new Unavailable('Too many log streams are open.', { retryAfterSecs: BUSY_RETRY_SECS });
+
+      reply.hijack();
+      const headers = Object.entries(reply.getHeaders()).filter((entry): entry is [string, string] => entry[1] !== undefined);
+      reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
+      // Pings and lines are small and must not wait for each other's acknowledgement.
+      reply.raw.socket?.setNoDelay(true);
+      const client = new StreamClient(reply.raw);
+      client.write(OPENING_FRAME);
+      await streams.serve(client, source, told, !ended);
+    },
+  });
+}
+
+/** An unknown cursor is as none: the whole story. The header is newer than the address, which a browser repeats. */
+function cursorOf(request: FastifyRequest, runId: string): Told {
+  const header = request.headers['last-event-id'];
+  const cursor = typeof header === 'string' && header !== '' ? header : queryText(request, 'lastEventId');
+  return (cursor === undefined ? null : Told.decode(cursor, runId)) ?? new Told();
+}
+
+function queryText(request: FastifyRequest, name: string): string | undefined {
+  const value = (request.query as Record<string, unknown>)[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Of the event that is told last. */
+function lastVersion(events: readonly RunEvent[]): number {
+  const index = events.findIndex(endsRun);
+  return index < 0 ? events.length : index + 1;
+}

@@ -1,0 +1,89 @@
+/** Where a run's events and log come from: its owner while it lives, then the store; the stream of chunks. */
+import { readChunks, subjects, subscribeLiveChunks, type Bus, type CommittedEvents, type LiveChunk, type StoredChunk } from '@penstock/bus';
+import { isEnded, type RunEvent } from '@penstock/run';
+import type { RunsReader } from '@penstock/store';
+import { NotFound, Unavailable } from '../errors.ts';
+import type { Owners } from '../runs/owners.ts';
+import { unavailableStore } from '../runs/run-reads.ts';
+
+export interface RunSource {
+  readonly runId: string;
+  /**
+   * The committed events after this version, all of them, oldest first. Throws `Unavailable`, and `NotFound` for a run
+   * that nobody knows any more.
+   */
+  events(after: number): Promise<readonly RunEvent[]>;
+  /** The stored chunks from this sequence on, in stored order, up to the last at the time of the call. */
+  chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk>;
+  /** What happens from now on; whatever may have been missed is announced by `onAskAgain`. Answers how to stop. */
+  listen(listeners: {
+    readonly onEvents: (first: number, events: readonly RunEvent[]) => void;
+    readonly onChunk: (chunk: LiveChunk) => void;
+    readonly onAskAgain: () => void;
+  }): () => void;
+}
+
+export class BusRunSource implements RunSource {
+  readonly runId: string;
+  readonly #bus: Bus;
+  readonly #owners: Owners;
+  readonly #store: RunsReader;
+  readonly #tenants: readonly string[];
+
+  constructor(sources: { readonly bus: Bus; readonly owners: Owners; readonly store: RunsReader }, runId: string, tenants: readonly string[]) {
+    this.runId = runId;
+    this.#bus = sources.bus;
+    this.#owners = sources.owners;
+    this.#store = sources.store;
+    this.#tenants = tenants;
+  }
+
+  async events(after: number): Promise<readonly RunEvent[]> {
+    try {
+      const events: RunEvent[] = [];
+      for (;;) {
+        const { run } = await this.#owners.watch({ runId: this.runId, after: after + events.length });
+        if (run === null) return (await this.#documentEvents()).slice(after);
+        events.push(...run.events);
+        if (!run.more) return events;
+      }
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      // Of a run that has ended the document tells everything, whoever is away.
+      const events = await this.#documentEvents().catch(() => null);
+      if (events === null || !events.some(({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined')) throw error;
+      return events.slice(after);
+    }
+  }
+
+  chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk> {
+    return readChunks(this.#bus, this.runId, fromSequence, signal);
+  }
+
+  listen(listeners: Parameters<RunSource['listen']>[0]): () => void {
+    const partition = this.#owners.partitionOf(this.runId);
+    const events = this.#bus.subscribe<CommittedEvents>(subjects.events(this.runId), (committed) => {
+      if (!this.#owners.accepts(partition, committed.epoch)) return;
+      listeners.onEvents(committed.version - committed.events.length + 1, committed.events);
+    });
+    const chunks = subscribeLiveChunks(this.#bus, this.runId, listeners.onChunk);
+    const stopAsking = this.#owners.onAskAgain(partition, listeners.onAskAgain);
+    return () => {
+      events.stop();
+      chunks.stop();
+      stopAsking();
+    };
+  }
+
+  async #documentEvents(): Promise<readonly RunEvent[]> {
+    let document;
+    try {
+      document = await this.#store.get(this.runId, { tenants: this.#tenants });
+    } catch (error) {
+      throw unavailableStore(error);
+    }
+    if (document === null) throw new NotFound(`There is no run '${this.runId}'.`);
+    if (!isEnded(document.state.status)) throw new Unavailable('The run is changing hands.');
+    return document.events;
+  }
+}
