@@ -94,6 +94,14 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
     }
     offset += token.length;
     count += 1;
+    if (depth.misplaced > PIPELINE_LIMITS.depthMax) {
+      return refuse(
+        problems,
+        { start: offset - token.length, end: offset },
+        `more than ${PIPELINE_LIMITS.depthMax} misplaced ':', '-' or '?' in the middle of a line`,
+        "check the indentation, and put values that hold ': ' in quotes",
+      );
+    }
     if (depth.value > PIPELINE_LIMITS.depthMax) {
       return refuse(problems, { start: offset - token.length, end: offset }, `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
     }
@@ -115,12 +123,12 @@ function refuse(problems: Problems, span: { start: number; end: number }, messag
 }
 
 /**
- * An upper bound of the parser's nesting, within a factor of two (a list may stand at its key's own indentation).
+ * Two counts whose sum bounds the parser's nesting within a factor of two (a list may stand at its key's indentation).
  *
  * 1. `indents` holds the indentations that are open, measured by the parser's rule: leading spaces and indicators count
  *    and leading tabs do not, for a tab that counted here and not there would hide levels.
- * 2. Collections opened in mid-line (`a: b: c:`) are errors that the parser nests all the same. They keep their level
- *    while the indentation stays, so they are never taken off again.
+ * 2. Collections opened in mid-line (`a: b: c:`) are errors that the parser nests all the same, and deeper from line to
+ *    line while the indentation stays. They are counted as `misplaced` and never taken off again.
  */
 class DepthGauge {
   readonly #indents: number[] = [];
@@ -131,7 +139,11 @@ class DepthGauge {
   #valueSeen = false;
 
   get value(): number {
-    return this.#indents.length + this.#flow + this.#midLine;
+    return this.#indents.length + this.#flow;
+  }
+
+  get misplaced(): number {
+    return this.#midLine;
   }
 
   content(): void {

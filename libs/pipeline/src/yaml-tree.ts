@@ -97,7 +97,8 @@ class TreeReader {
   readonly #anchors = new Map<string, Anchored>();
   readonly #open = new Set<string>();
   readonly #problems: Problems;
-  #weighed: Weight = { nodes: 0, text: 0 };
+  #nodes = 0;
+  #text = 0;
   #tooLarge = false;
   #depth = 0;
 
@@ -118,10 +119,10 @@ class TreeReader {
     const anchor = isScalar(node) || isMap(node) || isSeq(node) ? node.anchor : undefined;
     if (anchor === undefined) return this.#convertPlain(node, span);
     this.#open.add(anchor);
-    const before = this.#weighed;
+    const before: Weight = { nodes: this.#nodes, text: this.#text };
     const converted = this.#convertPlain(node, span);
     this.#open.delete(anchor);
-    const weight = { nodes: this.#weighed.nodes - before.nodes, text: this.#weighed.text - before.text };
+    const weight = { nodes: this.#nodes - before.nodes, text: this.#text - before.text };
     this.#anchors.set(anchor, { node: converted, weight });
     return converted;
   }
@@ -187,9 +188,10 @@ class TreeReader {
   }
 
   #weigh(nodes: number, text: number, span: Span): void {
-    this.#weighed = { nodes: this.#weighed.nodes + nodes, text: this.#weighed.text + text };
+    this.#nodes += nodes;
+    this.#text += text;
     if (this.#tooLarge) return;
-    if (this.#weighed.nodes > PIPELINE_LIMITS.expandedNodesMax || this.#weighed.text > PIPELINE_LIMITS.expandedTextMax) {
+    if (this.#nodes > PIPELINE_LIMITS.expandedNodesMax || this.#text > PIPELINE_LIMITS.expandedTextMax) {
       this.#tooLarge = true;
       this.#problems.add(span, '', `with its aliases written out the file is larger than ${PIPELINE_LIMITS.expandedNodesMax.toLocaleString('en')} values or ${PIPELINE_LIMITS.expandedTextMax / 1024} KiB`);
     }
