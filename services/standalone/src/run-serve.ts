@@ -1,0 +1,107 @@
+/** The command `penstock serve`: settings from flags and environment, the lines that a person wants to see, signals. */
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ConfigurationError, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
+import { apiKeyFile, keptSecret } from './keys.ts';
+import { serve, type ServeOptions } from './serve.ts';
+
+const KEYS = [
+  'listen', 'mode', 'dataDir', 'corsOrigins', 'playground', 'apiKey', 'publicRead', 'triggerWaitSecs', 'natsUrl', 'natsServer', 'natsSync', 'natsReplicas',
+  'storeUrl', 'partitions', 'runnerLeaseSecs', 'queueTimeout', 'slots', 'runnerLabels', 'logBytesMax', 'logLevel',
+] as const;
+
+/** Weaker than this and a key can be guessed. */
+const API_KEY_CHARACTERS = 16;
+const EXIT_FAILURE = 1;
+const EXIT_USAGE = 2;
+
+/** Resolves with the exit code, once everything has stopped. A second signal ends the process at once. */
+export async function runServe(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<number> {
+  let prepared: ReturnType<typeof prepare>;
+  try {
+    prepared = prepare(argv, env);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError) && !(error instanceof TypeError)) throw error;
+    say(error.message);
+    return EXIT_USAGE;
+  }
+  const stopped = firstSignal();
+  try {
+    const server = await serve(prepared.options());
+    for (const line of prepared.lines(server.url)) process.stdout.write(`${line}\n`);
+    await stopped;
+    await server.close();
+    return 0;
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+    if (env['PENSTOCK_DEBUG'] !== undefined && error instanceof Error) say(error.stack ?? '');
+    return EXIT_FAILURE;
+  }
+}
+
+function prepare(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): { options(): ServeOptions; lines(url: string): string[] } {
+  const { values: flags } = parseArgs({
+    args: [...argv],
+    options: { listen: { type: 'string' }, 'data-dir': { type: 'string' }, playground: { type: 'boolean' }, 'cors-origins': { type: 'string' } },
+  });
+  const given = (name: string, value: string | undefined): { name: string; value: string } | undefined => (value === undefined ? undefined : { name, value });
+  const settings = readConfiguration(KEYS, {
+    env,
+    flags: {
+      listen: given('--listen', flags.listen),
+      dataDir: given('--data-dir', flags['data-dir']),
+      corsOrigins: given('--cors-origins', flags['cors-origins']),
+      playground: given('--playground', flags.playground === true ? 'true' : undefined),
+    },
+  });
+  const mode = serverMode(settings) ?? 'production';
+  const dataDir = resolve(settings.dataDir);
+  const publicRead = settings.publicRead ?? mode === 'development';
+  const options = (): ServeOptions => ({
+    listen: settings.listen,
+    dataDir,
+    // In production mode its absence has been refused above.
+    apiKey: settings.apiKey ?? keptSecret(apiKeyFile(dataDir)),
+    publicRead,
+    corsOrigins: settings.corsOrigins,
+    partitions: settings.partitions ?? 1,
+    slots: settings.slots,
+    labels: settings.runnerLabels,
+    runnerLeaseMs: settings.runnerLeaseSecs * 1000,
+    queueTimeoutMs: settings.queueTimeout,
+    logBytesMax: settings.logBytesMax,
+    triggerWaitSecs: settings.triggerWaitSecs,
+    logLevel: settings.logLevel,
+    natsUrl: settings.natsUrl?.join(','),
+    natsBinary: settings.natsServer,
+    natsSync: settings.natsSync,
+    natsReplicas: settings.natsReplicas,
+    storePath: settings.storeUrl?.kind === 'sqlite' ? settings.storeUrl.path : join(dataDir, 'store.sqlite'),
+  });
+  const lines = (url: string): string[] => [
+    `Penstock listens on ${url}`,
+    `  mode         ${mode}${mode === 'development' ? ' (a loopback address; SERVICE_MODE=production changes it)' : ''}`,
+    `  data folder  ${dataDir}`,
+    settings.apiKey === undefined ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})` : '  API key      as given by SERVICE_API_KEY',
+    `  reading      ${publicRead ? 'public: everybody who reaches this address may read runs' : 'with a token only'}`,
+    ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS ? [`  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`] : []),
+    ...unknownVariables(env).map(({ name, suggestion }) => `  warning      ${name} is not a variable of this server${suggestion === null ? '' : `; did you mean ${suggestion}?`}`),
+  ];
+  return { options, lines };
+}
+
+function say(message: string): void {
+  process.stderr.write(`penstock: ${message}\n`);
+}
+
+function firstSignal(): Promise<void> {
+  return new Promise((stop) => {
+    let signals = 0;
+    const handle = (): void => {
+      signals += 1;
+      if (signals > 1) process.exit(130);
+      stop();
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, handle);
+  });
+}

@@ -1,0 +1,128 @@
+/**
+ * `penstock serve`: all services in one process on one machine, with an embedded broker and store (P17). They speak over
+ * NATS exactly as they do apart; this file only makes their surroundings, starts them in order and stops them in order.
+ */
+import { chmodSync, mkdirSync } from 'node:fs';
+import { arch, availableParallelism, platform } from 'node:os';
+import { join } from 'node:path';
+import { connectBus, deleteBuckets, ensureStreams, type Bus } from '@penstock/bus';
+import { killLeftovers } from '@penstock/executor';
+import { startGateway, type RunningGateway } from '@penstock/gateway';
+import { startRunner, type Runner } from '@penstock/runner';
+import { startScheduler, type Scheduler } from '@penstock/scheduler';
+import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
+import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
+import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
+import { lockDataFolder } from './data-lock.ts';
+
+export interface ServeOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly dataDir: string;
+  readonly apiKey: string;
+  readonly publicRead: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly partitions: number;
+  readonly slots?: number | undefined;
+  readonly labels?: readonly string[] | undefined;
+  readonly runnerLeaseMs?: number | undefined;
+  readonly queueTimeoutMs?: number | undefined;
+  readonly logBytesMax?: number | undefined;
+  readonly triggerWaitSecs?: number | undefined;
+  readonly logLevel?: LogLevel | undefined;
+  /** A broker of one's own: comma-separated addresses. Absent: the embedded one, by this binary. */
+  readonly natsUrl?: string | undefined;
+  readonly natsBinary?: string | undefined;
+  readonly natsSync?: 'default' | 'always' | undefined;
+  readonly natsReplicas?: number | undefined;
+  /** Of the SQLite file. */
+  readonly storePath: string;
+}
+
+export interface RunningServer {
+  readonly url: string;
+  /** Streams end with a hint, stages finish (bounded) or are handed back, the partition is released, the broker stops. */
+  close(): Promise<void>;
+}
+
+/** One machine has one runner; its name is the same at each start, so that workspaces are found again. */
+const RUNNER_ID = 'local';
+/** The running stages of a server that is told to stop get this long. */
+const DRAIN_MS = 10_000;
+
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const { dataDir } = options;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  chmodSync(dataDir, 0o700);
+  const log = createLogger({ service: 'serve', level: options.logLevel ?? 'info', secrets: [options.apiKey] });
+  const started: (() => Promise<unknown> | void)[] = [];
+  const close = async (): Promise<void> => {
+    for (const end of started.splice(0).toReversed()) {
+      try {
+        await end();
+      } catch (error) {
+        log.error({ err: error }, 'a service did not stop cleanly');
+      }
+    }
+  };
+  try {
+    const lock = lockDataFolder(dataDir);
+    started.push(() => lock.release());
+    const leftoversFile = join(dataDir, 'leftovers');
+    await killLeftovers(leftoversFile);
+    const bus = await startBus(options, log, started);
+    const store = await openSqliteStore({ path: options.storePath, collections: runCollections });
+    started.push(() => store.close());
+    const gateway = await startServices(options, { bus, store, log, leftoversFile }, started);
+    return { url: gateway.url, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startBus(options: ServeOptions, log: Logger, started: (() => Promise<unknown> | void)[]): Promise<Bus> {
+  let broker: EmbeddedBroker | undefined;
+  if (options.natsUrl === undefined) {
+    broker = await startEmbeddedBroker({
+      dataDir: options.dataDir, binary: options.natsBinary ?? 'nats-server', log, sync: options.natsSync,
+      onExit: (end) => log.error({ ...end }, 'the broker has ended; it is being started again'),
+    });
+    started.push(() => broker?.stop());
+  }
+  const bus = await connectBus(broker === undefined
+    ? { servers: options.natsUrl ?? '', name: 'serve', log }
+    : { servers: broker.url, user: broker.user, pass: broker.password, name: 'serve', log });
+  started.push(() => bus.close());
+  const limits = broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };
+  // The data folder's lock proves that everybody in these buckets is dead (P17). A broker that is shared proves nothing.
+  if (broker !== undefined) await deleteBuckets(bus);
+  await ensureStreams(bus, { partitions: options.partitions, replicas: options.natsReplicas, ...limits });
+  return bus;
+}
+
+async function startServices(
+  options: ServeOptions,
+  { bus, store, log, leftoversFile }: { readonly bus: Bus; readonly store: DocumentStore; readonly log: Logger; readonly leftoversFile: string },
+  started: (() => Promise<unknown> | void)[],
+): Promise<RunningGateway> {
+  const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax } = options;
+  const runs = new RunsRepository(store);
+  const scheduler: Scheduler = await startScheduler({ bus, ledger: runs, log: log.child({ service: 'scheduler' }), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax });
+  started.push(() => scheduler.close());
+  const runner: Runner = await startRunner({
+    bus, runnerId: RUNNER_ID,
+    slots: options.slots ?? Math.max(2, availableParallelism()),
+    labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
+    dataDir, leaseMs: runnerLeaseMs ?? 15_000, leftoversFile,
+    log: log.child({ service: 'runner' }),
+  });
+  started.push(() => runner.drain(DRAIN_MS));
+  await scheduler.settled();
+  const gateway = await startGateway({
+    listen: options.listen, bus, runs, store, partitions,
+    apiKey: options.apiKey, publicRead: options.publicRead, corsOrigins: options.corsOrigins,
+    triggerWaitSecs: options.triggerWaitSecs, log: log.child({ service: 'gateway' }),
+  });
+  started.push(() => gateway.close());
+  return gateway;
+}
