@@ -1,0 +1,155 @@
+/** What a variable's text can mean: each kind turns text into a value, or says what was expected and how to write it. */
+
+export interface Kind<T> {
+  /** For the table: `1 to 300`, `host:port`. */
+  readonly form: string;
+  /** Text is trimmed and not empty. */
+  parse(text: string): { readonly value: T } | { readonly problem: string };
+}
+
+export interface ListenAddress {
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+export function text(form = 'text'): Kind<string> {
+  return { form, parse: (value) => ({ value }) };
+}
+
+export function integer(bounds: { readonly min: number; readonly max: number }): Kind<number> {
+  const form = `${bounds.min} to ${bounds.max}`;
+  return {
+    form,
+    parse(given) {
+      const value = Number(given);
+      if (!/^-?\d+$/.test(given) || value < bounds.min || value > bounds.max) return { problem: `is to be a whole number from ${form}` };
+      return { value };
+    },
+  };
+}
+
+/** P9: partitions come from the top bits of a hash. */
+export function powerOfTwo(max: number): Kind<number> {
+  const form = `a power of two, 1 to ${max}`;
+  return {
+    form,
+    parse(given) {
+      const value = Number(given);
+      if (!/^\d+$/.test(given) || value < 1 || value > max || !Number.isInteger(Math.log2(value))) return { problem: `is to be ${form}` };
+      return { value };
+    },
+  };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds from `90s`, `10m`, `1h30m`, `2d`. A number without a unit is refused: nobody agrees on its unit. */
+export function duration(bounds: { readonly minMs: number; readonly maxMs: number }): Kind<number> {
+  const form = `${durationText(bounds.minMs)} to ${durationText(bounds.maxMs)}`;
+  return {
+    form,
+    parse(given) {
+      if (/^\d+$/.test(given)) return { problem: `needs a unit: ${given}s, ${given}m or ${given}h` };
+      if (!/^(?:\d+(?:ms|[smhd]))+$/.test(given)) return { problem: 'is to be a duration such as 90s, 10m or 24h' };
+      const value = [...given.matchAll(/(\d+)(ms|[smhd])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS_MS[unit ?? ''] ?? 0), 0);
+      if (value < bounds.minMs || value > bounds.maxMs) return { problem: `is to be ${form}` };
+      return { value };
+    },
+  };
+}
+
+export function durationText(ms: number): string {
+  for (const unit of ['d', 'h', 'm', 's']) {
+    const unitMs = UNITS_MS[unit] ?? 1;
+    if (ms >= unitMs && ms % unitMs === 0 && (unit !== 'd' || ms > unitMs)) return `${ms / unitMs}${unit}`;
+  }
+  return `${ms}ms`;
+}
+
+/** Separated by commas; blanks around them do not count, and empty items neither. */
+export function list<T>(item: Kind<T>, itemsMax = 100): Kind<readonly T[]> {
+  return {
+    form: `${item.form}, separated by commas`,
+    parse(given) {
+      const values: T[] = [];
+      for (const part of given.split(',').map((each) => each.trim()).filter((each) => each !== '')) {
+        const parsed = item.parse(part);
+        if ('problem' in parsed) return { problem: `has the item '${part}', which ${parsed.problem}` };
+        values.push(parsed.value);
+      }
+      return values.length > itemsMax ? { problem: `has ${values.length} items; ${itemsMax} are allowed` } : { value: values };
+    },
+  };
+}
+
+export function boolean(): Kind<boolean> {
+  return {
+    form: '`true` or `false`',
+    parse(given) {
+      if (/^(?:true|1|yes|on)$/i.test(given)) return { value: true };
+      if (/^(?:false|0|no|off)$/i.test(given)) return { value: false };
+      return { problem: 'is to be true or false' };
+    },
+  };
+}
+
+export function choice<const T extends string>(...values: readonly T[]): Kind<T> {
+  const form = values.map((value) => `\`${value}\``).join(', ');
+  return {
+    form,
+    parse(given) {
+      const value = values.find((each) => each === given.toLowerCase());
+      return value === undefined ? { problem: `is to be one of ${values.join(', ')}` } : { value };
+    },
+  };
+}
+
+/** `127.0.0.1:8080`, `[::1]:8080`, `:8080` (every address), `8080` (loopback). */
+export function listenAddress(): Kind<ListenAddress> {
+  return {
+    form: 'host:port',
+    parse(given) {
+      const [, ipv6, name, portText] = /^(?:(?:\[([0-9a-f:.%]+)\]|([^\s:[\]/]*)):)?(\d{1,5})$/i.exec(given) ?? [];
+      const port = Number(portText);
+      if (portText === undefined || port > 65_535) return { problem: 'is to be an address such as 127.0.0.1:8080 or [::1]:8080, without a scheme' };
+      return { value: { host: ipv6 ?? (name === undefined ? '127.0.0.1' : name === '' ? '0.0.0.0' : name), port } };
+    },
+  };
+}
+
+/** An absolute URL of one of these schemes (`http:`), as it was written, without a slash at its end. */
+export function url(...schemes: readonly string[]): Kind<string> {
+  return {
+    form: `URL (${schemes.map((scheme) => `\`${scheme}//…\``).join(', ')})`,
+    parse(given) {
+      if (!URL.canParse(given) || !schemes.includes(new URL(given).protocol)) return { problem: `is to be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}` };
+      return { value: given.replace(/\/+$/, '') };
+    },
+  };
+}
+
+/** What a browser sends as `Origin`: scheme, host, port, and nothing behind. */
+export function origin(): Kind<string> {
+  return {
+    form: 'origin (`https://app.example`)',
+    parse(given) {
+      if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol)) return { problem: 'is to be an origin such as https://app.example' };
+      const value = new URL(given).origin;
+      return value === given.toLowerCase().replace(/\/$/, '') ? { value } : { problem: `is to be an origin, that is ${value}` };
+    },
+  };
+}
+
+/** `mongodb://…`, `mongodb+srv://…` or `sqlite:<path>`. */
+export function storeUrl(): Kind<{ readonly kind: 'sqlite'; readonly path: string } | { readonly kind: 'mongodb'; readonly url: string }> {
+  return {
+    form: '`sqlite:<path>` or `mongodb://…`',
+    parse(given) {
+      if (/^sqlite:./.test(given)) return { value: { kind: 'sqlite', path: given.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') } };
+      if (/^mongodb(?:\+srv)?:\/\/./.test(given)) return { value: { kind: 'mongodb', url: given } };
+      return { problem: 'is to be sqlite:<path of a file> or mongodb://…' };
+    },
+  };
+}
