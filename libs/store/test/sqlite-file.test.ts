@@ -137,6 +137,12 @@ describe('a SQLite file', () => {
     expect(await once(idle, 'exit')).toEqual([0, null]);
   });
 
+  it('is for the eyes of its owner alone, with its companions', async () => {
+    const store = await open();
+    await store.collection(spec).insert({ id: 'a', rank: 1, text: '' });
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) expect((await stat(file)).mode & 0o777).toBe(0o600);
+  });
+
   it('is one file after closing', async () => {
     const store = await open();
     await store.collection(spec).insert({ id: 'a', rank: 1, text: '' });

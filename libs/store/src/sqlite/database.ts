@@ -2,6 +2,7 @@
  * A SQLite file opened for us: its settings, its format, its tables. Several processes may have one file open (WAL);
  * they wait for each other's writes. It has to lie on a local file system: WAL needs shared memory.
  */
+import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { CollectionSpec } from '../port.ts';
 import { isBusy, SchemaProblem } from './failures.ts';
@@ -28,6 +29,7 @@ const WAL_BYTES_KEPT = 16 * 1024 * 1024;
 const PAGE_CACHE_KIB = 16 * 1024;
 
 export function openDatabase(options: DatabaseOptions, specs: readonly CollectionSpec[]): DatabaseSync {
+  if (options.path !== ':memory:') makePrivate(options.path);
   const database = new DatabaseSync(options.path, { timeout: options.lockWaitMs, returnArrays: true });
   try {
     database.exec(`PRAGMA cache_size = -${PAGE_CACHE_KIB}; PRAGMA journal_size_limit = ${WAL_BYTES_KEPT}; PRAGMA synchronous = ${options.synchronous}`);
@@ -37,6 +39,15 @@ export function openDatabase(options: DatabaseOptions, specs: readonly Collectio
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** Outputs of runs are nobody else's business. SQLite gives its companion files the mode of this one, and a file that is there keeps its own. */
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600));
+  } catch {
+    // SQLite says what is wrong with the path, in a code that we tell apart.
   }
 }
 
