@@ -133,7 +133,7 @@ function optional<T>(declared: Omit<Variable<T, undefined>, 'default'> & { reado
 /** Blanks and control characters do not survive a header. A short one is warned of at the start: scripts and tests use them. */
 function apiKey(): Kind<string> {
   return {
-    form: '16 to 1,024 visible ASCII characters',
+    form: 'at most 1,024 visible ASCII characters',
     parse: (value) => (/^[\x21-\x7e]{1,1024}$/.test(value) ? { value } : { problem: 'is to be at most 1,024 visible ASCII characters' }),
   };
 }

@@ -74,7 +74,7 @@ describe('configuration', () => {
   });
 
   it('never shows a secret, however wrong it is', () => {
-    const env = { SERVICE_API_KEY: 'canary', SERVICE_NATS_URL: 'nats://a, http://user:canary@host', SERVICE_STORE_URL: 'postgres://user:canary@host' };
+    const env = { SERVICE_API_KEY: 'canary with blanks', SERVICE_NATS_URL: 'nats://a, http://user:canary@host', SERVICE_STORE_URL: 'postgres://user:canary@host' };
     const error = problemsOf(() => readConfiguration(everything, { env }));
     expect(error.problems).toHaveLength(3);
     expect(error.message).not.toContain('canary');
