@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
+import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore, type CollectionSpec, type DocumentStore } from '../src/index.ts';
 
@@ -135,6 +136,23 @@ describe('a SQLite file', () => {
   it('lets its process end when nothing is under way, closed or not', async () => {
     const idle = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'idle.ts'), path], { stdio: ['ignore', 'ignore', 'inherit'] });
     expect(await once(idle, 'exit')).toEqual([0, null]);
+  });
+
+  it('L3: a thread that dies takes its calls along, and the next call starts another', async () => {
+    const threads: Worker[] = [];
+    const remember = (thread: Worker) => void threads.push(thread);
+    process.on('worker', remember);
+    const store = await open();
+    const things = store.collection(spec);
+    await things.insert({ id: 'before', rank: 1, text: '' });
+    const calls = Array.from({ length: 50 }, (_, index) => things.insert({ id: `under way ${index}`, rank: 1, text: 'x'.repeat(100_000) }));
+    const died = threads[0]?.terminate();
+    const outcomes = await Promise.allSettled(calls);
+    expect(outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => (reason as { tag: string }).tag)).toContain('StoreUnavailable');
+    await died;
+    expect(await things.get('before')).toMatchObject({ rank: 1 });
+    expect(threads).toHaveLength(2);
+    process.off('worker', remember);
   });
 
   it('is for the eyes of its owner alone, with its companions', async () => {
