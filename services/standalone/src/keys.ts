@@ -1,7 +1,7 @@
 /** Secrets that a server in development mode makes for itself, kept in the data folder so that restarts do not change them. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 /** Where `serve` keeps the API key that it made; the command line reads it there. */
 export function apiKeyFile(dataDir: string): string {
@@ -16,6 +16,7 @@ export function keptSecret(file: string): string {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const made = randomBytes(32).toString('base64url');
   writeFileSync(file, `${made}\n`, { mode: 0o600 });
   return made;
