@@ -32,6 +32,7 @@ export class Guard {
   readonly #line: Duplex;
   readonly #waiting = new Map<string, Waiting[]>();
   #over = false;
+  #confirmations = 0;
   #received = '';
 
   constructor() {
@@ -67,6 +68,16 @@ export class Guard {
   async setDeadline(bootMs: number): Promise<void> {
     const text = String(Math.floor(bootMs));
     await this.#ask(`= ${text}`, `= ${text}`);
+  }
+
+  /** Whether it still stands guard: false also while it is firing. */
+  async confirm(): Promise<boolean> {
+    this.#confirmations += 1;
+    const line = `? ${this.#confirmations}`;
+    return this.#ask(line, line).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Ends everything that it holds, and itself. */

@@ -39,6 +39,7 @@ export class ProcessExecutor implements Executor {
   readonly #oom = new OomCounter();
   readonly #pool: HelperPool;
   readonly #running = new Set<RunningProcess>();
+  #closing: Promise<void> | null = null;
 
   constructor(options: ProcessExecutorOptions = {}) {
     const leftovers = options.leftoversFile === undefined ? undefined : new Leftovers(options.leftoversFile);
@@ -75,7 +76,12 @@ export class ProcessExecutor implements Executor {
     return this.#pool.prewarm(count);
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     await this.#pool.close();
     await Promise.all([...this.#running].map((stage) => stage.ended));
     this.#oom.close();

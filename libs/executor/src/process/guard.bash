@@ -1,8 +1,8 @@
 # The guard (P15): ends the helpers that it holds when its owner is gone (end of file) or when the last deadline it was
 # given has passed, also where owner or guard were frozen meanwhile. Once it has fired it holds nothing ever again.
 #
-# In:  "+ <pid> <start time>" hold   "- <pid>" let go   "= <ms>" deadline, absolute, on the boot clock
-# Out: "+ <pid>" held, "! <pid>" not there (any more)   "= <ms>" taken
+# In:  "+ <pid> <start time>" hold   "- <pid>" let go   "= <ms>" deadline, absolute, on the boot clock   "? <n>" not fired?
+# Out: "+ <pid>" held, "! <pid>" not there (any more)   "= <ms>" taken   "? <n>" not fired
 #
 # A deadline comes absolute because one counted from the arrival of its line would let a frozen owner overrun.
 
@@ -81,6 +81,7 @@ while :; do
       fi
       ;;
     -) unset "held[$first]" ;;
+    \?) echo "? $first" ;;
     =)
       deadline=$first
       echo "= $first"

@@ -1,0 +1,140 @@
+/**
+ * One stage attempt from its grant to its result: folders, environment, process, log, outputs. It knows no leases and
+ * no credits.
+ */
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
+import { BadOutputs, Chunker, readOutputs, type Executor, type StageExit, type StageFolders, type StageProcess, type StageSpec, type StopReason, type Workspaces } from '@penstock/executor';
+import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
+import type { StageReason } from '@penstock/run';
+import type { Logger } from '@penstock/telemetry';
+import type { AttemptLog } from './chunk-store.ts';
+import { stageEnvironment } from './stage-env.ts';
+
+export interface AttemptParts {
+  readonly executor: Executor;
+  readonly workspaces: Workspaces;
+  readonly attemptLog: AttemptLog;
+  readonly log: Logger;
+  /** Whether the session it belongs to goes on. */
+  readonly sessionLives: () => Promise<boolean>;
+  readonly graceMs?: number | undefined;
+}
+
+type Verdict = Pick<ResultRequest, 'status' | 'reason' | 'exitCode'>;
+
+export class Attempt {
+  readonly job: Job;
+  readonly ref: AttemptRef;
+  /** Resolves with the result, or null where the attempt was lost with its session: then it has none (P15). Never rejects. */
+  readonly result: Promise<ResultRequest | null>;
+  /** Resolves when no process of the attempt is left. */
+  readonly processGone: Promise<void>;
+  readonly #parts: AttemptParts;
+  #process: StageProcess | null = null;
+  #stopped: StopReason | null = null;
+  #abandoned = false;
+  #onProcessGone: () => void = () => {};
+
+  constructor(job: Job, parts: AttemptParts) {
+    this.job = job;
+    this.ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session: job.session, credit: job.credit };
+    this.#parts = parts;
+    this.processGone = new Promise((done) => {
+      this.#onProcessGone = done;
+    });
+    this.result = this.#execute().catch((error: unknown) => {
+      // A full disk, a folder that is not ours: the machinery failed, not the stage.
+      parts.log.error({ err: error, ...this.ref }, 'a stage attempt could not be executed');
+      return this.#abandoned ? null : { ...this.ref, ...lost, logBytes: 0 };
+    }).finally(() => this.#onProcessGone());
+  }
+
+  stop(reason: StopReason): void {
+    this.#stopped ??= reason;
+    this.#process?.stop(reason);
+  }
+
+  /** The session is over: whatever still runs is being killed, and has no result. */
+  abandon(): void {
+    this.#abandoned = true;
+  }
+
+  async #execute(): Promise<ResultRequest | null> {
+    const { job } = this;
+    const { executor, workspaces, attemptLog } = this.#parts;
+    const folders = await workspaces.prepare({
+      runId: job.runId,
+      // A name for files: stage names may hold anything.
+      attempt: randomUUID(),
+      fresh: job.workspace === 'fresh',
+      declaresOutputs: job.outputs.length > 0,
+    });
+    const { stage, attempt } = job;
+    const chunker = new Chunker({ bytesMax: job.logBytesMax, emit: (chunk) => attemptLog.append({ stage, attempt, ...chunk }) });
+    this.#process = executor.start(this.#specOf(folders), chunker);
+    if (this.#stopped !== null) this.#process.stop(this.#stopped);
+    const exit = await this.#process.ended;
+    this.#onProcessGone();
+    // The guard ends helpers before it tells that it has fired.
+    if (exit.kind === 'lost' && (this.#abandoned || !(await this.#parts.sessionLives()))) {
+      attemptLog.drop();
+      return null;
+    }
+    const verdict = this.#verdictOf(exit, chunker);
+    const published = this.#outputsOf(folders, verdict, chunker);
+    const logBytes = await chunker.end();
+    await Promise.all([workspaces.finish(folders), attemptLog.stored()]);
+    return { ...this.ref, ...published, logBytes };
+  }
+
+  #specOf(folders: StageFolders): StageSpec {
+    const { job } = this;
+    return {
+      helperKey: job.key,
+      commands: job.commands,
+      env: stageEnvironment(job, folders, process.env),
+      shell: job.shell,
+      cwd: job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
+      timeoutMs: job.timeoutMs,
+      graceMs: this.#parts.graceMs,
+    };
+  }
+
+  #verdictOf(exit: StageExit, chunker: Chunker): Verdict {
+    switch (exit.kind) {
+      case 'exit':
+        return exit.code === 0 ? { status: 'success', exitCode: 0 } : failed('exit', exit.code);
+      case 'signal':
+        if (exit.oom) void chunker.remark('the stage was killed: it ran out of memory');
+        return failed(exit.oom ? 'oom' : 'signal', exit.code);
+      case 'timeout':
+        void chunker.remark(`the stage was stopped: it did not end within ${this.job.timeoutMs / 1000} s`);
+        return failed('timeout');
+      case 'stopped':
+        return failed(exit.reason);
+      case 'lost':
+        void chunker.remark(`the stage was lost: ${exit.cause}`);
+        return lost;
+    }
+  }
+
+  /** Outputs that cannot be understood fail a stage: those after it would work with nothing. */
+  #outputsOf(folders: StageFolders, verdict: Verdict, chunker: Chunker): Verdict & Pick<ResultRequest, 'outputs'> {
+    try {
+      const { outputs, warnings } = readOutputs(folders.outputFile, this.job.outputs);
+      for (const warning of warnings) void chunker.remark(warning);
+      return Object.keys(outputs).length === 0 ? verdict : { ...verdict, outputs };
+    } catch (error) {
+      if (!(error instanceof BadOutputs)) throw error;
+      void chunker.remark(error.message);
+      return verdict.status === 'success' ? failed('exit', 0) : verdict;
+    }
+  }
+}
+
+const lost: Verdict = { status: 'failed', reason: 'runner_lost' };
+
+function failed(reason: StageReason, exitCode?: number): Verdict {
+  return { status: 'failed', reason, ...(exitCode === undefined ? {} : { exitCode }) };
+}

@@ -1,0 +1,67 @@
+/**
+ * The credits of one session (P11): each stands for one free slot that one scheduler may grant a stage to.
+ *
+ * R1. A number is never used twice in a session.
+ * R2. A credit is taken at most once, and only while it is open and younger than CREDIT_MS of the boot clock.
+ * R3. This side alone says whether a credit is open: what arrives for another is refused, at no cost to the stage.
+ */
+
+/** P11. The boot clock goes on while the machine is suspended: nothing starts from an offer made before. */
+export const CREDIT_MS = 30_000;
+
+interface OpenCredit {
+  readonly scheduler: string;
+  readonly issuedAt: number;
+}
+
+export class Credits {
+  readonly #now: () => number;
+  /** The oldest first. */
+  readonly #open = new Map<number, OpenCredit>();
+  #last = 0;
+
+  /** `now`: milliseconds of the boot clock. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  issue(scheduler: string): number {
+    this.#last += 1;
+    this.#open.set(this.#last, { scheduler, issuedAt: this.#now() });
+    return this.#last;
+  }
+
+  /** The scheduler that had it, or null where it is not open (any more). */
+  take(credit: number): string | null {
+    const open = this.#open.get(credit);
+    this.#open.delete(credit);
+    return open === undefined || this.#now() - open.issuedAt >= CREDIT_MS ? null : open.scheduler;
+  }
+
+  close(credits: readonly number[]): void {
+    for (const credit of credits) this.#open.delete(credit);
+  }
+
+  closeAll(): void {
+    this.#open.clear();
+  }
+
+  openAt(scheduler: string): number[] {
+    return [...this.#open].filter(([, open]) => open.scheduler === scheduler).map(([credit]) => credit);
+  }
+
+  /** Closes what has expired; answers, by scheduler, what is older than `ageMs`. */
+  olderThan(ageMs: number): Map<string, number[]> {
+    const now = this.#now();
+    const old = new Map<string, number[]>();
+    for (const [credit, { scheduler, issuedAt }] of this.#open) {
+      if (now - issuedAt >= CREDIT_MS) this.#open.delete(credit);
+      else if (now - issuedAt >= ageMs) old.set(scheduler, [...(old.get(scheduler) ?? []), credit]);
+    }
+    return old;
+  }
+}

@@ -1,0 +1,1 @@
+export { startRunner, type Runner, type RunnerOptions } from './runner.ts';

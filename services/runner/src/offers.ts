@@ -1,0 +1,157 @@
+/**
+ * Keeps every free slot on offer, at one scheduler at a time (P11): standing offers, so that a stage that becomes ready
+ * finds a runner without asking. It owns a session's credits and the requests that carry them.
+ *
+ * O1. Open credits and stages that run are together never more than the slots.
+ * O2. An offer is renewed before it is over, and moved to a scheduler that has stages waiting from one that has none;
+ *     either way it is withdrawn first.
+ * O3. A request that fails closes its credits here: whatever its receiver grants from them is refused, at no cost.
+ */
+import { subjects, type Bus, type PullReply, type PullRequest } from '@penstock/bus';
+import type { Logger } from '@penstock/telemetry';
+import type { Credits } from './credits.ts';
+import type { Schedulers } from './schedulers.ts';
+
+export interface OffersOptions {
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly runner: string;
+  readonly session: string;
+  readonly labels: readonly string[];
+  readonly slots: number;
+  readonly credits: Credits;
+  readonly schedulers: Schedulers;
+  /** Slots whose stage runs. */
+  readonly busy: () => number;
+}
+
+/** Below the 25 s after which schedulers let a credit be, so that one is always open. */
+const RENEW_AFTER_MS = 15_000;
+const TICK_MS = 1_000;
+const PULL_TIMEOUT_MS = 2_000;
+/** A scheduler that did not answer is left alone for this long; a new one subscribes a moment after it is seen. */
+const SHUN_MS = 250;
+
+export class Offers {
+  readonly #options: OffersOptions;
+  readonly #tick: NodeJS.Timeout;
+  readonly #shunned = new Map<string, number>();
+  /** Being withdrawn: not withdrawn twice. */
+  readonly #leaving = new Set<number>();
+  #pumping = false;
+  #stopped = false;
+
+  constructor(options: OffersOptions) {
+    this.#options = options;
+    this.#tick = setInterval(() => this.#renew(), TICK_MS);
+  }
+
+  /** To be called whenever a slot may have become free or a scheduler may have come; many calls make one request. */
+  pump(): void {
+    if (this.#pumping || this.#stopped) return;
+    this.#pumping = true;
+    queueMicrotask(() => {
+      this.#pumping = false;
+      this.#offerFree();
+      this.#moveToDemand();
+    });
+  }
+
+  /** Whose stage takes this slot next, without asking: the credit for a result to carry. Null: nobody's. */
+  offerAlong(scheduler: string): number | null {
+    const { schedulers, credits } = this.#options;
+    if (this.#stopped || this.#free() <= 0 || !schedulers.members.has(scheduler)) return null;
+    return credits.issue(scheduler);
+  }
+
+  gone(scheduler: string): void {
+    this.#options.credits.close(this.#options.credits.openAt(scheduler));
+    this.#shunned.delete(scheduler);
+  }
+
+  /** Takes everything back. Resolves when no further stage can be granted from what was offered. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    clearInterval(this.#tick);
+    const { credits, schedulers } = this.#options;
+    await Promise.all([...schedulers.members].map((scheduler) => this.#withdraw(scheduler, credits.openAt(scheduler))));
+    credits.closeAll();
+  }
+
+  #free(): number {
+    const { slots, busy, credits } = this.#options;
+    return slots - busy() - credits.openCount;
+  }
+
+  #offerFree(): void {
+    const { credits } = this.#options;
+    if (this.#stopped) return;
+    const offered = new Map<string, number[]>();
+    for (let free = this.#free(); free > 0; free -= 1) {
+      const scheduler = this.#choose();
+      if (scheduler === null) break;
+      const credit = credits.issue(scheduler);
+      const others = offered.get(scheduler);
+      if (others === undefined) offered.set(scheduler, [credit]);
+      else others.push(credit);
+    }
+    for (const [scheduler, numbers] of offered) void this.#pull(scheduler, numbers, []);
+  }
+
+  /** One that asks before one that does not; of equals the one with the fewest offers. */
+  #choose(): string | null {
+    const { schedulers, credits } = this.#options;
+    const now = performance.now();
+    let best: { scheduler: string; asks: boolean; open: number } | null = null;
+    for (const scheduler of schedulers.members) {
+      if ((this.#shunned.get(scheduler) ?? 0) > now) continue;
+      const candidate = { scheduler, asks: schedulers.isAsking(scheduler), open: credits.openAt(scheduler).length };
+      if (best === null || (candidate.asks !== best.asks ? candidate.asks : candidate.open < best.open)) best = candidate;
+    }
+    return best?.scheduler ?? null;
+  }
+
+  /** O2. Half of what a scheduler without demand holds, so that it too keeps a slot for its next stage. */
+  #moveToDemand(): void {
+    const { schedulers, credits } = this.#options;
+    if (this.#stopped || schedulers.members.size < 2) return;
+    const needy = [...schedulers.members].some((scheduler) => schedulers.isAsking(scheduler) && credits.openAt(scheduler).length === 0);
+    if (!needy) return;
+    for (const scheduler of schedulers.members) {
+      const open = schedulers.isAsking(scheduler) ? [] : credits.openAt(scheduler);
+      void this.#withdraw(scheduler, open.slice(0, Math.ceil(open.length / 2)));
+    }
+  }
+
+  #renew(): void {
+    for (const [scheduler, old] of this.#options.credits.olderThan(RENEW_AFTER_MS)) void this.#withdraw(scheduler, old);
+    this.pump();
+  }
+
+  async #withdraw(scheduler: string, numbers: readonly number[]): Promise<void> {
+    const leaving = numbers.filter((credit) => !this.#leaving.has(credit));
+    if (leaving.length === 0) return;
+    for (const credit of leaving) this.#leaving.add(credit);
+    await this.#pull(scheduler, [], leaving);
+    for (const credit of leaving) this.#leaving.delete(credit);
+    this.pump();
+  }
+
+  async #pull(scheduler: string, credits: readonly number[], withdraw: readonly number[]): Promise<void> {
+    const { bus, log, runner, session, labels } = this.#options;
+    const request: PullRequest = { session, runner, labels, credits, withdraw };
+    try {
+      const reply = await bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, { timeoutMs: PULL_TIMEOUT_MS });
+      // What was not withdrawn was granted: its stage is on its way, and the credit stays open for it.
+      this.#options.credits.close(reply.withdrawn);
+      if (reply.ok) return;
+      this.#options.credits.close(credits);
+    } catch (error) {
+      this.#options.credits.close([...credits, ...withdraw]);
+      log.debug({ err: error, scheduler }, 'a scheduler did not take an offer');
+    }
+    this.#shunned.set(scheduler, performance.now() + SHUN_MS);
+    setTimeout(() => this.pump(), SHUN_MS + 1).unref();
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * The folders of runs on this runner, by partition, and when they go (P19): on the owner's word (`release`), or when the
+ * owner, asked about those that have not been used for a while, does not know them as open.
+ */
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { subjects, type Bus, type OpenReply, type OpenRequest } from '@penstock/bus';
+import { Workspaces } from '@penstock/executor';
+import type { Logger } from '@penstock/telemetry';
+import PQueue from 'p-queue';
+
+const ASK_MS = 60_000;
+/** A run whose last stage ended this long ago is asked about: its release may have been lost. */
+const UNUSED_MS = 60_000;
+const ASK_TIMEOUT_MS = 5_000;
+const RUNS_ASKED_MAX = 1_000;
+/** Removal is work for the disk only, and never more urgent than the stages. */
+const REMOVALS_AT_ONCE = 2;
+
+export interface RunFoldersOptions {
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly root: string;
+  /** Whether a stage of the run is running here. */
+  readonly isBusy: (runId: string) => boolean;
+}
+
+export class RunFolders {
+  readonly #options: RunFoldersOptions;
+  readonly #partitions = new Map<number, Workspaces>();
+  /** Runs with a folder: where, and when a stage last used it; 0 for those found at the start. */
+  readonly #runs = new Map<string, { readonly partition: number; usedAt: number }>();
+  readonly #removals = new PQueue({ concurrency: REMOVALS_AT_ONCE });
+  readonly #timer: NodeJS.Timeout;
+  #asking = false;
+
+  constructor(options: RunFoldersOptions) {
+    this.#options = options;
+    mkdirSync(options.root, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(options.root)) {
+      if (!/^\d+$/.test(name)) continue;
+      for (const runId of this.of(Number(name)).list()) this.#runs.set(runId, { partition: Number(name), usedAt: Number.NEGATIVE_INFINITY });
+    }
+    this.#timer = setInterval(() => void this.#askAboutUnused(), ASK_MS);
+    this.#timer.unref();
+    if (this.#runs.size > 0) void this.#askAboutUnused();
+  }
+
+  of(partition: number): Workspaces {
+    let workspaces = this.#partitions.get(partition);
+    if (workspaces === undefined) {
+      workspaces = new Workspaces(join(this.#options.root, String(partition)));
+      this.#partitions.set(partition, workspaces);
+    }
+    return workspaces;
+  }
+
+  used(runId: string, partition: number): void {
+    const known = this.#runs.get(runId);
+    if (known === undefined) this.#runs.set(runId, { partition, usedAt: performance.now() });
+    else known.usedAt = performance.now();
+  }
+
+  release(runIds: readonly string[]): void {
+    for (const runId of runIds) {
+      const run = this.#runs.get(runId);
+      if (run === undefined || this.#options.isBusy(runId)) continue;
+      this.#runs.delete(runId);
+      void this.#removals.add(async () => {
+        try {
+          await this.of(run.partition).remove(runId);
+        } catch (error) {
+          this.#options.log.warn({ err: error, runId }, "a run's folder could not be removed");
+        }
+      });
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#removals.clear();
+  }
+
+  async #askAboutUnused(): Promise<void> {
+    if (this.#asking) return;
+    this.#asking = true;
+    try {
+      const unused = Map.groupBy(this.#unused(), ([, partition]) => partition);
+      for (const [partition, runs] of unused) await this.#ask(partition, runs.map(([runId]) => runId));
+    } finally {
+      this.#asking = false;
+    }
+  }
+
+  #unused(): [runId: string, partition: number][] {
+    const now = performance.now();
+    return [...this.#runs]
+      .filter(([runId, { usedAt }]) => now - usedAt >= UNUSED_MS && !this.#options.isBusy(runId))
+      .slice(0, RUNS_ASKED_MAX)
+      .map(([runId, { partition }]) => [runId, partition]);
+  }
+
+  async #ask(partition: number, runIds: readonly string[]): Promise<void> {
+    const { bus, log } = this.#options;
+    try {
+      const reply = await bus.requestRetrying<OpenRequest, OpenReply>(subjects.owner(partition, 'open'), { runIds }, { deadlineMs: 4 * ASK_TIMEOUT_MS, timeoutMs: ASK_TIMEOUT_MS });
+      if (!reply.ok) return;
+      const open = new Set(reply.open);
+      this.release(runIds.filter((runId) => !open.has(runId)));
+    } catch (error) {
+      log.debug({ err: error, partition }, 'the owner could not be asked which folders it still needs; it is asked again');
+    }
+  }
+}

@@ -1,0 +1,341 @@
+/**
+ * A runner: it offers its slots to schedulers, executes what they grant, and reports. It owns the attempts that run, the
+ * present session and the folders of runs; everything it promises to others stands in its lease.
+ *
+ * V1. An attempt starts at most once: from an open credit of the present session, and never after its stop (P12, P14).
+ * V2. An attempt is listed in the lease from its grant until its result is answered (P13).
+ * V3. `gone` is answered only for what is not held here and can never start here any more (P14).
+ * V4. A session's end takes everything with it that has no result yet; results stay (P15).
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  createLogWriter, subjects, LATER,
+  type AttemptRef, type Bus, type BusSubscription, type Job, type JobReply, type LogWriter, type Release, type Responder, type RunnerLease, type StopReply, type StopRequest,
+} from '@penstock/bus';
+import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
+import type { Logger } from '@penstock/telemetry';
+import { Attempt } from './attempt.ts';
+import { ChunkStore } from './chunk-store.ts';
+import { Credits } from './credits.ts';
+import { RunFolders } from './run-folders.ts';
+import { Offers } from './offers.ts';
+import { isSame, Outbox, resultId } from './outbox.ts';
+import { Schedulers } from './schedulers.ts';
+import { Session } from './session.ts';
+import { StopMemory } from './stop-memory.ts';
+
+export interface RunnerOptions {
+  readonly bus: Bus;
+  /** The same at each start, so that workspaces are found again (P19). A token of a subject: no dots or blanks. */
+  readonly runnerId: string;
+  /** Stages at a time. */
+  readonly slots: number;
+  readonly labels: readonly string[];
+  /** Holds the folders of runs (`work`) and the runner's own (`runner`). Looks empty to stages, but for `work`. */
+  readonly dataDir: string;
+  /** Of the session's lease; default 15,000. 6,000 is the least that leaves time for a renewal before the fence. */
+  readonly leaseMs?: number | undefined;
+  /** Lists guard and helpers for `killLeftovers` (P17). Default: in the runner's own folder. */
+  readonly leftoversFile?: string | undefined;
+  /** Log chunks kept on disk while the broker is away, default 512 MiB; beyond it stages wait. */
+  readonly spoolBytesMax?: number | undefined;
+  /** Between SIGTERM and SIGKILL, default 10,000. */
+  readonly graceMs?: number | undefined;
+  readonly log: Logger;
+  /** Default: the process executor. */
+  readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
+}
+
+export interface Runner {
+  /** Attempts that run at this moment. */
+  readonly running: number;
+  /** The present session's id; null between two sessions. */
+  readonly session: string | null;
+  /**
+   * Takes no further stage, waits up to `limitMs` for those that run and for the answers to their results, then ends as
+   * `close` does. What had to be ended counts as lost: its owner sees the lease go.
+   */
+  drain(limitMs: number): Promise<void>;
+  /** Ends everything at once; resolves when no process is left and the lease is given up. */
+  close(): Promise<void>;
+}
+
+const LEASE_MS = 15_000;
+const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
+const BEGIN_RETRY_MS_MAX = 2_000;
+/** After the last stage has ended its result is answered within this, or at the next start. */
+const ANSWERS_MS_MAX = 3_000;
+
+/** Resolves when the first session has begun. */
+export async function startRunner(options: RunnerOptions): Promise<Runner> {
+  const own = join(options.dataDir, 'runner');
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  // P14: so that `gone` is true of all earlier sessions too.
+  await killLeftovers(options.leftoversFile ?? join(own, 'leftovers'));
+  const runner = new RunnerService(options, own);
+  await runner.begin();
+  return runner;
+}
+
+/** What belongs to one session. */
+interface Shift {
+  readonly session: Session;
+  readonly credits: Credits;
+  readonly offers: Offers;
+}
+
+class RunnerService implements Runner {
+  readonly #options: RunnerOptions;
+  readonly #schedulers: Schedulers;
+  readonly #outbox: Outbox;
+  readonly #writer: LogWriter;
+  readonly #chunks: ChunkStore;
+  readonly #folders: RunFolders;
+  readonly #stops = new StopMemory();
+  /** By `resultId`. Each holds a slot until its processes are gone, and its place in the lease until its result is answered. */
+  readonly #held = new Map<string, Attempt>();
+  readonly #running = new Set<Attempt>();
+  readonly #subscriptions: BusSubscription[] = [];
+  readonly #leftoversFile: string;
+  #shift: Shift | null = null;
+  /** The session that is ending: its processes may not be gone yet. */
+  #ending: string | null = null;
+  #closing: Promise<void> | null = null;
+  #serving: Promise<void> = Promise.resolve();
+  #draining = false;
+  #onIdle: (() => void)[] = [];
+
+  constructor(options: RunnerOptions, own: string) {
+    this.#options = options;
+    const { bus, log, runnerId } = options;
+    this.#leftoversFile = options.leftoversFile ?? join(own, 'leftovers');
+    this.#writer = createLogWriter(bus);
+    this.#chunks = new ChunkStore({ writer: this.#writer, folder: join(own, 'spool'), spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX, log });
+    this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
+    this.#folders = new RunFolders({ bus, log, root: join(options.dataDir, 'work'), isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId) });
+    this.#schedulers = new Schedulers(bus, options.labels, {
+      changed: () => this.#shift?.offers.pump(),
+      gone: (scheduler) => this.#shift?.offers.gone(scheduler),
+    });
+    this.#subscriptions.push(
+      bus.respond<Job, JobReply>(subjects.job(runnerId), (job, call) => this.#onJob(job, call)),
+      bus.respond<StopRequest, StopReply>(subjects.stop(runnerId), (request) => this.#onStop(request)),
+      bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)),
+    );
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  get session(): string | null {
+    return this.#shift?.session.id ?? null;
+  }
+
+  /** Throws where the first session cannot begin; later ones are tried without end. */
+  async begin(): Promise<void> {
+    try {
+      this.#serving = this.#serve(await this.#beginSession());
+    } catch (error) {
+      this.#release();
+      throw error;
+    }
+  }
+
+  async drain(limitMs: number): Promise<void> {
+    this.#draining = true;
+    const { log } = this.#options;
+    const deadline = delay(limitMs, 'late' as const, { ref: false });
+    await this.#shift?.offers.stop();
+    if ((await Promise.race([this.#idle(), deadline])) === 'late') log.warn({ stages: this.#running.size }, 'stages still run at the end of the drain; they are ended and count as lost');
+    else await Promise.race([this.#outbox.empty(), delay(ANSWERS_MS_MAX, undefined, { ref: false })]);
+    await this.close();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const shift = this.#shift;
+    if (shift !== null) {
+      this.#abandonAll();
+      shift.credits.closeAll();
+      void shift.offers.stop();
+      await shift.session.end();
+    }
+    // Also a session that was ending by itself.
+    await this.#serving;
+    this.#release();
+  }
+
+  #release(): void {
+    for (const subscription of this.#subscriptions) subscription.stop();
+    this.#schedulers.stop();
+    this.#folders.close();
+    this.#outbox.close();
+    this.#writer.close();
+  }
+
+  async #beginSession(): Promise<Shift> {
+    const { bus, log, runnerId, labels, slots, leaseMs = LEASE_MS } = this.#options;
+    const session = await Session.begin({
+      bus, log, runner: runnerId, leaseMs,
+      lease: (id) => this.#leaseOf(id),
+      createExecutor: (guard) => this.#createExecutor(guard),
+    });
+    const credits = new Credits(bootClockMs);
+    const offers = new Offers({
+      bus, log, runner: runnerId, session: session.id, labels, slots, credits,
+      schedulers: this.#schedulers,
+      busy: () => this.#running.size,
+    });
+    this.#shift = { session, credits, offers };
+    log.info({ runner: runnerId, session: session.id, slots, labels }, 'the runner takes stages');
+    offers.pump();
+    return this.#shift;
+  }
+
+  #createExecutor(guard: Guard): Executor {
+    const { createExecutor, dataDir, slots, log } = this.#options;
+    if (createExecutor !== undefined) return createExecutor(guard);
+    return new ProcessExecutor({
+      guard,
+      covered: { cover: dataDir, keep: join(dataDir, 'work') },
+      leftoversFile: this.#leftoversFile,
+      idleMax: slots + 2,
+      spareCount: 1,
+      warn: (message) => log.warn({}, message),
+    });
+  }
+
+  /** From one session to the next. */
+  async #serve(first: Shift): Promise<void> {
+    const { log } = this.#options;
+    for (let shift = first; ; ) {
+      const why = await shift.session.over;
+      if (this.#closing !== null) return;
+      log.warn({ session: shift.session.id, why }, 'the session is over: what it ran is ended, and a new one begins');
+      // V4, before anything of it can report.
+      this.#abandonAll();
+      this.#ending = shift.session.id;
+      this.#shift = null;
+      shift.credits.closeAll();
+      void shift.offers.stop();
+      await shift.session.end();
+      this.#ending = null;
+      const next = await this.#nextSession();
+      if (next === null) return;
+      shift = next;
+    }
+  }
+
+  async #nextSession(): Promise<Shift | null> {
+    for (let tries = 0; this.#closing === null && !this.#draining; tries += 1) {
+      try {
+        const shift = await this.#beginSession();
+        if (this.#closing === null) return shift;
+        await shift.session.end();
+        return null;
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'a new session could not begin; it is tried again');
+        await delay(Math.min(BEGIN_RETRY_MS_MAX, 100 * 2 ** tries) * (0.5 + Math.random()));
+      }
+    }
+    return null;
+  }
+
+  #leaseOf(session: string): RunnerLease {
+    const { runnerId, labels, slots } = this.#options;
+    const attempts = [...this.#held.values()].filter(({ ref }) => ref.session === session).map(({ ref }) => ref);
+    return { runner: runnerId, session, labels, slots, attempts };
+  }
+
+  /** P12. */
+  #onJob(job: Job, call: Responder<JobReply>): JobReply | typeof LATER {
+    const answer = (word: JobReply['answer']): JobReply => ({ ...refOf(job), answer: word });
+    const id = resultId(job);
+    const held = this.#held.get(id);
+    if (held !== undefined && isSame(held.ref, job)) return answer('held');
+    if (this.#outbox.has(job)) return answer('held');
+    const shift = this.#shift;
+    if (shift === null || job.session !== shift.session.id) {
+      // Of another session: that one's lease decides.
+      call.drop();
+      return LATER;
+    }
+    const scheduler = shift.credits.take(job.credit);
+    if (scheduler === null || this.#draining || shift.session.isOver || this.#stops.has(job)) {
+      shift.offers.pump();
+      return answer('refused');
+    }
+    this.#start(job, shift, scheduler);
+    return answer('accepted');
+  }
+
+  #start(job: Job, shift: Shift, scheduler: string): void {
+    const { log, runnerId, graceMs } = this.#options;
+    const id = resultId(job);
+    const attempt = new Attempt(job, {
+      executor: shift.session.executor,
+      workspaces: this.#folders.of(job.partition),
+      attemptLog: this.#chunks.open(job.runId, runnerId),
+      sessionLives: () => shift.session.lives(),
+      log, graceMs,
+    });
+    this.#held.set(id, attempt);
+    this.#running.add(attempt);
+    void attempt.processGone.then(() => this.#folders.used(job.runId, job.partition));
+    void attempt.result.then((result) => {
+      this.#running.delete(attempt);
+      if (result === null) {
+        this.#held.delete(id);
+      } else {
+        const credit = shift.offers.offerAlong(scheduler);
+        this.#outbox.put({ partition: job.partition, request: result }, credit === null ? null : { scheduler, credit }, {
+          offerTaken: (taken) => {
+            if (!taken && credit !== null) shift.credits.close([credit]);
+            shift.offers.pump();
+          },
+          done: () => this.#held.delete(id),
+        });
+      }
+      shift.offers.pump();
+      if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    });
+  }
+
+  /** P14. */
+  #onStop(request: StopRequest): StopReply {
+    const answer = (word: StopReply['answer']): StopReply => ({ ...refOf(request), answer: word });
+    this.#stops.remember(request);
+    const id = resultId(request);
+    const held = this.#held.get(id);
+    if (held !== undefined && isSame(held.ref, request)) {
+      held.stop(request.reason);
+      return answer('stopping');
+    }
+    if (this.#outbox.has(request) || request.session === this.#ending) return answer('stopping');
+    // Its grant, should it still come, is refused; so the slot can be offered anew.
+    if (request.session === this.#shift?.session.id) {
+      this.#shift.credits.close([request.credit]);
+      this.#shift.offers.pump();
+    }
+    return answer('gone');
+  }
+
+  #abandonAll(): void {
+    for (const attempt of this.#running) attempt.abandon();
+  }
+
+  #idle(): Promise<void> {
+    return this.#running.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+}
+
+function refOf({ runId, stage, attempt, session, credit }: AttemptRef): AttemptRef {
+  return { runId, stage, attempt, session, credit };
+}

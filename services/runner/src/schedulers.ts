@@ -1,0 +1,51 @@
+/** Which schedulers there are (the bucket `members`), and which of them have stages waiting that this runner could take. */
+import { buckets, subjects, watchLeases, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership } from '@penstock/bus';
+
+/** Demand is announced every second while there is some; two lost messages are no end of it. */
+const DEMAND_MS = 3_000;
+
+export interface SchedulersListener {
+  /** A scheduler came or went, or announced demand that this runner's labels meet. */
+  changed(): void;
+  gone(scheduler: string): void;
+}
+
+export class Schedulers {
+  readonly #members = new Set<string>();
+  readonly #demandAt = new Map<string, number>();
+  readonly #watch: LeaseWatch;
+  readonly #demand: BusSubscription;
+
+  constructor(bus: Bus, labels: readonly string[], listener: SchedulersListener) {
+    const own = new Set(labels);
+    this.#watch = watchLeases<Membership>(bus, buckets.members, (event) => {
+      if (event.kind === 'put') {
+        if (this.#members.has(event.key)) return;
+        this.#members.add(event.key);
+      } else {
+        this.#demandAt.delete(event.key);
+        if (!this.#members.delete(event.key)) return;
+        listener.gone(event.key);
+      }
+      listener.changed();
+    });
+    this.#demand = bus.subscribe<Demand>(subjects.demand('*'), (demand) => {
+      if (!demand.waiting.some(({ labels: wanted }) => wanted.every((label) => own.has(label)))) return;
+      this.#demandAt.set(demand.scheduler, performance.now());
+      listener.changed();
+    });
+  }
+
+  get members(): ReadonlySet<string> {
+    return this.#members;
+  }
+
+  isAsking(scheduler: string): boolean {
+    return performance.now() - (this.#demandAt.get(scheduler) ?? Number.NEGATIVE_INFINITY) < DEMAND_MS;
+  }
+
+  stop(): void {
+    this.#watch.stop();
+    this.#demand.stop();
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * A runner's session (P10, P15): a guard, an executor whose helpers the guard holds, and a lease in the broker's bucket
+ * that says so. It ends when the guard does, for whatever reason; then everything it ran is dead.
+ *
+ * N1. The guard's deadline is the moment at which the last accepted renewal was sent, plus the lease less FENCE_MS.
+ * N2. Once the guard is gone the lease is renewed no more, and nothing starts.
+ */
+import { randomUUID } from 'node:crypto';
+import { acquireLease, buckets, type Bus, type Lease, type RunnerLease } from '@penstock/bus';
+import { bootClockMs, Guard, type Executor } from '@penstock/executor';
+import type { Logger } from '@penstock/telemetry';
+
+/** Before the lease runs out its processes are gone: time for the guard to notice, to kill and for the kernel to clear up. */
+export const FENCE_MS = 3_000;
+/** Renewals in the life of a lease. */
+const RENEWALS = 5;
+
+export interface SessionOptions {
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly runner: string;
+  readonly leaseMs: number;
+  /** The lease's value as of now. */
+  readonly lease: (session: string) => RunnerLease;
+  readonly createExecutor: (guard: Guard) => Executor;
+}
+
+export class Session {
+  readonly id: string;
+  readonly executor: Executor;
+  /** Resolves with a phrase that says why when the guard is gone; what ran may still be dying: see `end`. */
+  readonly over: Promise<string>;
+  readonly #options: SessionOptions;
+  readonly #guard: Guard;
+  readonly #lease: Lease;
+  #renewTimer: NodeJS.Timeout | undefined;
+  #isOver = false;
+
+  /** Rejects where the broker does not take the lease; nothing is left behind then. */
+  static async begin(options: SessionOptions): Promise<Session> {
+    const id = randomUUID();
+    const guard = new Guard();
+    const executor = options.createExecutor(guard);
+    try {
+      const warm = executor.prewarm(1);
+      const lease = await acquireLease(options.bus, buckets.runners, `${options.runner}.${id}`, options.lease(id), { ttlMs: options.leaseMs, now: bootClockMs });
+      await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));
+      await warm;
+      return new Session(id, options, { guard, executor, lease });
+    } catch (error) {
+      await guard.fire();
+      await executor.close();
+      throw error;
+    }
+  }
+
+  private constructor(id: string, options: SessionOptions, parts: { guard: Guard; executor: Executor; lease: Lease }) {
+    this.id = id;
+    this.executor = parts.executor;
+    this.#options = options;
+    this.#guard = parts.guard;
+    this.#lease = parts.lease;
+    this.over = parts.guard.gone.then((why) => {
+      this.#isOver = true;
+      clearTimeout(this.#renewTimer);
+      return why;
+    });
+    this.#scheduleRenewal();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver || this.#guard.isGone;
+  }
+
+  /** Asks the guard: a stage that was killed from outside was killed by it, or by somebody else. */
+  async lives(): Promise<boolean> {
+    return !this.isOver && (await this.#guard.confirm()) && !this.isOver;
+  }
+
+  /** Ends everything that runs; resolves when it is dead and the lease, where the broker can be reached, is given up. */
+  async end(): Promise<void> {
+    clearTimeout(this.#renewTimer);
+    this.#isOver = true;
+    await this.#guard.fire();
+    await this.executor.close();
+    await this.#lease.release().catch((error: unknown) => {
+      this.#options.log.debug({ err: error }, 'the lease could not be given up; it runs out');
+    });
+  }
+
+  #scheduleRenewal(): void {
+    this.#renewTimer = setTimeout(() => void this.#renew(), this.#options.leaseMs / RENEWALS);
+  }
+
+  async #renew(): Promise<void> {
+    const { log, leaseMs } = this.#options;
+    try {
+      const renewal = await this.#lease.renew(this.#options.lease(this.id));
+      if (this.isOver) return;
+      if (renewal.kind === 'lost') {
+        log.warn({ session: this.id }, 'the lease is lost: the session ends');
+        await this.#guard.fire();
+        return;
+      }
+      if (renewal.kind === 'accepted') await this.#guard.setDeadline(deadlineOf(renewal.sentAtMs, leaseMs));
+      else log.warn({ err: renewal.cause, session: this.id }, 'the lease could not be renewed; it is tried again until the guard ends the session');
+    } catch (error) {
+      // The guard goes on with the deadline that it has.
+      if (!this.isOver) log.warn({ err: error, session: this.id }, 'the lease could not be renewed');
+    }
+    if (!this.isOver) this.#scheduleRenewal();
+  }
+}
+
+function deadlineOf(sentAtMs: number, leaseMs: number): number {
+  return sentAtMs + leaseMs - FENCE_MS;
+}

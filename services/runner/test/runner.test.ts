@@ -1,0 +1,298 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectBus, type Bus } from '@penstock/bus';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { silentLogger } from '@penstock/telemetry';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startRunner, type Runner, type RunnerOptions } from '../src/index.ts';
+import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
+
+let broker: TestBroker;
+let bus: Bus;
+let scheduler: FakeScheduler;
+let dataDir: string;
+let runners: Runner[] = [];
+
+beforeAll(async () => {
+  broker = await startTestBroker();
+});
+afterAll(async () => {
+  await broker.stop();
+});
+beforeEach(async () => {
+  scheduler = await FakeScheduler.start(broker.url);
+  bus = await connectBus({ servers: broker.url, name: 'runner' });
+  dataDir = mkdtempSync(join(tmpdir(), 'penstock-runner-'));
+});
+afterEach(async () => {
+  for (const runner of runners.splice(0)) await runner.close();
+  await bus.close();
+  await scheduler.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function start(more: Partial<RunnerOptions> = {}): Promise<Runner> {
+  const runner = await startRunner({ bus, runnerId: RUNNER, slots: 2, labels: ['linux'], dataDir, leaseMs: 6_000, graceMs: 500, log: silentLogger(), ...more });
+  runners.push(runner);
+  return runner;
+}
+
+/** No process of this machine has the run's id in its environment (I9). */
+function processesOf(runId: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(runId);
+    } catch {
+      return false;
+    }
+  });
+}
+
+describe('a stage', () => {
+  test('runs and is reported with its outputs and the end of its log (P16)', async () => {
+    await start();
+    const script = 'echo "hello from $PENSTOCK_STAGE of $PENSTOCK_PIPELINE"; echo oops >&2; echo version=1.2 >> "$SERVICE_OUTPUT"; echo other=x >> "$SERVICE_OUTPUT"';
+    const { job, reply } = await scheduler.grant({ script, outputs: ['version'] });
+    expect(reply.answer).toBe('accepted');
+    const result = await scheduler.results.next();
+    expect(result).toMatchObject({ runId: job.runId, status: 'success', outputs: { version: '1.2' } });
+    const log = await scheduler.logOf(job.runId);
+    expect(log).toContain('hello from build of p\n');
+    expect(log).toContain("the output 'other' is dropped");
+    expect(result.logBytes).toBe(Buffer.byteLength(log));
+  });
+
+  test('sees its own environment, that of its run, and nothing of the runner', async () => {
+    process.env['RUNNER_SECRET'] = 'canary';
+    await start();
+    const { job } = await scheduler.grant({ script: 'env; pwd', env: { OWN: "it's\nmine" }, origin: { kind: 'webhook', repository: 'a/b', ref: 'refs/heads/$(touch x)', commit: 'c0ffee' } });
+    await scheduler.results.next();
+    const log = await scheduler.logOf(job.runId);
+    delete process.env['RUNNER_SECRET'];
+    for (const line of ['CI=true', `PENSTOCK_RUN_ID=${job.runId}`, 'PENSTOCK_ATTEMPT=1', 'PENSTOCK_REPOSITORY=a/b', 'PENSTOCK_REF=refs/heads/$(touch x)', 'PENSTOCK_COMMIT=c0ffee', "OWN=it's\nmine"]) {
+      expect(log).toContain(`${line}\n`);
+    }
+    expect(log).not.toContain('canary');
+    expect(log.trimEnd().split('\n').at(-1)).toBe(join(dataDir, 'work', '0', job.runId, 'shared'));
+  });
+
+  test.each([
+    ['exit 7', {}, { status: 'failed', reason: 'exit', exitCode: 7 }],
+    ['kill -9 $$', {}, { status: 'failed', reason: 'signal', exitCode: 137 }],
+    ['sleep 60', { timeoutMs: 100 }, { status: 'failed', reason: 'timeout' }],
+    ['echo "no output" > "$SERVICE_OUTPUT"', { outputs: ['x'] }, { status: 'failed', reason: 'exit' }],
+  ])('that ends by %j is reported with its reason', async (script, more, wanted) => {
+    await start();
+    await scheduler.grant({ script, ...more });
+    expect(await scheduler.results.next()).toMatchObject(wanted);
+  });
+
+  test('shares the folder of its run with the stages after it, and gets a fresh one where it asks (P19)', async () => {
+    await start();
+    const runX = `run-${randomUUID()}`;
+    await scheduler.grant({ script: 'echo made > file', runId: runX });
+    await scheduler.results.next();
+    await scheduler.grant({ script: 'cat file', runId: runX, stage: 'second' });
+    expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
+    await scheduler.grant({ script: 'test ! -e file && pwd', runId: runX, stage: 'third', workspace: 'fresh' });
+    expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
+  });
+
+  test('sees the folders of runs and nothing else of the data folder', async () => {
+    await start();
+    writeFileSync(join(dataDir, 'secret'), 'canary');
+    const { job } = await scheduler.grant({ script: `ls -A ${dataDir}` });
+    await scheduler.results.next();
+    expect(await scheduler.logOf(job.runId)).toBe('work\n');
+  });
+});
+
+describe('credit (P11)', () => {
+  test('is offered for every free slot, and rides along with a result', async () => {
+    await start();
+    const first = await scheduler.offers.next();
+    await scheduler.offers.next();
+    expect(scheduler.offers.waiting).toBe(0);
+    await scheduler.grant({}, first);
+    const result = await scheduler.results.next();
+    expect(result.offer).toMatchObject({ scheduler: scheduler.member });
+    const { reply } = await scheduler.grant({}, await scheduler.offers.next());
+    expect(reply).toMatchObject({ credit: result.offer?.credit, answer: 'accepted' });
+  });
+
+  test('that no owner took is offered anew under another number', async () => {
+    await start({ slots: 1 });
+    scheduler.takeOffers = false;
+    const first = await scheduler.offers.next();
+    await scheduler.grant({}, first);
+    const { offer } = await scheduler.results.next();
+    const next = await scheduler.offers.next();
+    expect(next.credit).not.toBe(first.credit);
+    expect(next.credit).not.toBe(offer?.credit);
+  });
+
+  test('moves from a scheduler without demand to one that announces some', async () => {
+    await start({ slots: 2 });
+    const held = [await scheduler.offers.next(), await scheduler.offers.next()].map(({ credit }) => credit);
+    const other = await FakeScheduler.start(broker.url, 'scheduler-2');
+    other.bus.publish('demand.scheduler-2', { scheduler: 'scheduler-2', waiting: [{ labels: ['linux'], count: 1 }] });
+    expect(held).toContain(await scheduler.withdrawn.next());
+    expect(held).not.toContain((await other.offers.next()).credit);
+    await other.close();
+  });
+
+  test('goes to the others when its scheduler is gone', async () => {
+    const other = await FakeScheduler.start(broker.url, 'scheduler-2');
+    await start({ slots: 2 });
+    await scheduler.offers.next();
+    await other.offers.next();
+    await other.close();
+    await scheduler.offers.next();
+  });
+});
+
+describe('a grant (P12)', () => {
+  test('that comes twice starts once and is answered held, also while its result is unanswered', async () => {
+    await start();
+    scheduler.answerResult = () => null;
+    const { job } = await scheduler.grant({ script: 'echo run >> runs; cat runs' });
+    expect((await scheduler.send({ ...job, repeated: true })).answer).toBe('held');
+    await scheduler.results.next();
+    expect((await scheduler.send({ ...job, repeated: true })).answer).toBe('held');
+    expect(await scheduler.logOf(job.runId)).toBe('run\n');
+  });
+
+  test('for a credit that is over is refused and starts nothing', async () => {
+    await start();
+    const offered = await scheduler.offers.next();
+    expect((await scheduler.send(scheduler.jobFor({ ...offered, credit: 999 }))).answer).toBe('refused');
+    await scheduler.grant({}, offered);
+    await scheduler.results.next();
+    expect((await scheduler.send(scheduler.jobFor(offered))).answer).toBe('refused');
+  });
+
+  test('of another session is not answered', async () => {
+    await start();
+    const job = scheduler.jobFor({ ...(await scheduler.offers.next()), session: 'an-old-one' });
+    await expect(scheduler.bus.request('job.' + RUNNER, job, { timeoutMs: 300 })).rejects.toMatchObject({ tag: 'RequestTimeout' });
+  });
+});
+
+describe('a stop (P14)', () => {
+  test('of a running stage is answered stopping, and leaves no process', async () => {
+    await start();
+    const { job } = await scheduler.grant({ script: 'echo up; (trap "" TERM; setsid sleep 600 & sleep 600)' });
+    while ((await scheduler.logOf(job.runId)) === '') continue;
+    expect((await scheduler.stopAttempt(job)).answer).toBe('stopping');
+    expect(await scheduler.results.next()).toMatchObject({ status: 'failed', reason: 'cancelled' });
+    expect(processesOf(job.runId)).toEqual([]);
+  });
+
+  test('that comes before its grant is answered gone, and the grant refused', async () => {
+    await start();
+    const job = scheduler.jobFor(await scheduler.offers.next());
+    expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
+    expect((await scheduler.send(job)).answer).toBe('refused');
+  });
+
+  test('of what an earlier process ran is answered gone', async () => {
+    await start();
+    const job = scheduler.jobFor({ session: 'before', credit: 3 });
+    expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
+  });
+});
+
+describe('results (P16)', () => {
+  test('are sent again until they are answered, and listed in the lease until then (P13)', async () => {
+    await start();
+    scheduler.answerResult = () => null;
+    const { job } = await scheduler.grant();
+    await scheduler.results.next();
+    await scheduler.leaseWhere((event) => event.kind === 'put' && event.value.attempts.some(({ runId }) => runId === job.runId));
+    scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
+    const again = await scheduler.results.next();
+    expect(again).toMatchObject({ runId: job.runId });
+    expect(again.offer).toBeUndefined();
+    await scheduler.leaseWhere((event) => event.kind === 'put' && event.value.attempts.length === 0);
+  });
+
+  test('outlive the process that could not report them', async () => {
+    const runner = await start();
+    scheduler.answerResult = () => null;
+    const { job } = await scheduler.grant();
+    const first = await scheduler.results.next();
+    await runner.close();
+    scheduler.results.drop();
+    scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
+    await start();
+    const { offer: _offer, ...sent } = first;
+    expect(await scheduler.results.next()).toEqual(sent);
+    expect((await scheduler.stopAttempt(job)).answer).toBeOneOf(['gone', 'stopping']);
+  });
+});
+
+describe('a session (P15)', () => {
+  test('whose lease is taken away ends what it runs, and another begins', async () => {
+    const runner = await start();
+    const { job } = await scheduler.grant({ script: 'echo up; sleep 600' });
+    while ((await scheduler.logOf(job.runId)) === '') continue;
+    // As the broker would on its expiry: the next renewal is refused.
+    await scheduler.bus.request(`$JS.API.STREAM.PURGE.KV_runners`, {}, { timeoutMs: 2_000 });
+    const put = await scheduler.leaseWhere((event) => event.kind === 'put' && event.value.session !== job.session);
+    expect(put).toMatchObject({ value: { attempts: [] } });
+    expect(processesOf(job.runId)).toEqual([]);
+    expect(runner.session).not.toBe(job.session);
+    expect(scheduler.results.waiting).toBe(0);
+    expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
+  });
+});
+
+describe('a drain', () => {
+  test('lets a stage end and its result be answered, takes nothing new, and gives up the lease', async () => {
+    const runner = await start({ slots: 2 });
+    const { job } = await scheduler.grant({ script: 'echo up; sleep 0.3' });
+    const spare = await scheduler.offers.next();
+    const drained = runner.drain(10_000);
+    expect(await scheduler.withdrawn.next()).toBe(spare.credit);
+    expect(await scheduler.results.next()).toMatchObject({ runId: job.runId, status: 'success' });
+    await drained;
+    await scheduler.leaseWhere((event) => event.kind === 'expired' && event.key === `${RUNNER}.${job.session}`);
+  });
+
+  test('ends what does not end, without a result: it is lost', async () => {
+    const runner = await start();
+    const { job } = await scheduler.grant({ script: 'sleep 600' });
+    await runner.drain(50);
+    expect(processesOf(job.runId)).toEqual([]);
+    expect(scheduler.results.waiting).toBe(0);
+  });
+});
+
+describe('workspaces (P19)', () => {
+  test('go on the word of their owner', async () => {
+    await start();
+    const { job } = await scheduler.grant({ script: 'mkdir -p a/b && chmod 0 a && ln -s / root' });
+    await scheduler.results.next();
+    const folder = join(dataDir, 'work', '0', job.runId);
+    expect(existsSync(folder)).toBe(true);
+    scheduler.release([job.runId]);
+    await expect.poll(() => existsSync(folder)).toBe(false);
+  });
+
+  test('that a start finds are asked about; those not open go', async () => {
+    const runner = await start();
+    const one = await scheduler.grant({ runId: 'run-open' });
+    const other = await scheduler.grant({ runId: 'run-ended' });
+    await scheduler.results.next();
+    await scheduler.results.next();
+    await runner.close();
+    scheduler.openRuns = ['run-open'];
+    await start();
+    expect((await scheduler.asked.next()).runIds.toSorted()).toEqual(['run-ended', 'run-open']);
+    await expect.poll(() => existsSync(join(dataDir, 'work', '0', other.job.runId))).toBe(false);
+    expect(existsSync(join(dataDir, 'work', '0', one.job.runId))).toBe(true);
+  });
+});
