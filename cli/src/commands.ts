@@ -8,6 +8,7 @@ interface CommandEntry {
 }
 
 export const COMMANDS: readonly CommandEntry[] = [
+  { name: 'run', summary: 'run a pipeline file on this machine, without a server', load: async () => (await import('./commands/run.ts')).runCommand },
   { name: 'validate', summary: 'check a pipeline file and point at its problems', load: async () => (await import('./commands/validate.ts')).validateCommand },
   { name: 'serve', summary: 'start a server on this machine', load: async () => (await import('./commands/serve.ts')).serveCommand },
   { name: 'trigger', summary: 'send a pipeline file to a server and follow its run', load: async () => (await import('./commands/trigger.ts')).triggerCommand },

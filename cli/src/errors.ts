@@ -55,6 +55,12 @@ export class ServerError extends CommandError {
   readonly exitCode = EXIT.failure;
 }
 
+/** A stage's folder cannot be made or entered: the stage fails, not the command. */
+export class WorkspaceProblem extends CommandError {
+  readonly tag = 'WorkspaceProblem';
+  readonly exitCode = EXIT.failure;
+}
+
 /** The reader of our output has gone; nothing is said about it, for nobody reads it. */
 export class OutputClosed extends CommandError {
   readonly tag = 'OutputClosed';

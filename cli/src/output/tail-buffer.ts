@@ -27,11 +27,25 @@ export class TailBuffer {
 
   /** What is kept. Where the beginning is gone it starts at the first whole line, if there is one. */
   wholeLines(): { readonly bytes: Buffer; readonly truncated: boolean } {
-    if (this.#total <= this.#bytesMax) return { bytes: Buffer.from(this.#bytes.subarray(0, this.#total)), truncated: false };
-    const at = this.#total % this.#bytesMax;
-    const bytes = Buffer.concat([this.#bytes.subarray(at), this.#bytes.subarray(0, at)]);
+    const { bytes, truncated } = this.#kept();
+    if (!truncated) return { bytes, truncated };
     const lineEnd = bytes.indexOf(NEWLINE);
     return { bytes: lineEnd === -1 || lineEnd === bytes.length - 1 ? bytes : bytes.subarray(lineEnd + 1), truncated: true };
+  }
+
+  /** As text; where the beginning is gone it starts with a whole character. */
+  text(): { readonly text: string; readonly truncated: boolean } {
+    const { bytes, truncated } = this.#kept();
+    let from = 0;
+    // The later bytes of a character are 10xxxxxx, three at most.
+    if (truncated) while (from < 3 && ((bytes[from] ?? 0) & 0xc0) === 0x80) from += 1;
+    return { text: bytes.toString('utf8', from), truncated };
+  }
+
+  #kept(): { readonly bytes: Buffer; readonly truncated: boolean } {
+    if (this.#total <= this.#bytesMax) return { bytes: Buffer.from(this.#bytes.subarray(0, this.#total)), truncated: false };
+    const at = this.#total % this.#bytesMax;
+    return { bytes: Buffer.concat([this.#bytes.subarray(at), this.#bytes.subarray(0, at)]), truncated: true };
   }
 
   #grow(needed: number): void {

@@ -4,6 +4,7 @@ import { EXIT, OutputClosed } from '../errors.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
+import { dieOf } from '../interrupts.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import type { ToldEvent } from '../output/told-events.ts';
@@ -43,7 +44,7 @@ export async function followRun({ client, run, follow, args, context }: FollowOp
   let exitBySignal: number | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
     // A second one does not wait for a terminal that takes no more output.
-    if (exitBySignal !== undefined) process.exit(exitBySignal);
+    if (exitBySignal !== undefined) dieOf(signal);
     exitBySignal = signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
     stop.abort();
   };

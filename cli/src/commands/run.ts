@@ -1,0 +1,100 @@
+import { availableParallelism } from 'node:os';
+import { ProcessExecutor } from '@penstock/executor';
+import { parsePipeline } from '@penstock/pipeline';
+import { wholeNumber } from '../arguments.ts';
+import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command.ts';
+import { EXIT, RefusedFile } from '../errors.ts';
+import { dieOf, Interrupts } from '../interrupts.ts';
+import { LocalRun } from '../local/local-run.ts';
+import { LocalWorkspace } from '../local/local-workspace.ts';
+import { inheritedEnvironment } from '../local/stage-environment.ts';
+import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
+import { JsonReporter } from '../output/json-reporter.ts';
+import { wantsColor } from '../output/terminal.ts';
+import { TextReporter } from '../output/text-reporter.ts';
+import { readPipelineFile } from '../pipeline-file.ts';
+import { problemsText } from './validate.ts';
+
+const JOBS_MAX = 1024;
+/** After a second ^C: a terminal that has not taken the summary by then is stopped. */
+const LAST_WORDS_MS = 500;
+
+const spec: CommandSpec = {
+  name: 'run',
+  usage: '[options] [file]',
+  about:
+    'Runs a pipeline file on this machine, with no server and no broker, by the same rules and with the same events as a server would. The stages work in the ' +
+    'folder that you are in, with your environment; those with `workspace: fresh` in a copy of the files that git knows.',
+  options: {
+    jobs: { type: 'string', short: 'j', value: 'N', text: 'How many stages run at a time; default: the number of processors.' },
+    quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
+    json: { type: 'boolean', text: 'One JSON event a line instead of text, as in the log stream of a server.' },
+    ...COLOR_OPTIONS,
+  },
+  positionals: { min: 0, max: 1, missing: '' },
+  environment: [['NO_COLOR', 'no colours, if it is set to anything'], ['PENSTOCK_DEBUG', 'say more about errors of Penstock itself']],
+  examples: [
+    ['penstock run', 'the pipeline file of this folder'],
+    ['penstock run -j1 ci/release.yaml', 'another file, one stage after the other'],
+    ['penstock run --json | jq -r "select(.reason)"', 'what went wrong, for a program'],
+  ],
+  exitCodes: [
+    [EXIT.success, 'the run ended SUCCESS'],
+    [EXIT.failure, 'a stage failed'],
+    [EXIT.usage, 'the file has problems or is not there, or wrong usage'],
+    [EXIT.interrupted, 'cancelled by ^C: stages get SIGTERM, and SIGKILL after 10 s or at a second ^C'],
+  ],
+};
+
+export const runCommand: Command = { spec, run };
+
+async function run(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { terminal, env, cwd } = context;
+  const jobs = args.text('jobs');
+  const slots = jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
+  const color = wantsColor(colorWish(args), env, terminal.outIsTerminal);
+  const file = await readPipelineFile(args.positionals[0], cwd);
+  const parsed = parsePipeline(file.text);
+  if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, wantsColor(colorWish(args), env, terminal.errIsTerminal)).trimEnd(), EXIT.usage);
+
+  const { definition } = parsed;
+  const names = definition.stages.map((stage) => stage.name);
+  const json = args.flag('json');
+  const reporter = json
+    ? new JsonReporter(terminal.out, names)
+    : new TextReporter({ out: terminal.out, stages: names, color, quiet: args.flag('quiet'), startedAtMs: Date.now() });
+  const workspace = new LocalWorkspace(cwd);
+  const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
+  const local = new LocalRun({ definition, yaml: file.text, workspace, executor, reporter, slots, inheritedEnv: inheritedEnvironment(env), keepText: json, showsLastWords: !json });
+  let isOver = false;
+  const interrupts = new Interrupts({
+    first: (signal) => {
+      if (isOver) dieOf(signal);
+      terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
+      local.cancel();
+    },
+    again: (signal) => void leave(signal, executor, workspace),
+  });
+  let isReaderGone = false;
+  void terminal.out.closed.then(() => {
+    isReaderGone = true;
+    local.cancel();
+  });
+  try {
+    local.start();
+    const { status } = await local.settled;
+    reporter.finish();
+    return interrupts.exitCode ?? (isReaderGone ? EXIT.brokenPipe : status === 'SUCCESS' ? EXIT.success : EXIT.failure);
+  } finally {
+    isOver = true;
+    await executor.close();
+    await workspace.remove();
+  }
+}
+
+/** Kills what runs and clears up; then the table, where the terminal still takes it. */
+async function leave(signal: NodeJS.Signals, executor: ProcessExecutor, workspace: LocalWorkspace): Promise<void> {
+  await executor.close();
+  await workspace.remove();
+  setTimeout(() => dieOf(signal), LAST_WORDS_MS);
+}

@@ -1,0 +1,245 @@
+/**
+ * A run on this machine: the same machine that decides a server's runs, and the same executor, with nothing between
+ * them. It owns the run's state, its slots and its timers, and no output: that goes to the reporter.
+ *
+ * Invariants:
+ * 1. Events are reported in the order in which they were decided, before their effects are carried out; a stage's lines
+ *    lie between its `stage_started` and what ends the attempt; no event is reported after the run's last.
+ * 2. At most `slots` attempts live at a time.
+ * 3. `settled` resolves when the run has ended and no process of it is left.
+ */
+import { performance } from 'node:perf_hooks';
+import { randomBytes } from 'node:crypto';
+import { BadOutputs, readOutputs, type Executor, type StageExit, type StageProcess } from '@penstock/executor';
+import type { PipelineDefinition } from '@penstock/pipeline';
+import { newRun, newRunId, planOf, RunActor, workOf, type ResultCommand, type RunCommand, type RunEffect, type RunEvent, type RunState, type StageWork } from '@penstock/run';
+import { WorkspaceProblem } from '../errors.ts';
+import type { Reporter } from '../output/reporter.ts';
+import { AttemptOutput } from './attempt-output.ts';
+import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
+import { stageEnvironment } from './stage-environment.ts';
+import { toldRunEvent } from './told-run-event.ts';
+
+const KEY = 'local';
+/** setTimeout takes no more; a wake-up that comes early does nothing but ask for the next. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+export interface LocalRunOptions {
+  readonly definition: PipelineDefinition;
+  readonly yaml: string;
+  readonly workspace: LocalWorkspace;
+  readonly executor: Executor;
+  readonly reporter: Reporter;
+  readonly slots: number;
+  readonly inheritedEnv: Readonly<Record<string, string>>;
+  /** Whether `stage_completed` carries the stage's text. */
+  readonly keepText: boolean;
+  /** Whether stages are heard in the grace that a cancel leaves them, though the story is over. */
+  readonly showsLastWords: boolean;
+}
+
+interface Attempt {
+  readonly attempt: number;
+  readonly output: AttemptOutput;
+  readonly preparation: AbortController;
+  process: StageProcess | undefined;
+  stopping: 'cancelled' | 'timeout' | undefined;
+}
+
+export class LocalRun {
+  readonly settled: Promise<RunState>;
+  readonly #options: LocalRunOptions;
+  readonly #actor: RunActor;
+  readonly #attempts = new Map<string, Attempt>();
+  /** Stages that can be granted, from `#readyFrom` on. */
+  readonly #ready: string[] = [];
+  #readyFrom = 0;
+  #credit = 0;
+  #isPumping = false;
+  #hasEnded = false;
+  #lastAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Infinity;
+  #settle: (run: RunState) => void = () => {};
+  #fail: (error: unknown) => void = () => {};
+
+  constructor(options: LocalRunOptions) {
+    this.#options = options;
+    const { definition, yaml } = options;
+    const at = this.#now();
+    const id = newRunId({ now: at, key: KEY, random: randomBytes(10) });
+    const created = { type: 'run_created', at, tenant: KEY, key: KEY, pipelineName: definition.name, yaml, priority: 0, origin: { kind: 'local' } } as const;
+    // Nobody else takes the stages of this run: waiting for a slot is no fault.
+    this.#actor = new RunActor({ run: newRun(id, created, planOf(definition)), definition, settings: { queueTimeoutMs: Infinity } });
+    this.settled = new Promise((resolve, reject) => {
+      this.#settle = resolve;
+      this.#fail = reject;
+    });
+  }
+
+  get id(): string {
+    return this.#actor.run.id;
+  }
+
+  start(): void {
+    this.#tell({ type: 'start', at: this.#now() });
+  }
+
+  /** SIGTERM to everything that runs, SIGKILL after the grace; nothing starts any more. */
+  cancel(): void {
+    this.#tell({ type: 'cancel', at: this.#now() });
+    for (const attempt of this.#attempts.values()) attempt.preparation.abort();
+  }
+
+  #tell(command: RunCommand): void {
+    try {
+      const decided = this.#actor.tell(command);
+      if (decided !== undefined) {
+        for (const event of decided.events) this.#report(event);
+        for (const effect of decided.effects) this.#carryOut(effect);
+      }
+      this.#pump();
+    } catch (error) {
+      // A fault of ours: there is no state left to go on with.
+      clearTimeout(this.#timer);
+      this.#fail(error);
+    }
+  }
+
+  #report(event: RunEvent): void {
+    if (this.#hasEnded) return;
+    const told = toldRunEvent(event, (stage) => this.#attempts.get(stage)?.output.text() ?? { text: '', truncated: false });
+    if (told === undefined) return;
+    this.#hasEnded = told.type === 'pipeline_completed' || told.type === 'pipeline_cancelled';
+    this.#options.reporter.event(told);
+  }
+
+  #carryOut(effect: RunEffect): void {
+    switch (effect.type) {
+      case 'offer-stages':
+        for (const stage of effect.stages) this.#ready.push(stage);
+        return;
+      case 'send-grant':
+        void this.#execute(effect.stage, effect.attempt).catch((error: unknown) => this.#fail(error));
+        return;
+      case 'stop-attempt':
+        this.#stop(effect.stage, effect.attempt, effect.reason);
+        return;
+      case 'wake-at':
+        this.#wakeAt(effect.at);
+        return;
+      case 'settle':
+        clearTimeout(this.#timer);
+        this.#settle(this.#actor.run);
+        return;
+    }
+  }
+
+  /** Fills the free slots. A grant leads back here, so the loop is entered once. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      while (this.#attempts.size < this.#options.slots && this.#readyFrom < this.#ready.length) {
+        const stage = this.#ready[this.#readyFrom++];
+        if (stage === undefined || this.#hasEnded) continue;
+        this.#credit += 1;
+        this.#tell({ type: 'grant', at: this.#now(), stage, runner: KEY, session: this.id, credit: this.#credit });
+      }
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #stop(stage: string, number: number, reason: 'cancelled' | 'timeout'): void {
+    const attempt = this.#attempts.get(stage);
+    if (attempt?.attempt !== number) return;
+    attempt.stopping = reason;
+    attempt.process?.stop(reason);
+    attempt.preparation.abort();
+  }
+
+  async #execute(stage: string, number: number): Promise<void> {
+    const { reporter, keepText, showsLastWords } = this.#options;
+    const output = new AttemptOutput(stage, reporter, { keepText, isMuted: () => this.#hasEnded && !showsLastWords });
+    const attempt: Attempt = { attempt: number, output, preparation: new AbortController(), process: undefined, stopping: undefined };
+    this.#attempts.set(stage, attempt);
+    const result = await this.#run(stage, attempt, workOf(this.#actor.run, this.#actor.plan, stage));
+    await output.end();
+    this.#tell({ ...result, at: this.#now(), stage, attempt: number, logBytes: output.bytes });
+    // The text was needed until here; the slot is free from here on.
+    this.#attempts.delete(stage);
+    this.#pump();
+  }
+
+  async #run(stage: string, attempt: Attempt, work: StageWork): Promise<AttemptResult> {
+    const { workspace, executor, inheritedEnv } = this.#options;
+    const { output } = attempt;
+    let copy: string | undefined;
+    try {
+      if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
+      if (attempt.stopping !== undefined) return { type: 'result', status: 'failed', reason: attempt.stopping };
+      const root = copy ?? workspace.folder;
+      const cwd = workdirIn(root, work.workdir);
+      const outputFile = workspace.outputFile(work.outputs.length > 0);
+      const place = { runId: this.id, pipeline: this.#actor.run.pipelineName, stage, attempt: attempt.attempt, workspace: root, outputFile };
+      const env = stageEnvironment(inheritedEnv, work.env, place);
+      attempt.process = executor.start({ helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs }, output);
+      return resultOf(await attempt.process.ended, outputFile, work.outputs, output);
+    } catch (error) {
+      if (!(error instanceof WorkspaceProblem)) throw error;
+      output.remark(`the stage cannot start: ${error.message}`);
+      return { type: 'result', status: 'failed', reason: 'checkout' };
+    } finally {
+      if (copy !== undefined) await workspace.discard(copy);
+    }
+  }
+
+  #wakeAt(at: number): void {
+    if (!Number.isFinite(at) || at >= this.#timerAt) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Infinity;
+      this.#tell({ type: 'wake', at: this.#now() });
+    }, Math.min(TIMER_MS_MAX, Math.max(0, at - Date.now())));
+  }
+
+  /** Milliseconds since 1970 that never run backwards, though the clock may be set. */
+  #now(): number {
+    this.#lastAt = Math.max(this.#lastAt, Math.round(performance.timeOrigin + performance.now()));
+    return this.#lastAt;
+  }
+}
+
+type AttemptResult =
+  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs'>
+  | { readonly type: 'lose' };
+
+function resultOf(exit: StageExit, outputFile: string, declared: readonly string[], output: AttemptOutput): AttemptResult {
+  switch (exit.kind) {
+    case 'exit':
+      return exit.code === 0 ? successOf(outputFile, declared, output) : { type: 'result', status: 'failed', reason: 'exit', exitCode: exit.code };
+    case 'signal':
+      return { type: 'result', status: 'failed', reason: exit.oom ? 'oom' : 'signal', exitCode: exit.code };
+    case 'timeout':
+      return { type: 'result', status: 'failed', reason: 'timeout' };
+    case 'stopped':
+      return { type: 'result', status: 'failed', reason: exit.reason };
+    case 'lost':
+      output.remark(`the stage was lost: ${exit.cause}`);
+      return { type: 'lose' };
+  }
+}
+
+function successOf(outputFile: string, declared: readonly string[], output: AttemptOutput): AttemptResult {
+  try {
+    const { outputs, warnings } = readOutputs(outputFile, declared);
+    for (const warning of warnings) output.remark(warning);
+    return { type: 'result', status: 'success', exitCode: 0, outputs };
+  } catch (error) {
+    if (!(error instanceof BadOutputs)) throw error;
+    output.remark(error.message);
+    return { type: 'result', status: 'failed', reason: 'exit' };
+  }
+}
