@@ -23,7 +23,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   const { version } = packageJson;
   const app = buildServer({ corsOrigins: options.corsOrigins ?? [], connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX, log });
   const callers = new Callers(options);
-  const owners = new Owners(options.bus, options.partitions);
+  const owners = new Owners(options.bus, options.partitions, options.ownerMsMax);
   const reads = new RunReads(owners, options.runs);
   const trigger = new Trigger(
     { bus: options.bus, owners, reads },

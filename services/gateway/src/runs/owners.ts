@@ -27,6 +27,7 @@ type Accepted<R> = Exclude<R, OwnerRefusal>;
 export class Owners {
   readonly partitions: number;
   readonly #bus: Bus;
+  readonly #msMax: number;
   readonly #epochs = new Map<number, number>();
   readonly #askAgain = new Map<number, Set<() => void>>();
   readonly #subscription: BusSubscription;
@@ -34,8 +35,9 @@ export class Owners {
     for (const listeners of this.#askAgain.values()) for (const listener of [...listeners]) listener();
   };
 
-  constructor(bus: Bus, partitions: number) {
+  constructor(bus: Bus, partitions: number, msMax = OWNER_MS_MAX) {
     this.#bus = bus;
+    this.#msMax = msMax;
     this.partitions = partitions;
     this.#subscription = bus.subscribe<PartitionOpened>(subjects.opened('*'), ({ partition, epoch }) => {
       this.accepts(partition, epoch);
@@ -74,7 +76,7 @@ export class Owners {
   async create(request: CreateRequest): Promise<Accepted<CreateReply>> {
     const partition = this.partitionOf(request.runId);
     try {
-      return await this.#ask<CreateRequest, CreateReply>(partition, 'create', request, OWNER_MS_MAX);
+      return await this.#ask<CreateRequest, CreateReply>(partition, 'create', request);
     } catch (error) {
       const told = error instanceof OwnerRefused ? error.cause : error;
       // The same id again is safe, so the client learns it.
@@ -85,24 +87,23 @@ export class Owners {
 
   /** A refusal is thrown as `OwnerRefused`, since an earlier sending may have been decided (O3). */
   async cancel(request: CancelRequest): Promise<Accepted<CancelReply>> {
-    return await this.#ask<CancelRequest, CancelReply>(this.partitionOf(request.runId), 'cancel', request, OWNER_MS_MAX);
+    return await this.#ask<CancelRequest, CancelReply>(this.partitionOf(request.runId), 'cancel', request);
   }
 
-  async get(partition: number, request: GetRequest, deadlineMs = OWNER_MS_MAX): Promise<Accepted<GetReply>> {
-    return await unwrapped(this.#ask<GetRequest, GetReply>(partition, 'get', request, deadlineMs));
+  async get(partition: number, request: GetRequest): Promise<Accepted<GetReply>> {
+    return await unwrapped(this.#ask<GetRequest, GetReply>(partition, 'get', request));
   }
 
-  async watch(request: WatchRequest, deadlineMs = OWNER_MS_MAX): Promise<Accepted<WatchReply>> {
-    return await unwrapped(this.#ask<WatchRequest, WatchReply>(this.partitionOf(request.runId), 'watch', request, deadlineMs));
+  async watch(request: WatchRequest): Promise<Accepted<WatchReply>> {
+    return await unwrapped(this.#ask<WatchRequest, WatchReply>(this.partitionOf(request.runId), 'watch', request));
   }
 
   async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: number }>(
     partition: number,
     verb: 'create' | 'cancel' | 'get' | 'watch',
     body: Req,
-    deadlineMs: number,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
-    const deadline = performance.now() + deadlineMs;
+    const deadline = performance.now() + this.#msMax;
     let repeated = false;
     for (;;) {
       const leftMs = Math.ceil(deadline - performance.now());

@@ -127,16 +127,14 @@ export class Story {
   }
 
   #tellEvents(): boolean {
-    let told = 0;
-    for (let event = this.#events[told]; event !== undefined && !this.#ended && this.#isTellable(event); event = this.#events[told]) {
-      told += 1;
-      this.#tell(this.#told + told, event);
+    let told = false;
+    for (let event = this.#events[0]; event !== undefined && !this.#ended && this.#isTellable(event); event = this.#events[0]) {
+      this.#events.shift();
+      this.#told += 1;
+      this.#tell(this.#told, event);
+      told = true;
     }
-    if (told > 0) {
-      this.#told += told;
-      this.#events.splice(0, told);
-    }
-    return told > 0;
+    return told;
   }
 
   #isTellable(event: RunEvent): boolean {
@@ -221,7 +219,7 @@ export class Story {
   }
 
   #isOpen(attempt: AttemptLog): boolean {
-    return !attempt.closed && attempt.version <= this.#told + 1;
+    return !attempt.closed && attempt.version <= this.#told;
   }
 
   #tellPieces(attempt: AttemptLog, pieces: readonly Piece[], place: () => Place, gapAt: number): void {

@@ -1,0 +1,155 @@
+/**
+ * The owner of all partitions, as far as a gateway can tell: it answers on the real broker from runs in its memory, and
+ * a test says what happens to them. What it commits is folded by the real `evolve`.
+ */
+import {
+  subjects, type Bus, type BusSubscription, type CancelReply, type CancelRequest, type CreateReply, type CreateRequest, type GetReply, type GetRequest,
+  type WatchReply, type WatchRequest,
+} from '@penstock/bus';
+import { parsePipeline } from '@penstock/pipeline';
+import { evolve, newRun, partitionOf, planOf, viewOf, type Plan, type RunCreated, type RunEvent, type RunState } from '@penstock/run';
+import type { RunDocument, RunsRepository } from '@penstock/store';
+
+interface OwnedRun {
+  readonly plan: Plan;
+  readonly state: RunState;
+  readonly events: RunEvent[];
+}
+
+export class FakeOwner {
+  epoch = 1;
+  /** Answers nothing to these verbs, as an owner that is frozen. */
+  readonly mute = new Set<string>();
+  /** Refuses these verbs. */
+  readonly refusals = new Map<string, { code: 'UNAVAILABLE' | 'QUOTA_EXCEEDED'; message: string; retryAfterSecs?: number }>();
+  /** The verb of every request, in order. */
+  readonly asked: string[] = [];
+  readonly created: CreateRequest[] = [];
+  /** Called for a new run, before its answer is sent. */
+  onCreate: (runId: string) => void = () => {};
+  /** The number of events in one answer to `watch`. */
+  watchPage = Infinity;
+  readonly #bus: Bus;
+  readonly #store: RunsRepository;
+  readonly #partitions: number;
+  readonly #runs = new Map<string, OwnedRun>();
+  #subscriptions: BusSubscription[] = [];
+  #sequence = 1;
+
+  constructor(bus: Bus, store: RunsRepository, partitions: number) {
+    this.#bus = bus;
+    this.#store = store;
+    this.#partitions = partitions;
+  }
+
+  async open(): Promise<void> {
+    for (let partition = 0; partition < this.#partitions; partition++) {
+      this.#subscriptions.push(
+        this.#bus.respond<CreateRequest, CreateReply>(subjects.owner(partition, 'create'), this.#answer('create', (request) => this.#create(request))),
+        this.#bus.respond<CancelRequest, CancelReply>(subjects.owner(partition, 'cancel'), this.#answer('cancel', (request) => this.#cancel(request))),
+        this.#bus.respond<GetRequest, GetReply>(subjects.owner(partition, 'get'), this.#answer('get', (request) => this.#get(request))),
+        this.#bus.respond<WatchRequest, WatchReply>(subjects.owner(partition, 'watch'), this.#answer('watch', (request) => this.#watch(request))),
+      );
+    }
+    await this.#bus.flush();
+  }
+
+  /** Nobody answers any more: "no responders". */
+  async leave(): Promise<void> {
+    for (const subscription of this.#subscriptions) subscription.stop();
+    this.#subscriptions = [];
+    await this.#bus.flush();
+  }
+
+  announce(): void {
+    for (let partition = 0; partition < this.#partitions; partition++) this.#bus.publish(subjects.opened(partition), { partition, epoch: this.epoch, owner: 'fake' });
+  }
+
+  /** Commits events of a run, and tells the watchers unless `silently`. */
+  commit(runId: string, events: readonly RunEvent[], options: { readonly silently?: boolean } = {}): void {
+    const run = this.#run(runId);
+    for (const event of events) {
+      run.events.push(event);
+      evolve(run.state, run.plan, event);
+    }
+    if (options.silently !== true) this.tell(runId, run.events.length - events.length + 1);
+  }
+
+  /** Tells the watchers the events from this version on. */
+  tell(runId: string, first: number, epoch = this.epoch): void {
+    const { events } = this.#run(runId);
+    this.#bus.publish(subjects.events(runId), { runId, epoch, version: events.length, events: events.slice(first - 1) });
+  }
+
+  /** Puts the run's document into the store; with `keep` it also stays in memory. */
+  async project(runId: string, options: { readonly keep?: boolean } = {}): Promise<void> {
+    await this.#store.saveBatch([this.document(runId)]);
+    if (options.keep !== true) this.#runs.delete(runId);
+  }
+
+  document(runId: string): RunDocument {
+    const { state, events } = this.#run(runId);
+    return { partition: partitionOf(runId, this.#partitions), open: false, incarnation: 1, sequence: this.#sequence++, state, events, view: viewOf(state) };
+  }
+
+  /** As if it had been created by a trigger. */
+  adopt(runId: string, yaml: string, tenant = 'service'): void {
+    const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin: { kind: 'api' } });
+    if (run === null) throw new Error('not created');
+  }
+
+  #run(runId: string): OwnedRun {
+    const run = this.#runs.get(runId);
+    if (run === undefined) throw new Error(`the fake owner has no run ${runId}`);
+    return run;
+  }
+
+  #answer<Req, Rep>(verb: string, handle: (request: Req) => Rep): (request: Req, call: { drop(): void }) => Rep | Promise<Rep> {
+    return (request, call) => {
+      this.asked.push(verb);
+      const refusal = this.refusals.get(verb);
+      if (refusal !== undefined) return { ok: false, epoch: this.epoch, ...refusal } as Rep;
+      if (!this.mute.has(verb)) return handle(request);
+      call.drop();
+      return new Promise<Rep>(() => {});
+    };
+  }
+
+  #create(request: CreateRequest): Extract<CreateReply, { ok: true }> {
+    this.created.push(request);
+    const known = this.#runs.get(request.runId);
+    if (known !== undefined) return { ok: true, created: false, epoch: this.epoch, run: viewOf(known.state) };
+    const parsed = parsePipeline(request.yaml);
+    if (!parsed.ok) throw new Error('the gateway let a bad file pass');
+    const plan = planOf(parsed.definition);
+    const { tenant, key, yaml, origin } = request;
+    const created: RunCreated = { type: 'run_created', at: Date.now(), tenant, key, yaml, origin, pipelineName: parsed.definition.name, priority: request.priority ?? 0 };
+    const run: OwnedRun = { plan, state: newRun(request.runId, created, plan), events: [created] };
+    this.#runs.set(request.runId, run);
+    this.onCreate(request.runId);
+    return { ok: true, created: true, epoch: this.epoch, run: viewOf(run.state) };
+  }
+
+  #cancel(request: CancelRequest): CancelReply {
+    const run = this.#runs.get(request.runId);
+    if (run === undefined || !request.tenants.includes(run.state.tenant)) return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch: this.epoch };
+    if (run.state.finishedAt !== undefined) return { ok: false, code: 'CONFLICT', message: 'it has ended', epoch: this.epoch };
+    const cancelledStages = run.state.openStages;
+    this.commit(request.runId, [{ type: 'run_cancelled', at: Date.now(), cancelledStages }]);
+    return { ok: true, epoch: this.epoch, cancelledStages, run: viewOf(run.state) };
+  }
+
+  #get(request: GetRequest): GetReply {
+    const found = new Set(request.runIds.flatMap((id) => this.#runs.get(id) ?? []));
+    const theirs = [...this.#runs.values()].filter(({ state }) => request.tenants?.includes(state.tenant) ?? false).sort((a, b) => (a.state.id < b.state.id ? 1 : -1));
+    for (const run of theirs.slice(0, request.newest ?? 0)) found.add(run);
+    return { ok: true, epoch: this.epoch, runs: [...found].map(({ state }) => viewOf(state)) };
+  }
+
+  #watch({ runId, after }: WatchRequest): WatchReply {
+    const run = this.#runs.get(runId);
+    if (run === undefined) return { ok: true, epoch: this.epoch, run: null };
+    const events = run.events.slice(after, after + this.watchPage);
+    return { ok: true, epoch: this.epoch, run: { tenant: run.state.tenant, version: run.events.length, events, more: after + events.length < run.events.length } };
+  }
+}

@@ -1,0 +1,287 @@
+import { once } from 'node:events';
+import { connect, type AddressInfo } from 'node:net';
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, makeWorld, runIdFor, YAML, type World } from './harness.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterEach(() => world.reset());
+afterAll(() => world.close());
+
+/** As the specification words them. */
+const SECURITY_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'x-xss-protection': '1; mode=block',
+  'referrer-policy': 'strict-origin-when-cross-origin',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+};
+const ORIGIN = 'https://ok.example';
+const JSON_POST = { method: 'POST', url: '/graphql', headers: { 'content-type': 'application/json' } } as const;
+
+describe('information', () => {
+  test('GET / answers name, version and endpoints, without authentication', async () => {
+    const app = await world.gateway({ publicRead: false });
+    const response = await app.inject('/');
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toMatch(/^application\/json/u);
+    expect(response.json()).toEqual({ name: 'penstock', version: '0.6.0', endpoints: { graphql: '/graphql', health: '/health', webhook: '/webhook' } });
+  });
+
+  test('GET /health answers the plain text ok, without authentication', async () => {
+    const app = await world.gateway({ publicRead: false });
+    const response = await app.inject({ url: '/health', headers: { authorization: 'Bearer wrong' } });
+    expect([response.statusCode, response.headers['content-type'], response.body]).toEqual([200, expect.stringMatching(/^text\/plain/u), 'ok']);
+  });
+
+  test('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
+    const app = await world.gateway();
+    expect((await app.inject('/ready')).statusCode).toBe(200);
+    const broken = await world.gateway({ store: { ping: () => Promise.reject(new Error('away')) } });
+    const response = await broken.inject('/ready');
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/u)]);
+    expect(response.json()).toMatchObject({ error: 'unavailable', message: expect.stringContaining('store') });
+  });
+});
+
+describe('paths and methods', () => {
+  test('an unknown path is 404 with a JSON body, whatever the method', async () => {
+    const app = await world.gateway();
+    for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE', 'HEAD'] as const) {
+      const response = await app.inject({ method, url: '/nothing?token=SECRET' });
+      expect(response.statusCode).toBe(404);
+      if (method !== 'HEAD') expect(response.json()).toEqual({ error: 'not_found', message: 'There is nothing at /nothing.' });
+    }
+  });
+
+  test('a known path with the wrong method is 405 with Allow', async () => {
+    const app = await world.gateway();
+    const wrong: [InjectOptions['method'], string, string][] = [
+      ['POST', '/', 'GET, HEAD, OPTIONS'], ['DELETE', '/health', 'GET, HEAD, OPTIONS'], ['PUT', '/ready', 'GET, HEAD, OPTIONS'],
+      ['GET', '/graphql', 'OPTIONS, POST'], ['GET', '/graphql?query=%7Bhealth%7D', 'OPTIONS, POST'], ['HEAD', '/graphql', 'OPTIONS, POST'], ['PATCH', '/graphql', 'OPTIONS, POST'],
+      ['POST', `/pipeline/${runIdFor()}/logs`, 'GET, HEAD, OPTIONS'],
+    ];
+    for (const [method, url, allow] of wrong) {
+      const response = await app.inject({ ...(method === undefined ? {} : { method }), url });
+      expect([url, response.statusCode, response.headers['allow']]).toEqual([url, 405, allow]);
+      if (method !== 'HEAD') expect(response.json()).toMatchObject({ error: 'method_not_allowed' });
+    }
+  });
+
+  test('HEAD is answered where GET is, and OPTIONS with 204 and Allow', async () => {
+    const app = await world.gateway();
+    const head = await app.inject({ method: 'HEAD', url: '/health' });
+    expect([head.statusCode, head.body]).toEqual([200, '']);
+    const options = await app.inject({ method: 'OPTIONS', url: '/graphql' });
+    expect([options.statusCode, options.headers['allow'], options.body]).toEqual([204, 'OPTIONS, POST', '']);
+  });
+});
+
+describe('bodies of POST /graphql', () => {
+  const post = (app: FastifyInstance, payload: string, type = 'application/json') => app.inject({ ...JSON_POST, headers: { 'content-type': type }, payload });
+
+  test('malformed JSON is 400 with error and message', async () => {
+    const app = await world.gateway();
+    for (const payload of ['{', '', 'health', '{"query":"{ health }"', '{"query":"{ health }","__proto__":{"a":1}}']) {
+      const response = await post(app, payload);
+      expect([payload, response.statusCode]).toEqual([payload, 400]);
+      expect(response.json()).toEqual({ error: 'bad_request', message: expect.any(String) });
+    }
+  });
+
+  test('a body without a query, or with fields of other types, is 400', async () => {
+    const app = await world.gateway();
+    for (const body of [{}, { query: 5 }, { query: '' }, null, 'x', 5, { query: '{ health }', variables: [] }, { query: '{ health }', variables: 'x' }, { query: '{ health }', operationName: 5 }]) {
+      const response = await post(app, JSON.stringify(body));
+      expect([body, response.statusCode]).toEqual([body, 400]);
+      expect(response.json()).toMatchObject({ error: 'bad_request' });
+    }
+  });
+
+  test('variables and operationName may be null or absent', async () => {
+    const app = await world.gateway();
+    for (const body of [{ query: '{ health }' }, { query: '{ health }', variables: null, operationName: null }, { query: '{ health }', variables: {}, operationName: '' }]) {
+      expect((await post(app, JSON.stringify(body))).json()).toEqual({ data: { health: 'ok' } });
+    }
+  });
+
+  test('batches are refused', async () => {
+    const app = await world.gateway();
+    const response = await post(app, JSON.stringify([{ query: '{ health }' }, { query: '{ health }' }]));
+    expect([response.statusCode, response.json()]).toEqual([400, { error: 'bad_request', message: expect.stringContaining('Batches') }]);
+  });
+
+  test('any other content type than application/json is 415, so that no form of another site can send it', async () => {
+    const app = await world.gateway();
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/graphql']) {
+      const response = await post(app, '{"query":"{ health }"}', type);
+      expect([type, response.statusCode, response.json<{ error: string }>().error]).toEqual([type, 415, 'unsupported_media_type']);
+    }
+    expect((await post(app, '{"query":"{ health }"}', 'application/json; charset=utf-8')).statusCode).toBe(200);
+  });
+
+  test('a body over 1 MiB is 413', async () => {
+    const app = await world.gateway();
+    const response = await post(app, JSON.stringify({ query: '{ health }', variables: { x: 'x'.repeat(1024 * 1024) } }));
+    expect([response.statusCode, response.json()]).toEqual([413, { error: 'payload_too_large', message: expect.any(String) }]);
+  });
+
+  test('variables nested 200,000 levels deep are harmless', async () => {
+    const app = await world.gateway();
+    const payload = `{"query":"{ health }","variables":{"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}}`;
+    expect((await post(app, payload)).statusCode).toBe(200);
+  });
+});
+
+describe('CORS', () => {
+  test('without listed origins there is no CORS header', async () => {
+    const app = await world.gateway();
+    for (const request of [{ url: '/' }, { method: 'OPTIONS', url: '/graphql' }] as const) {
+      const response = await app.inject({ ...request, headers: { origin: ORIGIN, 'access-control-request-method': 'POST' } });
+      expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+  });
+
+  test('a preflight of a listed origin: GET, POST, OPTIONS; Content-Type, Authorization; one hour', async () => {
+    const app = await world.gateway({ corsOrigins: [ORIGIN] });
+    const response = await app.inject({ method: 'OPTIONS', url: '/graphql', headers: { origin: ORIGIN, 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' } });
+    expect(response.statusCode).toBe(204);
+    expect(response.headers).toMatchObject({
+      'access-control-allow-origin': ORIGIN, 'access-control-allow-methods': 'GET, POST, OPTIONS', 'access-control-allow-headers': 'Content-Type, Authorization',
+      'access-control-max-age': '3600', vary: 'Origin',
+    });
+  });
+
+  test('answers of any kind to a listed origin carry it, errors too, with Vary: Origin', async () => {
+    const app = await world.gateway({ corsOrigins: ['http://localhost:3000', ORIGIN] });
+    for (const url of ['/', '/health', '/nothing', '/graphql', `/pipeline/${runIdFor()}/logs`]) {
+      const response = await app.inject({ url, headers: { origin: ORIGIN } });
+      expect(response.headers).toMatchObject({ 'access-control-allow-origin': ORIGIN, vary: 'Origin' });
+      expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
+    }
+  });
+
+  test('an origin is matched exactly', async () => {
+    const app = await world.gateway({ corsOrigins: [ORIGIN] });
+    for (const origin of ['null', 'http://ok.example', 'https://ok.example.evil.com', 'https://evil-ok.example', 'https://ok.example:8443', 'https://OK.example', `${ORIGIN}/`]) {
+      for (const method of ['GET', 'OPTIONS'] as const) {
+        const response = await app.inject({ method, url: '/graphql', headers: { origin, 'access-control-request-method': 'POST' } });
+        expect(response.headers).not.toHaveProperty('access-control-allow-origin');
+        expect(response.headers).toMatchObject({ vary: 'Origin' });
+      }
+    }
+  });
+
+  test('what is no origin is refused at the start', async () => {
+    for (const origin of ['*', 'ok.example', 'https://ok.example/path', 'null', '']) await expect(world.gateway({ corsOrigins: [origin] })).rejects.toThrow(RangeError);
+  });
+});
+
+describe('security headers on every response', () => {
+  test('of routes, errors, unknown paths, wrong methods and bodies too large', async () => {
+    const app = await world.gateway({ corsOrigins: [ORIGIN] });
+    const id = runIdFor();
+    world.owner.adopt(id, YAML);
+    const requests: InjectOptions[] = [
+      { url: '/' }, { url: '/health' }, { url: '/ready' }, { url: '/nothing' }, { method: 'DELETE', url: '/' }, { method: 'HEAD', url: '/' }, { url: '/graphql' },
+      { method: 'OPTIONS', url: '/graphql', headers: { origin: ORIGIN, 'access-control-request-method': 'POST' } },
+      { ...JSON_POST, payload: '{"query":"{ health }"}' }, { ...JSON_POST, payload: '{' }, { ...JSON_POST, payload: '{"query":"{"}' },
+      { ...JSON_POST, payload: 'x'.repeat(2 * 1024 * 1024) }, { method: 'POST', url: '/graphql', headers: { 'content-type': 'text/plain' }, payload: 'x' },
+      { url: '/pipeline/x/logs' }, { url: `/pipeline/${id}/logs` }, { method: 'HEAD', url: `/pipeline/${id}/logs?token=${API_KEY}` }, { url: '/%ff' }, { url: `/pipeline/${'x'.repeat(500)}/logs` },
+    ];
+    for (const request of requests) {
+      const response = await app.inject(request);
+      expect([request, response.headers]).toEqual([request, expect.objectContaining(SECURITY_HEADERS)]);
+    }
+  });
+});
+
+describe('bare connections', () => {
+  async function listening(options: Parameters<World['gateway']>[0] = {}): Promise<number> {
+    const app = await world.gateway(options);
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    return (app.server.address() as AddressInfo).port;
+  }
+
+  /** Sends bytes and reads until the server closes. */
+  async function exchange(port: number, text: string | Buffer): Promise<{ readonly status: number; readonly headers: Record<string, string>; readonly body: string }> {
+    const socket = connect(port, '127.0.0.1');
+    const received: Buffer[] = [];
+    socket.on('data', (bytes) => received.push(Buffer.from(bytes)));
+    socket.on('error', () => {});
+    socket.write(text);
+    await once(socket, 'close');
+    const [head = '', body = ''] = Buffer.concat(received).toString().split('\r\n\r\n');
+    const [status = '', ...lines] = head.split('\r\n');
+    const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]));
+    return { status: Number(status.split(' ')[1]), headers, body };
+  }
+
+  test('malformed requests are answered 400 with JSON and all security headers, and the connection is closed', async () => {
+    const port = await listening();
+    const malformed = {
+      'no HTTP': 'hello\r\n\r\n',
+      'another version': 'GET / HTTP/9\r\n\r\n',
+      'an unknown method': 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n',
+      'no Host': 'GET / HTTP/1.1\r\n\r\n',
+      'two lengths': 'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello',
+      'length and chunks': 'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'a header without a name': 'GET / HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n',
+      'a folded header': 'GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n',
+      'bytes of TLS': Buffer.from('16030100a5010000a10303', 'hex'),
+    };
+    for (const [name, text] of Object.entries(malformed)) {
+      const { status, headers, body } = await exchange(port, text);
+      expect([name, status, headers]).toEqual([name, 400, expect.objectContaining(SECURITY_HEADERS)]);
+      expect(JSON.parse(body)).toMatchObject({ error: 'bad_request', message: expect.any(String) });
+    }
+  });
+
+  test('headers over 16 KiB are 431, an expectation that cannot be met 417, both with all security headers', async () => {
+    const port = await listening();
+    const large = await exchange(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
+    expect([large.status, large.headers]).toEqual([431, expect.objectContaining(SECURITY_HEADERS)]);
+    const expecting = await exchange(port, 'GET / HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\nConnection: close\r\n\r\n');
+    expect([expecting.status, expecting.headers]).toEqual([417, expect.objectContaining(SECURITY_HEADERS)]);
+  });
+
+  test('methods that HTTP knows and no route has are 405', async () => {
+    const port = await listening();
+    for (const method of ['PROPFIND', 'TRACE', 'MKCOL']) {
+      const { status, headers } = await exchange(port, `${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect([method, status, headers]).toEqual([method, 405, expect.objectContaining({ ...SECURITY_HEADERS, allow: 'GET, HEAD, OPTIONS' })]);
+    }
+  });
+
+  test('HTTP/1.0 without a Host is served', async () => {
+    const port = await listening();
+    expect(await exchange(port, 'GET /health HTTP/1.0\r\n\r\n')).toMatchObject({ status: 200, body: 'ok' });
+  });
+
+  test('a declared body over 1 MiB is refused without being read', async () => {
+    const port = await listening();
+    const { status, headers } = await exchange(port, `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${2 ** 30}\r\n\r\n{`);
+    expect([status, headers]).toEqual([413, expect.objectContaining(SECURITY_HEADERS)]);
+  });
+
+  test('connections beyond the cap are closed at once, and slow headers have a limit', async () => {
+    const app = await world.gateway({ connectionsMax: 1 });
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = app.server.address() as AddressInfo;
+    const first = connect(port, '127.0.0.1');
+    await once(first, 'connect');
+    first.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(first, 'data');
+    const second = connect(port, '127.0.0.1');
+    second.on('error', () => {});
+    await once(second, 'close');
+    expect(second.bytesRead).toBe(0);
+    first.destroy();
+    expect(app.server.headersTimeout).toBe(10_000);
+    expect(app.server.requestTimeout).toBe(30_000);
+  });
+});

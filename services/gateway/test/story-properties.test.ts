@@ -1,0 +1,208 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { StoredChunk } from '@penstock/bus';
+import type { RunEvent } from '@penstock/run';
+import { Told } from '../src/story/cursor.ts';
+import type { StoryMessage } from '../src/story/messages.ts';
+import { Story } from '../src/story/story.ts';
+import { chunk, completed, created, outlineOf, queued, retrying, returned, RUN_ID, runCompleted, skipped, started } from './story-fixtures.ts';
+
+interface History {
+  readonly events: readonly RunEvent[];
+  readonly chunks: readonly StoredChunk[];
+}
+
+/**
+ * A whole run: stages that run side by side or not, attempts that are returned, retried and completed, logs in chunks of
+ * which some are stored twice or after their successors, forged ones, and some that are gone. The history is legal:
+ * a chunk is stored after its attempt was granted and before its result was committed.
+ */
+function makeHistory(next: (max: number) => number): History {
+  const events: RunEvent[] = [created()];
+  const chunks: StoredChunk[] = [];
+  let sequence = 0;
+  const store = (make: (sequence: number) => StoredChunk): void => {
+    sequence += 1 + next(3);
+    chunks.push(make(sequence));
+  };
+  interface Live { stage: string; attempt: number; runner: string; written: number; last: { offset: number; text: string } | undefined; held: { offset: number; text: string } | undefined }
+  const waiting = Array.from({ length: 1 + next(4) }, (_, index) => ({ stage: `s ${index}`, attempt: 1 }));
+  const live: Live[] = [];
+  events.push(queued(...waiting.map(({ stage }) => stage)));
+  let line = 0;
+
+  const release = (attempt: Live): void => {
+    const { held } = attempt;
+    if (held === undefined) return;
+    attempt.held = undefined;
+    store((at) => chunk(at, attempt.stage, held.text, { attempt: attempt.attempt, runner: attempt.runner, offset: held.offset }));
+  };
+  const write = (attempt: Live): void => {
+    const text = Array.from({ length: 1 + next(3) }, () => `line ${line++}${'é'.repeat(next(3))}\n`).join('');
+    const piece = { offset: attempt.written, text };
+    attempt.written += Buffer.byteLength(text);
+    if (attempt.held === undefined && next(5) === 0) {
+      attempt.held = piece;
+      return;
+    }
+    if (next(12) > 0) store((at) => chunk(at, attempt.stage, text, { attempt: attempt.attempt, runner: attempt.runner, offset: piece.offset }));
+    if (next(3) === 0) release(attempt);
+    attempt.last = piece;
+  };
+
+  while (waiting.length > 0 || live.length > 0) {
+    const choice = next(10);
+    const attempt = live[next(Math.max(1, live.length))];
+    if ((choice < 3 || live.length === 0) && waiting.length > 0) {
+      const [one] = waiting.splice(next(waiting.length), 1);
+      if (one === undefined) continue;
+      if (next(8) === 0 && one.attempt === 1) {
+        events.push(skipped(one.stage));
+        continue;
+      }
+      const runner = `r${next(2)}`;
+      events.push(started(one.stage, one.attempt, runner));
+      live.push({ stage: one.stage, attempt: one.attempt, runner, written: 0, last: undefined, held: undefined });
+    } else if (attempt === undefined) {
+      continue;
+    } else if (choice < 8) {
+      write(attempt);
+      const { last } = attempt;
+      if (last !== undefined && next(6) === 0) store((at) => chunk(at, attempt.stage, last.text, { attempt: attempt.attempt, runner: attempt.runner, offset: last.offset }));
+      if (next(8) === 0) store((at) => chunk(at, attempt.stage, 'forged\n', { attempt: attempt.attempt + next(2), runner: 'evil' }));
+    } else {
+      release(attempt);
+      live.splice(live.indexOf(attempt), 1);
+      const again = attempt.attempt < 3 && next(3) === 0;
+      if (attempt.written === 0 && next(2) === 0) {
+        events.push(returned(attempt.stage, attempt.attempt));
+        waiting.push({ stage: attempt.stage, attempt: attempt.attempt + 1 });
+      } else if (again) {
+        events.push(retrying(attempt.stage, attempt.attempt, attempt.written));
+        waiting.push({ stage: attempt.stage, attempt: attempt.attempt + 1 });
+      } else {
+        events.push(completed(attempt.stage, attempt.written, { attempt: attempt.attempt }));
+      }
+    }
+  }
+  events.push(runCompleted());
+  return { events, chunks };
+}
+
+/** A deterministic generator, so that fast-check shrinks one number and not a thousand choices. */
+function choices(seed: number): (max: number) => number {
+  let state = seed | 0;
+  return (max) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
+    return Math.floor(((state >>> 8) / 2 ** 24) * max);
+  };
+}
+
+function replay({ events, chunks }: History): StoryMessage[] {
+  const story = new Story();
+  story.addEvents(1, events);
+  for (const each of chunks) story.addChunk(each);
+  story.eventsAsked(story.sequence);
+  story.chunksAsked(story.version);
+  return story.take();
+}
+
+/** Events and chunks arrive in any interleaving of their two orders; whatever the story waits for is asked at times. */
+function watchLive({ events, chunks }: History, next: (max: number) => number): StoryMessage[] {
+  const story = new Story();
+  const messages: StoryMessage[] = [];
+  let version = 0;
+  let stored = 0;
+  while (version < events.length || stored < chunks.length) {
+    if (next(2) === 0 && version < events.length) {
+      const count = 1 + next(3);
+      story.addEvents(version + 1, events.slice(version, version + count));
+      version = Math.min(events.length, version + count);
+    } else if (stored < chunks.length) {
+      story.addChunk(chunks[stored++] as StoredChunk);
+    }
+    if (next(3) > 0) messages.push(...story.take());
+  }
+  story.eventsAsked(story.sequence);
+  story.chunksAsked(story.version);
+  messages.push(...story.take());
+  expect(story.ended).toBe(true);
+  return messages;
+}
+
+const data = (messages: readonly StoryMessage[]): string[] => messages.map((message) => message.data());
+const eventsOf = (messages: readonly StoryMessage[]): string[] => data(messages.filter(({ event }) => event !== 'stage_log'));
+const ofStage = (messages: readonly StoryMessage[], stage: string): string[] =>
+  data(messages).filter((text) => (JSON.parse(text) as { stage?: string }).stage === stage);
+const stagesOf = (history: History): string[] => [...new Set(history.events.flatMap((event) => ('stage' in event ? [event.stage] : [])))];
+
+describe('S1: one story, however it is heard', () => {
+  test('any interleaving of arrivals tells the same events in the same order, and each stage the same in the same order', () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
+      const history = makeHistory(choices(seed));
+      const whole = replay(history);
+      const live = watchLive(history, choices(arrivals));
+      expect(eventsOf(live)).toEqual(eventsOf(whole));
+      for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
+    }), { numRuns: 300 });
+  });
+
+  test("stage_completed carries exactly the attempt's lines that were told before it", () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
+      const history = makeHistory(choices(seed));
+      const text = new Map<string, string>();
+      for (const message of watchLive(history, choices(arrivals))) {
+        const fields = JSON.parse(message.data()) as { stage: string; line: string; stream: string; logs: string };
+        if (message.event === 'stage_started') text.set(fields.stage, '');
+        if (message.event === 'stage_log' && fields.stream !== 'system') text.set(fields.stage, `${text.get(fields.stage)}${fields.line}\n`);
+        if (message.event === 'stage_completed') expect(fields.logs).toBe(text.get(fields.stage) ?? '');
+      }
+    }), { numRuns: 200 });
+  });
+
+  test('nothing forged is told, and no line is told twice', () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
+      const lines = outlineOf(watchLive(makeHistory(choices(seed)), choices(arrivals))).filter((text) => text.includes('| '));
+      expect(lines.filter((text) => text.includes('forged'))).toEqual([]);
+      expect(new Set(lines).size).toBe(lines.length);
+    }), { numRuns: 200 });
+  });
+});
+
+describe('resuming by cursor', () => {
+  /** What a client gets that was cut off after `kept` messages of one hearing and came back to a replay. */
+  function resumed(heard: readonly StoryMessage[], kept: number, again: readonly StoryMessage[]): StoryMessage[] {
+    const told = new Told();
+    const before = heard.slice(0, kept);
+    for (const { place } of before) told.advance(place);
+    const cursor = Told.decode(told.encode(RUN_ID), RUN_ID);
+    expect(cursor).toEqual(told);
+    const after = again.filter(({ place }) => {
+      if (!told.admits(place)) return false;
+      told.advance(place);
+      return true;
+    });
+    return [...before, ...after];
+  }
+
+  test('any cut of a live stream, resumed by a replay, is the whole story without loss or repetition', () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, cut) => {
+      const history = makeHistory(choices(seed));
+      const heard = watchLive(history, choices(arrivals));
+      const whole = resumed(heard, Math.round(cut * heard.length), replay(history));
+      expect(eventsOf(whole)).toEqual(eventsOf(heard));
+      for (const stage of stagesOf(history)) expect(ofStage(whole, stage)).toEqual(ofStage(heard, stage));
+    }), { numRuns: 500 });
+  });
+
+  test('any cut of a replay, resumed by a live stream, is the whole story too, and so is a second cut', () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, first, second) => {
+      const history = makeHistory(choices(seed));
+      const heard = replay(history);
+      const once = resumed(heard, Math.round(first * heard.length), watchLive(history, choices(arrivals)));
+      const twice = resumed(once, Math.round(second * once.length), replay(history));
+      expect(eventsOf(twice)).toEqual(eventsOf(heard));
+      for (const stage of stagesOf(history)) expect(ofStage(twice, stage)).toEqual(ofStage(heard, stage));
+    }), { numRuns: 300 });
+  });
+});

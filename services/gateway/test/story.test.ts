@@ -1,0 +1,261 @@
+import { describe, expect, test } from 'vitest';
+import { STAGE_TEXT_BYTES } from '../src/story/attempt-log.ts';
+import { Story } from '../src/story/story.ts';
+import {
+  chunk, completed, created, outlineOf, queued, retrying, returned, RUN_ID, runCancelled, runCompleted, skipped, started, T0,
+} from './story-fixtures.ts';
+import type { StoredChunk } from '@penstock/bus';
+import type { RunEvent } from '@penstock/run';
+import type { StoryMessage } from '../src/story/messages.ts';
+import { Told } from '../src/story/cursor.ts';
+
+/** All that is stored, as a replay gives it. */
+function replay(events: readonly RunEvent[], chunks: readonly StoredChunk[]): StoryMessage[] {
+  const story = new Story();
+  story.addEvents(1, events);
+  for (const each of chunks) story.addChunk(each);
+  story.eventsAsked(story.sequence);
+  story.chunksAsked(story.version);
+  return story.take();
+}
+
+const dataOf = (messages: readonly StoryMessage[], event: string): Record<string, unknown>[] =>
+  messages.filter((message) => message.event === event).map((message) => JSON.parse(message.data()) as Record<string, unknown>);
+
+describe('the messages of a story', () => {
+  test('a stage is started, logged and completed, the run ends, and each message has the documented fields', () => {
+    const messages = replay([created(), queued('build'), started('build'), completed('build', 9), runCompleted()], [chunk(1, 'build', 'one\n\ntwo\n')]);
+    expect(messages.map(({ event }) => event)).toEqual(['stage_started', 'stage_log', 'stage_log', 'stage_log', 'stage_completed', 'pipeline_completed']);
+    expect(messages.map((message) => JSON.parse(message.data()) as unknown)).toEqual([
+      { type: 'stage_started', stage: 'build', status: 'Running', timestamp: '2026-11-21T12:00:00.001Z', attempt: 1 },
+      { type: 'stage_log', stage: 'build', stream: 'stdout', line: 'one', timestamp: '2026-11-21T12:00:00.002Z' },
+      { type: 'stage_log', stage: 'build', stream: 'stdout', line: '', timestamp: '2026-11-21T12:00:00.002Z' },
+      { type: 'stage_log', stage: 'build', stream: 'stdout', line: 'two', timestamp: '2026-11-21T12:00:00.002Z' },
+      { type: 'stage_completed', stage: 'build', status: 'Success', logs: 'one\n\ntwo\n', timestamp: '2026-11-21T12:00:00.003Z', attempt: 1 },
+      { type: 'pipeline_completed', status: 'SUCCESS', timestamp: '2026-11-21T12:00:00.005Z' },
+    ]);
+  });
+
+  test('a failed stage says why, and what comes after it is skipped with the reason', () => {
+    const messages = replay(
+      [created(), started('build'), completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 3 }), skipped('deploy'), runCompleted('FAILED')],
+      [],
+    );
+    expect(dataOf(messages, 'stage_completed')).toEqual([
+      { type: 'stage_completed', stage: 'build', status: 'Failed', logs: '', timestamp: '2026-11-21T12:00:00.003Z', attempt: 1, reason: 'exit', exitCode: 3 },
+    ]);
+    expect(dataOf(messages, 'stage_skipped')).toEqual([
+      { type: 'stage_skipped', stage: 'deploy', status: 'Skipped', reason: 'dependency', timestamp: '2026-11-21T12:00:00.004Z' },
+    ]);
+    expect(dataOf(messages, 'pipeline_completed')).toMatchObject([{ status: 'FAILED' }]);
+  });
+
+  test('a stage that fail_fast ends is completed as Failed with reason cancelled, started or not', () => {
+    const messages = replay(
+      [
+        created(), started('a'), completed('a', 0, { status: 'CANCELLED', reason: 'cancelled' }),
+        completed('b', 0, { attempt: 0, status: 'CANCELLED', reason: 'cancelled' }), runCompleted('FAILED'),
+      ],
+      [],
+    );
+    expect(dataOf(messages, 'stage_completed')).toMatchObject([
+      { stage: 'a', status: 'Failed', reason: 'cancelled' },
+      { stage: 'b', status: 'Failed', reason: 'cancelled', logs: '' },
+    ]);
+  });
+
+  test('every attempt is started, only the last one is completed, with the text of its own', () => {
+    const messages = replay(
+      [created(), started('t'), retrying('t', 1, 6), started('t', 2), completed('t', 7, { attempt: 2 }), runCompleted()],
+      [chunk(4, 't', 'first\n'), chunk(9, 't', 'second\n', { attempt: 2 })],
+    );
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| first', 'stage_retrying t', 'stage_started t', 't| second', 'stage_completed t', 'pipeline_completed']);
+    expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'second\n', attempt: 2 }]);
+  });
+
+  test('a grant that came back to its owner leaves no trace but its start', () => {
+    const messages = replay([created(), started('t'), returned('t'), started('t', 2, 'r2'), completed('t', 3, { attempt: 2 }), runCompleted()], [chunk(1, 't', 'ok\n', { attempt: 2, runner: 'r2' })]);
+    expect(outlineOf(messages)).toEqual(['stage_started t', 'stage_started t', 't| ok', 'stage_completed t', 'pipeline_completed']);
+  });
+
+  test('a quarantined run ends as a failed pipeline', () => {
+    const messages = replay([created(), started('t'), { type: 'run_quarantined', at: T0 + 9, cause: 'broken' }], [chunk(1, 't', 'x\n')]);
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| x', 'pipeline_completed']);
+    expect(dataOf(messages, 'pipeline_completed')).toMatchObject([{ status: 'FAILED', reason: 'quarantined' }]);
+  });
+});
+
+describe('the text of lines', () => {
+  const lines = (output: string | Uint8Array): unknown[] => {
+    const size = typeof output === 'string' ? Buffer.byteLength(output) : output.length;
+    return dataOf(replay([created(), started('t'), completed('t', size), runCompleted()], [chunk(1, 't', output)]), 'stage_log').map(({ line }) => line);
+  };
+
+  test('a line is without its end, LF or CR LF; a CR within it stays', () => {
+    expect(lines('a\r\nb\rc\n\r\nd\r')).toEqual(['a', 'b\rc', '', 'd\r']);
+  });
+
+  test('bytes that are not UTF-8 become U+FFFD', () => {
+    expect(lines(Buffer.from([0x61, 0xff, 0x0a, 0xe2, 0x82, 0x0a, 0x00, 0x0a]))).toEqual(['a\ufffd', '\ufffd', '\0']);
+  });
+
+  test('what looks like a frame of the stream is text inside JSON, on one line', () => {
+    const messages = replay([created(), started('t'), completed('t', 43), runCompleted()], [chunk(1, 't', 'x\u2028y\revent: pipeline_completed\rdata: {}\n')]);
+    const [log] = messages.filter(({ event }) => event === 'stage_log');
+    expect(log?.data()).not.toMatch(/[\r\n]/u);
+    expect(JSON.parse(log?.data() ?? '')).toMatchObject({ line: 'x\u2028y\revent: pipeline_completed\rdata: {}' });
+  });
+
+  test("stage_completed carries the last 64 KiB of the stage's text, marked truncated, beginning with a whole character", () => {
+    const text = `${'é'.repeat(40_000)}x\n`;
+    const bytes = Buffer.byteLength(text);
+    const [done] = dataOf(replay([created(), started('t'), completed('t', bytes), runCompleted()], [chunk(1, 't', text)]), 'stage_completed');
+    expect(done).toMatchObject({ truncated: true });
+    expect(Buffer.byteLength(done?.['logs'] as string)).toBe(STAGE_TEXT_BYTES);
+    const [odd] = dataOf(replay([created(), started('t'), completed('t', bytes + 1), runCompleted()], [chunk(1, 't', `${text}!`)]), 'stage_completed');
+    expect(Buffer.byteLength(odd?.['logs'] as string)).toBe(STAGE_TEXT_BYTES - 1);
+    expect(text.concat('!').endsWith(odd?.['logs'] as string)).toBe(true);
+  });
+
+  test('a text of exactly 64 KiB is whole', () => {
+    const [done] = dataOf(replay([created(), started('t'), completed('t', STAGE_TEXT_BYTES), runCompleted()], [chunk(1, 't', 'x'.repeat(STAGE_TEXT_BYTES))]), 'stage_completed');
+    expect(done?.['logs']).toHaveLength(STAGE_TEXT_BYTES);
+    expect(done).not.toHaveProperty('truncated');
+  });
+
+  test('the parts of a chunk keep their streams', () => {
+    const whole = chunk(1, 't', 'out\nerr\nsys\n');
+    const parted: StoredChunk = { ...whole, chunk: { ...whole.chunk, parts: [['stdout', 4], ['stderr', 4], ['system', 4]] } };
+    const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [parted]);
+    expect(dataOf(messages, 'stage_log').map(({ stream, line }) => [stream, line])).toEqual([['stdout', 'out'], ['stderr', 'err'], ['system', 'sys']]);
+  });
+});
+
+describe('P21: which chunks belong to the story', () => {
+  test('a chunk waits for the stage_started of its attempt', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), queued('t')]);
+    story.addChunk(chunk(1, 't', 'early\n'));
+    expect(outlineOf(story.take())).toEqual([]);
+    expect(story.waitsFor).toBe('events');
+    story.addEvents(3, [started('t')]);
+    expect(outlineOf(story.take())).toEqual(['stage_started t', 't| early']);
+    expect(story.waitsFor).toBe(null);
+  });
+
+  test('stage_completed waits for the last chunk of its attempt', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), started('t'), completed('t', 8), runCompleted()]);
+    story.addChunk(chunk(1, 't', 'one\n'));
+    expect(outlineOf(story.take())).toEqual(['stage_started t', 't| one']);
+    expect(story.waitsFor).toBe('chunks');
+    story.addChunk(chunk(2, 't', 'two\n', { offset: 4 }));
+    expect(outlineOf(story.take())).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
+    expect(story.ended).toBe(true);
+  });
+
+  test('chunks of a runner that the journal does not name are dropped', () => {
+    const messages = replay([created(), started('t'), completed('t', 3), runCompleted()], [chunk(1, 't', 'forged\n', { runner: 'evil' }), chunk(2, 't', 'ok\n')]);
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| ok', 'stage_completed t', 'pipeline_completed']);
+  });
+
+  test('a chunk of an attempt that no event names holds up the others until the owner has been asked', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), started('t')]);
+    story.addChunk(chunk(1, 't', 'forged\n', { attempt: 7 }));
+    story.addChunk(chunk(2, 't', 'ok\n'));
+    expect(outlineOf(story.take())).toEqual(['stage_started t']);
+    expect(story.waitsFor).toBe('events');
+    story.eventsAsked(1);
+    expect(outlineOf(story.take())).toEqual(['t| ok']);
+  });
+
+  test("bytes beyond the attempt's final offset are no part of the story", () => {
+    const messages = replay([created(), started('t'), completed('t', 4, { status: 'FAILED', reason: 'runner_lost' }), runCompleted('FAILED')], [chunk(1, 't', 'one\n'), chunk(2, 't', 'late\n', { offset: 4 })]);
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| one', 'stage_completed t', 'pipeline_completed']);
+    expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\n' }]);
+  });
+
+  test('a chunk that was stored twice is told once', () => {
+    const messages = replay([created(), started('t'), completed('t', 8), runCompleted()], [chunk(1, 't', 'one\n'), chunk(2, 't', 'one\n'), chunk(3, 't', 'two\n', { offset: 4 }), chunk(4, 't', 'one\n')]);
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| one', 't| two', 'stage_completed t', 'pipeline_completed']);
+    expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\ntwo\n' }]);
+  });
+
+  test('a chunk that was stored after its successor is told before it', () => {
+    const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [
+      chunk(1, 't', 'two\n', { offset: 4 }), chunk(2, 't', 'thr\n', { offset: 8 }), chunk(3, 't', 'one\n'),
+    ]);
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| one', 't| two', 't| thr', 'stage_completed t', 'pipeline_completed']);
+  });
+
+  test('a chunk that is gone for good is told as one line of the stream system, and the story goes on', () => {
+    const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [chunk(5, 't', 'two\n', { offset: 4 })]);
+    expect(outlineOf(messages)).toEqual([
+      'stage_started t', 't! [4 bytes of this log are no longer available]', 't| two', 't! [4 bytes of this log are no longer available]', 'stage_completed t', 'pipeline_completed',
+    ]);
+  });
+
+  test('nothing is given up before the stream has been asked', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), started('t'), completed('t', 4)]);
+    story.chunksAsked(2);
+    expect(outlineOf(story.take())).toEqual(['stage_started t']);
+    expect(story.waitsFor).toBe('chunks');
+    story.chunksAsked(3);
+    expect(outlineOf(story.take())).toEqual(['t! [4 bytes of this log are no longer available]', 'stage_completed t']);
+  });
+
+  test('chunks that wait for a missing one are bounded: beyond what can be in flight it is given up', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), started('t')]);
+    const size = 64 * 1024;
+    for (let index = 1; index <= 130; index++) story.addChunk(chunk(index, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
+    const [, first, second] = outlineOf(story.take());
+    expect(first).toBe(`t! [${size} bytes of this log are no longer available]`);
+    expect(second).toMatch(/^t\| x+$/u);
+  });
+});
+
+describe('a cancelled run', () => {
+  test('pipeline_cancelled is the last message: its stages have no stage_completed', () => {
+    const messages = replay(
+      [created(), started('t'), runCancelled(2), { type: 'attempt_gone', at: T0 + 9, stage: 't', attempt: 1 }],
+      [chunk(1, 't', 'before\n'), chunk(2, 't', 'after\n', { offset: 7, at: T0 + 6 })],
+    );
+    expect(outlineOf(messages)).toEqual(['stage_started t', 't| before', 'pipeline_cancelled']);
+    expect(dataOf(messages, 'pipeline_cancelled')).toEqual([{ type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: 2, timestamp: '2026-11-21T12:00:00.005Z' }]);
+  });
+
+  test('it waits for what was logged before the cancel', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), started('t'), runCancelled(1)]);
+    expect(outlineOf(story.take())).toEqual(['stage_started t']);
+    expect(story.waitsFor).toBe('chunks');
+    story.addChunk(chunk(1, 't', 'before\n'));
+    expect(outlineOf(story.take())).toEqual(['t| before']);
+    story.chunksAsked(3);
+    expect(outlineOf(story.take())).toEqual(['pipeline_cancelled']);
+    story.addChunk(chunk(2, 't', 'more\n', { offset: 7 }));
+    expect(story.take()).toEqual([]);
+  });
+
+  test('of a run that was cancelled before anything ran it is the only message, and waits for nothing', () => {
+    const story = new Story();
+    story.addEvents(1, [created(), queued('t'), runCancelled(1)]);
+    expect(outlineOf(story.take())).toEqual(['pipeline_cancelled']);
+  });
+});
+
+describe('cursors', () => {
+  test('a cursor comes back as it was given', () => {
+    const told = Object.assign(new Told(), { version: 7, sequence: 123_456_789, lines: 3, notes: 1 });
+    expect(Told.decode(told.encode(RUN_ID), RUN_ID)).toEqual(told);
+  });
+
+  test('a garbled cursor, or that of another run, is none', () => {
+    const cursor = Object.assign(new Told(), { version: 7 }).encode(RUN_ID);
+    expect(Told.decode(cursor, RUN_ID.replace('beef', 'f00d'))).toBe(null);
+    for (const garbled of ['', 'x', '12', `${cursor}x`, cursor.slice(1), '%00', 'é', 'A'.repeat(10_000)]) expect(Told.decode(garbled, RUN_ID)).toBe(null);
+  });
+});
