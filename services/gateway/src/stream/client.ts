@@ -32,6 +32,7 @@ export class StreamClient {
       this.#closed.abort();
       this.#settleRoom();
     };
+    response.on('finish', close);
     response.on('close', close);
     response.on('error', close);
     if (response.destroyed) close();

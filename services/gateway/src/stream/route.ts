@@ -64,8 +64,6 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       reply.hijack();
       const headers = Object.entries(reply.getHeaders()).filter((entry): entry is [string, string] => entry[1] !== undefined);
       reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
-      // Pings and lines are small and must not wait for each other's acknowledgement.
-      reply.raw.socket?.setNoDelay(true);
       const client = new StreamClient(reply.raw);
       client.write(OPENING_FRAME);
       await streams.serve(client, source, told, !ended);

@@ -63,6 +63,10 @@ export class Streams {
         await this.#catchUp(follower, source, undefined);
       }
       await closed;
+    } catch (error) {
+      // Nobody else can answer any more: the client comes back by its cursor.
+      this.#log.error({ runId: source.runId, causes: causeChain(error) }, 'a log stream failed');
+      client.destroy();
     } finally {
       this.#clients.delete(client);
       if (watched !== undefined) {
