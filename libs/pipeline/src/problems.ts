@@ -21,13 +21,20 @@ const KEPT_MAX = PIPELINE_LIMITS.diagnosticsMax * 10;
 
 export class Problems {
   readonly #kept: Problem[] = [];
+  readonly #covered = new Set<number>();
   #count = 0;
 
   /** Notes a problem. `suggest` is called only if the problem is shown. */
   add(span: Span, path: string, message: string, suggest?: string | (() => string | undefined)): void {
+    if (this.#covered.has(span.start)) return;
     this.#count += 1;
     if (this.#kept.length >= KEPT_MAX) return;
     this.#kept.push({ span, path, message, suggest: typeof suggest === 'string' ? () => suggest : suggest });
+  }
+
+  /** Keeps later problems of the same place out: what stands there is known to be wrong, and they would only follow from it. */
+  cover(span: Span): void {
+    this.#covered.add(span.start);
   }
 
   get count(): number {

@@ -20,7 +20,7 @@ const SCALAR_MARK = '\u001f';
 
 /** What YAML calls non-printable, and a carriage return that ends no line. Neither is needed in a pipeline file. */
 // oxlint-disable-next-line no-control-regex
-const REFUSED_CHARACTER = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u0084\u0086-\u009F\uFFFE\uFFFF]|\r(?!\n)/;
+const REFUSED_CHARACTER = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u0084\u0086-\u009F\uFEFF\uFFFE\uFFFF]|\r(?!\n)/;
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
 
 /** Whether the text may be read at all; if not, one problem says why. */
@@ -137,9 +137,11 @@ class DepthGauge {
   #indent = 0;
   #atLineStart = true;
   #valueSeen = false;
+  /** The open flow collection is the first thing of its line: its level and the line's indentation are one and the same. */
+  #flowFirst = false;
 
   get value(): number {
-    return this.#indents.length + this.#flow;
+    return this.#indents.length + this.#flow - (this.#flowFirst ? 1 : 0);
   }
 
   get misplaced(): number {
@@ -154,6 +156,7 @@ class DepthGauge {
 
   endFlow(): void {
     this.#flow = 0;
+    this.#flowFirst = false;
   }
 
   token(token: string): void {
@@ -171,12 +174,14 @@ class DepthGauge {
         return;
       case '[':
       case '{':
+        if (this.#flow === 0) this.#flowFirst = this.#atLineStart;
         this.content();
         this.#flow += 1;
         return;
       case ']':
       case '}':
         if (this.#flow > 0) this.#flow -= 1;
+        if (this.#flow === 0) this.#flowFirst = false;
         return;
       case '-':
       case '?':

@@ -8,7 +8,7 @@
  * 4. Keys are unique. The package's own check compares each key with each other one, so it is off and a set does it.
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Parser } from 'yaml';
-import type { CST, Document, Node } from 'yaml';
+import type { CST, Document, Node, YAMLParseError } from 'yaml';
 import { PIPELINE_LIMITS } from './limits.ts';
 import { printable, quoted } from './printable.ts';
 import type { Problems } from './problems.ts';
@@ -74,12 +74,23 @@ export function readYaml(text: string, problems: Problems): YamlNode | undefined
     const start = second.range[0];
     problems.add({ start, end: start + 3 }, '', 'the file holds more than one YAML document', "keep one pipeline in a file, without further '---' lines");
   }
-  for (const error of first.errors) {
-    const message = printable(error.message);
-    problems.add({ start: error.pos[0], end: error.pos[1] }, '', `YAML: ${message.slice(0, 1).toLowerCase()}${message.slice(1)}`, REMEDIES[error.code]);
-  }
+  noteErrors(first.errors, text, problems);
   if (first.errors.length > 0 || second !== undefined) return undefined;
   return new TreeReader(problems).read(first.contents);
+}
+
+/** The parser's errors, one a line: the others of a line mostly follow from its first. */
+function noteErrors(errors: readonly YAMLParseError[], text: string, problems: Problems): void {
+  let lineEnd = -1;
+  for (const error of errors) {
+    const [start, end] = error.pos;
+    if (start < lineEnd) continue;
+    const next = text.indexOf('\n', start);
+    lineEnd = next === -1 ? text.length : next;
+    const message = printable(error.message);
+    const remedy = text.startsWith('${{', start - 1) ? "inside { } and [ ] a value with '${{ }}' goes in quotes" : REMEDIES[error.code];
+    problems.add({ start, end }, '', `YAML: ${message.slice(0, 1).toLowerCase()}${message.slice(1)}`, remedy);
+  }
 }
 
 interface Anchored {
@@ -96,6 +107,7 @@ interface Weight {
 class TreeReader {
   readonly #anchors = new Map<string, Anchored>();
   readonly #open = new Set<string>();
+  readonly #faulty = new Set<YamlNode>();
   readonly #problems: Problems;
   #nodes = 0;
   #text = 0;
@@ -150,7 +162,8 @@ class TreeReader {
         }
         seen.set(key.text, key);
         // An absent value has no place of its own; its key's end is where it would stand.
-        const placed = value.kind === 'scalar' && value.text === '' && value.plain ? { ...value, start: key.start, end: key.end } : value;
+        const absent = value.kind === 'scalar' && value.text === '' && value.plain && value.start >= key.end && !this.#faulty.has(value);
+        const placed = absent ? { ...value, start: key.start, end: key.end } : value;
         entries.push({ key: key.text, keySpan: { start: key.start, end: key.end }, value: placed });
       }
       return { kind: 'map', entries, start: span.start, end: span.end };
@@ -161,6 +174,8 @@ class TreeReader {
       return { kind: 'list', items, start: span.start, end: span.end };
     }
     const text = isScalar(node) && typeof node.value === 'string' ? node.value : '';
+    // The tag itself has been noted where it stands.
+    if (isScalar(node) && node.tag !== undefined) return this.#fault(span);
     const plain = isScalar(node) && (node.type === 'PLAIN' || node.type === undefined);
     this.#weigh(1, text.length, span);
     if (!plain && (text.includes('\0') || !text.isWellFormed())) {
@@ -173,6 +188,7 @@ class TreeReader {
     const key = this.#convert(node);
     if (key.kind === 'scalar') return key;
     this.#problems.add(node?.range == null ? mapSpan : key, '', 'a key must be a plain text, not a list or a map', "a text that begins with '[' or '{' goes in quotes");
+    this.#problems.cover(mapSpan);
     return undefined;
   }
 
@@ -184,7 +200,15 @@ class TreeReader {
     }
     if (this.#open.has(name)) this.#problems.add(span, '', `the alias ${quoted(`*${name}`)} stands inside what it refers to`);
     else this.#problems.add(span, '', `there is no anchor ${quoted(`&${name}`)} before this alias`, () => didYouMean(name, this.#anchors.keys()));
-    return { kind: 'scalar', text: '', plain: true, start: span.start, end: span.end };
+    return this.#fault(span);
+  }
+
+  /** Stands for a value that is wrong in itself and has been noted, so that no further problem is made of it. */
+  #fault(span: Span): ScalarNode {
+    this.#problems.cover(span);
+    const node: ScalarNode = { kind: 'scalar', text: '', plain: true, start: span.start, end: span.end };
+    this.#faulty.add(node);
+    return node;
   }
 
   #weigh(nodes: number, text: number, span: Span): void {

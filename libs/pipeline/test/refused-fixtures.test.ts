@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { diagnosticLine, formatDiagnostics, parsePipeline } from '../src/index.ts';
+import { hostileFiles } from './fixtures/hostile-files.ts';
+
+/**
+ * Each fixture begins with its expectation, a line `# refused LINE:COLUMN text` for every problem, in order. The text is a
+ * part of the message with its suggestion.
+ */
+const FOLDER = join(import.meta.dirname, 'fixtures', 'refused');
+const files = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
+
+interface Expected {
+  readonly place: string;
+  readonly text: string;
+}
+
+function expectationsOf(text: string): Expected[] {
+  return [...text.matchAll(/^# refused (\d+:\d+) (.*)$/gm)].map(([, place = '', message = '']) => ({ place, text: message }));
+}
+
+describe('bad files are refused with every problem at its place', () => {
+  it.each(files)('%s', (name) => {
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    const expected = expectationsOf(text);
+    expect(expected.length).toBeGreaterThan(0);
+    const result = parsePipeline(text);
+    const lines = result.ok ? [] : result.diagnostics.map((diagnostic) => ({ place: `${diagnostic.line}:${diagnostic.column}`, text: diagnosticLine(diagnostic) }));
+    expect(lines).toEqual(expected.map(({ place, text: part }) => ({ place, text: expect.stringContaining(part) as unknown })));
+    if (!result.ok) expect(formatDiagnostics(text, result.diagnostics, name)).toContain(`${name}:${lines[0]?.place ?? ''}`);
+  });
+
+  it('there are at least two hundred of them, each different', () => {
+    const texts = new Set(files.map((name) => readFileSync(join(FOLDER, name), 'utf8').replace(/^#.*\n/gm, '')));
+    expect(texts.size).toBe(files.length);
+    expect(files.length).toBeGreaterThanOrEqual(200);
+  });
+});
+
+describe('hostile files too large to keep are refused with the place', () => {
+  it.each(hostileFiles())('$name', ({ text, place, message }) => {
+    const result = parsePipeline(text);
+    const [first] = result.ok ? [] : result.diagnostics;
+    expect(first === undefined ? undefined : { place: `${first.line}:${first.column}`, text: diagnosticLine(first) }).toEqual({ place, text: expect.stringContaining(message) as unknown });
+    if (!result.ok) expect(result.diagnostics.length).toBeLessThanOrEqual(51);
+  });
+});
