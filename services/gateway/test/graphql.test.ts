@@ -95,7 +95,9 @@ describe('who sees which runs', () => {
     await world.owner.project(private_);
     expect((await graphql(app, query, { token: null })).data).toEqual({ open: { id: open }, hidden: null });
     expect((await graphql(app, query)).data).toEqual({ open: { id: open }, hidden: null });
-    expect(((await graphql(app, '{ runs(limit: 100) { id } }', { token: null })).data?.['runs'] as { id: string }[]).map(({ id }) => id)).not.toContain(private_);
+    const { data } = await graphql(app, '{ runs(limit: 100) { id } }', { token: null });
+    expect(JSON.stringify(data)).toContain(open);
+    expect(JSON.stringify(data)).not.toContain(private_);
   });
 
   test('where reading is not public an anonymous query of runs is UNAUTHENTICATED', async () => {
@@ -164,11 +166,9 @@ describe('run and runs', () => {
   test('limit defaults to 20, is cut to 100, and below 1 it is BAD_USER_INPUT', async () => {
     const app = await world.gateway();
     for (let count = 0; count < 105; count++) world.owner.adopt(runIdFor(), YAML);
-    const count = async (query: string): Promise<number> => ((await graphql(app, query)).data?.['runs'] as unknown[]).length;
-    expect(await count('{ runs { id } }')).toBe(20);
-    expect(await count('{ runs(limit: null) { id } }')).toBe(20);
-    expect(await count('{ runs(limit: 1) { id } }')).toBe(1);
-    expect(await count('{ runs(limit: 100000) { id } }')).toBe(100);
+    for (const [query, length] of [['{ runs { id } }', 20], ['{ runs(limit: null) { id } }', 20], ['{ runs(limit: 1) { id } }', 1], ['{ runs(limit: 100000) { id } }', 100]] as const) {
+      expect((await graphql(app, query)).data?.['runs']).toHaveLength(length);
+    }
     for (const limit of [0, -1]) expect(await graphql(app, `{ runs(limit: ${limit}) { id } }`)).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
   });
 
@@ -308,12 +308,9 @@ describe('triggerPipeline', () => {
   test('repeating with the same runId starts nothing new; an id that does not fit is BAD_USER_INPUT', async () => {
     const app = await world.gateway();
     const runId = runIdFor();
-    const ids = [];
     for (let count = 0; count < 2; count++) {
-      const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } });
-      ids.push((data?.['triggerPipeline'] as { run: { id: string } }).run.id);
+      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } })).data).toMatchObject({ triggerPipeline: { run: { id: runId } } });
     }
-    expect(ids).toEqual([runId, runId]);
     const future = newRunId({ now: Date.now() + 3_600_000, key: 'service/demo', random: new Uint8Array(10) });
     for (const bad of ['x', runIdFor('service/other'), future]) {
       expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, runId: bad } })).errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');

@@ -51,10 +51,10 @@ describe('information', () => {
 describe('paths and methods', () => {
   test('an unknown path is 404 with a JSON body, whatever the method', async () => {
     const app = await world.gateway();
+    const body = JSON.stringify({ error: 'not_found', message: 'There is nothing at /nothing.' });
     for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE', 'HEAD'] as const) {
       const response = await app.inject({ method, url: '/nothing?token=SECRET' });
-      expect(response.statusCode).toBe(404);
-      if (method !== 'HEAD') expect(response.json()).toEqual({ error: 'not_found', message: 'There is nothing at /nothing.' });
+      expect([method, response.statusCode, response.body]).toEqual([method, 404, body]);
     }
   });
 
@@ -68,7 +68,7 @@ describe('paths and methods', () => {
     for (const [method, url, allow] of wrong) {
       const response = await app.inject({ ...(method === undefined ? {} : { method }), url });
       expect([url, response.statusCode, response.headers['allow']]).toEqual([url, 405, allow]);
-      if (method !== 'HEAD') expect(response.json()).toMatchObject({ error: 'method_not_allowed' });
+      expect(JSON.parse(response.body)).toMatchObject({ error: 'method_not_allowed' });
     }
   });
 
