@@ -35,7 +35,7 @@ export async function crashOnce({ seed, retry }: CrashOptions): Promise<CrashRep
   try {
     const runId = await trigger(server, pipelineText(folder.path, retry));
     const before = watch(server, runId);
-    const killedAfterMs = Math.floor(random() * STAGES * (STAGE_MS + 10));
+    const killedAfterMs = Math.floor(random() * STAGES * STAGE_MS * 0.6);
     await pause(killedAfterMs);
     const killed = await killEverything(server, random);
     const seen = await before.events;
