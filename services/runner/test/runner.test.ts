@@ -13,7 +13,7 @@ let broker: TestBroker;
 let bus: Bus;
 let scheduler: FakeScheduler;
 let dataDir: string;
-let runners: Runner[] = [];
+const runners: Runner[] = [];
 
 beforeAll(async () => {
   broker = await startTestBroker();
@@ -150,7 +150,8 @@ describe('credit (P11)', () => {
     await scheduler.offers.next();
     await other.offers.next();
     await other.close();
-    await scheduler.offers.next();
+    const moved = await scheduler.offers.next();
+    expect(scheduler.open).toContain(moved.credit);
   });
 });
 

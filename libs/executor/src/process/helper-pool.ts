@@ -56,6 +56,7 @@ export class HelperPool {
   acquire(key: string): Helper | Promise<Helper> {
     const idle = this.#takeIdle(key);
     if (idle !== null) return idle;
+    if (this.#closed) return Promise.reject(new HelperFailed('the executor is closed'));
     return new Promise<Helper>((resolve, reject) => {
       this.#waiting.push({ key, resolve, reject });
       if (this.#starting < this.#waiting.length) this.#startOne();

@@ -16,7 +16,7 @@ import { HelperFailed } from '../errors.ts';
 import type { OutputSink, StageExit, StopReason } from '../port.ts';
 import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
 import { OutputPipe } from './output-pipe.ts';
-import { descendantsOf, identityOf, isAlive, onlyChildOf, type ProcessIdentity, signalProcess } from './proc.ts';
+import { descendantsOf, identityOf, isAlive, membersOf, onlyChildOf, type ProcessIdentity, signalProcess } from './proc.ts';
 import type { Scratch } from './scratch.ts';
 
 /** Generous: a loaded machine is slow, and a helper that hangs is of no use to anyone. */
@@ -115,10 +115,10 @@ export class Helper {
     stage.kill = setTimeout(() => this.kill(), stage.graceMs);
     // H2, and to the helper the sign to wait for what is left.
     if (this.usable) ftruncateSync(this.#jobFd, 0);
-    for (const process of this.#stageProcesses()) {
-      signalProcess(process, 'SIGTERM');
-      // A stopped process would not see it.
-      signalProcess(process, 'SIGCONT');
+    // A stopped process would not see the first without the second.
+    for (const signal of ['SIGTERM', 'SIGCONT'] as const) {
+      if (this.isolation === 'group') this.#signalGroup(signal);
+      else for (const process of this.#stageProcesses()) signalProcess(process, signal);
     }
   }
 
@@ -126,13 +126,7 @@ export class Helper {
     this.usable = false;
     const pid = this.#child.pid;
     if (pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    if (this.isolation === 'group') {
-      try {
-        process.kill(-pid, 'SIGKILL');
-      } catch {
-        // It is gone.
-      }
-    }
+    if (this.isolation === 'group') this.#signalGroup('SIGKILL');
     // H3. Before it is ready its PID 1 may not exist yet.
     const first = this.#first();
     if (first === null || !signalProcess(first, 'SIGKILL')) this.#child.kill('SIGKILL');
@@ -145,7 +139,17 @@ export class Helper {
 
   #stageProcesses(): ProcessIdentity[] {
     const root = this.identities.at(-1);
-    return root === undefined ? [] : descendantsOf(root.pid);
+    if (root === undefined) return [];
+    if (this.isolation !== 'group') return descendantsOf(root.pid);
+    return membersOf(root.pid).filter(({ pid }) => pid !== root.pid);
+  }
+
+  #signalGroup(signal: NodeJS.Signals): void {
+    try {
+      if (this.#child.pid !== undefined) process.kill(-this.#child.pid, signal);
+    } catch {
+      // It is gone.
+    }
   }
 
   /** Why it does not start; later only the shell's remarks about killed stages. */

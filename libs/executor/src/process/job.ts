@@ -43,7 +43,8 @@ export function renderJob(spec: StageSpec, writeFile: (script: string) => string
 
   const { env, shellVariables } = sortVariables({ PATH: DEFAULT_PATH, HOME: spec.cwd, ...spec.env });
   const passed = shellVariables.length === 0 ? '' : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
-  const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-'];
+  // What the way to this shell may have left in its environment.
+  const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-', 'unset SHLVL PENSTOCK_JOB'];
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
     lines.push(...exports({ ...env, ...bindings }), ...enter(spec.cwd, shell), `exec ${passed}${invoke('-e -c', script)}`);
@@ -91,7 +92,7 @@ function exports(variables: Readonly<Record<string, string>>): string[] {
 }
 
 function enter(cwd: string, shell: string): string[] {
-  const lines = [`cd ${quote(cwd)} 2>/dev/null || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`, 'unset OLDPWD PENSTOCK_JOB'];
+  const lines = [`cd ${quote(cwd)} 2>/dev/null || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`, 'unset OLDPWD'];
   if (shell !== 'sh') {
     lines.push(`command -v ${quote(shell)} >/dev/null || { echo ${quote(`penstock: there is no shell '${shell}' here`)} >&2; exit 127; }`);
   }

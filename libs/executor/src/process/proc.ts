@@ -12,6 +12,7 @@ export interface ProcessIdentity {
 interface Stat {
   readonly state: string;
   readonly parent: number;
+  readonly group: number;
   readonly startTime: string;
 }
 
@@ -24,7 +25,7 @@ function statOf(pid: number): Stat | null {
   }
   // The second field is the program's name in parentheses and may hold anything, parentheses too.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', parent: Number(fields[1]), startTime: fields[19] ?? '' };
+  return { state: fields[0] ?? '', parent: Number(fields[1]), group: Number(fields[2]), startTime: fields[19] ?? '' };
 }
 
 export function identityOf(pid: number): ProcessIdentity {
@@ -51,11 +52,7 @@ export function signalProcess(target: ProcessIdentity, signal: NodeJS.Signals): 
 /** All living descendants of a process, in no order. A process that is forked meanwhile may be missing. */
 export function descendantsOf(ancestor: number): ProcessIdentity[] {
   const children = new Map<number, { pid: number; stat: Stat }[]>();
-  for (const entry of readdirOrEmpty('/proc')) {
-    const pid = Number(entry);
-    if (!Number.isInteger(pid)) continue;
-    const stat = statOf(pid);
-    if (stat === null) continue;
+  for (const { pid, stat } of everyProcess()) {
     const siblings = children.get(stat.parent);
     if (siblings === undefined) children.set(stat.parent, [{ pid, stat }]);
     else siblings.push({ pid, stat });
@@ -71,6 +68,13 @@ export function descendantsOf(ancestor: number): ProcessIdentity[] {
   return found;
 }
 
+/** All living processes of a process group. */
+export function membersOf(group: number): ProcessIdentity[] {
+  return everyProcess()
+    .filter(({ stat }) => stat.group === group && stat.state !== 'Z')
+    .map(({ pid, stat }) => ({ pid, startTime: stat.startTime }));
+}
+
 /** The only child of a process, or null. */
 export function onlyChildOf(pid: number): ProcessIdentity | null {
   const listed = readOrEmpty(`/proc/${pid}/task/${pid}/children`).trim();
@@ -80,11 +84,17 @@ export function onlyChildOf(pid: number): ProcessIdentity | null {
 
 /** For kernels without the list of children. */
 function childByScan(parent: number): number | null {
+  return everyProcess().find(({ stat }) => stat.parent === parent)?.pid ?? null;
+}
+
+function everyProcess(): { readonly pid: number; readonly stat: Stat }[] {
+  const found: { pid: number; stat: Stat }[] = [];
   for (const entry of readdirOrEmpty('/proc')) {
     const pid = Number(entry);
-    if (Number.isInteger(pid) && statOf(pid)?.parent === parent) return pid;
+    const stat = Number.isInteger(pid) ? statOf(pid) : null;
+    if (stat !== null) found.push({ pid, stat });
   }
-  return null;
+  return found;
 }
 
 /** Milliseconds since boot, suspension included; comparable between all processes of the machine (P15). */

@@ -1,0 +1,238 @@
+/**
+ * What every executor promises (`port.ts`), as tests. An adapter's test file calls `runExecutorSuite` with a factory.
+ * Where `contains` is false the adapter cannot hold a process that leaves its group, and says so to its users.
+ */
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, StageSpec } from '../port.ts';
+import { processesWith } from './processes.ts';
+
+export interface ExecutorSuiteOptions {
+  readonly create: () => Executor;
+  readonly contains: boolean;
+}
+
+/** Keeps everything, to be looked at. */
+export class RecordingSink implements OutputSink {
+  readonly pieces: [OutputStreamName, Buffer][] = [];
+  #onBytes: (() => void)[] = [];
+
+  write(stream: OutputStreamName, bytes: Uint8Array): void {
+    this.pieces.push([stream, Buffer.from(bytes)]);
+    for (const resolve of this.#onBytes.splice(0)) resolve();
+  }
+
+  bytes(stream: OutputStreamName): Buffer {
+    return Buffer.concat(this.pieces.filter(([of]) => of === stream).map(([, bytes]) => bytes));
+  }
+
+  text(stream: OutputStreamName = 'stdout'): string {
+    return this.bytes(stream).toString('utf8');
+  }
+
+  async until(text: string): Promise<void> {
+    while (!this.text().includes(text)) await new Promise<void>((resolve) => this.#onBytes.push(resolve));
+  }
+}
+
+export function runExecutorSuite(name: string, { create, contains }: ExecutorSuiteOptions): void {
+  describe(`${name}: the executor's contract`, () => {
+    let executor: Executor;
+    let folder: string;
+    let stages = 0;
+    beforeAll(() => {
+      executor = create();
+      folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-suite-')));
+    });
+    afterAll(async () => {
+      await executor.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    /** Each stage carries a mark in its environment by which all of its processes can be found. */
+    function start(script: string | readonly string[], more: Partial<StageSpec> = {}, sink: OutputSink = new RecordingSink()): { process: StageProcess; mark: string } {
+      stages += 1;
+      const mark = `${process.pid}-${name}-${stages}`;
+      const commands = [script].flat().map((text) => ({ script: text, bindings: {} }));
+      const spec: StageSpec = { helperKey: 'key', commands, cwd: folder, timeoutMs: 60_000, graceMs: 400, ...more, env: { ...more.env, SUITE_MARK: mark } };
+      return { process: executor.start(spec, sink), mark };
+    }
+
+    async function run(script: string | readonly string[], more: Partial<StageSpec> = {}): Promise<{ exit: StageExit; sink: RecordingSink; mark: string }> {
+      const sink = new RecordingSink();
+      const { process, mark } = start(script, more, sink);
+      return { exit: await process.ended, sink, mark };
+    }
+
+    test.each([
+      ['true', { kind: 'exit', code: 0 }],
+      ['exit 7', { kind: 'exit', code: 7 }],
+      ['exit 255', { kind: 'exit', code: 255 }],
+      ['nosuchcommand', { kind: 'exit', code: 127 }],
+      ['kill -TERM $$', { kind: 'signal', signal: 'SIGTERM', code: 143, oom: false }],
+      ['kill -KILL $$', { kind: 'signal', signal: 'SIGKILL', code: 137, oom: false }],
+      ['kill -ABRT $$', { kind: 'signal', signal: 'SIGABRT', code: 134, oom: false }],
+    ])('%s ends as %j', async (script, wanted) => {
+      expect((await run(script)).exit).toEqual(wanted);
+    });
+
+    test('a failing line ends the stage', async () => {
+      const { exit, sink } = await run('echo one\nfalse\necho two');
+      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 1 }, 'one\n']);
+    });
+
+    test('the commands of a list share a shell, each parsed by itself, and the first that fails is the last', async () => {
+      const { exit, sink } = await run(['cd /usr', 'X=kept', 'echo "$PWD $X"', "echo don\\'t; exit 3", 'echo never']);
+      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 3 }, "/usr kept\ndon't\n"]);
+      const open = await run(["echo 'open", 'echo never']);
+      expect(open.exit).not.toEqual({ kind: 'exit', code: 0 });
+      expect(open.sink.text()).toBe('');
+    });
+
+    test('each command of a list has its own bindings', async () => {
+      const sink = new RecordingSink();
+      const commands = ['one', "t'w\"o\n$(exit 1)"].map((value) => ({ script: 'printf %s "${V}"', bindings: { V: value } }));
+      expect(await executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, sink).ended).toEqual({ kind: 'exit', code: 0 });
+      expect(sink.text()).toBe("onet'w\"o\n$(exit 1)");
+    });
+
+    test('a stage has exactly its environment, an empty stdin and three descriptors', async () => {
+      const value = `quote ' double " dollar $(x) back\\slash \n line, ünïcode \u0085 \u{1f600}`;
+      const { sink } = await run('printf %s "$V"', { env: { V: value } });
+      expect(sink.text()).toBe(value);
+      const names = (await run('env | sed "s/=.*//" | sort; echo --; cat; ls /proc/self/fd | wc -l', { env: { A: '1' } })).sink.text();
+      // `ls` has its own listing open.
+      expect(names).toBe('A\nHOME\nPATH\nPWD\nSUITE_MARK\n--\n4\n');
+    });
+
+    test('its output can be opened anew, as a pipe can', async () => {
+      const { sink } = await run('echo out >/dev/stdout; echo err >/dev/stderr');
+      expect([sink.text(), sink.text('stderr')]).toEqual(['out\n', 'err\n']);
+    });
+
+    test('a large environment and a long script arrive; what the kernel cannot take is said plainly', async () => {
+      const env = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`V${index}`, 'x'.repeat(100_000)]));
+      expect((await run('echo "${#V0} ${#V7}"', { env })).sink.text()).toBe('100000 100000\n');
+      expect((await run(`: ${'y'.repeat(300_000)}\necho end`)).sink.text()).toBe('end\n');
+      const refused = await run('true', { env: { LONG: 'x'.repeat(200_000) } });
+      expect(refused.exit).toEqual({ kind: 'exit', code: 126 });
+      expect(refused.sink.text('system')).toContain('the variable LONG takes 200005 bytes');
+    });
+
+    test.each([
+      ['a folder that is not there', { cwd: '/nosuch' }, 126, 'there is no folder /nosuch'],
+      ['a shell that is not there', { shell: 'nosuchshell' }, 127, "there is no shell 'nosuchshell'"],
+      ['a variable that no shell can hold', { env: { 'a-b': '1' } }, 126, 'a-b'],
+      ['a NUL byte', { env: { A: 'x\0y' } }, 126, 'NUL'],
+    ])('%s ends it with a remark', async (_what, more, code, remark) => {
+      const { exit, sink } = await run('true', more);
+      expect(exit).toEqual({ kind: 'exit', code });
+      expect(sink.text('stderr') + sink.text('system')).toContain(remark);
+    });
+
+    test('all output arrives, whole and in order, bytes as they are', async () => {
+      const { sink } = await run('head -c 3000000 /dev/urandom | tee /proc/self/fd/2 | sha256sum | cut -c1-64 >sum; cat sum');
+      const { createHash } = await import('node:crypto');
+      expect(sink.bytes('stderr')).toHaveLength(3_000_000);
+      expect(sink.text()).toBe(`${createHash('sha256').update(sink.bytes('stderr')).digest('hex')}\n`);
+    });
+
+    test('a sink that is busy makes the stage wait, and loses nothing', async () => {
+      let open = (): void => {};
+      const gate = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      let bytes = 0;
+      let paused = (): void => {};
+      const first = new Promise<void>((resolve) => {
+        paused = resolve;
+      });
+      const sink: OutputSink = {
+        write: (_stream, data) => {
+          bytes += data.length;
+          paused();
+          return gate;
+        },
+      };
+      const { process } = start('head -c 5000000 /dev/zero; echo done >marker', {}, sink);
+      await first;
+      // Another stage comes and goes meanwhile: the first still waits for its one write.
+      await run('sleep 0.2');
+      expect(bytes).toBeLessThanOrEqual(64 * 1024);
+      open();
+      expect(await process.ended).toEqual({ kind: 'exit', code: 0 });
+      expect(bytes).toBe(5_000_000);
+    });
+
+    test('it ends when its main process does, although a daemon holds its output, and the daemon with it', async () => {
+      const { exit, mark } = await run(contains ? '(setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &); exit 5' : '(trap "" TERM HUP; sleep 600) & exit 5');
+      expect(exit).toEqual({ kind: 'exit', code: 5 });
+      expect(processesWith(mark)).toEqual([]);
+    });
+
+    test('orphans are reaped and thousands of short children are no burden', async () => {
+      const { exit } = await run('i=0; while [ $i -lt 500 ]; do (true &) ; i=$((i+1)); done');
+      expect(exit).toEqual({ kind: 'exit', code: 0 });
+    });
+
+    test('a stop is SIGTERM to all of its processes', async () => {
+      const sink = new RecordingSink();
+      const { process, mark } = start('(trap "echo child; exit" TERM; echo up; while :; do sleep 0.01; done) & trap "echo main; exit" TERM; wait; wait', {}, sink);
+      await sink.until('up\n');
+      process.stop('cancelled');
+      expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+      expect(sink.text().split('\n').toSorted()).toEqual(['', 'child', 'main', 'up']);
+      expect(processesWith(mark)).toEqual([]);
+    });
+
+    test('children have their grace although the main process ends at once', async () => {
+      const sink = new RecordingSink();
+      const { process } = start('(trap "sleep 0.2; echo cleaned; exit" TERM; echo up; while :; do sleep 0.01; done) & wait', { graceMs: 10_000 }, sink);
+      await sink.until('up\n');
+      process.stop('cancelled');
+      await process.ended;
+      expect(sink.text()).toBe('up\ncleaned\n');
+    });
+
+    test('what ignores SIGTERM is killed after the grace', async () => {
+      const sink = new RecordingSink();
+      const { process, mark } = start(`trap "" TERM; (${contains ? 'setsid' : ''} sleep 600 &); echo up; while :; do sleep 0.05; done`, {}, sink);
+      await sink.until('up\n');
+      process.stop('cancelled');
+      expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+      expect(processesWith(mark)).toEqual([]);
+    });
+
+    test('a stop before its start means that it never starts', async () => {
+      const { process } = start('echo started >never');
+      process.stop('cancelled');
+      expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+      expect((await run('test ! -e never')).exit).toEqual({ kind: 'exit', code: 0 });
+    });
+
+    test('a time-out is a stop of its own', async () => {
+      const { exit, mark } = await run('sleep 600', { timeoutMs: 100 });
+      expect(exit).toEqual({ kind: 'timeout' });
+      expect(processesWith(mark)).toEqual([]);
+    });
+
+    test('other programs than shells run a command each', async () => {
+      const { exit, sink } = await run(['print "perl\\n"', 'exit 4'], { shell: 'perl' });
+      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, 'perl\n']);
+    });
+
+    test('closing ends what runs, and nothing starts afterwards', async () => {
+      const own = create();
+      const sink = new RecordingSink();
+      const spec: StageSpec = { helperKey: 'key', commands: [{ script: 'echo up; sleep 600', bindings: {} }], env: { SUITE_MARK: `${process.pid}-closing` }, cwd: folder, timeoutMs: 60_000 };
+      const running = own.start(spec, sink);
+      await sink.until('up\n');
+      await own.close();
+      expect((await running.ended).kind).toBe('lost');
+      expect(processesWith(`${process.pid}-closing`)).toEqual([]);
+      expect((await own.start(spec, sink).ended).kind).toBe('lost');
+    });
+  });
+}
