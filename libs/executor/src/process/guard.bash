@@ -63,7 +63,7 @@ while :; do
     fi
   fi
   # In slices of a second: a wall clock that is set back must not lengthen the wait.
-  read -r -t $wait line
+  IFS= read -r -t $wait line
   status=$?
   # Half a line at the end of a slice is kept for the next.
   partial+=$line

@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Chunker, LINE_BYTES_MAX, type LogChunk, type OutputStreamName } from '../src/index.ts';
+
+const CHUNK_BYTES_MAX = 64 * 1024;
+const MARK = ' …[line goes on]\n';
+
+function collect(bytesMax = Number.MAX_SAFE_INTEGER): { chunker: Chunker; chunks: LogChunk[] } {
+  const chunks: LogChunk[] = [];
+  return { chunker: new Chunker({ bytesMax, emit: (chunk) => void chunks.push(chunk), now: () => 5 }), chunks };
+}
+
+function textOf(chunks: readonly LogChunk[], stream?: OutputStreamName): string {
+  const parts: Buffer[] = [];
+  for (const { parts: own, output } of chunks) {
+    let at = 0;
+    for (const [of, bytes] of own) {
+      if (stream === undefined || of === stream) parts.push(Buffer.from(output.subarray(at, at + bytes)));
+      at += bytes;
+    }
+  }
+  return Buffer.concat(parts).toString('latin1');
+}
+
+describe('chunks (P21)', () => {
+  test('hold whole lines of at most 64 KiB in their order, without gap, whatever the output and however it is cut', async () => {
+    const piece = fc.oneof(
+      fc.uint8Array({ maxLength: 40 }),
+      fc.array(fc.constantFrom('a', '\n', '\r', '\0', 'é', '\u2028'), { maxLength: 30 }).map((characters) => Buffer.from(characters.join(''))),
+      fc.nat({ max: 3 * LINE_BYTES_MAX }).map((length) => Buffer.alloc(length, 'x')),
+    );
+    const writes = fc.array(fc.tuple(fc.constantFrom<OutputStreamName>('stdout', 'stderr'), piece), { maxLength: 25 });
+    await fc.assert(
+      fc.asyncProperty(writes, async (all) => {
+        const { chunker, chunks } = collect();
+        for (const [stream, bytes] of all) void chunker.write(stream, bytes);
+        const end = await chunker.end();
+        let offset = 0;
+        for (const chunk of chunks) {
+          expect(chunk.offset).toBe(offset);
+          offset += chunk.output.length;
+          expect(chunk.output.length).toBeLessThanOrEqual(CHUNK_BYTES_MAX);
+          expect(chunk.parts.reduce((sum, [, bytes]) => sum + bytes, 0)).toBe(chunk.output.length);
+          expect(chunk.output.at(-1)).toBe(0x0a);
+        }
+        expect(end).toBe(offset);
+        for (const stream of ['stdout', 'stderr'] as const) {
+          const written = Buffer.concat(all.filter(([of]) => of === stream).map(([, bytes]) => bytes)).toString('latin1');
+          const mark = Buffer.from(MARK).toString('latin1');
+          const kept = textOf(chunks, stream).replaceAll(mark, '');
+          expect(kept).toBe(written === '' || written.endsWith('\n') ? written : `${written}\n`);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('of a line that is too long split no character', async () => {
+    const { chunker, chunks } = collect();
+    void chunker.write('stdout', Buffer.from(`x${'é'.repeat(50_000)}\n`));
+    await chunker.end();
+    const text = Buffer.concat(chunks.map(({ output }) => output)).toString('utf8');
+    expect(text).not.toContain('\ufffd');
+    expect(text.replaceAll(MARK, '')).toBe(`x${'é'.repeat(50_000)}\n`);
+    expect(text.split('\n')[0]).toMatch(/é …\[line goes on\]$/);
+  });
+
+  test('go out a moment after the first line, not only when full', async () => {
+    const chunk = await new Promise<LogChunk>((resolve) => {
+      const chunker = new Chunker({ bytesMax: 1_000, emit: resolve });
+      void chunker.write('stdout', Buffer.from('one\ntwo'));
+    });
+    expect(Buffer.from(chunk.output).toString()).toBe('one\n');
+  });
+
+  test('a taker that is busy is waited for', async () => {
+    const open: (() => void)[] = [];
+    const chunker = new Chunker({ bytesMax: 1e9, emit: () => new Promise<void>((resolve) => open.push(resolve)) });
+    const line = Buffer.alloc(40_000, 'x');
+    line[line.length - 1] = 0x0a;
+    expect(chunker.write('stdout', line)).toBeUndefined();
+    const full = chunker.write('stdout', line);
+    expect(full).toBeInstanceOf(Promise);
+    let ended = false;
+    const end = chunker.end().then((bytes) => {
+      ended = true;
+      return bytes;
+    });
+    open[0]?.();
+    await Promise.resolve();
+    expect(ended).toBe(false);
+    open[1]?.();
+    expect(await end).toBe(80_000);
+  });
+});
+
+describe("an attempt's budget", () => {
+  test('ends in one marker line; the whole lines before it are kept, remarks still come', async () => {
+    const { chunker, chunks } = collect(10);
+    void chunker.write('stdout', Buffer.from('1234\n5678\n9'));
+    expect(chunker.truncated).toBe(false);
+    void chunker.write('stderr', Buffer.from('more\nand more\n'));
+    void chunker.write('stdout', Buffer.from('0\n'));
+    void chunker.remark('the stage was stopped');
+    await chunker.end();
+    expect(textOf(chunks, 'stdout')).toBe('1234\n5678\n');
+    expect(textOf(chunks, 'stderr')).toBe('');
+    expect(Buffer.from(textOf(chunks, 'system'), 'latin1').toString()).toBe('… log truncated at 10 bytes: the stage goes on, its further output is not kept\nthe stage was stopped\n');
+  });
+});

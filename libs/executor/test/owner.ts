@@ -1,0 +1,28 @@
+/** The "runner" of the tests that kill and freeze it: an executor, perhaps a guard, and stages that never end. */
+import { bootClockMs, Guard, ProcessExecutor } from '../src/index.ts';
+
+const [mark = '', guarded, deadlineMs = '0', leftoversFile] = process.argv.slice(2);
+const guard = guarded === 'guarded' ? new Guard() : undefined;
+const executor = new ProcessExecutor({ guard, leftoversFile });
+if (guard !== undefined && deadlineMs !== '0') await guard.setDeadline(bootClockMs() + Number(deadlineMs));
+
+function say(message: Record<string, unknown>): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}
+
+let up = 0;
+const script = 'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &) ; echo up; while :; do sleep 1; done';
+const stages = ['one', 'two'].map((helperKey) =>
+  executor.start({ helperKey, commands: [{ script, bindings: {} }], env: { OWNER_MARK: mark }, cwd: '/', timeoutMs: 600_000 }, {
+    write: () => {
+      up += 1;
+      if (up === 2) say({ up: true, guard: guard?.identity.pid });
+    },
+  }),
+);
+void Promise.all(stages.map((stage) => stage.ended)).then(async (exits) => {
+  const later = executor.start({ helperKey: 'one', commands: [{ script: 'echo ran >&2', bindings: {} }], env: {}, cwd: '/', timeoutMs: 600_000 }, { write: () => say({ ran: true }) });
+  say({ exits, later: await later.ended });
+});
+if (guard !== undefined) void guard.gone.then((why) => say({ guardGone: why }));
+setInterval(() => {}, 60_000);
