@@ -10,7 +10,12 @@ export class BadPipeline extends Error {
   override readonly name = 'BadPipeline';
 }
 
-export class Definitions {
+/** Where an owner gets the definition of a text; throws BadPipeline for a text that is none. */
+export interface DefinitionSource {
+  of(yaml: string): PipelineDefinition;
+}
+
+export class Definitions implements DefinitionSource {
   /** By hash, least recently used first. */
   readonly #cache = new Map<string, { readonly definition: PipelineDefinition; readonly bytes: number }>();
   #bytes = 0;

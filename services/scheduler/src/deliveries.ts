@@ -72,14 +72,18 @@ export class Deliveries {
     this.#sendStop(delivery);
   }
 
-  /** The runner's lease lists these attempts: they have arrived; one that is to stop is stopped again (P13). */
+  /**
+   * The runner's lease lists these attempts: they have arrived; one that is to stop is stopped again (P13). An attempt that
+   * has ended here is stopped only by an owner who is sure to be it, and only if its end is committed: a successor's grant
+   * looks the same to an owner that was frozen, and so does an end that never comes to be.
+   */
   leaseLists(lease: RunnerLease, runOf: (runId: string) => LiveRun | undefined): void {
     for (const ref of lease.attempts) {
       const run = runOf(ref.runId);
-      if (run === undefined || this.#host.inFlight(run)) continue;
+      if (run === undefined) continue;
       const live = liveAttemptOf(run, ref.stage);
-      if (live?.attempt !== ref.attempt || live.session !== ref.session) {
-        this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
+      if (live?.attempt !== ref.attempt || live.session !== ref.session || live.credit !== ref.credit) {
+        if (run.isCommitted && this.#ports.mayAct()) this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
         continue;
       }
       const id = deliveryId(run, ref.stage);

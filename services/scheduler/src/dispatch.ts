@@ -44,13 +44,16 @@ interface Session {
   leased: boolean;
   /** Credit number to expiry, oldest first. */
   readonly credits: Map<number, number>;
+  /** Taken by a grant or withdrawn; kept until it would have expired, for a request that offers it may come again. */
+  readonly spent: Map<number, number>;
 }
 
 /** The stages of one key and priority in a class, first come first served. */
 interface Lane {
   readonly key: string;
   readonly priority: number;
-  readonly waiting: ReadyStage[];
+  /** What is before the head has been taken, and holds nothing of its run any more. */
+  readonly waiting: (ReadyStage | undefined)[];
   head: number;
   /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
   pass: number;
@@ -107,14 +110,16 @@ export class Dispatch {
     const session = this.#session(offer.runner, offer.session);
     if (offer.labels !== undefined) session.labels = new Set(offer.labels);
     for (const credit of offer.credits) {
-      if (session.credits.size < CREDITS_PER_SESSION_MAX) session.credits.set(credit, now + CREDIT_MS);
+      if (session.credits.size < CREDITS_PER_SESSION_MAX && !session.credits.has(credit) && !session.spent.has(credit)) {
+        session.credits.set(credit, now + CREDIT_MS);
+      }
     }
   }
 
   /** Takes credits back; those still open are answered. */
   withdraw(sessionId: string, credits: readonly number[]): number[] {
     const session = this.#sessions.get(sessionId);
-    return credits.filter((credit) => session?.credits.delete(credit) === true);
+    return session === undefined ? [] : credits.filter((credit) => spend(session, credit));
   }
 
   sessionSeen(lease: RunnerLease): void {
@@ -145,8 +150,28 @@ export class Dispatch {
         if (credit === undefined) break;
         const stage = this.#pick(session);
         if (stage === undefined) break;
-        if (stage.grant({ runner: session.runner, session: session.session, credit })) session.credits.delete(credit);
+        if (stage.grant({ runner: session.runner, session: session.session, credit })) spend(session, credit);
       }
+    }
+  }
+
+  /**
+   * Lets go of what is of no use any more: stages that wait no longer in queues that nobody looks at, sessions that were
+   * never leased or are over, credits of the past. Called about every second.
+   */
+  forgetIdle(now: number): void {
+    for (const ready of this.#classes.values()) {
+      for (const lane of ready.lanes.values()) this.#dropIdle(lane);
+      if (this.#firstLane(ready) === undefined) this.#classes.delete(ready.id);
+    }
+    for (const [id, session] of this.#sessions) {
+      for (const numbers of [session.credits, session.spent]) {
+        for (const [credit, expiresAt] of numbers) {
+          if (expiresAt > now) break;
+          numbers.delete(credit);
+        }
+      }
+      if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#sessions.delete(id);
     }
   }
 
@@ -167,7 +192,7 @@ export class Dispatch {
   #session(runner: string, id: string): Session {
     let session = this.#sessions.get(id);
     if (session === undefined) {
-      session = { runner, session: id, labels: new Set(), leased: false, credits: new Map() };
+      session = { runner, session: id, labels: new Set(), leased: false, credits: new Map(), spent: new Map() };
       this.#sessions.set(id, session);
     }
     return session;
@@ -204,10 +229,7 @@ export class Dispatch {
   /** The lane whose turn it is in this class; put right lazily, for a key's pass moves on with every pick elsewhere. */
   #firstLane(ready: ReadyClass): Lane | undefined {
     for (let lane = ready.order.peek(); lane !== undefined; lane = ready.order.peek()) {
-      while (lane.head < lane.waiting.length && lane.waiting[lane.head]?.waits() === false) {
-        lane.head += 1;
-        this.#waiting -= 1;
-      }
+      this.#dropIdle(lane);
       if (lane.head >= lane.waiting.length) {
         ready.order.pop();
         ready.lanes.delete(`${lane.priority}\n${lane.key}`);
@@ -226,13 +248,23 @@ export class Dispatch {
     const lane = this.#firstLane(ready);
     const stage = lane?.waiting[lane.head];
     if (lane === undefined || stage === undefined) return undefined;
+    this.#moveOn(lane);
+    return stage;
+  }
+
+  /** Lets go of the stages at the front that wait no more. */
+  #dropIdle(lane: Lane): void {
+    while (lane.head < lane.waiting.length && lane.waiting[lane.head]?.waits() !== true) this.#moveOn(lane);
+  }
+
+  #moveOn(lane: Lane): void {
+    lane.waiting[lane.head] = undefined;
     lane.head += 1;
     this.#waiting -= 1;
     if (lane.head > 1024 && lane.head * 2 > lane.waiting.length) {
       lane.waiting.splice(0, lane.head);
       lane.head = 0;
     }
-    return stage;
   }
 
   #charge(stage: ReadyStage): void {
@@ -250,6 +282,15 @@ export class Dispatch {
 
 function comesBefore(a: Lane, b: Lane): boolean {
   return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
+}
+
+/** False: it was not open. */
+function spend(session: Session, credit: number): boolean {
+  const expiresAt = session.credits.get(credit);
+  if (expiresAt === undefined) return false;
+  session.credits.delete(credit);
+  session.spent.set(credit, expiresAt);
+  return true;
 }
 
 function nextCredit(session: Session, now: number): number | undefined {

@@ -6,17 +6,21 @@ export class ConcurrencyGroups {
   /** Run ids by group, the one whose turn it is first. */
   readonly #groups = new Map<string, string[]>();
 
-  /** Enters a run; answers the runs before it, the one whose turn it is first. */
-  enter(key: string, group: string, runId: string): readonly string[] {
+  /** The runs that have a place, the one whose turn it is first; a copy. */
+  members(key: string, group: string): readonly string[] {
+    return [...(this.#groups.get(groupId(key, group)) ?? [])];
+  }
+
+  last(key: string, group: string): string | undefined {
+    return this.#groups.get(groupId(key, group))?.at(-1);
+  }
+
+  /** Enters a run behind the others. */
+  enter(key: string, group: string, runId: string): void {
     const id = groupId(key, group);
     const members = this.#groups.get(id);
-    if (members === undefined) {
-      this.#groups.set(id, [runId]);
-      return [];
-    }
-    const before = [...members];
-    members.push(runId);
-    return before;
+    if (members === undefined) this.#groups.set(id, [runId]);
+    else members.push(runId);
   }
 
   /** Whether it is this run's turn. */

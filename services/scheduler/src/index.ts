@@ -2,9 +2,11 @@ export { startScheduler, type Scheduler, type SchedulerOptions } from './schedul
 // The partition without its shell, for the simulation and the benchmarks.
 export { Partition, type PartitionSettings, type RestoredPartition, type SchedulerLoad } from './partition.ts';
 export type { AttemptLog, JobAnswer, PartitionPorts, StopAnswer } from './ports.ts';
-export { Definitions } from './definitions.ts';
+export { BadPipeline, Definitions, type DefinitionSource } from './definitions.ts';
 export { Dispatch, CREDIT_MS, type Credit, type ReadyStage } from './dispatch.ts';
 export { LiveRun, foldRun } from './live-run.ts';
 export { ConcurrencyGroups } from './groups.ts';
 export { decodeCommit, encodeCommit, COMMIT_FORMAT, UnreadableCommit, type Commit, type CommitHead } from './commit.ts';
 export { ownerOf } from './ownership.ts';
+export { loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
+export { Projector, type ProjectorClock } from './projector.ts';

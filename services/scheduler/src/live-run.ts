@@ -21,10 +21,10 @@ export class LiveRun {
   wakeAt: number | undefined;
   readonly #settings: RunSettings;
   /** Of a run whose events this build cannot fold: the state that stands for the first so many of them. */
-  readonly #poisoned: { readonly count: number; readonly state: RunState } | undefined;
+  readonly #poisoned: { readonly count: number; readonly state: RunState; readonly cause: string } | undefined;
   #actor: RunActor;
 
-  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings, poisoned?: { readonly count: number; readonly state: RunState }) {
+  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings, poisoned?: { readonly count: number; readonly state: RunState; readonly cause: string }) {
     this.id = id;
     this.definition = definition;
     this.plan = planOf(definition);
@@ -44,13 +44,23 @@ export class LiveRun {
     return new LiveRun(id, definition, events, events.length, foldRun(id, planOf(definition), events, events.length), settings);
   }
 
-  /** A run that cannot be restored: it stands without stages until its owner quarantines it. */
-  static poisoned(id: string, events: RunEvent[], settings: RunSettings): LiveRun {
+  /** A run that cannot be restored: it stands without stages until its owner quarantines it, unless it has ended. */
+  static poisoned(id: string, events: RunEvent[], settings: RunSettings, cause: string): LiveRun {
     const [created] = events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
     const definition: PipelineDefinition = { name: created.pipelineName, schedule: [], stages: [] };
-    const state = { ...newRun(id, created, planOf(definition)), version: events.length };
-    return new LiveRun(id, definition, events, events.length, structuredClone(state), settings, { count: events.length, state });
+    const state: RunState = { ...newRun(id, created, planOf(definition)), version: events.length };
+    for (const event of events) {
+      if (event.type !== 'run_completed' && event.type !== 'run_cancelled' && event.type !== 'run_quarantined') continue;
+      state.status = event.type === 'run_completed' ? event.status : event.type === 'run_cancelled' ? 'CANCELLED' : 'FAILED';
+      state.finishedAt = event.at;
+    }
+    return new LiveRun(id, definition, events, events.length, structuredClone(state), settings, { count: events.length, state, cause });
+  }
+
+  /** Why the run could not be restored; undefined: it could. */
+  get poison(): string | undefined {
+    return this.#poisoned?.cause;
   }
 
   get state(): RunState {
@@ -76,7 +86,10 @@ export class LiveRun {
     } catch (error) {
       const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`;
       this.#actor = new RunActor({ run: this.#fold(this.events.length), definition: this.definition, settings: this.#settings });
-      return this.#tell({ type: 'quarantine', at: command.at, cause });
+      const quarantined = this.#tell({ type: 'quarantine', at: command.at, cause });
+      // An attempt that this command ends is gone all the same.
+      const gone = 'attempt' in command ? this.#tell(command) : undefined;
+      return { events: [...(quarantined?.events ?? []), ...(gone?.events ?? [])], effects: [...(quarantined?.effects ?? []), ...(gone?.effects ?? [])] };
     }
   }
 

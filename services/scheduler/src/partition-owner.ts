@@ -72,7 +72,10 @@ export class PartitionOwner {
   /** False: it is another's. Answers requests once it resolves with true. */
   async open(): Promise<boolean> {
     const { partition, ledger, bus, log, definitions, settings, dispatch, load } = this.#options;
-    const opening = { partition, member: this.#member, log: this.#journal, ledger, isGone: (member: string) => this.#options.isGone(member), signal: this.#abort.signal };
+    const opening = {
+      partition, member: this.#member, log: this.#journal, ledger, isGone: (member: string) => this.#options.isGone(member),
+      now: () => Date.now(), newCommitId: () => randomUUID(), signal: this.#abort.signal,
+    };
     const opened = await openPartition(opening);
     if (opened === null) return false;
     this.#opened = opened;

@@ -17,7 +17,7 @@ import type {
 import { groupOf, nextDeadline, newRun, planOf, runIdTime, viewOf, type Decided, type RunCommand, type RunCreated, type RunEvent, type RunState } from '@penstock/run';
 import { CommitBuilder, type CommitDraft } from './commit-builder.ts';
 import { COMMIT_FORMAT, DECISION_BYTES_MAX, encodeCommit, encodeEvent, type CommitHead } from './commit.ts';
-import { BadPipeline, type Definitions } from './definitions.ts';
+import { BadPipeline, type DefinitionSource } from './definitions.ts';
 import { Deliveries, liveAttemptOf } from './deliveries.ts';
 import type { Dispatch, ReadyStage } from './dispatch.ts';
 import { ConcurrencyGroups } from './groups.ts';
@@ -74,7 +74,7 @@ export class Partition {
   readonly settings: PartitionSettings;
   readonly #ports: PartitionPorts;
   readonly #dispatch: Dispatch;
-  readonly #definitions: Definitions;
+  readonly #definitions: DefinitionSource;
   readonly #load: SchedulerLoad;
   readonly #runs = new Map<string, LiveRun>();
   readonly #liveByKey = new Map<string, number>();
@@ -100,7 +100,7 @@ export class Partition {
   #advancing = false;
   #released: (() => void) | undefined;
 
-  constructor(settings: PartitionSettings, ports: PartitionPorts, shared: { readonly dispatch: Dispatch; readonly definitions: Definitions; readonly load: SchedulerLoad }) {
+  constructor(settings: PartitionSettings, ports: PartitionPorts, shared: { readonly dispatch: Dispatch; readonly definitions: DefinitionSource; readonly load: SchedulerLoad }) {
     this.settings = settings;
     this.#ports = ports;
     this.#dispatch = shared.dispatch;
@@ -145,6 +145,8 @@ export class Partition {
       this.#dirty.add(run);
     }
     for (const run of inOrder) this.#resume(run);
+    // The end of the run before may have been committed, and the owner gone before this one's turn was.
+    for (const run of inOrder) if (run.state.held && this.#isFirst(run)) this.#decide(run, { type: 'admit', at: this.#now() });
     this.#ports.projectSoon();
     this.#advance();
   }
@@ -172,6 +174,7 @@ export class Partition {
 
   /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */
   #resume(run: LiveRun): void {
+    if (run.poison !== undefined && !run.ended) this.#decide(run, { type: 'quarantine', at: this.#now(), cause: run.poison });
     const { state } = run;
     const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
     this.#offer(run, waiting);
@@ -195,7 +198,7 @@ export class Partition {
     const known = this.#runs.get(request.runId);
     if (known !== undefined) {
       if (known.state.key !== request.key || known.state.tenant !== request.tenant) reply(this.#refusal('CONFLICT', 'another run has this id'));
-      else this.#whenCommitted(known, () => reply({ ok: true, created: false, epoch: this.settings.epoch, run: viewOf(known.committedState()) }));
+      else this.#read(known, () => reply({ ok: true, created: false, epoch: this.settings.epoch, run: viewOf(known.committedState()) }));
       return;
     }
     const born = runIdTime(request.runId);
@@ -207,9 +210,9 @@ export class Partition {
     }
     this.#ports.isStored(request.runId, (stored) => {
       if (!this.#accepts()) return;
-      if (stored === 'unavailable') reply(this.#unavailable('the store does not answer'));
+      if (this.#runs.has(request.runId)) this.create(request, reply);
+      else if (stored === 'unavailable') reply(this.#unavailable('the store does not answer'));
       else if (stored || this.#recentIds.has(request.runId)) reply({ ok: true, created: false, epoch: this.settings.epoch, run: null });
-      else if (this.#runs.has(request.runId)) this.create(request, reply);
       else this.#createNew(request, reply);
     });
   }
@@ -218,11 +221,12 @@ export class Partition {
     if (!this.#accepts()) return;
     const run = this.#runs.get(request.runId);
     if (run === undefined || !request.tenants.includes(run.state.tenant)) {
-      reply(this.#refusal('NOT_FOUND', 'there is no such run'));
+      // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
+      if (this.#mayAnswer()) reply(this.#refusal('NOT_FOUND', 'there is no such run'));
       return;
     }
     if (run.ended) {
-      this.#whenCommitted(run, () => reply(this.#refusal('CONFLICT', `the run has ended: ${run.state.status}`)));
+      this.#read(run, () => reply(this.#refusal('CONFLICT', `the run has ended: ${run.state.status}`)));
       return;
     }
     this.#decide(run, { type: 'cancel', at: this.#now() });
@@ -257,8 +261,7 @@ export class Partition {
       reply({ ok: true, epoch, run: null });
       return;
     }
-    this.#whenCommitted(run, () => {
-      if (!this.#mayAnswer()) return;
+    this.#read(run, () => {
       const events: RunEvent[] = [];
       let bytes = 0;
       for (let version = request.after; version < run.committedVersion && bytes < WATCH_BYTES_MAX; version++) {
@@ -463,12 +466,13 @@ export class Partition {
       return;
     }
     const { key, group } = run.state;
-    const before = group === undefined ? [] : this.#membersBefore(run, key, group);
+    const before = group === undefined ? [] : this.#groups.members(key, group);
     this.#adopt(run);
     const decided = run.tell({ type: 'start', at: run.state.createdAt, held: before.length > 0 ? 'group' : undefined });
     this.#join(run, 1, [run.events[0] as RunEvent, ...(decided?.events ?? [])], decided);
     if (run.definition.concurrency?.cancelInProgress === true) {
-      for (const id of before) this.#cancelSuperseded(id);
+      // The last first, so that none has its turn on the way.
+      for (const id of before.toReversed()) this.#cancelSuperseded(id);
     }
     this.#whenCommitted(run, () => reply({ ok: true, created: true, epoch: this.settings.epoch, run: viewOf(run.committedState()) }));
     this.#advance();
@@ -480,16 +484,15 @@ export class Partition {
     const base: RunCreated = { type: 'run_created', at: this.#now(), tenant, key, pipelineName: definition.name, yaml, priority, origin };
     const plan = planOf(definition);
     const group = groupOf(newRun(runId, base, plan), plan);
-    const created = group === undefined ? base : { ...base, group };
+    // The order of a group is that of its runs' times, at a take-over too: no two have the same.
+    const last = group === undefined ? undefined : this.#runs.get(this.#groups.last(key, group) ?? '');
+    const created = group === undefined ? base : { ...base, group, at: Math.max(base.at, (last?.state.createdAt ?? 0) + 1) };
     if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2) throw new BadPipeline('the pipeline is too large to be stored');
     return LiveRun.create(runId, definition, created, this.settings);
   }
 
-  #membersBefore(run: LiveRun, key: string, group: string): readonly string[] {
-    const before = this.#groups.enter(key, group, run.id);
-    // `#adopt` enters it; here it is only asked who stands before it.
-    this.#groups.leave(key, group, run.id);
-    return before;
+  #isFirst({ id, state: { key, group } }: LiveRun): boolean {
+    return group !== undefined && this.#groups.members(key, group)[0] === id;
   }
 
   #cancelSuperseded(runId: string): void {
@@ -558,7 +561,7 @@ export class Partition {
       labels: planned?.definition.runsOn ?? [],
       labelSet: planned?.labelSet ?? '',
       stage,
-      waits: () => this.#runs.get(run.id) === run && run.state.stages[index]?.status === 'QUEUED',
+      waits: () => this.#released === undefined && this.#runs.get(run.id) === run && run.state.stages[index]?.status === 'QUEUED',
       boundTo: () => (planned?.definition.workspace === 'shared' ? run.state.workspaces[planned.labelSet] : undefined),
       grant: ({ runner, session, credit }) => {
         const taken = this.#decide(run, { type: 'grant', at: this.#now(), stage, runner, session, credit });
@@ -616,6 +619,11 @@ export class Partition {
   #whenCommitted(run: LiveRun, then: () => void): void {
     if (run.isCommitted) then();
     else this.#afterLastDraft(then);
+  }
+
+  /** The same for an answer that shows state: only while the owner is sure to be it (P4). */
+  #read(run: LiveRun, then: () => void): void {
+    this.#whenCommitted(run, () => { if (this.#mayAnswer()) then(); });
   }
 
   #afterLastDraft(then: () => void): void {

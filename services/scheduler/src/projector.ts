@@ -23,13 +23,30 @@ const POSITION_EVERY_MS = 1_000;
 /** Past this share of JOURNAL everything projected goes. */
 const PURGE_ALL_FROM = 0.5;
 
+/** Time, as the projector needs it; the simulation has its own. */
+export interface ProjectorClock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Ends early, without an error, when the signal aborts. */
+  pause(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Gives others a turn. */
+  turn(): Promise<void>;
+}
+
+const machineClock: ProjectorClock = {
+  now: () => Date.now(),
+  pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
+  turn: () => new Promise((resolve) => { setImmediate(resolve); }),
+};
+
 export interface ProjectorOptions {
   readonly partition: Partition;
   readonly incarnation: number;
   readonly ledger: RunsLedger;
   readonly journal: PartitionLog;
   readonly load: SchedulerLoad;
-  readonly log: Logger;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly clock?: ProjectorClock | undefined;
 }
 
 export class Projector {
@@ -41,12 +58,15 @@ export class Projector {
   #unprojected = 0;
   /** Checkpointed positions and when they were reached, oldest first: where a purge may go up to. */
   readonly #positions: { readonly at: number; readonly sequence: number }[] = [];
-  #purgedAt = Date.now();
+  readonly #clock: ProjectorClock;
+  #purgedAt: number;
   /** The last checkpoint that this projector wrote. */
   #checkpointed = -1;
 
   constructor(options: ProjectorOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? machineClock;
+    this.#purgedAt = this.#clock.now();
   }
 
   projectSoon(): void {
@@ -70,7 +90,7 @@ export class Projector {
   async #work(): Promise<void> {
     const { signal } = this.#stopped;
     let retryMs = RETRY_MS_MIN;
-    await delay(INTERVAL_MS, undefined, { signal }).catch(() => {});
+    await this.#clock.pause(INTERVAL_MS, signal);
     while (!signal.aborted) {
       this.#again = false;
       const { partition } = this.#options;
@@ -84,7 +104,7 @@ export class Projector {
         this.#options.log.warn({ err: error, runs: runs.length }, 'the store did not take run documents; they are written again');
         this.#countUnprojected(encoded.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
         partition.stillDirty(runs);
-        await delay(retryMs, undefined, { signal }).catch(() => {});
+        await this.#clock.pause(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
         continue;
       }
@@ -94,7 +114,7 @@ export class Projector {
       await this.#purge(sequence);
       retryMs = RETRY_MS_MIN;
       if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
-      await delay(INTERVAL_MS, undefined, { signal }).catch(() => {});
+      await this.#clock.pause(INTERVAL_MS, signal);
     }
   }
 
@@ -110,7 +130,7 @@ export class Projector {
           partition: partition.settings.partition, open: !(run.settled && run.isCommitted), incarnation, sequence: run.committedSequence, state, events, view: viewOf(state),
         }));
       }
-      await new Promise(setImmediate);
+      await this.#clock.turn();
     }
     return { encoded, runs };
   }
@@ -123,7 +143,7 @@ export class Projector {
 
   /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */
   async #purge(sequence: number): Promise<void> {
-    const now = Date.now();
+    const now = this.#clock.now();
     const previous = this.#positions.at(-1);
     // One position a second is enough to purge by.
     if (previous === undefined || now - previous.at >= POSITION_EVERY_MS) this.#positions.push({ at: now, sequence });

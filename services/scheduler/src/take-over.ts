@@ -2,13 +2,12 @@
  * Opening a partition (P3) and reading back what its earlier owners left (P6): the checkpoint, the documents that are open
  * or stand for a later commit, and the log behind it.
  */
-import { randomUUID } from 'node:crypto';
 import type { PartitionLog } from '@penstock/bus';
 import type { RunEvent, RunSettings } from '@penstock/run';
-import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
+import type { RunDocument, RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from './commit.ts';
-import type { Definitions } from './definitions.ts';
+import type { DefinitionSource } from './definitions.ts';
 import { LiveRun } from './live-run.ts';
 
 /** A new incarnation's epochs begin here times its number: above every epoch of a log that was lost. */
@@ -31,20 +30,23 @@ export interface Opening {
   readonly ledger: RunsLedger;
   /** Whether the member's lease has run out, as the broker says (never by an own timer). */
   isGone(member: string): Promise<boolean>;
+  /** Milliseconds since 1970. */
+  now(): number;
+  newCommitId(): string;
   readonly signal: AbortSignal;
 }
 
 /** Appends `opened`. Null: the partition is another's, or another was faster. */
-export async function openPartition({ partition, member, log, ledger, isGone, signal }: Opening): Promise<OpenedPartition | null> {
+export async function openPartition({ partition, member, log, ledger, isGone, now, newCommitId, signal }: Opening): Promise<OpenedPartition | null> {
   const last = await log.last(signal);
   const lastCommit = last === null ? null : decodeCommit(last.bytes);
   if (lastCommit !== null && lastCommit.kind !== 'released' && lastCommit.owner !== member && !(await isGone(lastCommit.owner))) return null;
+  const incarnation = await incarnationNow(ledger, partition, last?.sequence ?? 0, lastCommit?.epoch ?? 0);
   const checkpoint = await ledger.checkpoint(partition);
-  const incarnation = incarnationOf(checkpoint, last?.sequence ?? 0);
   const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
   const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
-  const id = randomUUID();
-  const bytes = encodeCommit({ id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: Date.now() }, []);
+  const id = newCommitId();
+  const bytes = encodeCommit({ id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
   const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
   return appended.ok ? { epoch, incarnation, sequence: appended.sequence, commitNumber: number } : null;
 }
@@ -53,7 +55,7 @@ export async function openPartition({ partition, member, log, ledger, isGone, si
 export async function loadRuns(
   opened: OpenedPartition,
   { partition, log, ledger, signal }: Opening,
-  shared: { readonly definitions: Definitions; readonly settings: RunSettings; readonly log: Logger },
+  shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> },
 ): Promise<LiveRun[]> {
   for (let attempt = 1; ; attempt++) {
     const histories = await loadHistories(opened, { partition, log, ledger, signal });
@@ -77,7 +79,10 @@ async function loadHistories(
   const take = (document: RunDocument): void => {
     const known = histories.get(document.state.id);
     if (known !== undefined && known.events.length >= document.events.length) return;
-    histories.set(document.state.id, { events: [...document.events], sequence: document.sequence });
+    // A sequence of a log that was lost may be higher than any that this one will have for long: written as that, the run's
+    // next documents would count as old.
+    const sequence = document.incarnation === opened.incarnation ? document.sequence : opened.sequence;
+    histories.set(document.state.id, { events: [...document.events], sequence });
   };
   for await (const document of ledger.openOf(partition)) take(document);
   for await (const document of ledger.laterThan(partition, position)) take(document);
@@ -87,20 +92,20 @@ async function loadHistories(
     const commit = decodeCommit(entry.bytes);
     if (next !== undefined && commit.number !== next) return undefined;
     next = commit.number + 1;
-    if (!(await replay(histories, commit, entry.sequence, ledger))) return undefined;
+    if (!(await replay(histories, commit, entry.sequence, ledger, take))) return undefined;
   }
   return histories;
 }
 
 /** False: a run's events do not continue what is known of it. */
-async function replay(histories: Map<string, History>, commit: Commit, sequence: number, ledger: RunsLedger): Promise<boolean> {
+async function replay(histories: Map<string, History>, commit: Commit, sequence: number, ledger: RunsLedger, take: (document: RunDocument) => void): Promise<boolean> {
   for (const { id, from, events } of commit.runs) {
     let history = histories.get(id);
     if (history === undefined && from > 1) {
       const document = await ledger.getAsOwner(id);
       if (document === null) return false;
-      history = { events: [...document.events], sequence: document.sequence };
-      histories.set(id, history);
+      take(document);
+      history = histories.get(id);
     }
     if (history === undefined) {
       history = { events: [], sequence };
@@ -116,7 +121,7 @@ async function replay(histories: Map<string, History>, commit: Commit, sequence:
   return true;
 }
 
-function liveRunOf(id: string, history: History, shared: { readonly definitions: Definitions; readonly settings: RunSettings; readonly log: Logger }): LiveRun {
+function liveRunOf(id: string, history: History, shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> }): LiveRun {
   let run: LiveRun;
   try {
     const [created] = history.events;
@@ -124,14 +129,25 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
     run = LiveRun.restore(id, definition, history.events, shared.settings);
   } catch (error) {
     shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
-    run = LiveRun.poisoned(id, history.events, shared.settings);
+    run = LiveRun.poisoned(id, history.events, shared.settings, `not restored: ${error instanceof Error ? error.message : String(error)}`);
   }
   run.committedSequence = history.sequence;
   return run;
 }
 
-/** A log that is shorter than its checkpoint has lost commits: what is numbered anew must count as newer (design: "the store is ahead"). */
-function incarnationOf(checkpoint: Checkpoint | null, lastSequence: number): number {
-  if (checkpoint === null) return 1;
-  return checkpoint.sequence > lastSequence ? checkpoint.incarnation + 1 : checkpoint.incarnation;
+/**
+ * A log that is shorter than its checkpoint, or than any document says, has lost commits: what is numbered anew must count
+ * as newer (design: "the store is ahead"). The epochs carry the incarnation, so that it is not forgotten while nothing of
+ * it is in the store yet.
+ */
+async function incarnationNow(ledger: RunsLedger, partition: number, lastSequence: number, lastEpoch: number): Promise<number> {
+  const checkpoint = await ledger.checkpoint(partition);
+  const known = Math.max(1, checkpoint?.incarnation ?? 1, Math.floor(lastEpoch / EPOCHS_PER_INCARNATION));
+  let newest = known;
+  let isAhead = checkpoint?.incarnation === known && checkpoint.sequence > lastSequence;
+  for await (const { incarnation } of ledger.laterThan(partition, { incarnation: known, sequence: lastSequence })) {
+    isAhead = true;
+    newest = Math.max(newest, incarnation);
+  }
+  return isAhead ? newest + 1 : newest;
 }

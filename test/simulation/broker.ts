@@ -1,0 +1,174 @@
+/**
+ * The simulated broker: logs with compare-and-set, keys with a time to live and an expiry marker, and who watches them.
+ * What it has accepted is the truth that the oracle goes by. It forgets nothing when it is down; a power cut takes the
+ * ends of its logs.
+ */
+import type { LogEntry } from '@penstock/bus';
+import type { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+export interface KvEntry {
+  readonly value: unknown;
+  readonly revision: number;
+  readonly expiresAt: number;
+}
+
+export type KvEvent = { readonly kind: 'put'; readonly key: string; readonly value: unknown } | { readonly kind: 'expired'; readonly key: string };
+
+export type Bucket = 'members' | 'runners';
+
+interface Watch {
+  readonly node: SimNode;
+  readonly life: number;
+  readonly bucket: Bucket;
+  readonly handler: (event: KvEvent) => void;
+  readonly known: Set<string>;
+  /** Events of one watch arrive in order. */
+  arrivesAt: number;
+  /** It missed something: it begins anew when its node can be reached. */
+  stale: boolean;
+}
+
+/** From the end of a key's time to its marker, at most. */
+const EXPIRY_LAG_MS = 300;
+
+export class SimBroker {
+  up = true;
+  readonly #world: World;
+  readonly #logs = new Map<number, LogEntry[]>();
+  readonly #buckets: Record<Bucket, Map<string, KvEntry>> = { members: new Map(), runners: new Map() };
+  /** A key's last revision, markers included. */
+  readonly #revisions = new Map<string, number>();
+  #watches: Watch[] = [];
+  #sequence = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  // --- Logs --------------------------------------------------------------------------------------------------------
+
+  log(partition: number): LogEntry[] {
+    let log = this.#logs.get(partition);
+    if (log === undefined) this.#logs.set(partition, (log = []));
+    return log;
+  }
+
+  append(partition: number, bytes: Uint8Array, commitId: string, expectedSequence: number): number | 'refused' {
+    const log = this.log(partition);
+    if ((log.at(-1)?.sequence ?? 0) !== expectedSequence && this.#world.mutation !== 'no-expected-sequence') return 'refused';
+    const entry: LogEntry = { sequence: ++this.#sequence, bytes, commitId };
+    log.push(entry);
+    this.#world.oracle.committed(partition, entry);
+    return entry.sequence;
+  }
+
+  purge(partition: number, sequenceExclusive: number): number {
+    const log = this.log(partition);
+    const place = log.findIndex((entry) => entry.sequence === sequenceExclusive);
+    this.#world.check(place >= 0, 'P8', `a purge of partition ${partition} stops at ${sequenceExclusive}, which is no commit of it`);
+    this.#world.oracle.purged(partition, log[place - 1]?.sequence ?? 0);
+    if (place > 0) this.#world.mark('log purged');
+    return log.splice(0, place).length;
+  }
+
+  /** The machine lost its power: the last commits of a log are gone. */
+  loseEnd(partition: number, count: number): void {
+    const log = this.log(partition);
+    const lost = log.splice(Math.max(1, log.length - count));
+    if (lost.length > 0) this.#world.oracle.lostEnd(partition, log.at(-1), lost);
+  }
+
+  // --- Keys --------------------------------------------------------------------------------------------------------
+
+  get(bucket: Bucket, key: string): KvEntry | undefined {
+    return this.#buckets[bucket].get(key);
+  }
+
+  all(bucket: Bucket): Map<string, KvEntry> {
+    return new Map(this.#buckets[bucket]);
+  }
+
+  /** Null: another revision stands there. */
+  put(bucket: Bucket, key: string, value: unknown, ttlMs: number, expectedRevision: number): number | null {
+    const id = `${bucket}.${key}`;
+    if ((this.#revisions.get(id) ?? 0) !== expectedRevision) return null;
+    const revision = ++this.#sequence;
+    this.#revisions.set(id, revision);
+    this.#buckets[bucket].set(key, { value, revision, expiresAt: this.#world.now + ttlMs });
+    this.#world.after(ttlMs + this.#world.random.between(0, EXPIRY_LAG_MS), () => this.#expire(bucket, key, revision));
+    this.#notify(bucket, { kind: 'put', key, value });
+    return revision;
+  }
+
+  delete(bucket: Bucket, key: string, expectedRevision: number): void {
+    if (this.#buckets[bucket].get(key)?.revision === expectedRevision) this.#remove(bucket, key);
+  }
+
+  #expire(bucket: Bucket, key: string, revision: number): void {
+    // A broker that is down removes nothing; it does when it is back.
+    if (this.up && this.#buckets[bucket].get(key)?.revision === revision) this.#remove(bucket, key);
+  }
+
+  #remove(bucket: Bucket, key: string): void {
+    this.#buckets[bucket].delete(key);
+    this.#revisions.set(`${bucket}.${key}`, ++this.#sequence);
+    this.#notify(bucket, { kind: 'expired', key });
+  }
+
+  // --- Watches -----------------------------------------------------------------------------------------------------
+
+  watch(node: SimNode, bucket: Bucket, handler: (event: KvEvent) => void): void {
+    this.#watches = this.#watches.filter((watch) => watch.node.alive && watch.life === watch.node.life);
+    const watch: Watch = { node, life: node.life, bucket, handler, known: new Set(), arrivesAt: 0, stale: true };
+    this.#watches.push(watch);
+    this.#beginAnew(watch);
+  }
+
+  /** The broker is back, or a node is linked again: watches that missed something begin anew. */
+  reconnected(): void {
+    for (const watch of this.#watches) if (watch.stale) this.#beginAnew(watch);
+  }
+
+  recover(): void {
+    this.up = true;
+    for (const bucket of ['members', 'runners'] as const) {
+      for (const [key, { expiresAt }] of this.#buckets[bucket]) if (expiresAt <= this.#world.now) this.#remove(bucket, key);
+    }
+    this.reconnected();
+  }
+
+  #notify(bucket: Bucket, event: KvEvent): void {
+    for (const watch of this.#watches) {
+      if (watch.bucket !== bucket || watch.stale) continue;
+      if (!watch.node.linked || !this.up) watch.stale = true;
+      else this.#deliver(watch, event);
+    }
+  }
+
+  #deliver(watch: Watch, event: KvEvent): void {
+    const world = this.#world;
+    watch.arrivesAt = Math.max(watch.arrivesAt, world.now + world.latency());
+    world.after(watch.arrivesAt - world.now, () => watch.node.handle(watch.life, () => {
+      if (watch.stale) return;
+      if (!watch.node.linked) {
+        watch.stale = true;
+        return;
+      }
+      if (event.kind === 'put') watch.known.add(event.key);
+      else watch.known.delete(event.key);
+      watch.handler(event);
+    }));
+  }
+
+  #beginAnew(watch: Watch): void {
+    const world = this.#world;
+    world.after(world.latency(), () => {
+      if (!watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
+      watch.stale = false;
+      const present = this.#buckets[watch.bucket];
+      for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key });
+      for (const [key, { value }] of present) this.#deliver(watch, { kind: 'put', key, value });
+    });
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Gateways and their clients: they create (also twice, also again after no answer), cancel, read and watch, and hold what
+ * they are told against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
+ */
+import type { CancelReply, CommittedEvents, CreateReply, CreateRequest, GetReply, WatchReply } from '@penstock/bus';
+import { isEnded, newRunId, partitionOf, type RunEvent } from '@penstock/run';
+import { drawPipeline } from './pipelines.ts';
+import type { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+const REQUEST_MS = 10_000;
+const NO_RESPONDERS_RETRY_MS = 250;
+const PING_MS = 15_000;
+const OLD_ID_MS = 2 * 60 * 60 * 1000;
+const TENANT = 'tenant';
+
+interface Intent {
+  readonly request: CreateRequest;
+  readonly partition: number;
+  /** Answered with success. */
+  acknowledged: boolean;
+  /** Creates under way or to be tried again. */
+  pending: number;
+}
+
+interface Watcher {
+  readonly intent: Intent;
+  readonly gateway: SimNode;
+  have: number;
+  asking: boolean;
+  ended: boolean;
+}
+
+export class Clients {
+  readonly #world: World;
+  readonly #intents: Intent[] = [];
+  readonly #watchers: Watcher[] = [];
+  readonly #epochs = new Map<string, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  start(): void {
+    const { profile, random } = this.#world;
+    // Several at once now and then: they share a commit.
+    let at = profile.quietMs;
+    for (let index = 0; index < profile.runs; index++) {
+      if (random.chance(0.6)) at = profile.quietMs + random.between(0, profile.illMs * 0.8);
+      this.#world.after(at, () => this.#newRun(index));
+    }
+    this.#readLater();
+  }
+
+  missing(): string | undefined {
+    for (const intent of this.#intents) {
+      if (intent.pending > 0) return `the create of ${intent.request.runId} has no answer`;
+      if (intent.acknowledged && !this.#world.oracle.runs.has(intent.request.runId)) return `run ${intent.request.runId} was acknowledged and is lost`;
+    }
+    const waiting = this.#watchers.find(({ ended, intent }) => !ended && !this.#world.oracle.isDisturbed(intent.request.runId));
+    return waiting && `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`;
+  }
+
+  // --- Creating and cancelling ---------------------------------------------------------------------------------------
+
+  #newRun(index: number): void {
+    const world = this.#world;
+    const { random, profile } = world;
+    const key = `key${random.int(profile.keys)}`;
+    const isOld = random.chance(0.05);
+    const runId = newRunId({ now: world.wallClock() - (isOld ? OLD_ID_MS : 0), key, random: random.bytes(8) });
+    const yaml = drawPipeline(random, {
+      name: `p${index}`, labels: world.runners.map(({ labels }) => labels), groups: ['g0', 'g1'],
+      poison: random.chance(profile.poison), unrestorable: random.chance(profile.unrestorable), stageMs: profile.stageMs,
+    });
+    const request: CreateRequest = { runId, tenant: TENANT, key, yaml, origin: { kind: 'api' }, priority: random.chance(0.2) ? 1 + random.int(3) : 0 };
+    const intent: Intent = { request, partition: partitionOf(runId, profile.partitions), acknowledged: false, pending: 0 };
+    this.#intents.push(intent);
+    this.#create(intent, random.pick(world.gateways));
+    if (random.chance(0.15)) this.#create(intent, random.pick(world.gateways));
+    if (random.chance(0.1)) world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(world.gateways)));
+    if (random.chance(profile.cancels)) world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(world.gateways)));
+  }
+
+  #create(intent: Intent, gateway: SimNode): void {
+    const world = this.#world;
+    const { request } = intent;
+    const floor = world.oracle.observed(request.runId);
+    intent.pending += 1;
+    this.#ask<CreateReply>(gateway, intent.partition, (owner, reply) => owner.create(request, reply), (answer) => {
+      intent.pending -= 1;
+      if (answer?.ok === true) {
+        world.check(world.oracle.runs.has(request.runId), 'P1', `the create of ${request.runId} is acknowledged, but not committed`);
+        if (answer.run !== null) world.oracle.viewSeen(answer.run, floor, 'the answer to create');
+        world.mark(answer.created ? 'created' : answer.run === null ? 'created before, and closed' : 'created before');
+        this.#acknowledged(intent);
+        return;
+      }
+      if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
+        world.mark('create refused by a newer build');
+        return;
+      }
+      if (answer !== undefined) world.check(answer.code === 'UNAVAILABLE', 'P7', `the create of ${request.runId} is answered ${answer.code}: ${answer.message}`);
+      // No answer, or not now: the client tries again with the same id.
+      intent.pending += 1;
+      world.mark(answer === undefined ? 'create without answer' : 'create unavailable');
+      world.after(1_000, () => {
+        intent.pending -= 1;
+        this.#create(intent, world.random.pick(world.gateways));
+      });
+    });
+  }
+
+  #acknowledged(intent: Intent): void {
+    if (intent.acknowledged) return;
+    intent.acknowledged = true;
+    const { random, gateways } = this.#world;
+    const watchers = random.int(3);
+    for (let count = 0; count < watchers; count++) {
+      const watcher: Watcher = { intent, gateway: random.pick(gateways), have: 0, asking: false, ended: false };
+      this.#world.after(random.exponential(3_000), () => {
+        this.#watchers.push(watcher);
+        this.#askMore(watcher);
+        this.#ping(watcher);
+      });
+    }
+  }
+
+  #cancel(intent: Intent, gateway: SimNode): void {
+    const world = this.#world;
+    const { runId } = intent.request;
+    const wasAcknowledged = intent.acknowledged;
+    const floor = world.oracle.observed(runId);
+    this.#ask<CancelReply>(gateway, intent.partition, (owner, reply) => owner.cancel({ runId, tenants: [TENANT] }, reply), (answer) => {
+      const truth = world.oracle.runs.get(runId);
+      if (answer === undefined) {
+        if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
+        return;
+      }
+      if (world.oracle.isDisturbed(runId)) return;
+      if (answer.ok) {
+        world.mark('cancelled');
+        world.check(truth?.state.status === 'CANCELLED', 'P14', `the cancel of ${runId} is acknowledged, but the run is ${truth?.state.status ?? 'nothing'}`);
+        world.oracle.viewSeen(answer.run, floor, 'the answer to cancel');
+      } else if (answer.code === 'CONFLICT') {
+        world.mark('cancel of an ended run');
+        world.check(truth !== undefined && isEnded(truth.state.status), 'P4', `the cancel of ${runId} says that it has ended, it is ${truth?.state.status ?? 'nothing'}`);
+      } else {
+        world.mark('cancel of a run not in memory');
+        world.check(!wasAcknowledged || (truth !== undefined && isEnded(truth.state.status)), 'P4', `the cancel of ${runId}, which is ${truth?.state.status ?? 'lost'}, is answered ${answer.code}`);
+      }
+    });
+  }
+
+  // --- Reading -------------------------------------------------------------------------------------------------------
+
+  #readLater(): void {
+    const { random } = this.#world;
+    this.#world.after(random.between(200, 1_200), () => {
+      if (this.#intents.length > 0) this.#read(random.pick(this.#intents), random.pick(this.#world.gateways));
+      this.#readLater();
+    });
+  }
+
+  #read(intent: Intent, gateway: SimNode): void {
+    const world = this.#world;
+    const { runId } = intent.request;
+    const floor = world.oracle.observed(runId);
+    const wasAcknowledged = intent.acknowledged;
+    this.#ask<GetReply>(gateway, intent.partition, (owner, reply) => owner.get({ runIds: [runId], tenants: [TENANT], newest: 3 }, reply), (answer) => {
+      if (answer?.ok !== true) return;
+      for (const view of answer.runs) world.oracle.viewSeen(view, view.id === runId ? floor : 0, 'the owner');
+      if (answer.runs.some(({ id }) => id === runId)) return;
+      world.askStore(gateway, (store) => store.view(runId), (view) => {
+        world.mark('read from the store');
+        if (view !== undefined) world.oracle.viewSeen(view, floor, 'the store');
+        else world.check(!wasAcknowledged || world.oracle.isDisturbed(runId), 'P6', `run ${runId} was acknowledged, and neither its owner nor the store knows it`);
+      }, () => {});
+    });
+  }
+
+  // --- Watching ------------------------------------------------------------------------------------------------------
+
+  eventsArrived(gateway: SimNode, partition: number, { runId, epoch, version, events }: CommittedEvents): void {
+    if (!this.#isCurrent(gateway, partition, epoch)) return;
+    for (const watcher of this.#watchers) {
+      if (watcher.gateway !== gateway || watcher.intent.request.runId !== runId) continue;
+      const from = version - events.length + 1;
+      if (from > watcher.have + 1) {
+        this.#world.mark('watcher found a gap');
+        this.#askMore(watcher);
+      } else this.#take(watcher, from, events);
+    }
+  }
+
+  ownerOpened(gateway: SimNode, partition: number): void {
+    for (const watcher of this.#watchers) if (watcher.gateway === gateway && watcher.intent.partition === partition) this.#askMore(watcher);
+  }
+
+  #ping(watcher: Watcher): void {
+    this.#world.after(PING_MS, () => {
+      if (watcher.ended) return;
+      this.#askMore(watcher);
+      this.#ping(watcher);
+    });
+  }
+
+  #askMore(watcher: Watcher): void {
+    if (watcher.asking || watcher.ended) return;
+    const world = this.#world;
+    const { gateway, intent, have } = watcher;
+    const { runId } = intent.request;
+    watcher.asking = true;
+    this.#ask<WatchReply>(gateway, intent.partition, (owner, reply) => owner.watch({ runId, after: have }, reply), (answer) => {
+      watcher.asking = false;
+      if (answer?.ok !== true) return;
+      if (answer.run !== null) {
+        this.#take(watcher, have + 1, answer.run.events);
+        return;
+      }
+      watcher.asking = true;
+      world.askStore(gateway, (store) => store.events(runId), (events) => {
+        watcher.asking = false;
+        world.mark('watched from the store');
+        if (events !== undefined) this.#take(watcher, 1, events);
+        else world.check(world.oracle.isDisturbed(runId), 'P6', `run ${runId} is watched, and neither its owner nor the store knows it`);
+      }, () => { watcher.asking = false; });
+    });
+  }
+
+  #take(watcher: Watcher, from: number, events: readonly RunEvent[]): void {
+    const { runId } = watcher.intent.request;
+    events.forEach((event, index) => {
+      const version = from + index;
+      if (version !== watcher.have + 1) return;
+      watcher.have = version;
+      this.#world.oracle.eventSeen(runId, version, event);
+      if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined') watcher.ended = true;
+    });
+  }
+
+  // --- Requests ------------------------------------------------------------------------------------------------------
+
+  /** Asks the partition's owner until it answers, 10 s at most. */
+  #ask<R extends { readonly epoch: number }>(gateway: SimNode, partition: number, ask: Parameters<World['askOwner']>[2] extends (owner: infer O, reply: never) => void ? (owner: O, reply: (reply: R) => void) => void : never, then: (reply: R | undefined) => void): void {
+    const world = this.#world;
+    let settled = false;
+    const settle = (reply: R | undefined): void => {
+      if (settled) return;
+      settled = true;
+      then(reply);
+    };
+    const retry = (): void => { if (!settled) world.after(NO_RESPONDERS_RETRY_MS, attempt); };
+    const attempt = (): void => {
+      if (settled) return;
+      world.askOwner<R>(gateway, partition, ask, (reply) => {
+        if (this.#isCurrent(gateway, partition, reply.epoch)) settle(reply);
+        else retry();
+      }, retry);
+    };
+    world.after(REQUEST_MS, () => settle(undefined));
+    attempt();
+  }
+
+  #isCurrent(gateway: SimNode, partition: number, epoch: number): boolean {
+    const id = `${gateway.name}/${partition}`;
+    const seen = this.#epochs.get(id) ?? 0;
+    if (epoch < seen) this.#world.mark('word of a lower epoch dropped');
+    this.#epochs.set(id, Math.max(seen, epoch));
+    return epoch >= seen;
+  }
+}

@@ -1,0 +1,15 @@
+/** Broker or store could not be reached, or did not answer: an ordinary fault of a simulated world. */
+export class SimOutage extends Error {
+  override readonly name = 'SimOutage';
+}
+
+/** A rule of the protocols does not hold. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+  readonly rule: string;
+
+  constructor(rule: string, message: string) {
+    super(`${rule}: ${message}`);
+    this.rule = rule;
+  }
+}

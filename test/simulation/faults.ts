@@ -1,0 +1,141 @@
+/** The faults of a world: crashes, freezes, cut wires, outages, power cuts; and the end of all of them. */
+import type { FaultRates } from './profile.ts';
+import type { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+export class Faults {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  start(): void {
+    const { profile } = this.#world;
+    for (const [name, act] of Object.entries(this.#actions)) {
+      const rate = profile.faults[name as keyof FaultRates];
+      if (rate > 0) this.#world.after(profile.quietMs, () => this.#next(name, rate, act));
+    }
+    if (profile.unrestorable > 0) this.#world.after(profile.quietMs + profile.illMs / 2, () => { this.#world.definitions.newBuild = true; });
+  }
+
+  heal(): void {
+    const world = this.#world;
+    world.journalUsed = 0;
+    world.store.up = true;
+    if (!world.broker.up) world.broker.recover();
+    for (const { node } of [...world.schedulers, ...world.runners]) {
+      if (node.frozen) node.wake();
+      if (!node.linked) this.#link(node);
+    }
+    for (const scheduler of world.schedulers) if (!scheduler.node.alive) this.#revive(scheduler);
+    for (const runner of world.runners) if (!runner.node.alive) this.#revive(runner);
+  }
+
+  #next(name: string, ratePerMinute: number, act: () => void): void {
+    const world = this.#world;
+    world.after(world.random.exponential(60_000 / ratePerMinute), () => {
+      if (world.healed) return;
+      act();
+      this.#next(name, ratePerMinute, act);
+    });
+  }
+
+  readonly #actions: { readonly [name in keyof FaultRates]: () => void } = {
+    schedulerCrash: () => this.#crash(this.#world.random.pick(this.#world.schedulers), 'scheduler crashed'),
+    schedulerFreeze: () => this.#freeze(this.#world.random.pick(this.#world.schedulers).node, 'scheduler frozen'),
+    schedulerCut: () => this.#cut(this.#world.random.pick(this.#world.schedulers).node, 'scheduler cut off'),
+    schedulerStop: () => {
+      const world = this.#world;
+      const scheduler = world.random.pick(world.schedulers);
+      if (!scheduler.node.alive || scheduler.node.frozen) return;
+      const { life } = scheduler.node;
+      scheduler.stop(() => {
+        world.mark('scheduler stopped');
+        world.trace(() => `${scheduler.node.name} stops`);
+        scheduler.crash();
+        world.after(world.random.between(100, 8_000), () => { if (scheduler.node.life === life) this.#revive(scheduler); });
+      });
+    },
+    runnerCrash: () => this.#crash(this.#world.random.pick(this.#world.runners), 'runner crashed'),
+    runnerFreeze: () => this.#freeze(this.#world.random.pick(this.#world.runners).node, 'runner frozen'),
+    runnerCut: () => this.#cut(this.#world.random.pick(this.#world.runners).node, 'runner cut off'),
+    brokerOutage: () => this.#outage(),
+    storeOutage: () => {
+      const { store, random } = this.#world;
+      if (!store.up) return;
+      store.up = false;
+      this.#happened('store down');
+      this.#world.after(random.exponential(6_000), () => { store.up = true; });
+    },
+    powerCut: () => {
+      const world = this.#world;
+      if (!world.broker.up) return;
+      this.#happened('power cut');
+      for (let partition = 0; partition < world.profile.partitions; partition++) if (world.random.chance(0.7)) world.broker.loseEnd(partition, 1 + world.random.int(12));
+      this.#outage();
+    },
+    journalFull: () => {
+      const world = this.#world;
+      world.journalUsed = world.random.pick([0.6, 0.85, 0.97]);
+      this.#happened(world.journalUsed > 0.95 ? 'journal full' : world.journalUsed > 0.8 ? 'journal nearly full' : 'journal half full');
+      world.after(world.random.between(1_000, 70_000), () => { world.journalUsed = 0; });
+    },
+  };
+
+  #outage(): void {
+    const { broker, random } = this.#world;
+    if (!broker.up) return;
+    broker.up = false;
+    this.#happened('broker down');
+    this.#world.after(random.exponential(4_000), () => { if (!broker.up) broker.recover(); });
+  }
+
+  #crash(who: { readonly node: SimNode; crash(): void; start(): void }, name: string): void {
+    const world = this.#world;
+    if (!who.node.alive) return;
+    this.#happened(`${name}`, who.node);
+    who.crash();
+    const { life } = who.node;
+    world.after(world.random.chance(0.5) ? world.random.between(50, 1_000) : world.random.exponential(12_000), () => { if (who.node.life === life && !who.node.alive) this.#revive(who); });
+  }
+
+  #revive(who: { readonly node: SimNode; start(): void }): void {
+    who.node.revive();
+    who.start();
+    this.#world.trace(() => `${who.node.name} starts again`);
+  }
+
+  #freeze(node: SimNode, name: string): void {
+    const world = this.#world;
+    if (!node.alive || node.frozen) return;
+    this.#happened(name, node);
+    node.frozen = true;
+    const { life } = node;
+    world.after(world.random.exponential(9_000), () => {
+      if (node.life !== life || !node.frozen) return;
+      world.trace(() => `${node.name} wakes`);
+      node.wake();
+    });
+  }
+
+  #cut(node: SimNode, name: string): void {
+    const world = this.#world;
+    if (!node.linked) return;
+    this.#happened(name, node);
+    node.linked = false;
+    node.cutAt = world.now;
+    world.after(world.random.exponential(8_000), () => { if (!node.linked) this.#link(node); });
+  }
+
+  #link(node: SimNode): void {
+    node.linked = true;
+    this.#world.trace(() => `${node.name} is linked again`);
+    this.#world.broker.reconnected();
+  }
+
+  #happened(name: string, node?: SimNode): void {
+    this.#world.mark(name);
+    this.#world.trace(() => `*** ${name}${node === undefined ? '' : `: ${node.name}`}`);
+  }
+}

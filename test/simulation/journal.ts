@@ -1,0 +1,110 @@
+/**
+ * A partition's log as a scheduler reaches it: libs/bus's rules for retries and refusals (P1, P2) over the simulated
+ * broker, where requests and answers are lost and late.
+ */
+import type { AppendOptions, AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
+import { SimOutage } from './errors.ts';
+import type { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+const TRY_MS = 4_000;
+const BACKOFF_MS = 100;
+const BACKOFF_MS_MAX = 2_000;
+/** A log that ends before the expectation is believed after as many reads. */
+const BEHIND_READS = 5;
+
+export class SimPartitionLog implements PartitionLog {
+  readonly partition: number;
+  readonly subject: string;
+  readonly #world: World;
+  readonly #node: SimNode;
+  #appending = false;
+
+  constructor(world: World, node: SimNode, partition: number) {
+    this.#world = world;
+    this.#node = node;
+    this.partition = partition;
+    this.subject = `journal.${partition}`;
+  }
+
+  last(signal?: AbortSignal): Promise<LogEntry | null> {
+    return this.#world.promise((resolve) => this.#last(signal, 1, resolve));
+  }
+
+  async *read(fromSequence: number, signal?: AbortSignal): AsyncIterable<LogEntry> {
+    const last = await this.last(signal);
+    if (last === null) return;
+    const entries = await this.#world.promise<LogEntry[]>((resolve) => this.#repeat(signal, 1,
+      () => this.#world.broker.log(this.partition).filter(({ sequence }) => sequence >= fromSequence && sequence <= last.sequence), resolve));
+    yield* entries;
+  }
+
+  append(bytes: Uint8Array, options: AppendOptions, signal?: AbortSignal): Promise<AppendResult> {
+    return this.#world.promise((resolve) => this.appendThen(bytes, options, signal, resolve));
+  }
+
+  appendThen(bytes: Uint8Array, options: AppendOptions, signal: AbortSignal | undefined, done: (result: AppendResult) => void): void {
+    this.#world.check(!this.#appending, 'P1', `a second append to ${this.subject} while one is in flight`);
+    this.#appending = true;
+    this.#try(bytes, options, signal, 1, 0, (result) => {
+      this.#appending = false;
+      done(result);
+    });
+  }
+
+  purgeTo(sequenceExclusive: number): Promise<{ readonly purged: number }> {
+    return this.#world.promise((resolve, reject) => this.#world.askBroker(this.#node, (broker) => broker.purge(this.partition, sequenceExclusive), TRY_MS, (purged) => {
+      if (purged === undefined) reject(new SimOutage('no answer to the purge'));
+      else resolve({ purged });
+    }));
+  }
+
+  async bytesUsedRatio(): Promise<number> {
+    return this.#world.journalUsed;
+  }
+
+  #try(bytes: Uint8Array, options: AppendOptions, signal: AbortSignal | undefined, attempt: number, behind: number, done: (result: AppendResult) => void): void {
+    const { commitId, expectedSequence } = options;
+    this.#world.askBroker(this.#node, (broker) => broker.append(this.partition, bytes, commitId, expectedSequence), TRY_MS, (answer) => {
+      if (signal?.aborted === true) return;
+      if (typeof answer === 'number') {
+        done({ ok: true, sequence: answer });
+        return;
+      }
+      this.#world.mark(answer === undefined ? 'append without answer' : 'append refused');
+      this.#last(signal, 1, (last) => {
+        if (last?.commitId === commitId) {
+          this.#world.mark('append recognised by its commit id');
+          done({ ok: true, sequence: last.sequence });
+          return;
+        }
+        const lastSequence = last?.sequence ?? 0;
+        const isBehind = answer === 'refused' && lastSequence < expectedSequence;
+        if (lastSequence > expectedSequence || (isBehind && behind + 1 >= BEHIND_READS)) {
+          this.#world.mark(isBehind ? 'owner finds its log cut' : 'owner deposed');
+          done({ ok: false, kind: 'deposed', last });
+          return;
+        }
+        this.#node.after(backoff(attempt), () => {
+          if (signal?.aborted !== true) this.#try(bytes, options, signal, attempt + 1, isBehind ? behind + 1 : 0, done);
+        });
+      });
+    });
+  }
+
+  #last(signal: AbortSignal | undefined, attempt: number, done: (last: LogEntry | null) => void): void {
+    this.#repeat(signal, attempt, () => this.#world.broker.log(this.partition).at(-1) ?? null, done);
+  }
+
+  #repeat<T>(signal: AbortSignal | undefined, attempt: number, read: () => T, done: (answer: T) => void): void {
+    this.#world.askBroker(this.#node, read, TRY_MS, (answer) => {
+      if (signal?.aborted === true) return;
+      if (answer !== undefined) done(answer);
+      else this.#node.after(backoff(attempt), () => { if (signal?.aborted !== true) this.#repeat(signal, attempt + 1, read, done); });
+    });
+  }
+}
+
+function backoff(attempt: number): number {
+  return Math.min(BACKOFF_MS * 2 ** (attempt - 1), BACKOFF_MS_MAX);
+}

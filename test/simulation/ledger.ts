@@ -1,0 +1,117 @@
+/**
+ * The simulated store and a scheduler's face to it. Documents, checkpoints: written only over a lower (incarnation,
+ * sequence), as the real one does. It can be slow and down, fail before or after it has written, and write half a batch.
+ */
+import type { RunEvent, RunView } from '@penstock/run';
+import { decodeRun, encodeRun, type Checkpoint, type EncodedRun, type RunCounter, type RunDocument, type RunsLedger } from '@penstock/store';
+import type { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+export class SimStore {
+  up = true;
+  readonly documents = new Map<string, EncodedRun>();
+  readonly checkpoints = new Map<number, Checkpoint>();
+
+  view(id: string): RunView | undefined {
+    const document = this.documents.get(id);
+    return document && (JSON.parse(document.view) as RunView);
+  }
+
+  events(id: string): RunEvent[] | undefined {
+    const document = this.documents.get(id);
+    return document && (JSON.parse(document.story) as { events: RunEvent[] }).events;
+  }
+}
+
+/** Documents sent in one write. */
+const BATCH = 3;
+
+export class SimLedger implements RunsLedger {
+  readonly #world: World;
+  readonly #node: SimNode;
+
+  constructor(world: World, node: SimNode) {
+    this.#world = world;
+    this.#node = node;
+  }
+
+  async saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }> {
+    const stale: string[] = [];
+    for (let from = 0; from < documents.length; from += BATCH) {
+      const batch = documents.slice(from, from + BATCH).map((document) => ('story' in document ? document : encodeRun(document)));
+      stale.push(...(await this.#ask((store) => batch.filter((document) => !this.#write(store, document)).map(({ id }) => id))));
+    }
+    return { stale };
+  }
+
+  checkpoint(partition: number): Promise<Checkpoint | null> {
+    return this.#ask((store) => store.checkpoints.get(partition) ?? null);
+  }
+
+  saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'> {
+    return this.#ask((store) => {
+      const known = store.checkpoints.get(checkpoint.partition);
+      if (known !== undefined && !isLower(known, checkpoint)) return 'stale';
+      store.checkpoints.set(checkpoint.partition, checkpoint);
+      this.#world.oracle.checkpointed(checkpoint);
+      return 'saved';
+    });
+  }
+
+  openOf(partition: number): AsyncIterable<RunDocument> {
+    return this.#iterate((document) => document.partition === partition && document.open);
+  }
+
+  laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument> {
+    return this.#iterate((document) => document.partition === partition && isLower(position, document));
+  }
+
+  getAsOwner(id: string): Promise<RunDocument | null> {
+    return this.#ask((store) => {
+      const document = store.documents.get(id);
+      return document === undefined ? null : decodeRun(document);
+    });
+  }
+
+  exists(ids: readonly string[]): Promise<Set<string>> {
+    return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
+  }
+
+  async saveCounters(_counters: readonly RunCounter[]): Promise<void> {
+    await this.#ask(() => true);
+  }
+
+  async counter(): Promise<RunCounter | null> {
+    return null;
+  }
+
+  async *countersOf(): AsyncIterable<RunCounter> {}
+
+  #write(store: SimStore, document: EncodedRun): boolean {
+    const known = store.documents.get(document.id);
+    if (known !== undefined && !isLower(known, document)) return false;
+    store.documents.set(document.id, document);
+    this.#world.oracle.documented(document);
+    return true;
+  }
+
+  /** In pages, so that a late projector can write between them. */
+  async *#iterate(matches: (document: EncodedRun) => boolean): AsyncIterable<RunDocument> {
+    let after = '';
+    for (;;) {
+      const from = after;
+      const page = await this.#ask((store) => [...store.documents.values()].filter((document) => document.id > from && matches(document)).sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, BATCH));
+      for (const document of page) yield decodeRun(document);
+      if (page.length < BATCH) return;
+      after = page.at(-1)?.id ?? '';
+    }
+  }
+
+  #ask<T>(work: (store: SimStore) => T): Promise<T> {
+    return this.#world.promise((resolve, reject) => this.#world.askStore(this.#node, work, resolve, reject));
+  }
+}
+
+function isLower(a: { readonly incarnation: number; readonly sequence: number }, b: { readonly incarnation: number; readonly sequence: number }): boolean {
+  return a.incarnation < b.incarnation || (a.incarnation === b.incarnation && a.sequence < b.sequence);
+}

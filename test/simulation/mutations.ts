@@ -1,0 +1,68 @@
+/** Rules broken on purpose, to prove that the simulation sees it. Each names the rule that it breaks. */
+import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
+
+export const mutations = {
+  'no-expected-sequence': 'P1: the broker takes a commit whatever stands before it',
+  'acts-before-acknowledgement': 'P1: replies, grants and events go out before the commit is stored',
+  'opens-by-force': 'P3: a partition is opened while its owner lives',
+  'acts-for-ever': 'P4: an owner answers and sends however old its renewal is',
+  'own-timer-declares-loss': 'P5: a scheduler declares a session lost by its own timer',
+  'checkpoint-first': 'P6: the projector writes the checkpoint before the documents',
+  'late-no-responders-frees': 'P12: "no responders" to a repeated grant frees it',
+  'stops-forgotten': 'P14: a runner takes a grant that comes after its stop',
+  'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
+  'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
+} as const;
+
+export type Mutation = keyof typeof mutations;
+
+export function isMutation(name: string): name is Mutation {
+  return Object.hasOwn(mutations, name);
+}
+
+/** Writes each checkpoint before the documents that it covers. */
+export class MisorderedLedger implements RunsLedger {
+  readonly #ledger: RunsLedger;
+  #last: readonly (RunDocument | EncodedRun)[] = [];
+  readonly saveCounters: RunsLedger['saveCounters'];
+  readonly counter: RunsLedger['counter'];
+  readonly countersOf: RunsLedger['countersOf'];
+
+  constructor(ledger: RunsLedger) {
+    this.#ledger = ledger;
+    this.saveCounters = (counters) => ledger.saveCounters(counters);
+    this.counter = (key, month) => ledger.counter(key, month);
+    this.countersOf = (partition, month) => ledger.countersOf(partition, month);
+  }
+
+  async saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }> {
+    this.#last = documents;
+    return { stale: [] };
+  }
+
+  async saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'> {
+    const saved = await this.#ledger.saveCheckpoint(checkpoint);
+    await this.#ledger.saveBatch(this.#last);
+    return saved;
+  }
+
+  checkpoint(partition: number): Promise<Checkpoint | null> {
+    return this.#ledger.checkpoint(partition);
+  }
+
+  openOf(partition: number): AsyncIterable<RunDocument> {
+    return this.#ledger.openOf(partition);
+  }
+
+  laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument> {
+    return this.#ledger.laterThan(partition, position);
+  }
+
+  getAsOwner(id: string): Promise<RunDocument | null> {
+    return this.#ledger.getAsOwner(id);
+  }
+
+  exists(ids: readonly string[]): Promise<Set<string>> {
+    return this.#ledger.exists(ids);
+  }
+}

@@ -1,0 +1,205 @@
+/** One partition in one simulated scheduler: partition-owner.ts over the simulated world. */
+import type { Job, JobReply, RunnerLease, StopReply, StopRequest } from '@penstock/bus';
+import { encodeCommit, decodeCommit, COMMIT_FORMAT, loadRuns, openPartition, Partition, Projector, type JobAnswer, type OpenedPartition, type PartitionPorts, type StopAnswer } from '@penstock/scheduler';
+import { SimPartitionLog } from './journal.ts';
+import { leased } from './leases.ts';
+import { MisorderedLedger } from './mutations.ts';
+import { short } from './processes.ts';
+import type { SimScheduler } from './scheduler-node.ts';
+import type { World } from './world.ts';
+
+const RUNNER_ANSWER_MS = 2_000;
+
+export class SimOwner {
+  readonly member: string;
+  readonly number: number;
+  partition: Partition | undefined;
+  epoch = 0;
+  /** Whether it answers requests. */
+  listens = false;
+  readonly #scheduler: SimScheduler;
+  readonly #world: World;
+  #journal: SimPartitionLog;
+  #abort = new AbortController();
+  readonly #onLost: () => void;
+  #projector: Projector | undefined;
+  #timerAt: number | undefined;
+
+  constructor(scheduler: SimScheduler, member: string, partition: number, onLost: () => void) {
+    this.#scheduler = scheduler;
+    this.#world = scheduler.world;
+    this.member = member;
+    this.number = partition;
+    this.#onLost = onLost;
+    this.#journal = new SimPartitionLog(this.#world, scheduler.node, partition);
+  }
+
+  async open(): Promise<boolean> {
+    const world = this.#world;
+    const { ledger, node, dispatch, load } = this.#scheduler;
+    const { signal } = this.#abort;
+    const { profile, definitions } = world;
+    const opening = {
+      partition: this.number, member: this.member, log: this.#journal, ledger, signal,
+      isGone: async (member: string) => world.mutation === 'opens-by-force' || !(await world.keysNow(node, 'members')).has(member),
+      now: () => this.#scheduler.now(),
+      newCommitId: () => world.newId(),
+    };
+    const opened = await openPartition(opening);
+    if (opened === null) return false;
+    this.epoch = opened.epoch;
+    const settings = { queueTimeoutMs: profile.queueTimeoutMs, logBytesMax: 1 << 24, workspaceGraceMs: profile.leaseMs, liveRunsPerKeyMax: 10_000 };
+    const runs = await loadRuns(opened, opening, { definitions, settings, log: { error: () => world.mark('run could not be restored') } });
+    this.#scheduler.refreshSessions([...(await world.keysNow(node, 'runners')).values()].map(({ value }) => leased<RunnerLease>(value)));
+    if (signal.aborted) return false;
+    if (opened.incarnation > 1) world.mark('new incarnation');
+    if (runs.length > 0) world.mark('take-over with runs');
+    world.trace(() => `${this.member} owns partition ${this.number}: epoch ${opened.epoch}, ${runs.length} runs`);
+    const core = new Partition({ ...settings, partition: this.number, member: this.member, epoch: opened.epoch }, this.#ports(opened), { dispatch, definitions, load });
+    this.partition = core;
+    this.#projector = new Projector({
+      partition: core, incarnation: opened.incarnation, journal: this.#journal, load,
+      ledger: world.mutation === 'checkpoint-first' ? new MisorderedLedger(ledger) : ledger,
+      log: { warn: () => world.mark('projection failed') },
+      clock: { now: () => this.#scheduler.now(), pause: (milliseconds, aborted) => world.pause(node, milliseconds, aborted), turn: () => world.pause(node, 0, signal) },
+    });
+    this.listens = true;
+    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, runs });
+    world.publishOpened(node, this.number);
+    this.#armTimer();
+    return true;
+  }
+
+  tick(): void {
+    this.partition?.tick();
+    this.#armTimer();
+  }
+
+  /** A request has been handled: it may have set a timer. */
+  tickSoon(): void {
+    this.#armTimer();
+  }
+
+  /** Hands the partition over. True: the log names this member no more; false: to be tried again. */
+  async release(deadlineMs?: number): Promise<boolean> {
+    const world = this.#world;
+    const { node } = this.#scheduler;
+    if (this.#abort.signal.aborted) {
+      this.#abort = new AbortController();
+      this.#journal = new SimPartitionLog(world, node, this.number);
+    }
+    const { signal } = this.#abort;
+    if (deadlineMs !== undefined) node.after(deadlineMs, () => this.#abort.abort());
+    const core = this.partition;
+    if (core?.open === true) {
+      await world.promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve(), { once: true });
+        core.release(resolve);
+      });
+      core.close();
+      this.listens = false;
+    }
+    try {
+      return await world.bounded(signal, this.#handBack(signal));
+    } finally {
+      this.forget();
+    }
+  }
+
+  async #handBack(signal: AbortSignal): Promise<boolean> {
+    const last = await this.#journal.last(signal);
+    if (last === null) return true;
+    const commit = decodeCommit(last.bytes);
+    if (commit.owner !== this.member || commit.kind === 'released') return true;
+    const id = this.#world.newId();
+    const head = { id, kind: 'released' as const, partition: this.number, epoch: commit.epoch, number: commit.number + 1, owner: this.member, minReader: COMMIT_FORMAT, at: this.#scheduler.now() };
+    const result = await this.#journal.append(encodeCommit(head, []), { commitId: id, expectedSequence: last.sequence }, signal);
+    if (result.ok) this.#world.mark('released');
+    return result.ok;
+  }
+
+  forget(): void {
+    this.listens = false;
+    this.partition?.close();
+    this.#abort.abort();
+    void this.#projector?.stop();
+  }
+
+  /** Its process is no more. */
+  crash(): void {
+    this.listens = false;
+    this.#abort.abort();
+  }
+
+  #armTimer(): void {
+    const at = this.partition?.nextWake();
+    if (at === undefined || this.partition?.open !== true || at === this.#timerAt) return;
+    this.#timerAt = at;
+    this.#scheduler.node.after(Math.max(1, at - this.#scheduler.now()), () => {
+      if (this.#timerAt !== at) return;
+      this.#timerAt = undefined;
+      this.tick();
+    });
+  }
+
+  #ports({ epoch }: OpenedPartition): PartitionPorts {
+    const world = this.#world;
+    const scheduler = this.#scheduler;
+    const { node } = scheduler;
+    return {
+      now: () => scheduler.now(),
+      newCommitId: () => world.newId(),
+      append: (bytes, options) => {
+        if (world.mutation === 'acts-before-acknowledgement') node.after(0, () => this.partition?.acknowledged(options.expectedSequence));
+        this.#journal.appendThen(bytes, options, this.#abort.signal, (result) => {
+          if (result.ok) {
+            world.oracle.acknowledged(this.number, epoch, options.commitId, result.sequence);
+            if (world.mutation !== 'acts-before-acknowledgement') this.partition?.acknowledged(result.sequence);
+            this.#armTimer();
+            return;
+          }
+          this.forget();
+          this.#onLost();
+        });
+      },
+      mayAct: () => scheduler.mayAct(),
+      publishEvents: (message) => world.publishEvents(node, this.number, message),
+      sendJob: (runner, job, answered) => this.#sendJob(runner, job, answered),
+      sendStop: (runner, request, answered) => this.#sendStop(runner, request, answered),
+      release: (runner, runIds) => {
+        for (const runId of runIds) world.oracle.runClosed(runId);
+        world.toRunner(node, runner, (target) => target.release({ runIds }));
+      },
+      isStored: (runId, then) => {
+        world.mark('create asks the store');
+        world.askStore(node, (store) => store.documents.has(runId), then, () => then('unavailable'));
+      },
+      storedLogBytes: (_log, then) => node.after(world.latency() * 2, () => then(10)),
+      projectSoon: () => this.#projector?.projectSoon(),
+      warn: (fields, message) => world.trace(() => `${this.member}: ${message} ${JSON.stringify(fields)}`),
+    };
+  }
+
+  #sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void {
+    const world = this.#world;
+    world.oracle.jobSent(job, this.epoch);
+    world.trace(() => `${this.member} sends ${short(job)} to ${runner}${job.repeated ? ' again' : ''}`);
+    const mutated = world.mutation === 'late-no-responders-frees' && job.repeated;
+    world.requestRunner<JobReply>(this.#scheduler.node, runner, RUNNER_ANSWER_MS, (target, reply) => target.job(job, reply), (reply) => {
+      if (typeof reply !== 'string') answered(reply.answer);
+      else {
+        if (reply === 'no-responders') world.mark(job.repeated ? 'no responders to a repeated grant' : 'no responders to a first grant');
+        answered(mutated ? 'refused' : reply);
+      }
+    });
+  }
+
+  #sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void {
+    const world = this.#world;
+    world.trace(() => `${this.member} stops ${short(request)} at ${runner}`);
+    world.oracle.stopSent(request);
+    world.requestRunner<StopReply>(this.#scheduler.node, runner, RUNNER_ANSWER_MS, (target, reply) => target.stop(request, reply), (reply) => {
+      answered(typeof reply === 'string' ? 'no-answer' : reply.answer);
+    });
+  }
+}

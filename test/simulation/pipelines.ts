@@ -1,0 +1,111 @@
+/**
+ * Random pipelines: graphs, matrices, retries, conditions, groups, labels. A run's text is the JSON of its definition, so
+ * that a world costs no YAML parsing; the parser has its own tests.
+ */
+import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/pipeline';
+import { BadPipeline, type DefinitionSource } from '@penstock/scheduler';
+import type { Random } from './random.ts';
+
+export interface PipelineOptions {
+  readonly name: string;
+  /** Each runner's labels; a stage asks for some that one of them has. */
+  readonly labels: readonly (readonly string[])[];
+  readonly groups: readonly string[];
+  readonly poison: boolean;
+  readonly unrestorable: boolean;
+  readonly stageMs: number;
+}
+
+/** The machine throws when it looks at the retries of a stage with this name: poison. */
+const POISON = 'poison';
+/** From the second look on, this text is no pipeline: a build that cannot read its runs. */
+const UNRESTORABLE = 'unrestorable';
+
+export function drawPipeline(random: Random, options: PipelineOptions): string {
+  const stages: StageDefinition[] = [];
+  const count = 1 + random.int(random.chance(0.2) ? 7 : 4);
+  const plain: string[][] = [];
+  for (let index = 0; index < count; index++) {
+    const name = options.poison && index === 0 ? POISON : `s${index}`;
+    const base = drawStage(random, name, plain, options);
+    if (!random.chance(0.2)) {
+      stages.push(base);
+      plain.push([name]);
+      continue;
+    }
+    const matrix = { of: name, failFast: random.chance(0.5), ...(random.chance(0.5) ? { maxParallel: 1 + random.int(2) } : {}) };
+    const cells = Array.from({ length: 2 + random.int(3) }, (_, cell) => ({ ...base, name: `${name} (n=${cell})`, matrix: { ...matrix, values: { n: String(cell) } } }));
+    stages.push(...cells);
+    plain.push(cells.map((cell) => cell.name));
+  }
+  const definition: PipelineDefinition = {
+    name: options.unrestorable ? `${options.name} ${UNRESTORABLE}` : options.name,
+    schedule: [],
+    ...(random.chance(0.35) ? { concurrency: { group: [random.pick(options.groups)], cancelInProgress: random.chance(0.3) } } : {}),
+    stages: random.chance(0.03) ? [] : stages,
+  };
+  return JSON.stringify(definition);
+}
+
+function drawStage(random: Random, name: string, before: readonly (readonly string[])[], options: PipelineOptions): StageDefinition {
+  const after = before.filter(() => random.chance(0.4)).flat();
+  const when = after.length > 0 && random.chance(0.3) ? drawCondition(random) : undefined;
+  const labels = random.pick(options.labels);
+  return {
+    name,
+    after,
+    ...(when === undefined ? {} : { when: when.expression }),
+    runsAfterFailure: when?.runsAfterFailure ?? false,
+    commands: [{ script: 'true', bindings: {} }],
+    env: {},
+    timeoutMs: random.chance(0.3) ? options.stageMs * random.between(1, 3) : 600_000,
+    retry: {
+      max: random.chance(0.5) ? 1 + random.int(2) : 0,
+      backoff: random.chance(0.5) ? 'exponential' : 'constant',
+      delayMs: random.between(100, 2_000),
+      on: (['failure', 'timeout', 'lost'] as const).filter(() => random.chance(0.6)),
+    },
+    allowFailure: random.chance(0.2),
+    workspace: random.chance(0.3) ? 'fresh' : 'shared',
+    runsOn: labels.filter(() => random.chance(0.5)),
+    outputs: [],
+  };
+}
+
+function drawCondition(random: Random): { readonly expression: Expression; readonly runsAfterFailure: boolean } {
+  const call = (name: 'always' | 'failure' | 'success'): Expression => ({ kind: 'call', name, arguments: [] });
+  switch (random.int(4)) {
+    case 0: return { expression: call('always'), runsAfterFailure: true };
+    case 1: return { expression: call('failure'), runsAfterFailure: true };
+    case 2: return { expression: call('success'), runsAfterFailure: false };
+    default: return { expression: { kind: 'literal', value: random.chance(0.5) }, runsAfterFailure: false };
+  }
+}
+
+/** The definitions of a world, by their texts. */
+export class SimDefinitions implements DefinitionSource {
+  readonly #known = new Map<string, PipelineDefinition>();
+  /** Whether texts marked so can be read no more. */
+  newBuild = false;
+
+  of(text: string): PipelineDefinition {
+    const known = this.#known.get(text);
+    const definition = known ?? makeDefinition(text);
+    this.#known.set(text, definition);
+    if (this.newBuild && definition.name.endsWith(UNRESTORABLE)) throw new BadPipeline('this build does not know the keys of this pipeline');
+    return definition;
+  }
+
+  /** What the text means, whatever this build can read. */
+  truly(text: string): PipelineDefinition {
+    return this.#known.get(text) ?? makeDefinition(text);
+  }
+}
+
+function makeDefinition(text: string): PipelineDefinition {
+  const definition = JSON.parse(text) as PipelineDefinition;
+  for (const stage of definition.stages) {
+    if (stage.name === POISON) Object.defineProperty(stage, 'retry', { get: () => { throw new TypeError('poison'); }, enumerable: true });
+  }
+  return definition;
+}

@@ -1,0 +1,69 @@
+/** The processes of stages, as the operating systems of the runners' machines know them, and what must hold of them. */
+import type { AttemptRef } from '@penstock/bus';
+import type { Process } from './runner-node.ts';
+import type { World } from './world.ts';
+
+export class Processes {
+  readonly #world: World;
+  readonly #alive = new Map<string, Process>();
+  readonly #started = new Set<string>();
+  readonly #gone = new Set<string>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  get count(): number {
+    return this.#alive.size;
+  }
+
+  start(process: Process): void {
+    const { ref, runner } = process;
+    const world = this.#world;
+    const stage = stageOf(ref);
+    const id = `${stage}/${ref.attempt}`;
+    world.trace(() => `${runner} starts ${short(ref)}`);
+    if (!world.oracle.isDisturbed(ref.runId)) {
+      world.check(!this.#alive.has(stage), 'P12', `two processes of stage ${stage} at a time: ${short(ref)} and ${short(this.#alive.get(stage)?.ref ?? ref)}`);
+      world.check(!this.#started.has(id), 'P12', `attempt ${short(ref)} starts a second time`);
+      world.check(!this.#gone.has(`${id}/${ref.session}`), 'P14', `${short(ref)} starts after its runner said that it is gone`);
+      world.oracle.processStarts(process);
+    }
+    this.#started.add(id);
+    this.#alive.set(stage, process);
+  }
+
+  /** False: it had ended before. */
+  end(process: Process): boolean {
+    const stage = stageOf(process.ref);
+    if (this.#alive.get(stage) !== process) return false;
+    this.#alive.delete(stage);
+    this.#world.trace(() => `${process.runner}: ${short(process.ref)} ends`);
+    return true;
+  }
+
+  endSession(session: string): void {
+    for (const [stage, { ref }] of this.#alive) {
+      if (ref.session !== session) continue;
+      this.#alive.delete(stage);
+      this.#world.mark('guard ended a process');
+      this.#world.trace(() => `the guard ends ${short(ref)}`);
+    }
+  }
+
+  goneSaid(ref: AttemptRef): void {
+    this.#gone.add(`${stageOf(ref)}/${ref.attempt}/${ref.session}`);
+  }
+
+  ofStage(runId: string, stage: string): Process | undefined {
+    return this.#alive.get(`${runId}/${stage}`);
+  }
+}
+
+function stageOf(ref: { readonly runId: string; readonly stage: string }): string {
+  return `${ref.runId}/${ref.stage}`;
+}
+
+export function short(ref: AttemptRef): string {
+  return `${ref.runId.slice(-4)}/${ref.stage}#${ref.attempt} (${ref.session}/${ref.credit})`;
+}

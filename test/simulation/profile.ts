@@ -1,0 +1,102 @@
+/**
+ * What a seed's world is like: its size, and how likely each fault is in it. Every world has some kinds of faults and not
+ * others, so that rare mixtures of two or three are met as well as single ones.
+ */
+import type { Random } from './random.ts';
+
+/** Happens on average so many times a minute while the world is ill; 0: never in this world. */
+export interface FaultRates {
+  readonly schedulerCrash: number;
+  readonly schedulerFreeze: number;
+  readonly schedulerCut: number;
+  readonly schedulerStop: number;
+  readonly runnerCrash: number;
+  readonly runnerFreeze: number;
+  readonly runnerCut: number;
+  readonly brokerOutage: number;
+  readonly storeOutage: number;
+  readonly powerCut: number;
+  readonly journalFull: number;
+}
+
+export interface Profile {
+  readonly schedulers: number;
+  readonly runners: number;
+  readonly partitions: number;
+  readonly keys: number;
+  readonly runs: number;
+  /** Nothing happens before this: the ids of runs are then younger than the owners' opening (P7). */
+  readonly quietMs: number;
+  /** For so long after it there are faults and new runs. */
+  readonly illMs: number;
+  readonly leaseMs: number;
+  readonly queueTimeoutMs: number;
+  readonly latencyMs: number;
+  /** Of messages between services. */
+  readonly lost: number;
+  readonly duplicated: number;
+  readonly slow: number;
+  readonly slowMs: number;
+  /** Of requests to broker and store: lost on the way there, or done and the answer lost. */
+  readonly requestLost: number;
+  readonly answerLost: number;
+  readonly storeLatencyMs: number;
+  readonly storeFails: number;
+  readonly stageFails: number;
+  readonly stageHangs: number;
+  /** A runner that does not end its stages at their timeout. */
+  readonly runnersLazy: boolean;
+  readonly stageMs: number;
+  readonly cancels: number;
+  readonly poison: number;
+  readonly unrestorable: number;
+  readonly clockSkewMs: number;
+  readonly faults: FaultRates;
+}
+
+export function drawProfile(random: Random): Profile {
+  const some = (probability: number, low: number, high: number): number => (random.chance(probability) ? random.between(low, high) : 0);
+  const illMs = random.between(15_000, 50_000);
+  const slow = some(0.4, 0.005, 0.1);
+  return {
+    schedulers: 1 + random.int(3),
+    runners: 1 + random.int(3),
+    partitions: random.pick([1, 1, 2, 2, 4]),
+    keys: 1 + random.int(3),
+    runs: 2 + random.int(9),
+    quietMs: random.chance(0.1) ? 62_000 : 3_000,
+    illMs,
+    leaseMs: random.pick([6_000, 9_000, 15_000]),
+    queueTimeoutMs: random.chance(0.15) ? random.between(5_000, 30_000) : 86_400_000,
+    latencyMs: random.between(0.5, 15),
+    lost: some(0.4, 0.005, 0.15),
+    duplicated: some(0.4, 0.01, 0.2),
+    slow,
+    slowMs: random.between(500, 9_000),
+    requestLost: some(0.3, 0.005, 0.08),
+    answerLost: some(0.4, 0.005, 0.15),
+    storeLatencyMs: random.chance(0.2) ? random.between(200, 1_500) : random.between(1, 20),
+    storeFails: some(0.3, 0.01, 0.2),
+    stageFails: random.between(0, 0.4),
+    stageHangs: some(0.3, 0.02, 0.2),
+    runnersLazy: random.chance(0.2),
+    stageMs: random.between(200, 4_000),
+    cancels: some(0.7, 0.1, 0.6),
+    poison: some(0.1, 0.05, 0.3),
+    unrestorable: some(0.1, 0.05, 0.3),
+    clockSkewMs: some(0.3, 100, 5_000),
+    faults: {
+      schedulerCrash: some(0.35, 0.5, 5),
+      schedulerFreeze: some(0.35, 0.5, 5),
+      schedulerCut: some(0.3, 0.5, 4),
+      schedulerStop: some(0.35, 0.5, 5),
+      runnerCrash: some(0.35, 0.5, 5),
+      runnerFreeze: some(0.35, 0.5, 5),
+      runnerCut: some(0.3, 0.5, 4),
+      brokerOutage: some(0.25, 0.5, 3),
+      storeOutage: some(0.3, 0.5, 3),
+      powerCut: some(0.08, 0.5, 2),
+      journalFull: some(0.1, 0.5, 2),
+    },
+  };
+}

@@ -1,0 +1,253 @@
+/**
+ * A scheduler's process: the real Partition, Dispatch, Projector and take-over behind a shell that mirrors scheduler.ts
+ * and partition-owner.ts over the simulated broker, store and clock.
+ */
+import type { PullReply, PullRequest, RunnerLease } from '@penstock/bus';
+import { Dispatch, ownerOf, type SchedulerLoad } from '@penstock/scheduler';
+import { SimLedger } from './ledger.ts';
+import { SimOutage } from './errors.ts';
+import { leased, SimLease } from './leases.ts';
+import { SimOwner } from './owner.ts';
+import { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+const MEMBERSHIP_MS = 6_000;
+const ACT_WITHIN_MS = 4_000;
+const TICK_MS = 1_000;
+const REJOIN_MS = 500;
+
+export class SimScheduler {
+  readonly node: SimNode;
+  readonly world: World;
+  readonly skewMs: number;
+  readonly ledger: SimLedger;
+  member = '';
+  dispatch = new Dispatch();
+  load: SchedulerLoad = { liveRuns: 0, liveRunsMax: 100_000, journalUsed: 0, unprojectedBytes: 0 };
+  owners = new Map<number, SimOwner>();
+  /** It is leaving: `stop` was asked for. */
+  stopping = false;
+  #lease: SimLease | undefined;
+  #members = new Set<string>();
+  #sessions = new Map<string, { readonly lease: RunnerLease; seenAt: number }>();
+  #expired = new Set<string>();
+  #rebalancing = false;
+  #again = false;
+  /** May still be named by their logs although they are nobody's here. */
+  #halfOpen = new Map<number, SimOwner>();
+
+  constructor(world: World, name: string) {
+    this.world = world;
+    this.node = new SimNode(name, world.timeline);
+    this.ledger = new SimLedger(world, this.node);
+    this.skewMs = Math.floor(world.random.between(-1, 1) * world.profile.clockSkewMs);
+  }
+
+  start(): void {
+    const { broker } = this.world;
+    this.member = '';
+    this.stopping = false;
+    this.dispatch = new Dispatch();
+    this.load = { liveRuns: 0, liveRunsMax: 100_000, journalUsed: 0, unprojectedBytes: 0 };
+    this.owners = new Map();
+    this.#lease = undefined;
+    this.#members = new Set();
+    this.#sessions = new Map();
+    this.#expired = new Set();
+    this.#halfOpen = new Map();
+    this.#rebalancing = false;
+    broker.watch(this.node, 'members', (event) => {
+      if (event.kind === 'put') this.#members.add(event.key);
+      else this.#members.delete(event.key);
+      this.#rebalance();
+    });
+    broker.watch(this.node, 'runners', (event) => {
+      if (event.kind === 'put') this.#leaseSeen(leased<RunnerLease>(event.value));
+      else this.#leaseExpired(event.key);
+    });
+    this.#join();
+    this.#renewLater();
+    this.#tickLater();
+  }
+
+  mayAct(): boolean {
+    if (this.world.mutation === 'acts-for-ever') return true;
+    return this.#lease !== undefined && this.world.now - this.#lease.sentAt < ACT_WITHIN_MS;
+  }
+
+  /** Whether anything is kept for runs in this process. */
+  get liveRuns(): number {
+    return this.load.liveRuns;
+  }
+
+  /** Graceful: hands over and leaves. */
+  stop(then: () => void): void {
+    if (this.stopping || this.member === '') return;
+    this.stopping = true;
+    const { world } = this;
+    const owners = [...this.owners.values()];
+    void world.settle(this.node, Promise.all(owners.map((owner) => owner.release(5_000))).then(() => {
+      this.#lease?.release();
+      this.node.after(world.latency() * 4 + 1, then);
+    }));
+  }
+
+  crash(): void {
+    for (const owner of this.owners.values()) owner.crash();
+    this.node.crash();
+  }
+
+  // --- Membership ----------------------------------------------------------------------------------------------------
+
+  #join(): void {
+    const member = `${this.node.name}-${this.world.newId()}`;
+    const lease = new SimLease(this.world, this.node, 'members', member, MEMBERSHIP_MS);
+    lease.write({ member }, (result) => {
+      if (result.kind !== 'accepted') {
+        this.node.after(REJOIN_MS, () => this.#join());
+        return;
+      }
+      this.#lease = lease;
+      this.member = member;
+      this.#members.add(member);
+      this.world.trace(() => `${this.node.name} joins as ${member}`);
+      this.#rebalance();
+    });
+  }
+
+  #renewLater(): void {
+    this.node.after(MEMBERSHIP_MS / 3, () => {
+      const lease = this.#lease;
+      if (lease !== undefined && !lease.busy && !lease.over) {
+        lease.write({ member: this.member }, (result) => {
+          if (result.kind !== 'lost' || this.#lease !== lease) return;
+          this.world.mark('membership lost');
+          this.#lease = undefined;
+          this.member = '';
+          for (const owner of [...this.owners.values(), ...this.#halfOpen.values()]) owner.forget();
+          this.owners.clear();
+          this.#halfOpen.clear();
+          this.#join();
+        });
+      }
+      this.#renewLater();
+    });
+  }
+
+  // --- Partitions ----------------------------------------------------------------------------------------------------
+
+  #rebalance(): void {
+    if (this.stopping || this.member === '') return;
+    if (this.#rebalancing) {
+      this.#again = true;
+      return;
+    }
+    this.#rebalancing = true;
+    void this.world.settle(this.node, this.#rebalanceOnce().finally(() => {
+      this.#rebalancing = false;
+      if (!this.#again) return;
+      this.#again = false;
+      this.#rebalance();
+    }));
+  }
+
+  async #rebalanceOnce(): Promise<void> {
+    const { member } = this;
+    const mine = new Set<number>();
+    for (let partition = 0; partition < this.world.profile.partitions; partition++) if (ownerOf(partition, this.#members) === member) mine.add(partition);
+    await Promise.all([...this.owners].map(async ([partition, owner]) => {
+      if (mine.has(partition)) return;
+      this.owners.delete(partition);
+      this.world.mark('hand-over');
+      this.#halfOpen.set(partition, owner);
+    }));
+    await Promise.all([...this.#halfOpen].map(async ([partition, owner]) => {
+      if (mine.has(partition)) this.#halfOpen.delete(partition);
+      else if (await owner.release()) {
+        if (this.#halfOpen.get(partition) === owner) this.#halfOpen.delete(partition);
+      }
+    }));
+    await Promise.all([...mine].map((partition) => this.#take(partition)));
+  }
+
+  async #take(partition: number): Promise<void> {
+    if (this.owners.has(partition) || this.stopping || this.member === '') return;
+    const owner: SimOwner = new SimOwner(this, this.member, partition, () => {
+      if (this.owners.get(partition) === owner) this.owners.delete(partition);
+      this.#rebalance();
+    });
+    this.owners.set(partition, owner);
+    try {
+      if (await owner.open()) return;
+    } catch (error) {
+      this.world.trace(() => `${this.node.name} could not open partition ${partition}: ${String(error)}`);
+      this.world.mark('opening failed');
+      // Broker and store fail, and are tried again; whatever else is thrown is a fault of the code.
+      if (!(error instanceof SimOutage) && this.member === owner.member) this.world.fail(error instanceof Error ? error : new Error(String(error)));
+      if (this.member === owner.member) this.#halfOpen.set(partition, owner);
+    }
+    owner.forget();
+    if (this.owners.get(partition) === owner) this.owners.delete(partition);
+  }
+
+  // --- Runners -------------------------------------------------------------------------------------------------------
+
+  pull(request: PullRequest, reply: (reply: PullReply) => void): void {
+    const withdrawn = this.dispatch.withdraw(request.session, request.withdraw);
+    this.dispatch.addCredits(this.now(), request);
+    this.#match();
+    reply({ ok: true, withdrawn });
+  }
+
+  /** Takes the picture of the leases as the broker has it, read fresh. */
+  refreshSessions(leases: Iterable<RunnerLease>): void {
+    for (const lease of leases) this.#leaseSeen(lease);
+  }
+
+  now(): number {
+    return this.world.wallClock() + this.skewMs;
+  }
+
+  #leaseSeen(lease: RunnerLease): void {
+    if (this.#expired.has(lease.session)) return;
+    const isNew = !this.#sessions.has(lease.session);
+    this.#sessions.set(lease.session, { lease, seenAt: this.world.now });
+    this.dispatch.sessionSeen(lease);
+    for (const owner of this.owners.values()) owner.partition?.leaseSeen(lease);
+    if (isNew) this.#match();
+  }
+
+  #leaseExpired(key: string): void {
+    const [runner = '', session = ''] = key.split('.');
+    this.#expired.add(session);
+    this.#sessions.delete(session);
+    this.dispatch.sessionGone(session);
+    for (const owner of this.owners.values()) owner.partition?.sessionLost(session, runner);
+  }
+
+  #match(): void {
+    for (const owner of this.owners.values()) {
+      if (owner.partition?.open !== true) continue;
+      owner.partition.creditsChanged();
+      return;
+    }
+  }
+
+  #tickLater(): void {
+    this.node.after(TICK_MS, () => {
+      this.load.journalUsed = this.world.journalUsed;
+      for (const owner of this.owners.values()) owner.tick();
+      this.dispatch.forgetIdle(this.now());
+      if (this.dispatch.demand().length > 0) this.world.announceDemand(this);
+      if (this.world.mutation === 'own-timer-declares-loss') this.#declareLossByTimer();
+      this.#rebalance();
+      this.#tickLater();
+    });
+  }
+
+  #declareLossByTimer(): void {
+    for (const { lease, seenAt } of this.#sessions.values()) {
+      if (this.world.now - seenAt > this.world.profile.leaseMs / 2) this.#leaseExpired(`${lease.runner}.${lease.session}`);
+    }
+  }
+}
