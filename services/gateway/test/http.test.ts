@@ -54,7 +54,7 @@ describe('paths and methods', () => {
     const body = JSON.stringify({ error: 'not_found', message: 'There is nothing at /nothing.' });
     for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE', 'HEAD'] as const) {
       const response = await app.inject({ method, url: '/nothing?token=SECRET' });
-      expect([method, response.statusCode, response.body]).toEqual([method, 404, body]);
+      expect([method, response.statusCode, response.body]).toEqual([method, 404, method === 'HEAD' ? '' : body]);
     }
   });
 
@@ -68,7 +68,7 @@ describe('paths and methods', () => {
     for (const [method, url, allow] of wrong) {
       const response = await app.inject({ ...(method === undefined ? {} : { method }), url });
       expect([url, response.statusCode, response.headers['allow']]).toEqual([url, 405, allow]);
-      expect(JSON.parse(response.body)).toMatchObject({ error: 'method_not_allowed' });
+      expect(response.body).toMatch(method === 'HEAD' ? /^$/u : /^\{"error":"method_not_allowed","message":"/u);
     }
   });
 

@@ -112,7 +112,7 @@ export class Owners {
       try {
         reply = await this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
           deadlineMs: leftMs,
-          timeoutMs: Math.min(leftMs, SENDING_MS_MAX),
+          timeoutMs: Math.min(leftMs, SENDING_MS_MAX, this.#msMax / 3),
         });
       } catch (error) {
         if (error instanceof RequestTimeout || (error instanceof BrokerAway && error.sent)) {
