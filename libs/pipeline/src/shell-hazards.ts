@@ -74,6 +74,8 @@ const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?\+?=/;
 /** Tests that some shell computes: an operand `a[$(id)]` would run `id`. */
 const EVALUATING_TEST = new Set(['-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '-R']);
 
+const INTEGER_DECLARATION = /\b(?:declare|typeset|local|export|readonly)\b[^\n;]*\s[-+][A-Za-z]*[inEF]|(?:^|[\s;])(?:integer|float)\s/;
+
 /** The index of the word that names the program, `words.length` where there is none. */
 export function commandIndex(words: readonly string[]): number {
   let at = 0;
@@ -96,6 +98,11 @@ function afterOptions(words: readonly string[], from: number, optionsWithWord: s
     else if (!/^(-.*|[0-9.]+[smhd]?)$/.test(word)) return at;
   }
   return at;
+}
+
+/** Whether a script declares integer or reference variables anywhere: what is assigned to one of those is computed. */
+export function declaresIntegers(script: string): boolean {
+  return INTEGER_DECLARATION.test(script);
 }
 
 /** Calls `refuse` for each expression of the command that its receiver would read as code. */
