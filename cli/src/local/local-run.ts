@@ -8,11 +8,15 @@
  * 2. At most `slots` attempts live at a time.
  * 3. `settled` resolves when the run has ended and no process of it is left.
  */
-import { performance } from 'node:perf_hooks';
 import { randomBytes } from 'node:crypto';
+import { lstatSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
 import { BadOutputs, readOutputs, type Executor, type StageExit, type StageProcess } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
-import { newRun, newRunId, planOf, RunActor, workOf, type ResultCommand, type RunCommand, type RunEffect, type RunEvent, type RunState, type StageWork } from '@penstock/run';
+import {
+  newRun, newRunId, planOf, RunActor, workOf,
+  type ResultCommand, type RunCommand, type RunEffect, type RunEvent, type RunState, type StageReason, type StageWork,
+} from '@penstock/run';
 import { WorkspaceProblem } from '../errors.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { AttemptOutput } from './attempt-output.ts';
@@ -178,18 +182,18 @@ export class LocalRun {
     let copy: string | undefined;
     try {
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
-      if (attempt.stopping !== undefined) return { type: 'result', status: 'failed', reason: attempt.stopping };
+      if (attempt.stopping !== undefined) return failed(attempt.stopping);
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
       const outputFile = workspace.outputFile(work.outputs.length > 0);
       const place = { runId: this.id, pipeline: this.#actor.run.pipelineName, stage, attempt: attempt.attempt, workspace: root, outputFile };
       const env = stageEnvironment(inheritedEnv, work.env, place);
       attempt.process = executor.start({ helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs }, output);
-      return resultOf(await attempt.process.ended, outputFile, work.outputs, output);
+      return withOutputs(verdictOf(await attempt.process.ended, work.timeoutMs, output), outputFile, work.outputs, output);
     } catch (error) {
       if (!(error instanceof WorkspaceProblem)) throw error;
       output.remark(`the stage cannot start: ${error.message}`);
-      return { type: 'result', status: 'failed', reason: 'checkout' };
+      return failed('checkout');
     } finally {
       if (copy !== undefined) await workspace.discard(copy);
     }
@@ -216,30 +220,42 @@ type AttemptResult =
   | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs'>
   | { readonly type: 'lose' };
 
-function resultOf(exit: StageExit, outputFile: string, declared: readonly string[], output: AttemptOutput): AttemptResult {
+/** The same verdicts and remarks as a runner's. */
+function verdictOf(exit: StageExit, timeoutMs: number, output: AttemptOutput): AttemptResult {
   switch (exit.kind) {
     case 'exit':
-      return exit.code === 0 ? successOf(outputFile, declared, output) : { type: 'result', status: 'failed', reason: 'exit', exitCode: exit.code };
+      return exit.code === 0 ? SUCCESS : failed('exit', exit.code);
     case 'signal':
-      return { type: 'result', status: 'failed', reason: exit.oom ? 'oom' : 'signal', exitCode: exit.code };
+      if (exit.oom) output.remark('the stage was killed: it ran out of memory');
+      return failed(exit.oom ? 'oom' : 'signal', exit.code);
     case 'timeout':
-      return { type: 'result', status: 'failed', reason: 'timeout' };
+      output.remark(`the stage was stopped: it did not end within ${timeoutMs / 1000} s`);
+      return failed('timeout');
     case 'stopped':
-      return { type: 'result', status: 'failed', reason: exit.reason };
+      return failed(exit.reason);
     case 'lost':
       output.remark(`the stage was lost: ${exit.cause}`);
       return { type: 'lose' };
   }
 }
 
-function successOf(outputFile: string, declared: readonly string[], output: AttemptOutput): AttemptResult {
+/** Outputs that cannot be understood fail a stage: those after it would work with nothing. */
+function withOutputs(verdict: AttemptResult, outputFile: string, declared: readonly string[], output: AttemptOutput): AttemptResult {
+  // Most stages write none, and asking costs less than opening what is not there.
+  if (declared.length === 0 && lstatSync(outputFile, { throwIfNoEntry: false }) === undefined) return verdict;
   try {
     const { outputs, warnings } = readOutputs(outputFile, declared);
     for (const warning of warnings) output.remark(warning);
-    return { type: 'result', status: 'success', exitCode: 0, outputs };
+    return verdict.type === 'lose' || Object.keys(outputs).length === 0 ? verdict : { ...verdict, outputs };
   } catch (error) {
     if (!(error instanceof BadOutputs)) throw error;
     output.remark(error.message);
-    return { type: 'result', status: 'failed', reason: 'exit' };
+    return verdict === SUCCESS ? failed('exit', 0) : verdict;
   }
+}
+
+const SUCCESS = { type: 'result', status: 'success', exitCode: 0 } as const;
+
+function failed(reason: StageReason, exitCode?: number): AttemptResult {
+  return { type: 'result', status: 'failed', reason, ...(exitCode === undefined ? {} : { exitCode }) };
 }

@@ -21,6 +21,7 @@ export function inheritedEnvironment(env: Readonly<Record<string, string | undef
     inherited[name] = value;
   }
   inherited['CI'] = 'true';
+  inherited['PENSTOCK'] = 'true';
   return inherited;
 }
 
@@ -42,6 +43,7 @@ export function stageEnvironment(inherited: Readonly<Record<string, string>>, ow
     PENSTOCK_STAGE: place.stage,
     PENSTOCK_ATTEMPT: String(place.attempt),
     PENSTOCK_WORKSPACE: place.workspace,
+    PENSTOCK_TRIGGER: 'local',
     SERVICE_OUTPUT: place.outputFile,
   };
 }
