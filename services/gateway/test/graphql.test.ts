@@ -222,6 +222,9 @@ describe('pipelineHealth', () => {
     expect((await graphql(app, `{ pipelineHealth(pipelineName: "nobody") { ${HEALTH} } }`)).data?.['pipelineHealth']).toEqual({
       pipelineName: 'nobody', totalRuns: 0, succeeded: 0, failed: 0, interrupted: 0, successRate: 0, flakyStages: [], stages: [],
     });
+    for (const name of ['', '\0', 'x'.repeat(100_000), '\ud800', "'; DROP TABLE runs"]) {
+      expect(await graphql(app, 'query ($name: String) { pipelineHealth(pipelineName: $name) { totalRuns } }', { variables: { name } })).toMatchObject({ data: { pipelineHealth: { totalRuns: 0 } }, errors: [] });
+    }
   });
 });
 

@@ -51,7 +51,8 @@ export function makeResolvers({ version, owners, reads, trigger }: ResolverOptio
 
 function given(value: Maybe<string>, name: string): string {
   if (value === null || value === undefined) throw new BadUserInput(`The argument '${name}' is missing.`);
-  return value;
+  // Half a surrogate pair is in no name and no id, and no store takes it.
+  return value.toWellFormed();
 }
 
 function limitOf(limit: Maybe<number>, bounds: { readonly default: number; readonly max: number }): number {
