@@ -6,6 +6,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Chunker } from '../chunker.ts';
 import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, StageSpec } from '../port.ts';
 import { processesWith } from './processes.ts';
 
@@ -164,6 +165,20 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       open();
       expect(await process.ended).toEqual({ kind: 'exit', code: 0 });
       expect(bytes).toBe(5_000_000);
+    });
+
+    test('the fastest output and the longest line do not make the process grow', async () => {
+      const chunker = new Chunker({ bytesMax: 4 * 1024 ** 2, emit: () => {} });
+      const before = process.memoryUsage.rss();
+      const { process: stage } = start('head -c 300000000 /dev/zero | tr "\\0" x; yes | head -c 300000000', {}, chunker);
+      let peak = before;
+      const watching = setInterval(() => {
+        peak = Math.max(peak, process.memoryUsage.rss());
+      }, 5);
+      expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
+      clearInterval(watching);
+      expect(await chunker.end()).toBeGreaterThan(4 * 1024 ** 2 - 64 * 1024);
+      expect(peak - before).toBeLessThan(64 * 1024 ** 2);
     });
 
     test('it ends when its main process does, although a daemon holds its output, and the daemon with it', async () => {
