@@ -86,7 +86,6 @@ class ShellScanner implements FrameListener {
         break;
       }
       const character = this.#inside("a '(' of this script is not closed");
-      if (character === '') break;
       if (character === ')' && !frame.conditional && !frame.inPattern) {
         if (close === undefined) this.lose("a ')' of this script closes nothing");
         frame.endCommand();
@@ -94,7 +93,7 @@ class ShellScanner implements FrameListener {
         this.#at += 1;
         break;
       }
-      this.#step(frame, character);
+      if (this.#at < this.#end) this.#step(frame, character);
     }
     this.#level -= 1;
   }
@@ -372,9 +371,8 @@ class ShellScanner implements FrameListener {
 
   /** Drops the expressions of a comment: nobody reads them. */
   #comment(): void {
-    while (this.#at < this.#end && this.#text[this.#at] !== '\n') {
+    for (; this.#at < this.#end && this.#text[this.#at] !== '\n'; this.#at++) {
       if (this.#text[this.#at] === EXPRESSION_MARK) this.#writer.drop(this.#at);
-      this.#at += 1;
     }
   }
 
