@@ -12,7 +12,7 @@ function newMark(): string {
 }
 
 const SLEEPER = (mark: string): string => `  sleeper: {env: {MARK: ${mark}}, run: "sleep 600 & (setsid sleep 600 &) ; echo ready; wait"}`;
-const STUBBORN = (mark: string): string => `  stubborn: {env: {MARK: ${mark}}, run: "trap 'echo no' TERM; echo ready; while :; do sleep 0.05; done"}`;
+const STUBBORN = (mark: string): string => `  stubborn: {env: {MARK: ${mark}}, run: "trap 'echo no' TERM; echo ready; while :; do sleep 0.05 || true; done"}`;
 
 describe('^C during penstock run', () => {
   it('cancels: SIGTERM to all processes, no further stage, exit code 130, nothing left behind', async () => {

@@ -10,6 +10,7 @@ import { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/stage-environment.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
+import type { OutputWriter } from '../output/output-writer.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { readPipelineFile } from '../pipeline-file.ts';
@@ -73,7 +74,7 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
       terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
       local.cancel();
     },
-    again: (signal) => void leave(signal, executor, workspace),
+    again: (signal) => void leave(signal, executor, workspace, terminal.out),
   });
   let isReaderGone = false;
   void terminal.out.closed.then(() => {
@@ -92,9 +93,12 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   }
 }
 
-/** Kills what runs and clears up; then the table, where the terminal still takes it. */
-async function leave(signal: NodeJS.Signals, executor: ProcessExecutor, workspace: LocalWorkspace): Promise<void> {
+/** Kills what runs and clears up; then the summary, where the terminal still takes it. */
+async function leave(signal: NodeJS.Signals, executor: ProcessExecutor, workspace: LocalWorkspace, out: OutputWriter): Promise<void> {
+  // The last output of what is killed waits for the terminal, which may be stopped.
+  const impatience = setTimeout(() => out.discard(), LAST_WORDS_MS);
   await executor.close();
+  clearTimeout(impatience);
   await workspace.remove();
   setTimeout(() => dieOf(signal), LAST_WORDS_MS);
 }

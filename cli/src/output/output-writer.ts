@@ -5,7 +5,7 @@
  * 1. One write is under way at a time; what comes meanwhile is gathered and goes out together.
  * 2. Memory is bounded by the callers: `write` answers a promise once more than QUEUED_BYTES_MAX wait, and a caller
  *    that can wait does so before it brings more.
- * 3. A reader that has gone (EPIPE) is told once through `closed`; later writes are dropped.
+ * 3. A reader that has gone (EPIPE) is told once through `closed`; later writes are dropped, as after `discard`.
  */
 import { write as writeToDescriptor } from 'node:fs';
 
@@ -65,18 +65,27 @@ export class OutputWriter {
   }
 
   room(): void | Promise<void> {
-    if (this.#queuedBytes + this.#filled <= QUEUED_BYTES_MAX) return;
+    if (this.#isClosed || this.#queuedBytes + this.#filled <= QUEUED_BYTES_MAX) return;
     return new Promise((resolve) => {
       this.#roomWaiters.push(resolve);
     });
   }
 
-  /** Resolves when nothing waits any more. */
+  /** Resolves when nothing waits any more and no write is under way: the process can exit, which waits for writes. */
   flush(): Promise<void> {
-    if (this.#isClosed || (!this.#isWriting && this.#queue.length === 0 && this.#filled === 0)) return Promise.resolve();
+    if (!this.#isWriting && this.#queue.length === 0 && this.#filled === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
     });
+  }
+
+  /** Drops what waits and what comes: nobody is to wait for this reader any longer. */
+  discard(): void {
+    this.#isClosed = true;
+    this.#queue.length = 0;
+    this.#queuedBytes = 0;
+    this.#filled = 0;
+    this.#wake();
   }
 
   #seal(): void {
@@ -120,7 +129,7 @@ export class OutputWriter {
         this.#writeAll(block, from + written, RETRY_MS_MIN);
       } else {
         this.#isWriting = false;
-        this.#queuedBytes -= block.length;
+        this.#queuedBytes = Math.max(0, this.#queuedBytes - block.length);
         if (block.buffer.byteLength === BLOCK_BYTES) this.#spare = Buffer.from(block.buffer, 0, BLOCK_BYTES);
         this.#wake();
         this.#next();
@@ -129,13 +138,9 @@ export class OutputWriter {
   }
 
   #close(): void {
-    this.#isClosed = true;
     this.#isWriting = false;
-    this.#queue.length = 0;
-    this.#queuedBytes = 0;
-    this.#filled = 0;
+    this.discard();
     this.#announceClosed();
-    this.#wake();
   }
 
   #wake(): void {
@@ -144,7 +149,7 @@ export class OutputWriter {
       this.#roomWaiters = [];
       for (const resolve of waiters) resolve();
     }
-    if (this.#isClosed || (this.#queue.length === 0 && this.#filled === 0 && !this.#isWriting)) {
+    if (this.#queue.length === 0 && this.#filled === 0 && !this.#isWriting) {
       const waiters = this.#idleWaiters;
       this.#idleWaiters = [];
       for (const resolve of waiters) resolve();
