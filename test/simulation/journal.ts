@@ -28,19 +28,19 @@ export class SimPartitionLog implements PartitionLog {
   }
 
   last(signal?: AbortSignal): Promise<LogEntry | null> {
-    return this.#world.promise((resolve) => this.#last(signal, 1, resolve));
+    return this.#world.abortable(signal, (resolve) => this.#last(signal, 1, resolve));
   }
 
   async *read(fromSequence: number, signal?: AbortSignal): AsyncIterable<LogEntry> {
     const last = await this.last(signal);
     if (last === null) return;
-    const entries = await this.#world.promise<LogEntry[]>((resolve) => this.#repeat(signal, 1,
+    const entries = await this.#world.abortable<LogEntry[]>(signal, (resolve) => this.#repeat(signal, 1,
       () => this.#world.broker.log(this.partition).filter(({ sequence }) => sequence >= fromSequence && sequence <= last.sequence), resolve));
     yield* entries;
   }
 
   append(bytes: Uint8Array, options: AppendOptions, signal?: AbortSignal): Promise<AppendResult> {
-    return this.#world.promise((resolve) => this.appendThen(bytes, options, signal, resolve));
+    return this.#world.abortable(signal, (resolve) => this.appendThen(bytes, options, signal, resolve));
   }
 
   appendThen(bytes: Uint8Array, options: AppendOptions, signal: AbortSignal | undefined, done: (result: AppendResult) => void): void {

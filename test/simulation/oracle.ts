@@ -79,6 +79,16 @@ export class Oracle {
     if (commit.runs.length > 1) world.mark('commit with several runs');
     Object.assign(truth, { number: commit.number, epoch: commit.epoch, owner: commit.owner, kind: commit.kind });
     for (const { id, from, events } of commit.runs) this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
+    if (!truth.disturbed) this.#checkTurns(commit);
+  }
+
+  /** A commit is one step, in whatever order its runs stand in it. */
+  #checkTurns(commit: Commit): void {
+    for (const { id, events } of commit.runs) {
+      const run = this.runs.get(id);
+      if (run?.state.group === undefined || isSettled(run.state) || !events.some(({ type }) => type === 'stage_started')) continue;
+      this.#world.check(this.#group(run)[0] === id, 'groups', `run ${id} is granted before its turn in group ${run.state.group}`);
+    }
   }
 
   #apply(id: string, partition: number, from: number, events: readonly RunEvent[], sequence: number, disturbed: boolean): void {
@@ -125,7 +135,6 @@ export class Oracle {
       const credit = `${event.session}/${event.credit}`;
       world.check(!this.#spentCredits.has(credit), 'P11', `credit ${credit} is taken a second time`);
       this.#spentCredits.add(credit);
-      if (run.state.group !== undefined) world.check(this.#group(run)[0] === run.id, 'groups', `run ${run.id} is granted before its turn in group ${run.state.group}`);
       const labels = world.runners.find(({ name }) => name === event.runner)?.labels ?? [];
       const stage = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
       world.check(stage?.definition.runsOn.every((label) => labels.includes(label)) === true, 'P11', `stage ${event.stage} goes to ${event.runner}, which lacks its labels`);
@@ -307,6 +316,8 @@ export class Oracle {
     }
     const unclosed = world.schedulers.find(({ liveRuns }) => liveRuns > 0);
     if (unclosed !== undefined) return `${unclosed.node.name} keeps ${unclosed.liveRuns} runs in memory`;
+    const queued = world.schedulers.find(({ dispatch }) => dispatch.waiting > 0);
+    if (queued !== undefined) return `${queued.node.name} keeps ${queued.dispatch.waiting} stages in its queues`;
     for (const { name, disk } of world.runners) {
       if (disk.results.size > 0) return `${name} keeps ${disk.results.size} results: ${[...disk.results.keys()].join(', ')}`;
       if (disk.workspaces.size > 0) return `${name} keeps workspaces of ${[...disk.workspaces.keys()].join(', ')}`;
@@ -324,9 +335,6 @@ export class Oracle {
       world.check(world.store.view(run.id)?.status === run.state.status, 'replay', `run ${run.id} is stored as ${world.store.view(run.id)?.status ?? 'nothing'}, it is ${run.state.status}`);
       world.mark(`run ended ${run.state.status}`);
       if (run.state.outcome !== undefined) world.mark(`run ended ${run.state.outcome}`);
-    }
-    for (const { name, held } of world.schedulers.flatMap((scheduler) => ({ name: scheduler.node.name, held: scheduler.dispatch.waiting }))) {
-      if (held > 0) world.check(false, 'memory', `${name} keeps ${held} stages in its queues`);
     }
     for (const [key, { value }] of world.broker.all('runners')) {
       const { attempts } = leased<RunnerLease>(value);

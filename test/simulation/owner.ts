@@ -1,6 +1,7 @@
 /** One partition in one simulated scheduler: partition-owner.ts over the simulated world. */
 import type { Job, JobReply, RunnerLease, StopReply, StopRequest } from '@penstock/bus';
-import { encodeCommit, decodeCommit, COMMIT_FORMAT, loadRuns, openPartition, Partition, Projector, type JobAnswer, type OpenedPartition, type PartitionPorts, type StopAnswer } from '@penstock/scheduler';
+import { handBack, loadRuns, openPartition, Partition, Projector, type JobAnswer, type OpenedPartition, type Opening, type PartitionPorts, type StopAnswer } from '@penstock/scheduler';
+import { SimOutage } from './errors.ts';
 import { SimPartitionLog } from './journal.ts';
 import { leased } from './leases.ts';
 import { MisorderedLedger } from './mutations.ts';
@@ -19,8 +20,8 @@ export class SimOwner {
   listens = false;
   readonly #scheduler: SimScheduler;
   readonly #world: World;
-  #journal: SimPartitionLog;
-  #abort = new AbortController();
+  readonly #journal: SimPartitionLog;
+  readonly #abort = new AbortController();
   readonly #onLost: () => void;
   #projector: Projector | undefined;
   #timerAt: number | undefined;
@@ -39,12 +40,7 @@ export class SimOwner {
     const { ledger, node, dispatch, load } = this.#scheduler;
     const { signal } = this.#abort;
     const { profile, definitions } = world;
-    const opening = {
-      partition: this.number, member: this.member, log: this.#journal, ledger, signal,
-      isGone: async (member: string) => world.mutation === 'opens-by-force' || !(await world.keysNow(node, 'members')).has(member),
-      now: () => this.#scheduler.now(),
-      newCommitId: () => world.newId(),
-    };
+    const opening = this.#opening(signal);
     const opened = await openPartition(opening);
     if (opened === null) return false;
     this.epoch = opened.epoch;
@@ -81,41 +77,43 @@ export class SimOwner {
   }
 
   /** Hands the partition over. True: the log names this member no more; false: to be tried again. */
-  async release(deadlineMs?: number): Promise<boolean> {
+  async release(signal: AbortSignal): Promise<boolean> {
     const world = this.#world;
-    const { node } = this.#scheduler;
-    if (this.#abort.signal.aborted) {
-      this.#abort = new AbortController();
-      this.#journal = new SimPartitionLog(world, node, this.number);
-    }
-    const { signal } = this.#abort;
-    if (deadlineMs !== undefined) node.after(deadlineMs, () => this.#abort.abort());
     const core = this.partition;
-    if (core?.open === true) {
-      await world.promise<void>((resolve) => {
-        signal.addEventListener('abort', () => resolve(), { once: true });
-        core.release(resolve);
-      });
-      core.close();
-      this.listens = false;
-    }
+    let known: { readonly epoch: number; readonly sequence: number; readonly commitNumber: number } | undefined;
     try {
-      return await world.bounded(signal, this.#handBack(signal));
+      if (core?.open === true) {
+        const over = AbortSignal.any([signal, this.#abort.signal]);
+        await world.promise<void>((resolve) => {
+          over.addEventListener('abort', () => resolve(), { once: true });
+          core.release(resolve);
+        });
+        if (!over.aborted) known = { epoch: this.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
+        core.close();
+        this.listens = false;
+      } else {
+        this.#abort.abort();
+        world.mark('partition handed back that was not open');
+      }
+      return await handBack(this.#opening(signal), known);
+    } catch (error) {
+      if (!(error instanceof SimOutage)) throw error;
+      world.mark('hand-over failed');
+      return false;
     } finally {
       this.forget();
     }
   }
 
-  async #handBack(signal: AbortSignal): Promise<boolean> {
-    const last = await this.#journal.last(signal);
-    if (last === null) return true;
-    const commit = decodeCommit(last.bytes);
-    if (commit.owner !== this.member || commit.kind === 'released') return true;
-    const id = this.#world.newId();
-    const head = { id, kind: 'released' as const, partition: this.number, epoch: commit.epoch, number: commit.number + 1, owner: this.member, minReader: COMMIT_FORMAT, at: this.#scheduler.now() };
-    const result = await this.#journal.append(encodeCommit(head, []), { commitId: id, expectedSequence: last.sequence }, signal);
-    if (result.ok) this.#world.mark('released');
-    return result.ok;
+  #opening(signal: AbortSignal): Opening {
+    const world = this.#world;
+    const { ledger, node } = this.#scheduler;
+    return {
+      partition: this.number, member: this.member, log: new SimPartitionLog(world, node, this.number), ledger, signal,
+      isGone: async (member: string) => world.mutation === 'opens-by-force' || !(await world.keysNow(node, 'members')).has(member),
+      now: () => this.#scheduler.now(),
+      newCommitId: () => world.newId(),
+    };
   }
 
   forget(): void {

@@ -15,6 +15,7 @@ const MEMBERSHIP_MS = 6_000;
 const ACT_WITHIN_MS = 4_000;
 const TICK_MS = 1_000;
 const REJOIN_MS = 500;
+const CLOSE_MS = 5_000;
 
 export class SimScheduler {
   readonly node: SimNode;
@@ -31,7 +32,8 @@ export class SimScheduler {
   #members = new Set<string>();
   #sessions = new Map<string, { readonly lease: RunnerLease; seenAt: number }>();
   #expired = new Set<string>();
-  #rebalancing = false;
+  #rebalancing: Promise<void> | undefined;
+  #membershipOver = new AbortController();
   #again = false;
   /** May still be named by their logs although they are nobody's here. */
   #halfOpen = new Map<number, SimOwner>();
@@ -55,7 +57,7 @@ export class SimScheduler {
     this.#sessions = new Map();
     this.#expired = new Set();
     this.#halfOpen = new Map();
-    this.#rebalancing = false;
+    this.#rebalancing = undefined;
     broker.watch(this.node, 'members', (event) => {
       if (event.kind === 'put') this.#members.add(event.key);
       else this.#members.delete(event.key);
@@ -84,12 +86,16 @@ export class SimScheduler {
   stop(then: () => void): void {
     if (this.stopping || this.member === '') return;
     this.stopping = true;
+    void this.world.settle(this.node, this.#close().then(() => this.node.after(this.world.latency() * 4 + 1, then)));
+  }
+
+  async #close(): Promise<void> {
     const { world } = this;
-    const owners = [...this.owners.values()];
-    void world.settle(this.node, Promise.all(owners.map((owner) => owner.release(5_000))).then(() => {
-      this.#lease?.release();
-      this.node.after(world.latency() * 4 + 1, then);
-    }));
+    const deadline = new AbortController();
+    this.node.after(CLOSE_MS, () => deadline.abort());
+    await Promise.race([this.#rebalancing, world.promise<void>((resolve) => deadline.signal.addEventListener('abort', () => resolve(), { once: true }))]);
+    await Promise.all([...this.owners.values(), ...this.#halfOpen.values()].map((owner) => owner.release(deadline.signal)));
+    this.#lease?.release();
   }
 
   crash(): void {
@@ -108,6 +114,7 @@ export class SimScheduler {
         return;
       }
       this.#lease = lease;
+      this.#membershipOver = new AbortController();
       this.member = member;
       this.#members.add(member);
       this.world.trace(() => `${this.node.name} joins as ${member}`);
@@ -124,6 +131,7 @@ export class SimScheduler {
           this.world.mark('membership lost');
           this.#lease = undefined;
           this.member = '';
+          this.#membershipOver.abort();
           for (const owner of [...this.owners.values(), ...this.#halfOpen.values()]) owner.forget();
           this.owners.clear();
           this.#halfOpen.clear();
@@ -138,13 +146,12 @@ export class SimScheduler {
 
   #rebalance(): void {
     if (this.stopping || this.member === '') return;
-    if (this.#rebalancing) {
+    if (this.#rebalancing !== undefined) {
       this.#again = true;
       return;
     }
-    this.#rebalancing = true;
-    void this.world.settle(this.node, this.#rebalanceOnce().finally(() => {
-      this.#rebalancing = false;
+    this.#rebalancing = this.world.settle(this.node, this.#rebalanceOnce().finally(() => {
+      this.#rebalancing = undefined;
       if (!this.#again) return;
       this.#again = false;
       this.#rebalance();
@@ -163,7 +170,7 @@ export class SimScheduler {
     }));
     await Promise.all([...this.#halfOpen].map(async ([partition, owner]) => {
       if (mine.has(partition)) this.#halfOpen.delete(partition);
-      else if (await owner.release()) {
+      else if (await owner.release(this.#membershipOver.signal)) {
         if (this.#halfOpen.get(partition) === owner) this.#halfOpen.delete(partition);
       }
     }));

@@ -167,6 +167,18 @@ export class World {
     });
   }
 
+  /** Rejects when the signal aborts first. */
+  abortable<T>(signal: AbortSignal | undefined, start: (resolve: (value: T) => void) => void): Promise<T> {
+    return this.promise((resolve, reject) => {
+      if (signal?.aborted === true) {
+        reject(new SimOutage('aborted'));
+        return;
+      }
+      signal?.addEventListener('abort', () => reject(new SimOutage('aborted')), { once: true });
+      start(resolve);
+    });
+  }
+
   pause(node: SimNode, milliseconds: number, signal: AbortSignal): Promise<void> {
     return this.promise((resolve) => {
       if (signal.aborted) resolve();
@@ -174,15 +186,6 @@ export class World {
         signal.addEventListener('abort', () => resolve(), { once: true });
         node.after(milliseconds, resolve);
       }
-    });
-  }
-
-  /** The work's answer, or false when the signal aborts first. */
-  bounded(signal: AbortSignal, work: Promise<boolean>): Promise<boolean> {
-    return this.promise((resolve, reject) => {
-      if (signal.aborted) resolve(false);
-      signal.addEventListener('abort', () => resolve(false), { once: true });
-      work.then(resolve, reject);
     });
   }
 

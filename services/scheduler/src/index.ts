@@ -8,5 +8,5 @@ export { LiveRun, foldRun } from './live-run.ts';
 export { ConcurrencyGroups } from './groups.ts';
 export { decodeCommit, encodeCommit, COMMIT_FORMAT, UnreadableCommit, type Commit, type CommitHead } from './commit.ts';
 export { ownerOf } from './ownership.ts';
-export { loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
+export { handBack, loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 export { Projector, type ProjectorClock } from './projector.ts';

@@ -2,7 +2,7 @@
  * A run in its owner's memory: its actor, its events, and how far they are committed. State is ahead of what is
  * committed while a commit is under way; `committedState` is what may be shown and stored.
  */
-import type { PipelineDefinition } from '@penstock/pipeline';
+import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import {
   evolve, isEnded, isSettled, newRun, planOf, RunActor, RunInvariantError,
   type Decided, type Plan, type RunCommand, type RunCreated, type RunEvent, type RunSettings, type RunState,
@@ -19,12 +19,14 @@ export class LiveRun {
   committedSequence = 0;
   /** When the machine wants to be woken; undefined: not at all. */
   wakeAt: number | undefined;
+  /** Why the run could not be restored; undefined: it could. */
+  readonly poison: string | undefined;
   readonly #settings: RunSettings;
   /** Of a run whose events this build cannot fold: the state that stands for the first so many of them. */
-  readonly #poisoned: { readonly count: number; readonly state: RunState; readonly cause: string } | undefined;
+  readonly #poisoned: { readonly count: number; readonly state: RunState } | undefined;
   #actor: RunActor;
 
-  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings, poisoned?: { readonly count: number; readonly state: RunState; readonly cause: string }) {
+  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings, poisoned?: { readonly count: number; readonly state: RunState }, poison?: string) {
     this.id = id;
     this.definition = definition;
     this.plan = planOf(definition);
@@ -32,6 +34,7 @@ export class LiveRun {
     this.committedVersion = committedVersion;
     this.#settings = settings;
     this.#poisoned = poisoned;
+    this.poison = poison;
     this.#actor = new RunActor({ run: state, definition, settings });
   }
 
@@ -44,10 +47,20 @@ export class LiveRun {
     return new LiveRun(id, definition, events, events.length, foldRun(id, planOf(definition), events, events.length), settings);
   }
 
-  /** A run that cannot be restored: it stands without stages until its owner quarantines it, unless it has ended. */
+  /**
+   * A run that cannot be restored, for its text or its events mean nothing to this build: it stands with the stages that
+   * its events name, so that its live attempts are known, and waits for its owner to quarantine it, unless it has ended.
+   */
   static poisoned(id: string, events: RunEvent[], settings: RunSettings, cause: string): LiveRun {
     const [created] = events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
+    const named = standInOf(created.pipelineName, events);
+    try {
+      const state = foldRun(id, planOf(named), events, events.length);
+      return new LiveRun(id, named, events, events.length, state, settings, undefined, cause);
+    } catch {
+      // Its events contradict each other: only its end can be told from them.
+    }
     const definition: PipelineDefinition = { name: created.pipelineName, schedule: [], stages: [] };
     const state: RunState = { ...newRun(id, created, planOf(definition)), version: events.length };
     for (const event of events) {
@@ -55,12 +68,7 @@ export class LiveRun {
       state.status = event.type === 'run_completed' ? event.status : event.type === 'run_cancelled' ? 'CANCELLED' : 'FAILED';
       state.finishedAt = event.at;
     }
-    return new LiveRun(id, definition, events, events.length, structuredClone(state), settings, { count: events.length, state, cause });
-  }
-
-  /** Why the run could not be restored; undefined: it could. */
-  get poison(): string | undefined {
-    return this.#poisoned?.cause;
+    return new LiveRun(id, definition, events, events.length, structuredClone(state), settings, { count: events.length, state }, cause);
   }
 
   get state(): RunState {
@@ -110,6 +118,16 @@ export class LiveRun {
     if (decided !== undefined) this.events.push(...decided.events);
     return decided;
   }
+}
+
+/** A definition with the stages that the events name, and nothing known of them. */
+function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinition {
+  const names = new Set(events.flatMap((event) => (event.type === 'stages_queued' ? event.stages : 'stage' in event ? [event.stage] : [])));
+  const stages = [...names].map((stage): StageDefinition => ({
+    name: stage, after: [], runsAfterFailure: false, commands: [], env: {}, timeoutMs: 0, allowFailure: false, workspace: 'shared', runsOn: [], outputs: [],
+    retry: { max: 0, backoff: 'constant', delayMs: 0, on: [] },
+  }));
+  return { name, schedule: [], stages };
 }
 
 /** Folds the first `count` events. Throws RunInvariantError where the first is no `run_created` or one cannot follow. */

@@ -10,18 +10,16 @@ import {
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
-import { COMMIT_FORMAT, encodeCommit } from './commit.ts';
 import type { Definitions } from './definitions.ts';
 import type { Dispatch } from './dispatch.ts';
 import { Partition, type PartitionSettings, type SchedulerLoad } from './partition.ts';
 import type { AttemptLog, PartitionPorts } from './ports.ts';
 import { Projector } from './projector.ts';
-import { loadRuns, openPartition, type OpenedPartition } from './take-over.ts';
+import { handBack, loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 
 /** A runner answers a grant or a stop at once; what takes longer is repeated. */
 const RUNNER_ANSWER_MS = 2_000;
 const LOG_RETRY_MS = 1_000;
-const RELEASE_MS = 5_000;
 
 export interface OwnerOptions {
   readonly bus: Bus;
@@ -65,6 +63,10 @@ export class PartitionOwner {
     return this.#partition;
   }
 
+  get member(): string {
+    return this.#member;
+  }
+
   get number(): number {
     return this.#options.partition;
   }
@@ -72,10 +74,7 @@ export class PartitionOwner {
   /** False: it is another's. Answers requests once it resolves with true. */
   async open(): Promise<boolean> {
     const { partition, ledger, bus, log, definitions, settings, dispatch, load } = this.#options;
-    const opening = {
-      partition, member: this.#member, log: this.#journal, ledger, isGone: (member: string) => this.#options.isGone(member),
-      now: () => Date.now(), newCommitId: () => randomUUID(), signal: this.#abort.signal,
-    };
+    const opening = this.#opening(this.#abort.signal);
     const opened = await openPartition(opening);
     if (opened === null) return false;
     this.#opened = opened;
@@ -102,30 +101,28 @@ export class PartitionOwner {
     this.#armTimer();
   }
 
-  /** Hands the partition over: all that was decided is committed, then `released`, from which on nothing is said (P3). */
-  async release(): Promise<void> {
+  /**
+   * Hands the partition over: all that was decided is committed, then `released`, from which on nothing is said (P3).
+   * False, and after an error: to be called again, for nobody else can open the partition while this member lives.
+   */
+  async release(signal: AbortSignal): Promise<boolean> {
     const core = this.#partition;
-    const opened = this.#opened;
-    if (core === undefined || opened === undefined || !core.open) {
-      await this.forget();
-      return;
-    }
+    let known: { readonly epoch: number; readonly sequence: number; readonly commitNumber: number } | undefined;
     try {
-      const deadline = AbortSignal.timeout(RELEASE_MS);
-      await new Promise<void>((resolve, reject) => {
-        deadline.addEventListener('abort', () => reject(deadline.reason as Error), { once: true });
-        core.release(resolve);
-      });
-      const { sequence, commitNumber } = core;
-      core.close();
-      this.#stopListening();
-      const id = randomUUID();
-      const head = { id, kind: 'released' as const, partition: this.number, epoch: opened.epoch, number: commitNumber + 1, owner: this.#member, minReader: COMMIT_FORMAT, at: Date.now() };
-      await this.#journal.append(encodeCommit(head, []), { commitId: id, expectedSequence: sequence }, deadline);
-    } catch (error) {
-      this.#options.log.warn({ err: error, partition: this.number }, 'the partition was not handed over; it is taken over when the membership has run out');
+      if (core?.open === true && this.#opened !== undefined) {
+        const over = AbortSignal.any([signal, this.#abort.signal]);
+        await new Promise<void>((resolve) => {
+          over.addEventListener('abort', () => resolve(), { once: true });
+          core.release(resolve);
+        });
+        if (!over.aborted) known = { epoch: this.#opened.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
+        core.close();
+        this.#stopListening();
+      }
+      return await handBack(this.#opening(signal), known);
+    } finally {
+      await this.forget();
     }
-    await this.forget();
   }
 
   /** Drops everything at once: nothing is answered or sent from here on. */
@@ -134,6 +131,14 @@ export class PartitionOwner {
     this.#stopListening();
     this.#abort.abort();
     await this.#projector?.stop();
+  }
+
+  #opening(signal: AbortSignal): Opening {
+    const { partition, ledger } = this.#options;
+    return {
+      partition, member: this.#member, log: this.#journal, ledger, isGone: (member: string) => this.#options.isGone(member),
+      now: () => Date.now(), newCommitId: () => randomUUID(), signal,
+    };
   }
 
   #stopListening(): void {

@@ -174,7 +174,6 @@ export class Partition {
 
   /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */
   #resume(run: LiveRun): void {
-    if (run.poison !== undefined && !run.ended) this.#decide(run, { type: 'quarantine', at: this.#now(), cause: run.poison });
     const { state } = run;
     const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
     this.#offer(run, waiting);
@@ -189,6 +188,7 @@ export class Partition {
       else this.#deliveries.stop(run, name, live.attempt);
     }
     for (const runner of Object.values(state.workspaces)) this.#watchRunner(runner);
+    if (run.poison !== undefined && !run.ended) this.#decide(run, { type: 'quarantine', at: this.#now(), cause: run.poison });
   }
 
   // --- Requests ----------------------------------------------------------------------------------------------------

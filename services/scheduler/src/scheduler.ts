@@ -42,6 +42,9 @@ export interface Scheduler {
 const LIVE_RUNS_PER_KEY_MAX = 10_000;
 const LIVE_RUNS_MAX = 100_000;
 const TICK_MS = 1_000;
+/** Handing everything over at the end takes no longer; the rest is taken over when the membership is given up. */
+const CLOSE_MS = 5_000;
+const EXPIRED_MAX = 10_000;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
 export async function startScheduler(options: SchedulerOptions): Promise<Scheduler> {
@@ -59,9 +62,15 @@ class SchedulerService implements Scheduler {
   readonly #membership: SchedulerMembership;
   readonly #members = new Set<string>();
   readonly #owners = new Map<number, PartitionOwner>();
+  /** Partitions whose logs may still name this member although it does not answer for them: to be handed back. */
+  readonly #leaving = new Map<number, PartitionOwner>();
+  /** Aborted when the membership is over, and with it everything that is done under its id. */
+  #membershipOver = new AbortController();
   readonly #watches: LeaseWatch[] = [];
   /** Session id to its runner, for every lease that is known. */
   readonly #sessions = new Map<string, RunnerLease>();
+  /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
+  readonly #expired = new Set<string>();
   #pulls: BusSubscription | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #rebalancing: Promise<void> | undefined;
@@ -109,9 +118,12 @@ class SchedulerService implements Scheduler {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#ticker);
-    await this.settled();
-    await Promise.all([...this.#owners.values()].map((owner) => owner.release()));
+    // What is being opened or handed back when the broker is away is not waited for.
+    const deadline = AbortSignal.timeout(CLOSE_MS);
+    await Promise.race([this.settled(), new Promise((resolve) => deadline.addEventListener('abort', resolve, { once: true }))]);
+    await Promise.all([...this.#owners, ...this.#leaving].map(([, owner]) => this.#release(owner, deadline)));
     this.#owners.clear();
+    this.#leaving.clear();
     this.#pulls?.stop();
     for (const watch of this.#watches) watch.stop();
     await this.#membership.leave();
@@ -121,6 +133,7 @@ class SchedulerService implements Scheduler {
 
   #joined(member: string): void {
     this.member = member;
+    this.#membershipOver = new AbortController();
     this.#members.add(member);
     this.#pulls?.stop();
     this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request) => this.#pull(request));
@@ -150,12 +163,26 @@ class SchedulerService implements Scheduler {
     for (let partition = 0; partition < this.#options.partitions; partition++) {
       if (ownerOf(partition, this.#members) === this.member) mine.add(partition);
     }
-    await Promise.all([...this.#owners].map(async ([partition, owner]) => {
-      if (mine.has(partition)) return;
+    for (const [partition, owner] of this.#owners) {
+      if (mine.has(partition)) continue;
       this.#owners.delete(partition);
-      await owner.release();
+      this.#leaving.set(partition, owner);
+    }
+    const { signal } = this.#membershipOver;
+    await Promise.all([...this.#leaving].map(async ([partition, owner]) => {
+      if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner) this.#leaving.delete(partition);
     }));
     await Promise.all([...mine].map((partition) => this.#take(partition)));
+  }
+
+  /** False: to be tried again, for nobody else can open the partition while this member lives. */
+  async #release(owner: PartitionOwner, signal: AbortSignal): Promise<boolean> {
+    try {
+      return await owner.release(signal);
+    } catch (error) {
+      this.#options.log.warn({ err: error, partition: owner.number }, 'the partition is not handed over yet');
+      return false;
+    }
   }
 
   async #take(partition: number): Promise<void> {
@@ -166,6 +193,7 @@ class SchedulerService implements Scheduler {
       if (await owner.open()) return;
     } catch (error) {
       this.#options.log.error({ err: error, partition }, 'the partition could not be opened; tried again in a second');
+      if (owner.member === this.member) this.#leaving.set(partition, owner);
     }
     await owner.forget();
     if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
@@ -192,8 +220,10 @@ class SchedulerService implements Scheduler {
   }
 
   async #forgetAll(): Promise<void> {
+    this.#membershipOver.abort();
     const owners = [...this.#owners.values()];
     this.#owners.clear();
+    this.#leaving.clear();
     await Promise.all(owners.map((owner) => owner.forget()));
   }
 
@@ -219,6 +249,7 @@ class SchedulerService implements Scheduler {
   }
 
   #leaseSeen(lease: RunnerLease): void {
+    if (this.#expired.has(lease.session)) return;
     const isNew = !this.#sessions.has(lease.session);
     this.#sessions.set(lease.session, lease);
     this.#dispatch.sessionSeen(lease);
@@ -228,6 +259,9 @@ class SchedulerService implements Scheduler {
 
   #leaseExpired(key: string): void {
     const [runner = '', session = ''] = key.split('.');
+    this.#expired.add(session);
+    const [oldest] = this.#expired;
+    if (this.#expired.size > EXPIRED_MAX && oldest !== undefined) this.#expired.delete(oldest);
     this.#sessions.delete(session);
     this.#dispatch.sessionGone(session);
     for (const owner of this.#owners.values()) owner.partition?.sessionLost(session, runner);
@@ -244,6 +278,7 @@ class SchedulerService implements Scheduler {
 
   #tick(): void {
     for (const owner of this.#owners.values()) owner.tick();
+    this.#dispatch.forgetIdle(Date.now());
     this.#announceDemand();
     void this.#measureJournal();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.

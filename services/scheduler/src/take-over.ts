@@ -51,6 +51,29 @@ export async function openPartition({ partition, member, log, ledger, isGone, no
   return appended.ok ? { epoch, incarnation, sequence: appended.sequence, commitNumber: number } : null;
 }
 
+/**
+ * Appends `released`, so that others may open the partition at once (P3). True: the log names this member as its owner no
+ * more. False: to be tried again, for nobody else can open it while this member lives. `known` is where its owner left it,
+ * no append being under way; undefined where that is not known, or it was never opened to the end.
+ */
+export async function handBack(opening: Opening, known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'> | undefined): Promise<boolean> {
+  const { log, member, signal } = opening;
+  if (known !== undefined && (await appendReleased(opening, known))) return true;
+  const last = await log.last(signal);
+  const lastCommit = last === null ? null : decodeCommit(last.bytes);
+  if (lastCommit === null || lastCommit.owner !== member || lastCommit.kind === 'released') return true;
+  // What stands there may be the new end of a log that was cut: only who opens it finds out, and must, before it grows.
+  const opened = await openPartition(opening);
+  return opened !== null && (await appendReleased(opening, opened));
+}
+
+async function appendReleased(opening: Opening, { epoch, sequence, commitNumber }: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'>): Promise<boolean> {
+  const { partition, member, log, now, newCommitId, signal } = opening;
+  const id = newCommitId();
+  const bytes = encodeCommit({ id, kind: 'released', partition, epoch, number: commitNumber + 1, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
+  return (await log.append(bytes, { commitId: id, expectedSequence: sequence }, signal)).ok;
+}
+
 /** The runs of interest, as committed. Call it once `opened` is acknowledged: from then on no older owner adds to the log. */
 export async function loadRuns(
   opened: OpenedPartition,
