@@ -479,6 +479,19 @@ describe('documents', () => {
     }
   });
 
+  test('a long text, with a pipeline file written into it, is executed like any other', async () => {
+    const app = await world.gateway();
+    const long = `# ${'x'.repeat(10_000)}`;
+    const yaml = JSON.stringify(`${YAML}\n# ${'x'.repeat(10_000)}`);
+    for (let count = 0; count < 3; count++) {
+      expect((await graphql(app, `mutation { triggerPipeline(yaml: ${yaml}, waitSeconds: 0) { run { status } } }`)).data).toEqual({ triggerPipeline: { run: { status: 'PENDING' } } });
+      expect(await graphql(app, `{ nothing } ${long}`)).toMatchObject({ status: 400, errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] });
+      expect(await graphql(app, `query ($limit: Int) { runs(limit: $limit) { id } } ${long}`, { variables: { limit: 'x' } })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+      expect(await graphql(app, `mutation { cancelPipeline(id: "x") { cancelledStages } } ${long}`, { token: null })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+      expect((await graphql(app, `query A { health } query B { version } ${long}`, { operationName: 'B' })).data).toEqual({ version: '0.6.0' });
+    }
+  });
+
   test('a document given as a JSON tree is no GraphQL', async () => {
     const app = await world.gateway();
     for (const query of ['{"kind":"Document","definitions":[]}', '{"kind":"Document"}', '[]', '5', 'null', '"health"']) {

@@ -5,7 +5,7 @@ import type { RunEvent } from '@penstock/run';
 import { Told } from '../src/story/cursor.ts';
 import type { StoryMessage } from '../src/story/messages.ts';
 import { Story } from '../src/story/story.ts';
-import { chunk, completed, created, outlineOf, queued, retrying, returned, RUN_ID, runCompleted, skipped, started } from './story-fixtures.ts';
+import { chunk, completed, created, outlineOf, queued, retrying, returned, RUN_ID, runCancelled, runCompleted, skipped, started } from './story-fixtures.ts';
 
 interface History {
   readonly events: readonly RunEvent[];
@@ -167,6 +167,39 @@ describe('S1: one story, however it is heard', () => {
       const lines = outlineOf(watchLive(makeHistory(choices(seed)), choices(arrivals))).filter((text) => text.includes('| '));
       expect(lines.filter((text) => text.includes('forged'))).toEqual([]);
       expect(new Set(lines).size).toBe(lines.length);
+    }), { numRuns: 200 });
+  });
+});
+
+describe('S4: a run that is cancelled at any moment', () => {
+  const cancelled = (seed: number, share: number): History => {
+    const { events, chunks } = makeHistory(choices(seed));
+    const kept = events.slice(0, 1 + Math.floor(share * (events.length - 1)));
+    return { events: [...kept, runCancelled(1)], chunks };
+  };
+  const moment = fc.double({ min: 0, max: 1, noNaN: true });
+
+  test('ends with pipeline_cancelled, told once and last, and each stage is told alike however it is heard', () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
+      const history = cancelled(seed, share);
+      const whole = replay(history);
+      const live = watchLive(history, choices(arrivals));
+      expect(live.filter(({ event }) => event === 'pipeline_cancelled')).toHaveLength(1);
+      expect(live.at(-1)?.event).toBe('pipeline_cancelled');
+      expect(eventsOf(live)).toEqual(eventsOf(whole));
+      for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
+    }), { numRuns: 300 });
+  });
+
+  test('no stage that the cancel ended is completed, and none is told of that had not started', () => {
+    fc.assert(fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
+      const history = cancelled(seed, share);
+      const completedStages = history.events.filter(({ type }) => type === 'stage_completed').length;
+      const startedStages = new Set(history.events.flatMap((event) => (event.type === 'stage_started' ? [event.stage] : [])));
+      const live = watchLive(history, choices(arrivals));
+      expect(live.filter(({ event }) => event === 'stage_completed')).toHaveLength(completedStages);
+      const logged = live.filter(({ event }) => event === 'stage_log').map((message) => (JSON.parse(message.data()) as { stage: string }).stage);
+      expect(logged.filter((stage) => !startedStages.has(stage))).toEqual([]);
     }), { numRuns: 200 });
   });
 });

@@ -3,7 +3,8 @@
  * directives and selected fields with fragments counted as often as they are spread. Validation and execution cost more
  * than linear time in these, so they come first. Texts that passed are remembered.
  */
-import { GraphQLError, Kind, parse, type DocumentNode, type FragmentDefinitionNode, type SelectionSetNode } from 'graphql';
+import type { DocumentNode, FragmentDefinitionNode, GraphQLError as SyntaxProblem, SelectionSetNode } from 'graphql';
+import { GraphQLError, Kind, parse } from './library.ts';
 
 /** The standard introspection query has about 400; a page of hand-written GraphQL about 300. */
 export const TOKENS_MAX = 2_000;
@@ -16,10 +17,13 @@ export const DIRECTIVES_MAX = 50;
 /** Fields after spreading all fragments. */
 export const FIELDS_MAX = 1_000;
 
-const REMEMBERED_MAX = 1_024;
+/** How many texts are remembered as good, and how many Mercurius keeps parsed and compiled. */
+export const REMEMBERED_MAX = 512;
+/** Longer texts, with a pipeline file written into them, are all different: remembering them would only cost memory. */
+export const REMEMBERED_LENGTH_MAX = 8 * 1024;
 
 export type DocumentProblem =
-  | { readonly kind: 'syntax'; readonly error: GraphQLError }
+  | { readonly kind: 'syntax'; readonly error: SyntaxProblem }
   | { readonly kind: 'limit'; readonly message: string };
 
 export class Documents {
@@ -37,6 +41,7 @@ export class Documents {
     }
     const message = limitProblem(document);
     if (message !== null) return { kind: 'limit', message };
+    if (source.length > REMEMBERED_LENGTH_MAX) return null;
     if (this.#good.size >= REMEMBERED_MAX) this.#good.delete(this.#good.keys().next().value ?? '');
     this.#good.add(source);
     return null;

@@ -6,8 +6,9 @@ import type { Caller, Callers } from '../callers.ts';
 import { BadUserInput, GatewayError, Unauthenticated } from '../errors.ts';
 import { JSON_TYPE } from '../http/headers.ts';
 import type { GatewayLog } from '../ports.ts';
-import { Documents, TOKENS_MAX } from './documents.ts';
+import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
 import { answerError, answerOf, gatewayAnswer, internalError, type Answer, type Execution } from './error-format.ts';
+import * as library from './library.ts';
 import { makeResolvers, type GraphqlContext, type ResolverOptions } from './resolvers.ts';
 import { SCHEMA } from './schema.ts';
 
@@ -31,6 +32,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     resolvers: makeResolvers(options) as never,
     routes: false,
     jit: 1,
+    cache: REMEMBERED_MAX,
     graphql: { parseOptions: { maxTokens: TOKENS_MAX } },
     // The errors are formatted below, when all of an answer is known.
     errorFormatter: (execution) => ({ statusCode: 200, response: execution as never }),
@@ -61,7 +63,22 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
   });
 }
 
+/** Without Mercurius' caches, which hold texts of any length. */
+async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: GatewayLog): Promise<readonly [status: number, answer: Answer]> {
+  const { schema } = app.graphql;
+  const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
+  const problems = library.validate(schema, document);
+  if (problems.length > 0) return [400, { data: null, errors: problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)) }];
+  const execution = await library.execute({
+    schema, document, contextValue: context,
+    ...(body.variables === undefined ? {} : { variableValues: body.variables }),
+    ...(body.operationName === undefined ? {} : { operationName: body.operationName }),
+  });
+  return [200, answerOf(execution as Execution, log)];
+}
+
 async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: GatewayLog): Promise<readonly [status: number, answer: Answer]> {
+  if (body.query.length > REMEMBERED_LENGTH_MAX) return await executeLong(app, body, context, log);
   // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
   const source = body.operationName === undefined ? body.query : `${body.query}\n#${body.operationName}`;
   try {

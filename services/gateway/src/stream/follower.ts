@@ -64,10 +64,8 @@ export class Follower {
     const signal = this.client.closed;
     const story = new Story();
     const ask = async (): Promise<void> => {
-      const { sequence } = story;
       const first = story.version + 1;
       story.addEvents(first, await source.events(first - 1));
-      story.eventsAsked(sequence);
     };
     await ask();
     const version = story.version;
@@ -75,7 +73,9 @@ export class Follower {
       story.addChunk(chunk);
       await this.#tell(story.take());
       if (story.waitsFor === 'events') {
+        // All chunks of this reading were stored before it began: whatever names one of them is known now.
         await ask();
+        story.eventsAsked(Number.MAX_SAFE_INTEGER);
         await this.#tell(story.take());
       }
       if (signal.aborted || story.ended) break;

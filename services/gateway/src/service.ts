@@ -1,0 +1,37 @@
+/** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
+import { ConfigurationError } from '@penstock/config';
+import { retryUntilDone, runService } from '@penstock/service';
+import { openStore, runCollections, RunsRepository } from '@penstock/store';
+import { startGateway } from './main.ts';
+
+const PARTITIONS = 16;
+
+export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
+  return runService({
+    name: 'gateway',
+    keys: ['listen', 'mode', 'corsOrigins', 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions'],
+    check(settings) {
+      if (settings.apiKey === undefined) throw new ConfigurationError(['SERVICE_API_KEY is missing; gateways that run apart make none for themselves: openssl rand -hex 32']);
+    },
+    async start({ settings, bus, log, stopping }) {
+      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, runCollections));
+      const gateway = await startGateway({
+        listen: settings.listen, bus, store, log,
+        runs: new RunsRepository(store),
+        partitions: settings.partitions ?? PARTITIONS,
+        apiKey: settings.apiKey,
+        publicRead: settings.publicRead ?? false,
+        corsOrigins: settings.corsOrigins,
+        triggerWaitSecs: settings.triggerWaitSecs,
+      });
+      log.info({ url: gateway.url }, 'listens');
+      return {
+        ready: () => store.ping(),
+        async drain() {
+          await gateway.close();
+          await store.close();
+        },
+      };
+    },
+  }, env);
+}
