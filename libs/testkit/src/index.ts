@@ -1,2 +1,3 @@
 export * from './broker.ts';
 export * from './proxy.ts';
+export * from './cluster.ts';

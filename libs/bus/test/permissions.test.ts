@@ -1,0 +1,344 @@
+/** The generated configuration, held to what each service does and to what none may do. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { isDeepStrictEqual, promisify } from 'node:util';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  acquireLease, brokerPermissions, type Bus, buckets, connectBus, createLogWriter, encodeChunk, ensureStreams, inboxPrefixOf, lastChunks,
+  type LeaseEvent, type LiveChunk, openLog, readChunks, type StoredChunk, subjects, subscribeLiveChunks, watchLeases,
+} from '../src/index.ts';
+
+const GENERATOR = join(import.meta.dirname, '../../../deploy/nats/generate.ts');
+const MIB = 1024 * 1024;
+const streamsOptions = { partitions: 4, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB };
+/** Far beyond any test: a refusal that came by time would fail it. */
+const patient = { timeoutMs: 120_000 };
+const soon = { timeoutMs: 10_000 };
+/** The same for the bare client. */
+const timely = { timeout: 10_000 };
+
+let folder: string;
+let broker: TestBroker;
+const opened: { close(): Promise<void> }[] = [];
+
+async function generate(runners: string): Promise<void> {
+  await promisify(execFile)(process.execPath, [GENERATOR, '--runners', runners, '--out', folder]);
+}
+const passwordOf = async (user: string): Promise<string> => (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
+
+async function busOf(user: string): Promise<Bus> {
+  const bus = await connectBus({ servers: broker.url, user, pass: await passwordOf(user), name: user, inboxPrefix: inboxPrefixOf(user) });
+  opened.push({ close: () => bus.close(0) });
+  return bus;
+}
+async function rawOf(user: string): Promise<NatsConnection> {
+  const raw = await connect({ servers: broker.url, user, pass: await passwordOf(user), inboxPrefix: inboxPrefixOf(user) });
+  opened.push(raw);
+  return raw;
+}
+
+/** Resolves with the broker's refusal. */
+async function subscribing(raw: NatsConnection, subject: string): Promise<Error | null> {
+  const { promise, resolve } = Promise.withResolvers<Error | null>();
+  raw.subscribe(subject, { callback: (error) => resolve(error) });
+  // A refusal comes before the answer to this.
+  await raw.flush();
+  resolve(null);
+  return await promise;
+}
+
+const chunk = (offset: number): Uint8Array => encodeChunk({ stage: 'build', attempt: 1, offset, at: 1, parts: [['stdout', 2]], output: Buffer.from('x\n') });
+
+async function chunksOf(bus: Bus, runId: string): Promise<StoredChunk[]> {
+  return await Array.fromAsync(readChunks(bus, runId, 1));
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'penstock-permissions-'));
+  await generate('r1,r2');
+  // The server reads an included file from the folder of its own configuration.
+  broker = await startTestBroker({ config: `include "../${basename(folder)}/accounts.conf"` });
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((each) => each.close()));
+});
+afterAll(async () => {
+  await broker.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('the set-up', () => {
+  it('is refused to the scheduler before, and found well by it after', async () => {
+    const scheduler = await busOf('scheduler');
+    await expect(ensureStreams(scheduler, streamsOptions)).rejects.toThrow(/permission/i);
+    const setup = await busOf('setup');
+    expect(await ensureStreams(setup, streamsOptions)).toEqual({ bucketsCreated: true });
+    expect(await ensureStreams(setup, streamsOptions)).toEqual({ bucketsCreated: false });
+    expect(await ensureStreams(scheduler, streamsOptions)).toEqual({ bucketsCreated: false });
+    await expect(ensureStreams(scheduler, { ...streamsOptions, partitions: 16 })).rejects.toMatchObject({ tag: 'PartitionsMismatch' });
+  });
+
+  it('keeps passwords where only their owner reads them, and hashes in the configuration', async () => {
+    const text = await readFile(join(folder, 'accounts.conf'), 'utf8');
+    for (const user of await readdir(join(folder, 'credentials'))) {
+      expect(text).not.toContain(await passwordOf(user));
+      expect((await stat(join(folder, 'credentials', user))).mode & 0o777).toBe(0o600);
+    }
+    expect((await stat(join(folder, 'accounts.conf'))).mode & 0o777).toBe(0o600);
+    expect(text).not.toMatch(/deny/);
+  });
+
+  it('P10: takes only runner ids that are one token, each once', () => {
+    for (const ids of [['a.b'], ['*'], ['>'], [''], ['a b'], ['a"b'], ['r', 'r']]) expect(() => brokerPermissions(ids)).toThrow(RangeError);
+  });
+
+  it('lets nobody in without a password, or with another\'s', async () => {
+    const pass = await passwordOf('runner_r1');
+    const strangers = [{}, { user: 'runner_r1' }, { user: 'runner_r1', pass: `${pass}x` }, { user: 'runner_r2', pass }, { user: '', pass: '' }, { token: pass }];
+    for (const credentials of strangers) {
+      await expect(connectBus({ servers: broker.url, name: 'stranger', ...credentials })).rejects.toMatchObject({ tag: 'BrokerAway' });
+    }
+  });
+});
+
+describe('each service does its whole job as its own user', () => {
+  it('the scheduler: journal, membership, watches, logs', async () => {
+    const bus = await busOf('scheduler');
+    const log = openLog(bus, 0);
+    expect(await log.last()).toBeNull();
+    expect(await log.append(Buffer.from('a'), { commitId: 'a', expectedSequence: 0 })).toMatchObject({ ok: true, sequence: 1 });
+    expect(await log.append(Buffer.from('b'), { commitId: 'b', expectedSequence: 1 })).toMatchObject({ ok: true, sequence: 2 });
+    expect((await Array.fromAsync(log.read(1))).map(({ commitId }) => commitId)).toEqual(['a', 'b']);
+    expect(await log.purgeTo(2)).toMatchObject({ purged: 1 });
+    expect(await log.bytesUsedRatio()).toBeGreaterThan(0);
+    expect(await chunksOf(bus, 'nothing')).toEqual([]);
+    const watches = [buckets.members, buckets.runners].map((bucket) => watchLeases(bus, bucket, () => {}));
+    await Promise.all(watches.map(({ ready }) => ready));
+    const member = await acquireLease(bus, buckets.members, crypto.randomUUID(), {}, { ttlMs: 6_000 });
+    // A second one at the key reads who holds it.
+    await expect(acquireLease(bus, buckets.members, member.key, {}, { ttlMs: 6_000 })).rejects.toMatchObject({ tag: 'LeaseHeld' });
+    expect(await member.renew()).toMatchObject({ kind: 'accepted' });
+    await member.release();
+    for (const watch of watches) watch.stop();
+  });
+
+  it('the gateway: asks owners, also for long answers, and hears of events and chunks', async () => {
+    const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
+    const long = 'x'.repeat(3 * MIB);
+    scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => (subject.endsWith('.watch') ? long : subject));
+    await scheduler.flush();
+    for (const verb of ['create', 'cancel', 'get'] as const) {
+      expect(await gateway.request(subjects.owner(2, verb), {}, soon)).toBe(subjects.owner(2, verb));
+    }
+    expect(await gateway.request(subjects.owner(2, 'watch'), {}, soon)).toBe(long);
+    const heard: unknown[] = [];
+    const enough = Promise.withResolvers<void>();
+    const note = (what: unknown): void => void (heard.push(what) === 3 && enough.resolve());
+    gateway.subscribe(subjects.events('*'), note);
+    gateway.subscribe(subjects.opened('*'), note);
+    subscribeLiveChunks(gateway, 'run1', ({ runner: from, chunk: { offset } }: LiveChunk) => note([from, offset]));
+    await gateway.flush();
+    scheduler.publish(subjects.events('run1'), 'an event');
+    scheduler.publish(subjects.opened(2), 'opened');
+    await createLogWriter(runner).publish(subjects.log('run1', 'r1'), chunk(0));
+    await enough.promise;
+    expect(heard).toEqual(expect.arrayContaining(['an event', 'opened', ['r1', 0]]));
+    expect(await lastChunks(gateway, 'run1')).toMatchObject([{ runner: 'r1', chunk: { offset: 0 } }]);
+    const writer = createLogWriter(runner);
+    await Promise.all(Array.from({ length: 600 }, (_, index) => writer.publish(subjects.log('run2', 'r1'), chunk(2 * index))));
+    expect((await chunksOf(gateway, 'run2')).map(({ chunk: { offset } }) => offset)).toEqual(Array.from({ length: 600 }, (_, index) => 2 * index));
+  });
+
+  it('a runner: lease, members, demand, pull, job, stop, release, chunks and result', async () => {
+    const [scheduler, runner] = [await busOf('scheduler'), await busOf('runner_r1')];
+    const seen: LeaseEvent<unknown>[] = [];
+    const gone = Promise.withResolvers<void>();
+    const watch = watchLeases(runner, buckets.members, (event) => {
+      seen.push(event);
+      if (event.kind === 'expired' && event.key === 'm1') gone.resolve();
+    });
+    await watch.ready;
+    await acquireLease(scheduler, buckets.members, 'm1', { member: 'm1' }, { ttlMs: 1_000 });
+    await gone.promise;
+    expect(seen.filter(({ key }) => key === 'm1').map(({ kind }) => kind)).toEqual(['put', 'expired']);
+    watch.stop();
+    const lease = await acquireLease(runner, buckets.runners, 'r1.s1', { runner: 'r1' }, { ttlMs: 6_000 });
+    await expect(acquireLease(runner, buckets.runners, 'r1.s1', {}, { ttlMs: 6_000 })).rejects.toMatchObject({ tag: 'LeaseHeld' });
+    expect(await lease.renew()).toMatchObject({ kind: 'accepted' });
+    await lease.release();
+    scheduler.respond(subjects.pull('m1', '*'), (_body, { subject }) => subject);
+    scheduler.respond(subjects.ownerAll(1), (_body, { subject }) => subject);
+    runner.respond(subjects.job('r1'), (_body, { subject }) => subject);
+    runner.respond(subjects.stop('r1'), (_body, { subject }) => subject);
+    const [demand, release] = [Promise.withResolvers<unknown>(), Promise.withResolvers<unknown>()];
+    runner.subscribe(subjects.demand('*'), demand.resolve);
+    runner.subscribe(subjects.release('r1'), release.resolve);
+    await Promise.all([scheduler.flush(), runner.flush()]);
+    for (const subject of [subjects.pull('m1', 'r1'), subjects.result(1, 'r1'), subjects.owner(1, 'open')]) {
+      expect(await runner.request(subject, {}, soon)).toBe(subject);
+    }
+    for (const subject of [subjects.job('r1'), subjects.stop('r1')]) expect(await scheduler.request(subject, {}, soon)).toBe(subject);
+    scheduler.publish(subjects.demand('m1'), 'demand');
+    scheduler.publish(subjects.release('r1'), 'release');
+    expect(await Promise.all([demand.promise, release.promise])).toEqual(['demand', 'release']);
+  });
+
+  it('P3, P12: that nobody answers is known at once, also from one account to another', async () => {
+    const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
+    for (const [bus, subject] of [
+      [scheduler, subjects.job('r2')], [scheduler, subjects.stop('r2')], [gateway, subjects.owner(3, 'create')],
+      [runner, subjects.pull('nobody', 'r1')], [runner, subjects.result(3, 'r1')],
+    ] as const) {
+      await expect(bus.request(subject, {}, patient)).rejects.toMatchObject({ tag: 'NoResponders' });
+    }
+  });
+});
+
+const everywhere = [
+  '$JS.API.STREAM.NAMES', '$JS.API.STREAM.LIST', '$JS.API.INFO', '$JS.API.STREAM.DELETE.JOURNAL', '$JS.API.STREAM.DELETE.KV_runners',
+  '$JS.API.STREAM.MSG.DELETE.JOURNAL', '$JS.API.STREAM.PURGE.LOGS', '$JS.API.STREAM.SNAPSHOT.JOURNAL', '$JS.API.STREAM.CREATE.OTHER',
+  '$JS.API.CONSUMER.CREATE.JOURNAL.c', '$JS.API.CONSUMER.DURABLE.CREATE.JOURNAL.c', '$JS.API.CONSUMER.NAMES.KV_members', '$SYS.REQ.SERVER.PING',
+  'live.log.run1.r1', 'some.thing',
+];
+const journals = ['journal.0', '$JS.API.STREAM.MSG.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL.journal.0', '$JS.API.STREAM.PURGE.JOURNAL', '$JS.API.STREAM.INFO.JOURNAL'];
+const ownersOnly = ['events.run1', 'opened.0', 'demand.m1', 'release.r1', 'release.r2', 'job.r1', 'job.r2', 'stop.r2', '$KV.members.m1'];
+
+const forbidden: { readonly user: string; readonly publish: readonly string[]; readonly subscribe: readonly string[] }[] = [
+  {
+    user: 'runner_r1',
+    publish: [
+      ...everywhere, ...journals, ...ownersOnly,
+      'log.run1.r2', 'pull.m1.r2', 'run.0.result.r2', 'run.0.create', 'run.0.cancel', 'run.0.get', 'run.0.watch',
+      '$KV.runners.r2.s', '$KV.runners.r1', '$KV.runners.r1.s.more', '$JS.API.DIRECT.GET.KV_runners.$KV.runners.r2.s', '$JS.API.DIRECT.GET.KV_runners',
+      '$JS.API.STREAM.MSG.GET.KV_runners', '$JS.API.CONSUMER.CREATE.KV_runners.c', '$JS.API.STREAM.INFO.KV_runners', '$JS.API.STREAM.MSG.GET.KV_members',
+      '$JS.API.DIRECT.GET.LOGS', '$JS.API.DIRECT.GET.LOGS.log.run1.r2', '$JS.API.STREAM.MSG.GET.LOGS', '$JS.API.CONSUMER.CREATE.LOGS.c',
+    ],
+    subscribe: [
+      '>', '*', 'job.>', 'job.*', 'job.r2', 'stop.r2', 'release.r2', 'release.*', 'run.*.>', 'run.0.create', 'pull.*.*', 'pull.m1.r1', 'events.*', 'opened.*', 'live.log.*.*',
+      'live.log.run1.r1', 'log.*.*', 'log.run1.r2', 'journal.*', '$KV.runners.>', '$KV.members.>', '$JS.>', '$SYS.>', '_INBOX.>', '_INBOX_runner_r2.>', '_INBOX_scheduler.>', '_R_.>', '_GR_.>',
+    ],
+  },
+  {
+    user: 'gateway',
+    publish: [
+      ...everywhere, ...journals, ...ownersOnly,
+      'run.0.open', 'run.0.result.r1', 'pull.m1.r1', 'log.run1.r1', '$KV.runners.r1.s', '$JS.API.CONSUMER.CREATE.KV_members.c', '$JS.API.CONSUMER.CREATE.LOGS.c', '$JS.API.DIRECT.GET.KV_members', '$JS.API.STREAM.INFO.LOGS',
+    ],
+    subscribe: ['>', 'run.*.>', 'run.0.create', 'pull.*.*', 'job.*', 'job.r1', 'stop.r1', 'release.r1', 'demand.*', 'log.*.*', 'journal.*', '$KV.members.>', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
+  },
+  {
+    user: 'scheduler',
+    publish: [
+      ...everywhere,
+      'log.run1.r1', '$KV.runners.r1.s', '$JS.API.STREAM.UPDATE.JOURNAL', '$JS.API.STREAM.CREATE.JOURNAL', '$JS.API.STREAM.PURGE.KV_members', '$JS.API.STREAM.MSG.DELETE.KV_members',
+      '$JS.API.CONSUMER.CREATE.LOGS.c', '$JS.API.STREAM.MSG.GET.LOGS', 'pull.m1.r1', 'run.0.create', 'run.0.result.r1', '_INBOX_gateway.x',
+    ],
+    subscribe: ['>', 'journal.*', 'events.*', 'job.*', 'log.*.*', 'live.log.*.*', '$KV.members.>', '$JS.>', '$SYS.>', '_INBOX_gateway.>', '_INBOX_setup.>', '_R_.>'],
+  },
+  {
+    user: 'setup',
+    publish: [...everywhere, 'journal.0', 'log.run1.r1', '$KV.members.m1', '$JS.API.STREAM.MSG.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL', '$JS.API.STREAM.PURGE.JOURNAL', 'run.0.create', 'job.r1'],
+    subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
+  },
+  ...['auth', 'registry', 'webhook-ingest'].map((user) => ({
+    user,
+    publish: [...everywhere, ...journals, ...ownersOnly, 'run.0.create', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS'],
+    subscribe: ['>', 'run.*.>', 'events.*', 'job.r1', 'live.log.*.*', '_INBOX_gateway.>', '_R_.>'],
+  })),
+];
+
+describe('what is not allowed is refused at once', () => {
+  for (const { user, publish, subscribe } of forbidden) {
+    it(`${user} cannot publish it`, async () => {
+      const bus = await busOf(user);
+      const answers = await Promise.all(publish.map(async (subject) => [subject, await bus.request(subject, {}, patient).catch((error: { tag?: string }) => error.tag)]));
+      expect(answers).toEqual(publish.map((subject) => [subject, 'NotPermitted']));
+    });
+
+    it(`${user} cannot subscribe to it`, async () => {
+      const raw = await rawOf(user);
+      for (const subject of subscribe) expect([subject, (await subscribing(raw, subject))?.message]).toEqual([subject, expect.stringMatching(/permissions violation/i)]);
+    });
+  }
+
+  it('P10: a runner cannot have an answer of the broker delivered as another\'s job, or into a journal or log', async () => {
+    const [raw, runner, other, scheduler] = [await rawOf('runner_r1'), await busOf('runner_r1'), await busOf('runner_r2'), await busOf('scheduler')];
+    const jobs: unknown[] = [];
+    const take = (body: unknown): void => void jobs.push(body);
+    for (const subject of [subjects.job('r2'), subjects.stop('r2')]) other.respond(subject, take);
+    other.subscribe(subjects.release('r2'), take);
+    await other.flush();
+    const journal = openLog(scheduler, 0);
+    const before = await journal.last();
+    // What a forged job would say, kept where the broker will read it out.
+    await acquireLease(runner, buckets.runners, 'r1.forged', { forged: true }, { ttlMs: 60_000 });
+    for (const reply of ['job.r2', 'stop.r2', 'release.r2', 'journal.0', 'journal.3', 'log.run9.r2', '$KV.members.forged', '$KV.runners.r2.s']) {
+      raw.publish('$JS.API.DIRECT.GET.KV_runners.$KV.runners.r1.forged', '', { reply });
+      raw.publish('log.run9.r1', chunk(0), { reply });
+      raw.publish('$JS.API.STREAM.INFO.KV_members', '', { reply });
+    }
+    // Answered in turn: what went before has been answered too.
+    await raw.request('$JS.API.DIRECT.GET.KV_runners.$KV.runners.r1.forged', '', timely);
+    await raw.request('log.run9.r1', chunk(2), timely);
+    await raw.request('$JS.API.STREAM.INFO.KV_members', '', timely);
+    await scheduler.request(subjects.job('r2'), 'the only one', soon);
+    expect(jobs).toEqual(['the only one']);
+    expect(await journal.last()).toEqual(before);
+    expect(await openLog(scheduler, 3).last()).toBeNull();
+    expect(new Set((await chunksOf(scheduler, 'run9')).map(({ runner: from }) => from))).toEqual(new Set(['r1']));
+    const keys: string[] = [];
+    const watches = [buckets.members, buckets.runners].map((bucket) => watchLeases(scheduler, bucket, (event) => event.kind === 'put' && keys.push(event.key)));
+    await Promise.all(watches.map(({ ready }) => ready));
+    for (const watch of watches) watch.stop();
+    expect(keys).toEqual(['r1.forged']);
+  });
+
+  it('P10: a watch that a runner points at others reaches no journal, log or key, and shows them memberships at most', async () => {
+    const [raw, other, scheduler] = [await rawOf('runner_r1'), await busOf('runner_r2'), await busOf('scheduler')];
+    const jobs: unknown[] = [];
+    const take = (body: unknown): void => void jobs.push(body);
+    for (const subject of [subjects.job('r2'), subjects.stop('r2')]) other.respond(subject, take);
+    scheduler.respond(subjects.ownerAll(0), take);
+    await Promise.all([other.flush(), scheduler.flush()]);
+    const membership = { member: 'm2' };
+    await acquireLease(scheduler, buckets.members, 'm2', membership, { ttlMs: 60_000 });
+    const before = await openLog(scheduler, 0).last();
+    const own = Promise.withResolvers<void>();
+    raw.subscribe(`${inboxPrefixOf('runner_r1')}.own`, { callback: () => own.resolve() });
+    const hostile = ['journal.0', 'journal.3', 'job.r2', 'stop.r2', 'log.run8.r2', '$KV.members.m3', '$JS.API.STREAM.PURGE.LOGS'];
+    // The last one is delivered: what came before it had its turn.
+    for (const deliver of [...hostile, subjects.owner(0, 'create'), `${inboxPrefixOf('runner_r1')}.own`]) {
+      const name = `c${crypto.randomUUID()}`;
+      const config = { name, deliver_subject: deliver, deliver_policy: 'last_per_subject', filter_subject: '$KV.members.m2', ack_policy: 'none', max_deliver: 1, mem_storage: true, num_replicas: 1, inactive_threshold: 10e9 };
+      await raw.request(`$JS.API.CONSUMER.CREATE.KV_members.${name}`, JSON.stringify({ stream_name: 'KV_members', config }), timely);
+    }
+    await own.promise;
+    await scheduler.request(subjects.job('r2'), 'the only job', soon);
+    expect(jobs.filter((body) => !isDeepStrictEqual(body, membership))).toEqual(['the only job']);
+    expect(await openLog(scheduler, 0).last()).toEqual(before);
+    expect(await openLog(scheduler, 3).last()).toBeNull();
+    expect(await chunksOf(scheduler, 'run8')).toEqual([]);
+  });
+});
+
+describe('a runner that comes later', () => {
+  it('gets in after a reload, and those that are there do not notice', async () => {
+    const r1 = await busOf('runner_r1');
+    const breaks = vi.fn<() => void>();
+    r1.events.on('disconnected', breaks);
+    await generate('r1,r2,r3');
+    process.kill(broker.pid, 'SIGHUP');
+    const r3 = await vi.waitFor(() => busOf('runner_r3'), { timeout: 10_000, interval: 100 });
+    const scheduler = await busOf('scheduler');
+    r3.respond(subjects.job('r3'), () => 'here');
+    r1.respond(subjects.job('r1'), () => 'still here');
+    await Promise.all([r3.flush(), r1.flush()]);
+    expect(await scheduler.request(subjects.job('r3'), {}, soon)).toBe('here');
+    expect(await scheduler.request(subjects.job('r1'), {}, soon)).toBe('still here');
+    expect(breaks).not.toHaveBeenCalled();
+  });
+});
