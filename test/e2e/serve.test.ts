@@ -19,7 +19,7 @@ describe('penstock serve, through its public API', () => {
   });
 
   afterAll(async () => {
-    expect(await server.stop()).toBe(0);
+    await server.stop();
   });
 
   it('runs a pipeline stage by stage in real processes, outputs included, and shows it in `runs`', async () => {
@@ -85,6 +85,29 @@ describe('penstock serve, through its public API', () => {
   });
 });
 
+describe('stopping', () => {
+  it('SIGTERM ends it with 0, nothing of it lives on, and the next start on the same folder takes up at once', async () => {
+    const folder = temporaryFolder();
+    const first = await startServer({ dataDir: folder.path });
+    const { data } = await first.graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, { yaml: 'pipeline:\n  name: p\nstages:\n  a:\n    run: echo kept\n', waitSeconds: 30 });
+    expect(await first.stop()).toBe(0);
+    await until('nothing of it lives on', () => alive(folder.path) === 0);
+    const second = await startServer({ dataDir: folder.path });
+    const { events } = await readStream(logsUrl(second, data.triggerPipeline.run.id), second.apiKey);
+    expect(events.map(({ event }) => event)).toEqual(['stage_started', 'stage_log', 'stage_completed', 'pipeline_completed']);
+    await second.stop();
+    folder.remove();
+  });
+
+  it('a second server on the same data folder is refused in one sentence', async () => {
+    const folder = temporaryFolder();
+    const server = await startServer({ dataDir: folder.path });
+    await expect(startServer({ dataDir: folder.path })).rejects.toThrow(`is using the data folder ${folder.path}`);
+    await server.stop();
+    folder.remove();
+  });
+});
+
 describe('fairness between keys', () => {
   it('one key with 2,000 queued stages delays another key\'s single stage by at most one slot\'s turnover (D1)', async () => {
     const server = await startServer({ env: { SERVICE_SLOTS: '2' } });
@@ -108,7 +131,7 @@ describe('fairness between keys', () => {
 });
 
 describe('a server that is gone or stands still', () => {
-  it.each([['SIGKILL', 'killed'], ['SIGSTOP', 'frozen for longer than its lease']] as const)('%s: the processes of its stages end (%s)', async (signal) => {
+  it.each([['SIGKILL', 'killed'], ['SIGSTOP', 'frozen for longer than its lease']] as const)('%s: the processes of its stages end (%s)', async (signal, _meaning) => {
     const folder = temporaryFolder();
     const server = await startServer({ dataDir: folder.path, env: { SERVICE_RUNNER_LEASE_SECS: '6' } });
     const seconds = mark();
@@ -117,6 +140,7 @@ describe('a server that is gone or stands still', () => {
       await until('its processes run', () => alive(seconds) >= 2);
       process.kill(server.pid, signal);
       await until('its processes are gone', () => alive(seconds) === 0, 15_000);
+      expect(alive(seconds)).toBe(0);
     } finally {
       process.kill(server.pid, 'SIGKILL');
       await until('the server is gone', () => alive(folder.path) === 0, 15_000);

@@ -4,7 +4,7 @@
  */
 import { boolean, choice, duration, integer, list, listenAddress, origin, powerOfTwo, storeUrl, text, url, type Kind } from './kinds.ts';
 
-export type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner';
+export type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
 
 export interface Variable<T, D extends T | undefined = T | undefined> {
   readonly name: string;
@@ -25,12 +25,21 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-const allServices: readonly ServiceName[] = ['serve', 'gateway', 'scheduler', 'runner'];
+const ownProcesses: readonly ServiceName[] = ['gateway', 'scheduler', 'runner', 'auth', 'registry', 'webhook-ingest'];
+const allServices: readonly ServiceName[] = ['serve', ...ownProcesses];
 
 export const variables = {
   listen: variable({
     name: 'SERVICE_LISTEN', kind: listenAddress(), default: { host: '127.0.0.1', port: 8080 }, defaultText: '`127.0.0.1:8080`', services: ['serve', 'gateway'],
     meaning: 'Where the API listens. Any address that is not loopback means production mode.',
+  }),
+  internalListen: variable({
+    name: 'SERVICE_INTERNAL_LISTEN', kind: listenAddress(), default: { host: '127.0.0.1', port: 9090 }, defaultText: '`127.0.0.1:9090`', services: ownProcesses,
+    meaning: 'Where a service process answers `/health`, `/ready` and `/metrics`; for probes, not for clients. Port 0 takes a free one.',
+  }),
+  runnerId: optional({
+    name: 'SERVICE_RUNNER_ID', kind: token(), defaultText: "the machine's name", services: ['runner'],
+    meaning: 'The name of a runner, the same at each start, so that its workspaces are found again. No two runners share one.',
   }),
   mode: optional({
     name: 'SERVICE_MODE', kind: choice('development', 'production'), defaultText: 'development on a loopback address, else production', services: ['serve', 'gateway'],
@@ -135,6 +144,14 @@ function apiKey(): Kind<string> {
   return {
     form: 'at most 1,024 visible ASCII characters',
     parse: (value) => (/^[\x21-\x7e]{1,1024}$/.test(value) ? { value } : { problem: 'is to be at most 1,024 visible ASCII characters' }),
+  };
+}
+
+/** Stands in subjects of the broker. */
+function token(): Kind<string> {
+  return {
+    form: 'name',
+    parse: (value) => (/^[A-Za-z0-9_-]{1,64}$/.test(value) ? { value } : { problem: 'is to be letters, digits, _ and -, at most 64' }),
   };
 }
 

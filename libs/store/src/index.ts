@@ -4,3 +4,4 @@ export * from './health.ts';
 export { decodeRun, encodeRun, runCollections, type EncodedRun, type RunDocument } from './run-documents.ts';
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
+export { openStore, type StoreAddress } from './open-store.ts';

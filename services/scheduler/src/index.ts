@@ -10,3 +10,4 @@ export { decodeCommit, encodeCommit, COMMIT_FORMAT, UnreadableCommit, type Commi
 export { ownerOf } from './ownership.ts';
 export { handBack, loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 export { Projector, type ProjectorClock } from './projector.ts';
+export { runSchedulerService } from './service.ts';

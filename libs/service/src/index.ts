@@ -1,0 +1,2 @@
+export { retryUntilDone, runService, type RunningService, type ServiceContext, type ServiceDefinition } from './service.ts';
+export { startInternalServer, type InternalServer, type InternalServerOptions } from './internal-server.ts';

@@ -1,0 +1,64 @@
+/**
+ * The internal port of a service process: `/health` says that the process lives, `/ready` that it can do its work,
+ * `/metrics` what it counts. For probes inside the installation; nothing here is for clients.
+ */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Metrics } from '@penstock/telemetry';
+
+export interface InternalServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export interface InternalServerOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  /** Rejects, with the reason as its message, while the service cannot do its work. */
+  ready(): Promise<void>;
+  readonly metrics?: Metrics | undefined;
+}
+
+/** A probe that takes longer has its answer: not ready. */
+const READY_MS_MAX = 2_000;
+const REQUEST_MS_MAX = 10_000;
+
+export async function startInternalServer(options: InternalServerOptions): Promise<InternalServer> {
+  const server = createServer({ requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX }, (request, response) => {
+    const answer = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
+      response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+      response.end(request.method === 'HEAD' ? undefined : body);
+    };
+    if (request.method !== 'GET' && request.method !== 'HEAD') answer(405, 'only GET\n');
+    else if (request.url === '/health') answer(200, 'ok');
+    else if (request.url === '/ready') void readiness(options.ready).then(({ status, body }) => answer(status, body));
+    else if (request.url === '/metrics' && options.metrics !== undefined) answer(200, options.metrics.render(), 'text/plain; version=0.0.4; charset=utf-8');
+    else answer(404, 'there are /health, /ready and /metrics\n');
+  });
+  await listening(server, options.listen);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () => new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    }),
+  };
+}
+
+async function readiness(ready: () => Promise<void>): Promise<{ readonly status: number; readonly body: string }> {
+  const late = new Promise<never>((_resolve, reject) => {
+    setTimeout(() => reject(new Error('no answer')), READY_MS_MAX).unref();
+  });
+  try {
+    await Promise.race([ready(), late]);
+    return { status: 200, body: 'ready' };
+  } catch (error) {
+    return { status: 503, body: `not ready: ${error instanceof Error ? error.message : String(error)}\n` };
+  }
+}
+
+function listening(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve());
+  });
+}

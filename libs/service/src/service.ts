@@ -1,0 +1,170 @@
+/**
+ * The life of one service as a process of its own, the same for all of them: configuration checked before anything else,
+ * the internal port open from the first moment, a broker waited for however long it takes (services start in any order),
+ * a signal that drains and a second one that does not wait.
+ */
+import { brokerAddress, connectBus, inboxPrefixOf, type Bus } from '@penstock/bus';
+import { ConfigurationError, readConfiguration, unknownVariables, type Configuration, type VariableKey } from '@penstock/config';
+import { createLogger, type Logger } from '@penstock/telemetry';
+import { startInternalServer } from './internal-server.ts';
+
+const COMMON_KEYS = ['natsUrl', 'logLevel', 'internalListen'] as const;
+type CommonKey = (typeof COMMON_KEYS)[number];
+
+export interface ServiceContext<K extends VariableKey> {
+  readonly settings: Configuration<K | CommonKey>;
+  readonly bus: Bus;
+  readonly log: Logger;
+  /** Aborted when the process is told to stop: whatever the start waits for can be given up. */
+  readonly stopping: AbortSignal;
+}
+
+export interface RunningService {
+  /** Rejects, with the reason as its message, while the service cannot do its work. */
+  ready(): Promise<void>;
+  /** Hands over or finishes what is under way, within bounds of its own. */
+  drain(): Promise<void>;
+}
+
+export interface ServiceDefinition<K extends VariableKey> {
+  readonly name: string;
+  /** Which variables it reads, beside the common ones. */
+  readonly keys: readonly K[];
+  /** Throws ConfigurationError for what only this service can know to be wrong. */
+  check?(settings: Configuration<K | CommonKey>): void;
+  start(context: ServiceContext<K>): Promise<RunningService>;
+}
+
+const RETRY_MS = 1_000;
+const EXIT_FAILURE = 1;
+const EXIT_USAGE = 2;
+
+/** Resolves with the exit code, when the service has stopped. */
+export async function runService<K extends VariableKey>(definition: ServiceDefinition<K>, env: Readonly<Record<string, string | undefined>>): Promise<number> {
+  let settings: Configuration<K | CommonKey>;
+  try {
+    settings = readSettings(definition, env);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    process.stderr.write(`penstock service ${definition.name}: ${error.message}\n`);
+    return EXIT_USAGE;
+  }
+  const secrets = settings.natsUrl?.flatMap((url) => new URL(url).password || []) ?? [];
+  const log = createLogger({ service: definition.name, level: settings.logLevel, secrets });
+  for (const { name, suggestion } of unknownVariables(env)) log.warn({ name, suggestion }, 'a variable is not known here');
+  const stopping = stopSignal();
+  let service: RunningService | undefined;
+  const internal = await startInternalServer({
+    listen: settings.internalListen,
+    ready: async () => {
+      if (stopping.aborted) throw new Error('stopping');
+      if (service === undefined) throw new Error('starting');
+      await service.ready();
+    },
+  });
+  log.info({ port: internal.port }, 'the internal port is open');
+  try {
+    service = await startWhenPossible(definition, settings, log, stopping);
+    if (service === undefined) return 0;
+    log.info({}, 'started');
+    await aborted(stopping);
+    log.info({}, 'draining');
+    await service.drain();
+    return 0;
+  } catch (error) {
+    log.fatal({ err: error }, 'the service cannot go on');
+    return EXIT_FAILURE;
+  } finally {
+    await internal.close();
+  }
+}
+
+function readSettings<K extends VariableKey>(definition: ServiceDefinition<K>, env: Readonly<Record<string, string | undefined>>): Configuration<K | CommonKey> {
+  const settings = readConfiguration([...COMMON_KEYS, ...definition.keys], { env });
+  if (settings.natsUrl === undefined) throw new ConfigurationError(['SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use']);
+  definition.check?.(settings);
+  return settings;
+}
+
+/** Undefined: it was told to stop before it could start. */
+async function startWhenPossible<K extends VariableKey>(
+  definition: ServiceDefinition<K>,
+  settings: Configuration<K | CommonKey>,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<RunningService | undefined> {
+  const bus = await connectWhenPossible(definition, settings, log, stopping);
+  if (bus === undefined) return undefined;
+  const service = await definition.start({ settings, bus, log, stopping });
+  return {
+    ready: async () => {
+      if (!bus.connected) throw new Error('the broker is away');
+      await service.ready();
+    },
+    drain: async () => {
+      await service.drain();
+      await bus.close();
+    },
+  };
+}
+
+async function connectWhenPossible<K extends VariableKey>(
+  definition: ServiceDefinition<K>,
+  settings: Configuration<K | CommonKey>,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<Bus | undefined> {
+  const address = brokerAddress(settings.natsUrl ?? []);
+  // A user of the generated broker configuration hears answers under its own name only (docs/adr/0009-broker-permissions.md).
+  const inboxPrefix = address.user === undefined ? undefined : inboxPrefixOf(address.user);
+  while (!stopping.aborted) {
+    try {
+      return await connectBus({ ...address, name: definition.name, log, inboxPrefix });
+    } catch (error) {
+      if ((error as { tag?: string }).tag !== 'BrokerAway') throw error;
+      log.warn({ err: error }, 'the broker does not answer yet; trying again');
+      await pause(RETRY_MS, stopping);
+    }
+  }
+  return undefined;
+}
+
+/** Tries until it succeeds, for what another service has to set up first; throws the signal's reason when told to stop. */
+export async function retryUntilDone<T>(what: string, log: Logger, stopping: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+  for (;;) {
+    stopping.throwIfAborted();
+    try {
+      return await attempt();
+    } catch (error) {
+      log.warn({ err: error }, `${what}: not yet possible; trying again`);
+      await pause(RETRY_MS, stopping);
+    }
+  }
+}
+
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  const handle = (): void => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort(new Error('told to stop'));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, handle);
+  return controller.signal;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
+}

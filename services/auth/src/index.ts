@@ -1,0 +1,1 @@
+export { runAuthService } from './service.ts';

@@ -1,0 +1,1 @@
+export { runRegistryService } from './service.ts';

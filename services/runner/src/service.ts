@@ -1,0 +1,31 @@
+/** `penstock service runner`: slots of this machine, on offer to all schedulers. */
+import { mkdirSync } from 'node:fs';
+import { arch, availableParallelism, hostname, platform } from 'node:os';
+import { resolve } from 'node:path';
+import { retryUntilDone, runService } from '@penstock/service';
+import { startRunner } from './runner.ts';
+
+/** Running stages get so long when the process is told to stop; what is not done by then is handed back as lost. */
+const DRAIN_MS = 30_000;
+
+export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
+  return runService({
+    name: 'runner',
+    keys: ['dataDir', 'runnerId', 'slots', 'runnerLabels', 'runnerLeaseSecs'],
+    async start({ settings, bus, log, stopping }) {
+      const dataDir = resolve(settings.dataDir);
+      mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+      const runner = await retryUntilDone('beginning a session', log, stopping, () => startRunner({
+        bus, log, dataDir,
+        runnerId: settings.runnerId ?? hostname().replaceAll(/[^A-Za-z0-9_-]/gu, '-').slice(0, 64),
+        slots: settings.slots ?? availableParallelism(),
+        labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
+        leaseMs: settings.runnerLeaseSecs * 1000,
+      }));
+      return {
+        ready: () => (runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve()),
+        drain: () => runner.drain(DRAIN_MS),
+      };
+    },
+  }, env);
+}

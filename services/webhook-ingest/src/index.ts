@@ -1,0 +1,1 @@
+export { runWebhookIngestService } from './service.ts';
