@@ -37,7 +37,8 @@ describe('text of strangers', () => {
       fc.property(fc.array(fc.constantFrom('\u001b', '[', ']', '31m', '\r', '\n', 'x', '\u0007', '\u009b', '\u202e', '8', ';'), { maxLength: 40 }), (parts) => {
         const tamed = tameLines(Buffer.from(parts.join(''))).toString('utf8');
         // Only tabs, line ends and whole colours are left.
-        return !/[\p{Cc}\u202e]/u.test(tamed.replaceAll(new RegExp('\u001b\\[[0-9;:]*m', 'gu'), '').replaceAll(/[\t\n]/g, ''));
+        const rest = tamed.split('\u001b').map((part, index) => (index === 0 ? part : part.replace(/^\[[0-9;:]*m/, ''))).join('');
+        return !/[\p{Cc}\u202e]/u.test(rest.replaceAll(/[\t\n]/g, ''));
       }),
     );
   });
@@ -53,7 +54,7 @@ describe('the tail of an output', () => {
         const { bytes, truncated } = tail.wholeLines();
         expect(truncated).toBe(all.length > 64);
         expect(all.subarray(Math.max(0, all.length - 64)).toString('latin1').endsWith(bytes.toString('latin1'))).toBe(true);
-        if (!truncated) expect(bytes.equals(all)).toBe(true);
+        expect(truncated || bytes.equals(all)).toBe(true);
       }),
     );
   });

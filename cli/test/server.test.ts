@@ -1,4 +1,5 @@
 import { writeFileSync, mkdirSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, folder, linesOf, penstock, pipeline, start } from './command.ts';
@@ -110,7 +111,7 @@ describe('penstock logs', () => {
   it.each([
     ['a run that is not there', { graphql: () => ({ body: { data: { run: null } } }) }, `there is no run ${RUN_ID}`],
     ['a token that is refused', { graphql: () => ({ body: { data: null, errors: [{ message: 'A valid access token is required.', extensions: { code: 'UNAUTHENTICATED' } }] } }) }, 'does not accept the token from SERVICE_API_KEY'],
-    ['a stream that is refused', { logs: [(_: unknown, response: import('node:http').ServerResponse) => response.writeHead(401).end('{}')] }, 'does not accept the token from SERVICE_API_KEY'],
+    ['a stream that is refused', { logs: [(_: unknown, response: ServerResponse) => response.writeHead(401).end('{}')] }, 'does not accept the token from SERVICE_API_KEY'],
     ['another server', { graphql: () => ({ status: 200, body: '<html>' }) }, 'and not as a Penstock server does'],
     ['a redirect', { graphql: () => ({ status: 301, body: '', headers: { location: 'https://elsewhere/graphql' } }) }, 'name the final address with --server'],
   ])('says what is wrong with %s in one line, without the token', async (_, script, message) => {
