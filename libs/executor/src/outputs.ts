@@ -7,7 +7,7 @@
  *
  * Empty lines are skipped; a later value of a name replaces an earlier one.
  */
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
 import { BadOutputs } from './errors.ts';
 
 export const OUTPUT_BYTES_MAX = 64 * 1024;
@@ -65,6 +65,8 @@ function* parse(text: string): Iterable<[name: string, value: string]> {
 
 /** Null where there is no file. The stage may have put anything at the path: nothing is followed or waited for. */
 function readText(path: string): string | null {
+  // The usual case, and an exception is the dearer answer.
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
   let fd: number;
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
