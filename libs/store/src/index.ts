@@ -5,3 +5,4 @@ export { decodeRun, encodeRun, runCollections, type EncodedRun, type RunDocument
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, type StoreAddress } from './open-store.ts';
+export { openMongoStore, openStoreUrl, type MongoStoreOptions, type StoreUrlOptions } from './mongodb/open-mongo-store.ts';

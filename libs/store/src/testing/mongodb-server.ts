@@ -1,0 +1,188 @@
+/**
+ * A server that speaks MongoDB's protocol, for tests: the one that SERVICE_TEST_MONGODB_URL names; `mongo:8` where a Docker
+ * engine answers; `mongod` on the PATH; FerretDB where Go is installed. The last one stands in for MongoDB where races do
+ * not matter: it does not decide them.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, appendFileSync, constants, existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { homedir, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { MongoClient } from 'mongodb';
+import { ferretdbBinary } from './ferretdb-binary.ts';
+
+export interface TestMongoServer {
+  /** Without a database. */
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  /** For titles. */
+  readonly name: string;
+  /** It decides races as MongoDB does. */
+  readonly isAtomic: boolean;
+  /** The address of a database of its own, not made yet. */
+  freshDatabase(): { readonly url: string; drop(): Promise<void> };
+  stop(): Promise<void>;
+}
+
+export type NoServer = { readonly missing: string };
+
+const START_MS = 60_000;
+const IMAGE = 'mongo:8';
+
+/** The first of them that there is; else why there is none, in words for the end of the test run. */
+export async function startMongoServer(env: NodeJS.ProcessEnv = process.env): Promise<TestMongoServer | NoServer> {
+  const named = env['SERVICE_TEST_MONGODB_URL'];
+  if (named) return testServer(named, 'the MongoDB of SERVICE_TEST_MONGODB_URL', true, async () => undefined);
+  return (await startContainer(env)) ?? (await startMongod(env)) ?? startFerretdb(env);
+}
+
+/** Told at the end of `npm test`, where nobody overlooks it. */
+export function reportNotRun(line: string): void {
+  const file = process.env['PENSTOCK_NOT_RUN_FILE'];
+  if (file) appendFileSync(file, `${line}\n`);
+}
+
+async function startContainer(env: NodeJS.ProcessEnv): Promise<TestMongoServer | null> {
+  const sockets = ['/var/run/docker.sock', join(env['XDG_RUNTIME_DIR'] ?? '/run/user/0', 'docker.sock'), join(homedir(), '.docker', 'run', 'docker.sock')];
+  if (!env['DOCKER_HOST'] && !sockets.some((socket) => existsSync(socket))) return null;
+  try {
+    const { GenericContainer, Wait } = await import('testcontainers');
+    const container = await new GenericContainer(IMAGE)
+      .withCommand(['--replSet', 'test', '--bind_ip_all'])
+      .withExposedPorts(27017)
+      .withWaitStrategy(Wait.forLogMessage(/Waiting for connections/))
+      .withStartupTimeout(START_MS)
+      .start();
+    const url = `mongodb://${container.getHost()}:${container.getMappedPort(27017)}/?directConnection=true`;
+    await initiate(url);
+    return testServer(url, `${IMAGE} in a container`, true, async () => void (await container.stop()));
+  } catch {
+    // No engine behind the socket, or no image to be had: the next of the list.
+    return null;
+  }
+}
+
+async function startMongod(env: NodeJS.ProcessEnv): Promise<TestMongoServer | null> {
+  const binary = onPath('mongod', env);
+  if (binary === null) return null;
+  const folder = await mkdtemp(join(tmpdir(), 'penstock-mongod-'));
+  const port = await freePort();
+  const child = new ServerProcess(spawn(binary, ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1', '--replSet', 'test'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+  const url = `mongodb://127.0.0.1:${port}/?directConnection=true`;
+  await child.firstLine((line) => (line.includes('Waiting for connections') ? url : undefined));
+  await initiate(url, `127.0.0.1:${port}`);
+  return testServer(url, 'mongod', true, async () => {
+    await child.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+}
+
+async function startFerretdb(env: NodeJS.ProcessEnv): Promise<TestMongoServer | NoServer> {
+  const go = onPath('go', env);
+  if (go === null) return { missing: 'no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod and no Go (to build FerretDB) on this machine' };
+  const built = await ferretdbBinary(go, env);
+  if ('problem' in built) return { missing: `no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod, and FerretDB cannot be built: ${built.problem}` };
+  const folder = await mkdtemp(join(tmpdir(), 'penstock-ferretdb-'));
+  // It ends with its standard input, and so with this process.
+  const child = new ServerProcess(spawn(built.path, [folder], { stdio: ['pipe', 'pipe', 'ignore'] }));
+  const url = await child.firstLine((line) => (line.startsWith('mongodb://') ? line : undefined));
+  return testServer(url, 'FerretDB', false, async () => {
+    await child.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+}
+
+function testServer(url: string, name: string, isAtomic: boolean, stop: () => Promise<void>): TestMongoServer {
+  const parsed = new URL(url);
+  return {
+    url, name, isAtomic, stop,
+    host: parsed.hostname,
+    port: Number(parsed.port || 27017),
+    freshDatabase: () => {
+      const database = new URL(url);
+      database.pathname = `/penstock_test_${crypto.randomUUID().replaceAll('-', '')}`;
+      return {
+        url: database.href,
+        drop: async () => {
+          const client = new MongoClient(database.href);
+          await client.db().dropDatabase();
+          await client.close();
+        },
+      };
+    },
+  };
+}
+
+/** A replica set of one: what production has, as far as one process goes. `host` is what it calls itself, from within. */
+async function initiate(url: string, host = '127.0.0.1:27017'): Promise<void> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: START_MS });
+  try {
+    await client.db('admin').command({ replSetInitiate: { _id: 'test', members: [{ _id: 0, host }] } });
+    const deadline = Date.now() + START_MS;
+    while ((await client.db('admin').command({ hello: 1 }))['isWritablePrimary'] !== true) {
+      if (Date.now() > deadline) throw new Error(`the replica set has no primary after ${START_MS} ms`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  } finally {
+    await client.close();
+  }
+}
+
+class ServerProcess {
+  readonly #child: ChildProcess;
+  readonly #killWithUs = (): void => void this.#child.kill('SIGKILL');
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    process.on('exit', this.#killWithUs);
+  }
+
+  async firstLine(read: (line: string) => string | undefined): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const timer = setTimeout(() => reject(new Error(`${this.#child.spawnfile} did not start within ${START_MS} ms`)), START_MS);
+    this.#child.once('error', reject).once('exit', (code, signal) => reject(new Error(`${this.#child.spawnfile} ended with ${code ?? signal}`)));
+    // Read to the end, or the server would block once the pipe is full.
+    createInterface({ input: this.#child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      const found = read(line);
+      if (found !== undefined) resolve(found);
+    });
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async stop(): Promise<void> {
+    process.off('exit', this.#killWithUs);
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+function onPath(name: string, env: NodeJS.ProcessEnv): string | null {
+  const found = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '').map((folder) => join(folder, name)).find((file) => {
+    try {
+      accessSync(file, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  return found ?? null;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  return address.port;
+}
