@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { bootClockMs, Guard, identityOf, isAlive, killLeftovers } from '../src/index.ts';
+import { bootClockMs, Guard, identityOf, isAlive, killLeftovers, ProcessExecutor } from '../src/index.ts';
 import { processesWith } from '../src/testing/processes.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
@@ -180,6 +180,16 @@ describe('what a start lists is found by the next (P17)', () => {
     expect(isAlive(guardProcess)).toBe(false);
     await stagesGone(mark);
     expect(await killLeftovers(leftovers)).toBe(0);
+  });
+
+  test('its small files go with the next executor of this machine', async () => {
+    const { child } = await startOwner(false);
+    const own = (): string[] => ['/dev/shm', tmpdir()].flatMap((parent) => readdirSync(parent)).filter((name) => name.startsWith('penstock-') && name.includes(`-${child.pid}-`));
+    expect(own()).toHaveLength(1);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await new ProcessExecutor().close();
+    expect(own()).toEqual([]);
   });
 
   test('but never a later process with a listed number, nor what another boot has listed', async () => {

@@ -4,9 +4,10 @@
  * them open, so that no stage can reach another's.
  */
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { identityOf, isAlive } from './proc.ts';
 
 /** Node makes no FIFOs itself, and a process is too dear to make each alone. */
 const FIFOS_A_BATCH = 32;
@@ -22,7 +23,10 @@ export class Scratch {
   #made = 0;
 
   constructor() {
-    this.#folder = mkdtempSync(join(memoryFolder(), 'penstock-'));
+    const parent = memoryFolder();
+    removeOrphans(parent);
+    const { pid, startTime } = identityOf(process.pid);
+    this.#folder = mkdtempSync(join(parent, `penstock-${pidNamespace()}-${pid}-${startTime}-`));
   }
 
   /** The reading end does not block; the writing end is to be given to a child and closed. */
@@ -72,6 +76,29 @@ export class Scratch {
   #next(kind: string): string {
     this.#made += 1;
     return join(this.#folder, `${kind}-${this.#made}`);
+  }
+}
+
+/** Folders of owners that were killed: their names say whose they are. Those of another PID namespace are not ours to judge. */
+function removeOrphans(parent: string): void {
+  const own = pidNamespace();
+  for (const name of readdirSync(parent)) {
+    const [, namespace, pid, startTime] = /^penstock-(\d+)-(\d+)-(\d+)-/.exec(name) ?? [];
+    if (namespace !== own || pid === undefined || startTime === undefined || isAlive({ pid: Number(pid), startTime })) continue;
+    try {
+      rmSync(join(parent, name), { recursive: true, force: true });
+    } catch {
+      // Another user's.
+    }
+  }
+}
+
+/** Its number, 0 where there are none. */
+function pidNamespace(): string {
+  try {
+    return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '0';
+  } catch {
+    return '0';
   }
 }
 
