@@ -25,6 +25,7 @@ interface Watch {
   readonly known: Set<string>;
   /** Events of one watch arrive in order. */
   arrivesAt: number;
+  ready: (() => void) | undefined;
   /** It missed something: it begins anew when its node can be reached. */
   stale: boolean;
 }
@@ -120,9 +121,15 @@ export class SimBroker {
 
   watch(node: SimNode, bucket: Bucket, handler: (event: KvEvent) => void): void {
     this.#watches = this.#watches.filter((watch) => watch.node.alive && watch.life === watch.node.life);
-    const watch: Watch = { node, life: node.life, bucket, handler, known: new Set(), arrivesAt: 0, stale: true };
+    const watch: Watch = { node, life: node.life, bucket, handler, known: new Set(), arrivesAt: 0, ready: undefined, stale: true };
     this.#watches.push(watch);
     this.#beginAnew(watch);
+  }
+
+  /** Calls back once the node's watch has shown the present values for the first time. */
+  whenCurrent(node: SimNode, bucket: Bucket, then: () => void): void {
+    const watch = this.#watches.find((candidate) => candidate.node === node && candidate.life === node.life && candidate.bucket === bucket);
+    if (watch !== undefined) watch.ready = then;
   }
 
   /** The broker is back, or a node is linked again: watches that missed something begin anew. */
@@ -169,6 +176,11 @@ export class SimBroker {
       const present = this.#buckets[watch.bucket];
       for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key });
       for (const [key, { value }] of present) this.#deliver(watch, { kind: 'put', key, value });
+      world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () => watch.node.handle(watch.life, () => {
+        const { ready } = watch;
+        watch.ready = undefined;
+        ready?.();
+      }));
     });
   }
 }

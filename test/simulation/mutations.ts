@@ -1,5 +1,6 @@
 /** Rules broken on purpose, to prove that the simulation sees it. Each names the rule that it breaks. */
 import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
+import type { Profile } from './profile.ts';
 
 export const mutations = {
   'no-expected-sequence': 'P1: the broker takes a commit whatever stands before it',
@@ -66,3 +67,12 @@ export class MisorderedLedger implements RunsLedger {
     return this.#ledger.exists(ids);
   }
 }
+
+/** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
+export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profile> } = {
+  'acts-for-ever': { schedulers: 3, slow: 0.03, slowMs: 2_000 },
+  'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
+  'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
+  'guard-counts-from-the-line': { runners: 3, leaseMs: 6_000, slow: 0.25, slowMs: 3_000, stageMs: 8_000, requestLost: 0.3 },
+  'no-guard': { runners: 3, stageMs: 8_000 },
+};

@@ -5,12 +5,11 @@
  * lost commits is not held against anybody, but every run must still come to its end.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { AttemptRef, CommittedEvents, LogEntry, RunnerLease } from '@penstock/bus';
+import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
 import { evolve, isEnded, isSettled, newRun, planOf, viewOf, type Plan, type RunEvent, type RunState, type RunView } from '@penstock/run';
 import { decodeCommit, type Commit } from '@penstock/scheduler';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import { checkEvent } from './event-rules.ts';
-import { leased } from './leases.ts';
 import { keyOf, type Process } from './runner-node.ts';
 import { short } from './processes.ts';
 import type { World } from './world.ts';
@@ -335,10 +334,6 @@ export class Oracle {
       world.check(world.store.view(run.id)?.status === run.state.status, 'replay', `run ${run.id} is stored as ${world.store.view(run.id)?.status ?? 'nothing'}, it is ${run.state.status}`);
       world.mark(`run ended ${run.state.status}`);
       if (run.state.outcome !== undefined) world.mark(`run ended ${run.state.outcome}`);
-    }
-    for (const [key, { value }] of world.broker.all('runners')) {
-      const { attempts } = leased<RunnerLease>(value);
-      if (attempts.length > 0) world.mark(`lease lists an attempt at the end of ${key.length > 0 ? 'a world' : ''}`);
     }
   }
 }

@@ -85,6 +85,7 @@ export class SimOwner {
       if (core?.open === true) {
         const over = AbortSignal.any([signal, this.#abort.signal]);
         await world.promise<void>((resolve) => {
+          if (over.aborted) resolve();
           over.addEventListener('abort', () => resolve(), { once: true });
           core.release(resolve);
         });

@@ -146,10 +146,10 @@ export class SimRunner {
 
   /** The guard ends the session's processes, at once and for good. The runner hears of it when it can. */
   #fire(session: Session): void {
-    if (session.guardFired || this.#world.mutation === 'no-guard') return;
+    if (session.guardFired) return;
     session.guardFired = true;
     session.active = false;
-    this.#world.processes.endSession(session.id);
+    if (this.#world.mutation !== 'no-guard') this.#world.processes.endSession(session.id);
     const { life } = this.node;
     if (session === this.#session) this.#world.mark('session fenced');
     this.node.handle(life, () => {

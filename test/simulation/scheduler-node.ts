@@ -16,6 +16,7 @@ const ACT_WITHIN_MS = 4_000;
 const TICK_MS = 1_000;
 const REJOIN_MS = 500;
 const CLOSE_MS = 5_000;
+const LOOK_MS = 30_000;
 
 export class SimScheduler {
   readonly node: SimNode;
@@ -35,6 +36,8 @@ export class SimScheduler {
   #rebalancing: Promise<void> | undefined;
   #membershipOver = new AbortController();
   #again = false;
+  #looking = false;
+  #lookedAt = 0;
   /** May still be named by their logs although they are nobody's here. */
   #halfOpen = new Map<number, SimOwner>();
 
@@ -58,6 +61,7 @@ export class SimScheduler {
     this.#expired = new Set();
     this.#halfOpen = new Map();
     this.#rebalancing = undefined;
+    this.#looking = false;
     broker.watch(this.node, 'members', (event) => {
       if (event.kind === 'put') this.#members.add(event.key);
       else this.#members.delete(event.key);
@@ -67,9 +71,15 @@ export class SimScheduler {
       if (event.kind === 'put') this.#leaseSeen(leased<RunnerLease>(event.value));
       else this.#leaseExpired(event.key);
     });
-    this.#join();
-    this.#renewLater();
-    this.#tickLater();
+    let ready = 0;
+    const start = (): void => {
+      if (++ready < 2) return;
+      this.#join();
+      this.#renewLater();
+      this.#tickLater();
+    };
+    broker.whenCurrent(this.node, 'members', start);
+    broker.whenCurrent(this.node, 'runners', start);
   }
 
   mayAct(): boolean {
@@ -162,6 +172,7 @@ export class SimScheduler {
     const { member } = this;
     const mine = new Set<number>();
     for (let partition = 0; partition < this.world.profile.partitions; partition++) if (ownerOf(partition, this.#members) === member) mine.add(partition);
+    this.#lookAtOthers(mine);
     await Promise.all([...this.owners].map(async ([partition, owner]) => {
       if (mine.has(partition)) return;
       this.owners.delete(partition);
@@ -175,6 +186,14 @@ export class SimScheduler {
       }
     }));
     await Promise.all([...mine].map((partition) => this.#take(partition)));
+  }
+
+  #lookAtOthers(mine: ReadonlySet<number>): void {
+    if (this.world.now - this.#lookedAt < LOOK_MS) return;
+    this.#lookedAt = this.world.now;
+    for (let partition = 0; partition < this.world.profile.partitions; partition++) {
+      if (!mine.has(partition) && !this.owners.has(partition) && !this.#halfOpen.has(partition)) this.#halfOpen.set(partition, new SimOwner(this, this.member, partition, () => {}));
+    }
   }
 
   async #take(partition: number): Promise<void> {
@@ -232,6 +251,22 @@ export class SimScheduler {
     for (const owner of this.owners.values()) owner.partition?.sessionLost(session, runner);
   }
 
+  /** A session that was learned of aside from the watch may end without a word of it: what is silent is looked at. */
+  #lookAtSilent(): void {
+    const { leaseMs } = this.world.profile;
+    if (this.#looking || ![...this.#sessions.values()].some(({ seenAt }) => this.world.now - seenAt > 1.5 * leaseMs)) return;
+    this.#looking = true;
+    void this.world.settle(this.node, this.world.keysNow(this.node, 'runners').then((keys) => {
+      this.#looking = false;
+      for (const [session, { lease, seenAt }] of this.#sessions) {
+        const key = `${lease.runner}.${session}`;
+        if (keys.has(key) || this.world.now - seenAt <= 1.5 * leaseMs) continue;
+        this.world.mark('silent session found gone');
+        this.#leaseExpired(key);
+      }
+    }));
+  }
+
   #match(): void {
     for (const owner of this.owners.values()) {
       if (owner.partition?.open !== true) continue;
@@ -245,6 +280,7 @@ export class SimScheduler {
       this.load.journalUsed = this.world.journalUsed;
       for (const owner of this.owners.values()) owner.tick();
       this.dispatch.forgetIdle(this.now());
+      this.#lookAtSilent();
       if (this.dispatch.demand().length > 0) this.world.announceDemand(this);
       if (this.world.mutation === 'own-timer-declares-loss') this.#declareLossByTimer();
       this.#rebalance();

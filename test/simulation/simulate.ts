@@ -1,6 +1,6 @@
 /** One seed: live its world, and say what was found. */
 import { Violation } from './errors.ts';
-import type { Mutation } from './mutations.ts';
+import { mutationProfiles, type Mutation } from './mutations.ts';
 import type { Profile } from './profile.ts';
 import { World } from './world.ts';
 
@@ -17,7 +17,7 @@ export interface Outcome {
 }
 
 export async function simulate(seed: number, options: { readonly mutation?: Mutation | undefined; readonly traced?: boolean | undefined; readonly profile?: Partial<Profile> | undefined } = {}): Promise<Outcome> {
-  const world = new World(seed, options);
+  const world = new World(seed, { ...options, profile: { ...(options.mutation === undefined ? {} : mutationProfiles[options.mutation]), ...options.profile } });
   let failure: Outcome['failure'];
   try {
     await world.run();

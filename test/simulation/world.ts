@@ -27,7 +27,6 @@ const EPOCH_MS = 1_793_491_200_000;
 const STEPS_MAX = 400_000;
 /** Once it is healed, a world has so long to end every run and to forget it. */
 const HEALED_MS_MAX = 900_000;
-const TRACE_LINES = 400;
 
 export interface WorldOptions {
   readonly mutation?: Mutation | undefined;
@@ -150,7 +149,6 @@ export class World {
   trace(line: () => string): void {
     if (!this.#traced) return;
     this.lines.push(`${(this.now / 1000).toFixed(3).padStart(9)} ${line()}`);
-    if (this.lines.length > 50 * TRACE_LINES) this.lines.splice(0, TRACE_LINES);
   }
 
   // --- Promises, for the parts under test that are asynchronous -----------------------------------------------------

@@ -112,6 +112,7 @@ export class PartitionOwner {
       if (core?.open === true && this.#opened !== undefined) {
         const over = AbortSignal.any([signal, this.#abort.signal]);
         await new Promise<void>((resolve) => {
+          if (over.aborted) resolve();
           over.addEventListener('abort', () => resolve(), { once: true });
           core.release(resolve);
         });

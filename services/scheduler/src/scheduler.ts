@@ -3,7 +3,7 @@
  * which partitions should be its own, the runners' leases to know who can work, and takes their credit; which stage gets
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
-import { openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import { monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { Definitions } from './definitions.ts';
@@ -45,6 +45,8 @@ const TICK_MS = 1_000;
 /** Handing everything over at the end takes no longer; the rest is taken over when the membership is given up. */
 const CLOSE_MS = 5_000;
 const EXPIRED_MAX = 10_000;
+/** How often the logs of others' partitions are looked at: one small read each. */
+const LOOK_MS = 30_000;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
 export async function startScheduler(options: SchedulerOptions): Promise<Scheduler> {
@@ -68,13 +70,15 @@ class SchedulerService implements Scheduler {
   #membershipOver = new AbortController();
   readonly #watches: LeaseWatch[] = [];
   /** Session id to its runner, for every lease that is known. */
-  readonly #sessions = new Map<string, RunnerLease>();
+  readonly #sessions = new Map<string, { readonly lease: RunnerLease; readonly seenAtMs: number }>();
+  #lookingAtSilent = false;
   /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
   readonly #expired = new Set<string>();
   #pulls: BusSubscription | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #rebalancing: Promise<void> | undefined;
   #rebalanceAgain = false;
+  #lookedAtMs = monotonicMs();
   #closed = false;
   #announced = false;
 
@@ -163,6 +167,7 @@ class SchedulerService implements Scheduler {
     for (let partition = 0; partition < this.#options.partitions; partition++) {
       if (ownerOf(partition, this.#members) === this.member) mine.add(partition);
     }
+    this.#lookAtOthers(mine);
     for (const [partition, owner] of this.#owners) {
       if (mine.has(partition)) continue;
       this.#owners.delete(partition);
@@ -173,6 +178,19 @@ class SchedulerService implements Scheduler {
       if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner) this.#leaving.delete(partition);
     }));
     await Promise.all([...mine].map((partition) => this.#take(partition)));
+  }
+
+  /**
+   * A broker that lost its power may have forgotten that this member released a partition: then the log names a living
+   * member who knows nothing of it. So each member looks at the partitions of the others from time to time.
+   */
+  #lookAtOthers(mine: ReadonlySet<number>): void {
+    const now = monotonicMs();
+    if (now - this.#lookedAtMs < LOOK_MS) return;
+    this.#lookedAtMs = now;
+    for (let partition = 0; partition < this.#options.partitions; partition++) {
+      if (!mine.has(partition) && !this.#owners.has(partition) && !this.#leaving.has(partition)) this.#leaving.set(partition, this.#ownerFor(partition));
+    }
   }
 
   /** False: to be tried again, for nobody else can open the partition while this member lives. */
@@ -251,7 +269,7 @@ class SchedulerService implements Scheduler {
   #leaseSeen(lease: RunnerLease): void {
     if (this.#expired.has(lease.session)) return;
     const isNew = !this.#sessions.has(lease.session);
-    this.#sessions.set(lease.session, lease);
+    this.#sessions.set(lease.session, { lease, seenAtMs: monotonicMs() });
     this.#dispatch.sessionSeen(lease);
     for (const owner of this.#owners.values()) owner.leaseSeen(lease);
     if (isNew) this.#match();
@@ -267,6 +285,26 @@ class SchedulerService implements Scheduler {
     for (const owner of this.#owners.values()) owner.partition?.sessionLost(session, runner);
   }
 
+  /**
+   * A session that was learned of at a take-over, while the watch was being set up anew, may end without a word of it. What
+   * has been silent for longer than a lease lives is looked up: the broker says whether it is gone, not this timer (P5).
+   */
+  async #lookAtSilent(): Promise<void> {
+    const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? 15_000);
+    const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean => monotonicMs() - seenAtMs > silentMs;
+    if (this.#lookingAtSilent || ![...this.#sessions.values()].some(isSilent)) return;
+    this.#lookingAtSilent = true;
+    try {
+      const leases = await this.#keysNow(buckets.runners);
+      for (const [session, known] of this.#sessions) {
+        const key = `${known.lease.runner}.${session}`;
+        if (isSilent(known) && !leases.has(key)) this.#leaseExpired(key);
+      }
+    } finally {
+      this.#lookingAtSilent = false;
+    }
+  }
+
   /** One partition matches for all: the dispatch is shared, and each grant commits where its run is. */
   #match(): void {
     for (const owner of this.#owners.values()) {
@@ -279,6 +317,7 @@ class SchedulerService implements Scheduler {
   #tick(): void {
     for (const owner of this.#owners.values()) owner.tick();
     this.#dispatch.forgetIdle(Date.now());
+    void this.#lookAtSilent();
     this.#announceDemand();
     void this.#measureJournal();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.

@@ -1,0 +1,66 @@
+/** Many seeds, shared out over processes: every seed is a world of its own, so they need nothing of each other. */
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { Marks } from './marks.ts';
+import type { Mutation } from './mutations.ts';
+
+export interface BatchOptions {
+  readonly from: number;
+  readonly seeds: number;
+  readonly workers: number;
+  readonly mutation?: Mutation | undefined;
+  /** Each worker stops after so many failures of its own. */
+  readonly failuresMax: number;
+}
+
+export interface BatchFailure {
+  readonly seed: number;
+  readonly rule: string;
+  /** The last steps, what broke, and the command that shows it again. */
+  readonly report: string;
+}
+
+export interface BatchResult {
+  readonly seeds: number;
+  readonly steps: number;
+  readonly virtualMs: number;
+  readonly marks: Marks;
+  readonly failures: readonly BatchFailure[];
+}
+
+/** From a worker, at the end of its share. */
+export interface WorkerResult extends Omit<BatchResult, 'marks'> {
+  readonly marks: readonly (readonly [string, number])[];
+}
+
+/** What a worker is started with: it takes every `step`th seed. */
+export interface WorkerShare extends Omit<BatchOptions, 'workers'> {
+  readonly step: number;
+}
+
+const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
+
+export async function runBatch({ workers, ...options }: BatchOptions): Promise<BatchResult> {
+  const shares = Array.from({ length: workers }, (_, index): WorkerShare => ({ ...options, from: options.from + index, seeds: Math.ceil((options.seeds - index) / workers), step: workers }));
+  const results = await Promise.all(shares.map(runWorker));
+  const marks = new Marks();
+  for (const result of results) marks.add(result.marks);
+  const sum = (of: (result: WorkerResult) => number): number => results.reduce((total, result) => total + of(result), 0);
+  return {
+    seeds: sum(({ seeds }) => seeds), steps: sum(({ steps }) => steps), virtualMs: sum(({ virtualMs }) => virtualMs), marks,
+    failures: results.flatMap(({ failures }) => failures).sort((a, b) => a.seed - b.seed),
+  };
+}
+
+function runWorker(share: WorkerShare): Promise<WorkerResult> {
+  return new Promise((resolve, reject) => {
+    const child = fork(WORKER, [JSON.stringify(share)], { execArgv: [] });
+    let result: WorkerResult | undefined;
+    child.on('message', (message) => { result = message as WorkerResult; });
+    child.on('error', reject);
+    child.on('exit', (code, signal) => {
+      if (result === undefined) reject(new Error(`a worker of the simulation ended with ${signal ?? code ?? 'nothing'} before its share was done`));
+      else resolve(result);
+    });
+  });
+}

@@ -1,0 +1,14 @@
+import { describe, expect, test } from 'vitest';
+import { runBatch } from './batch.ts';
+import { mutations, type Mutation } from './mutations.ts';
+
+/** So many worlds are enough to see each of the broken rules. */
+const SEEDS = 300;
+
+describe('the simulation sees a broken rule', () => {
+  test.each(Object.entries(mutations) as [Mutation, string][])('%s (%s)', async (mutation) => {
+    const { failures } = await runBatch({ from: 1, seeds: SEEDS, workers: 2, failuresMax: 1, mutation });
+    expect(failures.length).toBeGreaterThan(0);
+    expect(failures[0]?.report).toContain('npm run simulate -- --seed');
+  }, 120_000);
+});
