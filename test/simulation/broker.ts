@@ -26,6 +26,8 @@ interface Watch {
   /** Events of one watch arrive in order. */
   arrivesAt: number;
   ready: (() => void) | undefined;
+  /** Counts beginnings: what an earlier one has under way is not heard any more. */
+  round: number;
   /** It missed something: it begins anew when its node can be reached. */
   stale: boolean;
 }
@@ -121,7 +123,7 @@ export class SimBroker {
 
   watch(node: SimNode, bucket: Bucket, handler: (event: KvEvent) => void): void {
     this.#watches = this.#watches.filter((watch) => watch.node.alive && watch.life === watch.node.life);
-    const watch: Watch = { node, life: node.life, bucket, handler, known: new Set(), arrivesAt: 0, ready: undefined, stale: true };
+    const watch: Watch = { node, life: node.life, bucket, handler, known: new Set(), arrivesAt: 0, ready: undefined, round: 0, stale: true };
     this.#watches.push(watch);
     this.#beginAnew(watch);
   }
@@ -156,8 +158,9 @@ export class SimBroker {
   #deliver(watch: Watch, event: KvEvent): void {
     const world = this.#world;
     watch.arrivesAt = Math.max(watch.arrivesAt, world.now + world.latency());
+    const { round } = watch;
     world.after(watch.arrivesAt - world.now, () => watch.node.handle(watch.life, () => {
-      if (watch.stale) return;
+      if (watch.stale || watch.round !== round) return;
       if (!watch.node.linked) {
         watch.stale = true;
         return;
@@ -173,6 +176,7 @@ export class SimBroker {
     world.after(world.latency(), () => {
       if (!watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
       watch.stale = false;
+      watch.round += 1;
       const present = this.#buckets[watch.bucket];
       for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key });
       for (const [key, { value }] of present) this.#deliver(watch, { kind: 'put', key, value });

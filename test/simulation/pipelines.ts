@@ -58,7 +58,7 @@ function drawStage(random: Random, name: string, before: readonly (readonly stri
     runsAfterFailure: when?.runsAfterFailure ?? false,
     commands: [{ script: 'true', bindings: {} }],
     env: {},
-    timeoutMs: random.chance(0.3) ? options.stageMs * random.between(1, 3) : 600_000,
+    timeoutMs: random.chance(0.3) ? options.stageMs * random.between(1, 3) : 60_000,
     retry: {
       max: random.chance(0.5) ? 1 + random.int(2) : 0,
       backoff: random.chance(0.5) ? 'exponential' : 'constant',

@@ -247,7 +247,7 @@ export class SimRunner {
     held.process = process;
     this.#world.processes.start(process);
     const hangs = !this.#world.healed && random.chance(profile.stageHangs);
-    const lastsMs = hangs ? 700_000 : random.exponential(profile.stageMs);
+    const lastsMs = hangs ? 120_000 : random.exponential(profile.stageMs);
     if (lastsMs > job.timeoutMs && !(profile.runnersLazy && hangs)) this.#endLater(session, held, job.timeoutMs, 'timeout');
     this.#endLater(session, held, lastsMs, random.chance(profile.stageFails) ? 'exit' : undefined);
   }

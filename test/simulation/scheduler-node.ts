@@ -140,6 +140,7 @@ export class SimScheduler {
           if (result.kind !== 'lost' || this.#lease !== lease) return;
           this.world.mark('membership lost');
           this.#lease = undefined;
+          this.#members.delete(this.member);
           this.member = '';
           this.#membershipOver.abort();
           for (const owner of [...this.owners.values(), ...this.#halfOpen.values()]) owner.forget();

@@ -239,6 +239,9 @@ class SchedulerService implements Scheduler {
 
   async #forgetAll(): Promise<void> {
     this.#membershipOver.abort();
+    // The watch may never have seen this id: then it would never say that it is gone.
+    this.#members.delete(this.member);
+    this.member = '';
     const owners = [...this.#owners.values()];
     this.#owners.clear();
     this.#leaving.clear();
