@@ -31,12 +31,16 @@ const SIZE = 3;
 const WAIT_MS_MAX = 20_000;
 /** Between two looks at the state of a stream: nothing tells of an election. */
 const LOOK_MS = 50;
-const ASK_TIMEOUT_MS = 1_000;
+const ASK_TIMEOUT_MS = 500;
+const STREAM_NOT_FOUND = 10059;
 const PORT_MIN = 10_240;
 const EPHEMERAL_PORT_MIN = 32_768;
 const PORT_TRIES = 50;
 
-/** Resolves when all three take connections; the cluster may still be electing, as after any start. */
+/**
+ * Resolves when JetStream has a leader. Before that the brokers take connections, and leave requests to JetStream without
+ * any answer.
+ */
 export async function startTestCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
   const { user, pass, config = '', ...rest } = options;
   const routePorts: number[] = [];
@@ -59,11 +63,18 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
     await Promise.all(brokers.map((broker) => broker.stop()));
     throw failed.reason;
   }
-  return new Cluster(brokers, { user, pass });
+  const cluster = new Cluster(brokers, { user, pass });
+  try {
+    await cluster.elected();
+    return cluster;
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
 }
 
 interface StreamInfo {
-  readonly error?: { readonly description: string } | undefined;
+  readonly error?: { readonly err_code?: number | undefined; readonly description: string } | undefined;
   readonly cluster?: {
     readonly leader?: string | undefined;
     readonly replicas?: readonly { readonly current: boolean; readonly lag?: number | undefined; readonly offline?: boolean | undefined }[] | undefined;
@@ -89,6 +100,11 @@ class Cluster implements TestCluster {
     const broker = this.brokers.find((_, index) => nameOf(index) === info.cluster?.leader);
     if (broker === undefined) throw new Error(`${stream} is led by ${String(info.cluster?.leader)}, which is none of ours`);
     return broker;
+  }
+
+  /** Only a leader of JetStream knows that a stream does not exist. One that users of the bus may ask about. */
+  async elected(): Promise<void> {
+    await this.#until('JOURNAL', 'a leader of JetStream', ({ error }) => error?.err_code === STREAM_NOT_FOUND);
   }
 
   async inStep(stream: string): Promise<void> {
