@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { BadOutputs, Chunker, readOutputs, type Executor, type StageExit, type StageFolders, type StageProcess, type StageSpec, type StopReason, type Workspaces } from '@penstock/executor';
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { StageReason } from '@penstock/run';
@@ -20,6 +21,12 @@ export interface AttemptParts {
   readonly sessionLives: () => Promise<boolean>;
   readonly graceMs?: number | undefined;
 }
+
+/**
+ * A stage that somebody killed is seldom the only one: a machine that goes down kills everything, in any order. What is
+ * killed with its runner was lost, and is retried as such; a verdict sent in the last moment would say that it failed.
+ */
+const KILLED_WITH_OTHERS_MS = 250;
 
 type Verdict = Pick<ResultRequest, 'status' | 'reason' | 'exitCode'>;
 
@@ -76,8 +83,9 @@ export class Attempt {
     if (this.#stopped !== null) this.#process.stop(this.#stopped);
     const exit = await this.#process.ended;
     this.#onProcessGone();
+    if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null) await delay(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
-    if (exit.kind === 'lost' && (this.#abandoned || !(await this.#parts.sessionLives()))) {
+    if ((exit.kind === 'lost' || this.#abandoned) && (this.#abandoned || !(await this.#parts.sessionLives()))) {
       attemptLog.drop();
       return null;
     }
