@@ -9,6 +9,7 @@ export interface MongoAddress {
 
 const DATABASE_DEFAULT = 'penstock';
 const UNREADABLE = 'mongodb://(unreadable address)';
+const HOST = /^(?:\[[\da-fA-F:.%]+\]|[\w.%-]+)(?::\d{1,5})?$/;
 /** What MongoDB itself allows on every platform. */
 const DATABASE_NAME = /^[^\s/\\."$*<>:|?\0]{1,63}$/;
 
@@ -18,9 +19,10 @@ export function readAddress(url: string, database?: string): MongoAddress {
   if (scheme === undefined) throw new StoreUsageError(UNREADABLE, "the address of the store begins with neither 'mongodb://' nor 'mongodb+srv://'");
   // A password that was not escaped may hold any character, '@', '/' and '?' too: whatever stands before the last '@' is secret.
   const afterUser = url.slice(Math.max(scheme.length, url.lastIndexOf('@') + 1));
-  const parts = /^([\w.\-:[\],%]+)(?:\/([^?]*))?(?:\?.*)?$/.exec(afterUser);
+  const parts = /^([^/?]+)(?:\/([^?]*))?(?:\?.*)?$/.exec(afterUser);
   const hosts = parts?.[1];
-  if (hosts === undefined) throw new StoreUsageError(UNREADABLE, 'the address of the store cannot be read; the form is mongodb://user:password@host:port/database?options, with user and password percent-encoded');
+  // A port that is no number is a password whose '@' was forgotten.
+  if (hosts === undefined || !hosts.split(',').every((host) => HOST.test(host))) throw new StoreUsageError(UNREADABLE, 'the address of the store cannot be read; the form is mongodb://user:password@host:port/database?options, with user and password percent-encoded');
   const name = database ?? (decoded(parts?.[2]) || DATABASE_DEFAULT);
   const label = `${scheme}${hosts}/${name}`;
   if (!DATABASE_NAME.test(name)) throw new StoreUsageError(`${scheme}${hosts}`, `'${name}' cannot be the name of a database`);

@@ -11,7 +11,6 @@ import type { Db, Document } from 'mongodb';
 import { codeFailure, failureOf, type Failure } from './failures.ts';
 
 const BACKOFF_MS_MIN = 20;
-/** The driver looks for a primary twice a second while it has none. */
 const BACKOFF_MS_MAX = 500;
 
 /** What reads ask for, so that every write settled before is seen (see docs/adr/0008-mongodb.md). */

@@ -17,6 +17,8 @@ const CALLS_MAX = 4_000;
 const CALL_BYTES_MAX = 256 * 1024 * 1024;
 /** A majority write takes some milliseconds, most of them waiting: this many carry thousands of writes a second. */
 const CONNECTIONS_MAX = 20;
+/** How often a server is looked for while calls wait for one. The driver's half second would be paid by every call that meets a cut connection. */
+const SEARCH_MS = 100;
 /** The goodbye to a server that does not listen any more. */
 const CLOSE_MS = 2_000;
 
@@ -93,6 +95,7 @@ function makeClient(url: string, label: string, deadlineMs: number): MongoClient
     serverSelectionTimeoutMS: deadlineMs,
     waitQueueTimeoutMS: deadlineMs,
     heartbeatFrequencyMS: Math.min(2_000, Math.max(500, Math.floor(deadlineMs / 5))),
+    minHeartbeatFrequencyMS: SEARCH_MS,
     connectTimeoutMS: Math.min(3_000, Math.max(250, Math.floor(deadlineMs * 0.3))),
     retryReads: false,
     retryWrites: false,

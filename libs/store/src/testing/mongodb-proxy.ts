@@ -25,8 +25,10 @@ export interface MongoProxy {
   down(): Promise<void>;
   /** From now on each message of the server is held back for so long. */
   slow(delayMs: number): void;
-  /** Connections stay, new ones are taken, nothing passes any more in either direction. */
+  /** The connections there are stay open and nothing passes on them any more, in either direction; new ones are well. */
   halfOpen(): void;
+  /** The same for all, new ones too. */
+  freeze(): void;
   /** Answers in the place of the server. */
   stub(rule: CommandRule): void;
   /** Ends the connections that are half-open, takes new ones, forgets all rules. */
@@ -52,7 +54,9 @@ class Proxy implements MongoProxy {
   #rules: { readonly rule: CommandRule; left: number }[] = [];
   #commands: Document[] = [];
   #delayMs = 0;
-  #isHalfOpen = false;
+  /** Connections up to this one pass nothing. */
+  #frozenUpTo = 0;
+  #joined = 0;
 
   constructor(target: { readonly host: string; readonly port: number }) {
     this.#target = target;
@@ -87,7 +91,11 @@ class Proxy implements MongoProxy {
   }
 
   halfOpen(): void {
-    this.#isHalfOpen = true;
+    this.#frozenUpTo = this.#joined;
+  }
+
+  freeze(): void {
+    this.#frozenUpTo = Infinity;
   }
 
   stub(rule: CommandRule): void {
@@ -95,8 +103,8 @@ class Proxy implements MongoProxy {
   }
 
   async heal(): Promise<void> {
-    if (this.#isHalfOpen) this.#cut();
-    this.#isHalfOpen = false;
+    if (this.#frozenUpTo > 0) this.#cut();
+    this.#frozenUpTo = 0;
     this.#delayMs = 0;
     this.#rules = [];
     if (this.#server === null) await this.listen(this.port);
@@ -111,6 +119,7 @@ class Proxy implements MongoProxy {
   }
 
   #join(client: Socket, server: Socket): void {
+    const number = ++this.#joined;
     /** By the id of the request whose answer they replace. */
     const replaced = new Map<number, CommandRule>();
     for (const [from, to] of [[client, server], [server, client]] as const) {
@@ -123,7 +132,7 @@ class Proxy implements MongoProxy {
       });
     }
     eachMessage(client, (message) => {
-      if (this.#isHalfOpen) return;
+      if (number <= this.#frozenUpTo) return;
       const command = commandIn(message);
       if (command !== null) {
         if (!isMonitors(command) && this.#commands.length < COMMANDS_KEPT) this.#commands.push(command);
@@ -135,7 +144,7 @@ class Proxy implements MongoProxy {
     });
     eachMessage(server, (message) => {
       const pass = (): void => {
-        if (this.#isHalfOpen || client.destroyed) return;
+        if (number <= this.#frozenUpTo || client.destroyed) return;
         const request = message.readInt32LE(8);
         const rule = replaced.get(request);
         replaced.delete(request);
