@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { startTestBroker, startTestCluster, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   acquireLease, brokerPermissions, type Bus, buckets, connectBus, createLogWriter, encodeChunk, ensureStreams, inboxPrefixOf, lastChunks,
@@ -30,8 +30,8 @@ async function generate(runners: string): Promise<void> {
 }
 const passwordOf = async (user: string): Promise<string> => (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
 
-async function busOf(user: string): Promise<Bus> {
-  const bus = await connectBus({ servers: broker.url, user, pass: await passwordOf(user), name: user, inboxPrefix: inboxPrefixOf(user) });
+async function busOf(user: string, servers: string = broker.url): Promise<Bus> {
+  const bus = await connectBus({ servers, user, pass: await passwordOf(user), name: user, inboxPrefix: inboxPrefixOf(user) });
   opened.push({ close: () => bus.close(0) });
   return bus;
 }
@@ -340,5 +340,39 @@ describe('a runner that comes later', () => {
     expect(await scheduler.request(subjects.job('r3'), {}, soon)).toBe('here');
     expect(await scheduler.request(subjects.job('r1'), {}, soon)).toBe('still here');
     expect(breaks).not.toHaveBeenCalled();
+  });
+});
+
+describe('in a cluster of three', () => {
+  it('the same accounts hold between services at different brokers', async () => {
+    const cluster = await startTestCluster({ config: `include "../${basename(folder)}/accounts.conf"`, user: 'setup', pass: await passwordOf('setup') });
+    opened.push({ close: () => cluster.stop() });
+    const [one, two, three] = cluster.brokers.map(({ url }) => url);
+    const setup = await busOf('setup', one);
+    await ensureStreams(setup, streamsOptions);
+    await cluster.inStep('LOGS');
+    const [scheduler, gateway, runner] = [await busOf('scheduler', one), await busOf('gateway', two), await busOf('runner_r1', three)];
+    const put = Promise.withResolvers<unknown>();
+    const watch = watchLeases(runner, buckets.members, put.resolve);
+    await watch.ready;
+    await acquireLease(scheduler, buckets.members, 'm1', {}, { ttlMs: 60_000 });
+    expect(await put.promise).toMatchObject({ kind: 'put', key: 'm1' });
+    watch.stop();
+    const live = Promise.withResolvers<LiveChunk>();
+    subscribeLiveChunks(gateway, 'run1', live.resolve);
+    scheduler.respond(subjects.ownerAll(0), (_body, { subject }) => subject);
+    runner.respond(subjects.job('r1'), (_body, { subject }) => subject);
+    await Promise.all([gateway.flush(), scheduler.flush(), runner.flush()]);
+    // Interest spreads between the brokers after a flush: until then nobody answers.
+    const retrying = { deadlineMs: 10_000 };
+    expect(await gateway.requestRetrying(subjects.owner(0, 'watch'), {}, retrying)).toBe(subjects.owner(0, 'watch'));
+    expect(await runner.requestRetrying(subjects.result(0, 'r1'), {}, retrying)).toBe(subjects.result(0, 'r1'));
+    expect(await scheduler.requestRetrying(subjects.job('r1'), {}, retrying)).toBe(subjects.job('r1'));
+    expect(await (await acquireLease(runner, buckets.runners, 'r1.s', {}, { ttlMs: 60_000 })).renew()).toMatchObject({ kind: 'accepted' });
+    await createLogWriter(runner).publish(subjects.log('run1', 'r1'), chunk(0));
+    expect(await live.promise).toMatchObject({ runner: 'r1', sequence: 1 });
+    expect(await openLog(scheduler, 0).append(Buffer.from('a'), { commitId: 'a', expectedSequence: 0 })).toMatchObject({ ok: true });
+    await expect(runner.request(subjects.job('r2'), {}, patient)).rejects.toMatchObject({ tag: 'NotPermitted' });
+    await expect(scheduler.request(subjects.stop('r2'), {}, patient)).rejects.toMatchObject({ tag: 'NoResponders' });
   });
 });
