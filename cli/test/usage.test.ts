@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/commands.ts';
 import { helpOf } from '../src/help-text.ts';
@@ -112,6 +113,11 @@ describe('validate', () => {
     expect(stdout).toContain('4 |   test: {run: make test, aftr: build}');
     expect(stdout).toContain("did you mean 'after'?");
     expect(stdout).not.toContain('\u001b');
+  });
+
+  it('finds nothing to say about this project’s own pipeline', async () => {
+    const { code, stdout } = await penstock(['validate', '--json'], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
+    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ ok: true, file: '.pipeline.yaml', pipeline: 'penstock' })]);
   });
 
   it('answers the same as JSON', async () => {

@@ -1,22 +1,22 @@
 import { availableParallelism } from 'node:os';
 import { ProcessExecutor } from '@penstock/executor';
-import { parsePipeline } from '@penstock/pipeline';
+import type { PipelineDefinition } from '@penstock/pipeline';
 import { wholeNumber } from '../arguments.ts';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command.ts';
 import { EXIT, RefusedFile } from '../errors.ts';
 import { dieOf, Interrupts } from '../interrupts.ts';
-import { LocalRun } from '../local/local-run.ts';
-import { LocalWorkspace } from '../local/local-workspace.ts';
+import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/stage-environment.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { OutputWriter } from '../output/output-writer.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
-import { readPipelineFile } from '../pipeline-file.ts';
-import { problemsText } from './validate.ts';
+import { readPipelineFile, type PipelineFile } from '../pipeline-file.ts';
 
 const JOBS_MAX = 1024;
+/** Started before the file is parsed, and so before it is known how many stages there are. */
+const EARLY_HELPERS = 2;
 /** After a second ^C: a terminal that has not taken the summary by then is stopped. */
 const LAST_WORDS_MS = 500;
 
@@ -53,24 +53,52 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   const { terminal, env, cwd } = context;
   const jobs = args.text('jobs');
   const slots = jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
-  const color = wantsColor(colorWish(args), env, terminal.outIsTerminal);
   const file = await readPipelineFile(args.positionals[0], cwd);
-  const parsed = parsePipeline(file.text);
-  if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, wantsColor(colorWish(args), env, terminal.errIsTerminal)).trimEnd(), EXIT.usage);
+  const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
+  // They come up while this process loads and parses.
+  void executor.prewarm(Math.min(slots, EARLY_HELPERS));
+  try {
+    const { parsePipeline } = await import('@penstock/pipeline');
+    const parsed = parsePipeline(file.text);
+    if (!parsed.ok) {
+      const { problemsText } = await import('./validate.ts');
+      const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
+      throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
+    }
+    return await execute(parsed.definition, { file, slots, executor, args, context });
+  } finally {
+    await executor.close();
+  }
+}
 
-  const { definition } = parsed;
+interface Execution {
+  readonly file: PipelineFile;
+  readonly slots: number;
+  readonly executor: ProcessExecutor;
+  readonly args: ParsedArguments;
+  readonly context: CommandContext;
+}
+
+async function execute(definition: PipelineDefinition, { file, slots, executor, args, context }: Execution): Promise<number> {
+  const { terminal, env, cwd } = context;
+  const { LocalRun } = await import('../local/local-run.ts');
+  const { LocalWorkspace } = await import('../local/local-workspace.ts');
   const names = definition.stages.map((stage) => stage.name);
   const json = args.flag('json');
   const reporter = json
     ? new JsonReporter(terminal.out, names)
-    : new TextReporter({ out: terminal.out, stages: names, color, quiet: args.flag('quiet'), startedAtMs: Date.now() });
+    : new TextReporter({
+        out: terminal.out, stages: names, color: wantsColor(colorWish(args), env, terminal.outIsTerminal), quiet: args.flag('quiet'), startedAtMs: Date.now(),
+      });
   const workspace = new LocalWorkspace(cwd);
-  const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   const local = new LocalRun({ definition, yaml: file.text, workspace, executor, reporter, slots, inheritedEnv: inheritedEnvironment(env), keepText: json, showsLastWords: !json });
   let isOver = false;
   const interrupts = new Interrupts({
     first: (signal) => {
-      if (isOver) dieOf(signal);
+      if (isOver) {
+        dieOf(signal);
+        return;
+      }
       terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
       local.cancel();
     },

@@ -7,10 +7,10 @@ import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { dieOf } from '../interrupts.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
-import type { ToldEvent } from '../output/told-events.ts';
+import { endsRun, type ToldEvent } from '../output/told-events.ts';
 import { fieldOf, findRun, parseJson, type RunOnServer } from './graphql.ts';
 import type { ServerClient } from './http-client.ts';
-import { readLogStream, type StreamEnd } from './log-stream.ts';
+import { readLogStream, type MessageTaken, type StreamEnd } from './log-stream.ts';
 import type { StreamMessage } from './event-stream-parser.ts';
 
 export const FOLLOW_OPTIONS = {
@@ -72,24 +72,24 @@ export async function followRun({ client, run, follow, args, context }: FollowOp
 }
 
 /** As the server sent it, so that no field is lost that this command does not know. */
-function passOn(message: StreamMessage, reporter: JsonReporter): boolean {
+function passOn(message: StreamMessage, reporter: JsonReporter): MessageTaken {
   const event = parseJson(message.data);
-  if (!isTold(event)) return false;
+  if (!isTold(event)) return PASSED_OVER;
   reporter.raw(message.data, event);
-  return isLast(event);
+  return { isLast: endsRun(event), atMs: Date.parse(event.timestamp) };
 }
 
-function show(message: StreamMessage, reporter: Reporter): boolean {
+function show(message: StreamMessage, reporter: Reporter): MessageTaken {
   const event = parseJson(message.data);
-  if (!isTold(event)) return false;
-  if (event.type === 'stage_log') {
-    // The reading is slowed by `room`, once for all lines that came together.
-    void reporter.lines(event.stage, event.stream, Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`), Date.parse(event.timestamp));
-    return false;
-  }
-  reporter.event(event);
-  return isLast(event);
+  if (!isTold(event)) return PASSED_OVER;
+  const atMs = Date.parse(event.timestamp);
+  if (event.type !== 'stage_log') reporter.event(event);
+  // The reading is slowed by `room`, once for all lines that came together.
+  else void reporter.lines(event.stage, event.stream, Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`), atMs);
+  return { isLast: endsRun(event), atMs };
 }
+
+const PASSED_OVER: MessageTaken = { isLast: false, atMs: Number.NaN };
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set([
   'stage_started', 'stage_log', 'stage_retrying', 'stage_completed', 'stage_skipped', 'pipeline_completed', 'pipeline_cancelled',
@@ -101,10 +101,6 @@ function isTold(event: unknown): event is ToldEvent {
   if (typeof type !== 'string' || !KNOWN_TYPES.has(type) || typeof fieldOf(event, 'timestamp') !== 'string') return false;
   if (type.startsWith('stage_') && typeof fieldOf(event, 'stage') !== 'string') return false;
   return type !== 'stage_log' || typeof fieldOf(event, 'line') === 'string';
-}
-
-function isLast(event: ToldEvent): boolean {
-  return event.type === 'pipeline_completed' || event.type === 'pipeline_cancelled';
 }
 
 async function exitCodeOf(end: StreamEnd, reporter: TextReporter | JsonReporter, client: ServerClient, runId: string): Promise<number> {

@@ -37,11 +37,17 @@ export interface LogStreamOptions {
   readonly runId: string;
   readonly follow: boolean;
   readonly signal: AbortSignal;
-  /** Answers true at the run's last event. */
-  onMessage(message: StreamMessage): boolean;
+  onMessage(message: StreamMessage): MessageTaken;
   /** Resolves when more can be shown. */
   room(): void | Promise<void>;
   note(line: string): void;
+}
+
+export interface MessageTaken {
+  /** It was the run's last event. */
+  readonly isLast: boolean;
+  /** When it happened, milliseconds since 1970 by the server's clock. */
+  readonly atMs: number;
 }
 
 type ConnectionEnd = StreamEnd | 'cut' | { readonly retryInMs: number };
@@ -111,19 +117,24 @@ async function readConnection(options: LogStreamOptions, state: Following): Prom
 }
 
 async function readMessages(response: Response, options: LogStreamOptions, state: Following, silence: Silence): Promise<ConnectionEnd> {
+  // By the server's own clock, to the second; a stage that never falls silent must not keep us.
+  const nowMs = options.follow ? Infinity : Date.parse(response.headers.get('date') ?? '') + 1000;
   let hasEnded = false;
-  let isQuiet = false;
+  let isCaughtUp = false;
   const parser = new EventStreamParser({
     message: (message) => {
-      if (!hasEnded) hasEnded = options.onMessage(message);
+      if (hasEnded || isCaughtUp) return;
+      const { isLast, atMs } = options.onMessage(message);
+      hasEnded = isLast;
+      isCaughtUp = atMs > nowMs;
     },
     comment: () => {
-      isQuiet = !options.follow;
+      // A ping: all that came before it has been told, and nothing is under way.
+      isCaughtUp ||= !options.follow && parser.lastEventId !== '';
     },
   });
   for await (const bytes of response.body ?? []) {
     silence.stop();
-    isQuiet = false;
     parser.push(bytes);
     if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
     if (parser.retryMs !== undefined) state.backoff.reset(parser.retryMs);
@@ -134,8 +145,7 @@ async function readMessages(response: Response, options: LogStreamOptions, state
     }
     if (hasEnded) return 'ended';
     await options.room();
-    // A ping: all that came before it has been told, and nothing is under way.
-    if (isQuiet && state.lastEventId !== '') return 'caught-up';
+    if (isCaughtUp) return 'caught-up';
     silence.restart();
   }
   return 'cut';

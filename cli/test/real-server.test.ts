@@ -1,0 +1,92 @@
+/** The command against the real server, started as a user does it. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventsOf, penstock, pipeline, type JsonEvent } from './command.ts';
+
+const BOOTSTRAP = fileURLToPath(new URL('../../bootstrap/penstock.js', import.meta.url));
+
+const STAGES = `
+  build: {run: 'echo hello; echo "version=1.2" >> $SERVICE_OUTPUT', outputs: [version]}
+  test: {after: build, matrix: {n: [1, 2]}, run: 'echo "v \${{ stages.build.outputs.version }} \${{ matrix.n }}" >&2; printf rest'}
+  flaky: {retry: {max: 1, delay: 1s}, run: 'test $PENSTOCK_ATTEMPT = 2'}
+  slow: {run: 'echo x; sleep 30', timeout: 1s}
+  bad: {run: exit 3}
+  later: {after: bad, run: echo no}
+  cleanup: {after: bad, when: always(), run: 'printf "a\\r\\nb\\rc \\377\\n"; echo y=1 >> $SERVICE_OUTPUT'}`;
+
+let cwd: string;
+let server: ChildProcess;
+let url: string;
+
+beforeAll(async () => {
+  cwd = mkdtempSync(join(tmpdir(), 'penstock-cli-serve-'));
+  for (const [name, text] of Object.entries(pipeline(STAGES))) writeFileSync(join(cwd, name), text);
+  server = spawn(process.execPath, [BOOTSTRAP, 'serve', '--listen', '127.0.0.1:0'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  server.stderr?.resume();
+  url = await new Promise<string>((resolve, reject) => {
+    let output = '';
+    server.once('exit', (code) => reject(new Error(`serve ended with ${code}:\n${output}`)));
+    if (server.stdout === null) throw new Error('no output');
+    createInterface({ input: server.stdout }).on('line', (line) => {
+      output += `${line}\n`;
+      const address = /listens on (http:\/\/\S+)/.exec(line)?.[1];
+      if (address !== undefined) resolve(address);
+    });
+  });
+});
+
+afterAll(async () => {
+  if (server.exitCode === null && server.signalCode === null) {
+    server.kill('SIGTERM');
+    await once(server, 'exit');
+  }
+  rmSync(cwd, { recursive: true, force: true });
+});
+
+/** Two runs differ in their times, and in how the lines of different stages interleave. */
+function comparable(events: readonly JsonEvent[]): string[] {
+  return events.map((event) => JSON.stringify({ ...event, timestamp: 'T', ...('dueAt' in event ? { dueAt: 'T' } : {}) })).toSorted();
+}
+
+describe('the command and the real server', () => {
+  it('a local and a triggered run tell the same events with the same payloads', async () => {
+    // The key lies in the default data folder of the folder that both were started in.
+    const triggered = await penstock(['trigger', '--json', '--server', url], { cwd });
+    const local = await penstock(['run', '--json'], { cwd });
+    expect([triggered.code, local.code]).toEqual([1, 1]);
+    expect(comparable(eventsOf(triggered.stdout))).toEqual(comparable(eventsOf(local.stdout)));
+    expect(eventsOf(triggered.stdout).at(-1)).toMatchObject({ type: 'pipeline_completed', status: 'FAILED' });
+  });
+
+  it('`logs` replays whole what `trigger` followed, and ends with the run', async () => {
+    const { stdout: id, code } = await penstock(['trigger', '--detach', '--server', url], { cwd });
+    expect(code).toBe(0);
+    const followed = await penstock(['logs', '--json', '--server', url, id.trim()], { cwd });
+    const replayed = await penstock(['logs', '--json', '--no-follow', '--server', url, id.trim()], { cwd });
+    expect(followed.code).toBe(1);
+    expect(comparable(eventsOf(replayed.stdout))).toEqual(comparable(eventsOf(followed.stdout)));
+  });
+
+  it('`logs --no-follow` leaves a run that goes on', async () => {
+    const { stdout: id } = await penstock(['trigger', '--detach', '--server', url, '-'], { cwd, input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e ${cwd}/enough; do date; sleep 0.1; done"}}\n` });
+    const { code, stdout } = await penstock(['logs', '--no-follow', '--server', url, id.trim()], { cwd });
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('STAGE ');
+    writeFileSync(join(cwd, 'enough'), '');
+    expect((await penstock(['logs', '--server', url, id.trim()], { cwd })).code).toBe(0);
+  });
+
+  it('refuses a wrong key and an unknown run in one line', async () => {
+    const wrong = await penstock(['trigger', '--server', url], { cwd, env: { SERVICE_API_KEY: 'wrong' } });
+    expect([wrong.code, wrong.stderr]).toEqual([1, `penstock: the server ${url} does not accept the token from SERVICE_API_KEY\n`]);
+    const unknown = await penstock(['logs', '--server', url, '0192f0c1-2b3c-7abc-8def-0123456789ab'], { cwd });
+    expect(unknown.code).toBe(1);
+    expect(unknown.stderr).toContain('there is no run 0192f0c1-2b3c-7abc-8def-0123456789ab');
+  });
+});
