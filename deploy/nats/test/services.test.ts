@@ -1,0 +1,91 @@
+/** The real scheduler and runners, each as its own user of a server that runs on the generated files as they are. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  type Bus, type BusLog, type CommittedEvents, connectBus, type CreateReply, type CreateRequest, ensureStreams, inboxPrefixOf, readChunks, runnerUserName, subjects,
+} from '@penstock/bus';
+import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
+import { startRunner } from '@penstock/runner';
+import { startScheduler } from '@penstock/scheduler';
+import { openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
+import { silentLogger } from '@penstock/telemetry';
+import { brokerBinary } from '@penstock/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+const MIB = 1024 * 1024;
+const RUNNERS = ['r1', 'r2'];
+/** Each label belongs to one runner, so both have work. */
+const PIPELINE = ['pipeline:', '  name: permitted', 'stages:', ...RUNNERS.flatMap((label) => [`  on-${label}:`, `    runs_on: ${label}`, `    run: "echo said by ${label}"`])].join('\n');
+
+let folder: string;
+let server: ChildProcess;
+let url: string;
+const refusals: unknown[] = [];
+const closing: (() => Promise<unknown>)[] = [];
+
+/** Anything the broker refuses is told to the connection's log. */
+const log: BusLog = {
+  info: () => {},
+  warn: (fields) => refusals.push(fields),
+  error: (fields) => refusals.push(fields),
+};
+
+async function busOf(user: string): Promise<Bus> {
+  const pass = (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
+  const bus = await connectBus({ servers: url, user, pass, name: user, inboxPrefix: inboxPrefixOf(user), log });
+  closing.push(() => bus.close());
+  return bus;
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'penstock-deploy-'));
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  probe.close();
+  url = `nats://127.0.0.1:${address.port}`;
+  const args = ['--runners', RUNNERS.join(','), '--out', folder, '--listen', `127.0.0.1:${address.port}`, '--store-dir', join(folder, 'store'), '--sync', 'default', '--store-bytes-max', String(1024 * MIB)];
+  await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../generate.ts'), ...args]);
+  server = spawn(brokerBinary(), ['-c', join(folder, 'nats.conf')], { stdio: 'ignore' });
+});
+afterAll(async () => {
+  for (const close of closing.toReversed()) await close();
+  const ended = once(server, 'exit');
+  server.kill();
+  await ended;
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('a run with a stage on each runner succeeds, its output is read, and the broker has refused nothing', async () => {
+  await ensureStreams(await busOf('setup'), { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+  const store = await openSqliteStore({ path: join(folder, 'store.sqlite'), collections: runCollections });
+  closing.push(() => store.close());
+  const scheduler = await startScheduler({ bus: await busOf('scheduler'), ledger: new RunsRepository(store), log: silentLogger(), partitions: 1 });
+  closing.push(() => scheduler.close());
+  for (const runnerId of RUNNERS) {
+    const bus = await busOf(runnerUserName(runnerId));
+    const runner = await startRunner({ bus, runnerId, slots: 1, labels: [runnerId], dataDir: join(folder, runnerId), graceMs: 500, log: silentLogger() });
+    closing.push(() => runner.close());
+  }
+  const gateway = await busOf('gateway');
+  const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: 'permitted' });
+  const runId = newRunId({ now: Date.now(), key, random: randomBytes(8) });
+  const end = Promise.withResolvers<string>();
+  gateway.subscribe<CommittedEvents>(subjects.events(runId), ({ events }) => {
+    for (const event of events) if (event.type === 'run_completed') end.resolve(event.status);
+  });
+  await gateway.flush();
+  const request: CreateRequest = { runId, tenant: SERVICE_TENANT, key, yaml: PIPELINE, origin: { kind: 'api' } };
+  expect(await gateway.requestRetrying<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, { deadlineMs: 20_000 })).toMatchObject({ ok: true, created: true });
+  expect(await end.promise).toBe('SUCCESS');
+  const said = (await Array.fromAsync(readChunks(gateway, runId, 1))).map(({ runner, chunk }) => `${runner}: ${Buffer.from(chunk.output).toString().trim()}`);
+  expect(said.toSorted()).toEqual(['r1: said by r1', 'r2: said by r2']);
+  expect(refusals).toEqual([]);
+}, 60_000);
