@@ -45,13 +45,13 @@ export function powerOfTwo(max: number): Kind<number> {
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Milliseconds from `90s`, `10m`, `1h30m`, `2d`. A number without a unit is refused: nobody agrees on its unit. */
+/** Milliseconds from `90s`, `10m`, `1h30m`, `2d`. A number without a unit is seconds, as in the variables that end in `_SECS`. */
 export function duration(bounds: { readonly minMs: number; readonly maxMs: number }): Kind<number> {
   const form = `${durationText(bounds.minMs)} to ${durationText(bounds.maxMs)}`;
   return {
     form,
-    parse(given) {
-      if (/^\d+$/.test(given)) return { problem: `needs a unit: ${given}s, ${given}m or ${given}h` };
+    parse(text) {
+      const given = /^\d+$/.test(text) ? `${text}s` : text;
       if (!/^(?:\d+(?:ms|[smhd]))+$/.test(given)) return { problem: 'is to be a duration such as 90s, 10m or 24h' };
       const value = [...given.matchAll(/(\d+)(ms|[smhd])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS_MS[unit ?? ''] ?? 0), 0);
       if (value < bounds.minMs || value > bounds.maxMs) return { problem: `is to be ${form}` };

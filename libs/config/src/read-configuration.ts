@@ -4,6 +4,14 @@ import type { ListenAddress } from './kinds.ts';
 import { serverMode, type ServerMode } from './server-mode.ts';
 import { bootstrapVariables, variables, type ValueOf, type Variable, type VariableKey } from './variables.ts';
 
+/** HS256 is as strong as its key. */
+const JWT_SECRET_BYTES_MIN = 32;
+
+/** Whether a secret for signing tokens is given and too short; a warning in development mode, an error in production mode. */
+export function isShortSecret(secret: unknown): boolean {
+  return typeof secret === 'string' && Buffer.byteLength(secret) < JWT_SECRET_BYTES_MIN;
+}
+
 export interface ConfigurationSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Values given by flags, which stand above the environment; `name` is what the user typed (`--listen`). */
@@ -54,6 +62,7 @@ function modeProblems(keys: readonly VariableKey[], values: { readonly [key: str
   if (mode === null) return [`SERVICE_MODE is 'development', and others can reach ${listen.host}; listen on 127.0.0.1 or leave SERVICE_MODE out`];
   if (mode === 'development') return [];
   return keys.flatMap((key) => {
+    if (key === 'jwtSecret' && isShortSecret(values[key])) return [`JWT_SECRET is shorter than ${JWT_SECRET_BYTES_MIN} bytes; make one with: openssl rand -hex 32`];
     const declared: Variable<unknown, unknown> = variables[key];
     return declared.requiredInProduction === undefined || values[key] !== undefined ? [] : [`${declared.name} is missing, and production mode needs it; ${declared.requiredInProduction}`];
   });

@@ -62,6 +62,11 @@ export const variables = {
     requiredInProduction: 'make one with: openssl rand -hex 32',
     meaning: 'The key that programs present as `Authorization: Bearer`; it sees and changes the runs of the tenant `service`.',
   }),
+  jwtSecret: optional({
+    name: 'JWT_SECRET', kind: text('text'), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'auth'], secret: true,
+    requiredInProduction: 'make one with: openssl rand -hex 32',
+    meaning: 'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode.',
+  }),
   baseUrl: optional({
     name: 'SERVICE_BASE_URL', kind: url('http:', 'https:'), defaultText: 'the address listened on', services: ['serve', 'gateway'],
     meaning: 'The address under which clients reach the service.',

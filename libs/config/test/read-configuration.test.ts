@@ -6,7 +6,7 @@ const everything = Object.keys(variables) as VariableKey[];
 describe('configuration', () => {
   it('an empty environment gives the documented defaults', () => {
     expect(readConfiguration(everything, { env: {} })).toEqual({
-      listen: { host: '127.0.0.1', port: 8080 }, mode: undefined, dataDir: '.penstock', corsOrigins: [], playground: false, apiKey: undefined, baseUrl: undefined, publicRead: undefined,
+      listen: { host: '127.0.0.1', port: 8080 }, mode: undefined, dataDir: '.penstock', corsOrigins: [], playground: false, apiKey: undefined, jwtSecret: undefined, internalListen: { host: '127.0.0.1', port: 9090 }, runnerId: undefined, baseUrl: undefined, publicRead: undefined,
       triggerWaitSecs: 15, natsUrl: undefined, natsServer: undefined, natsSync: 'default', natsReplicas: undefined, storeUrl: undefined, partitions: undefined,
       runnerLeaseSecs: 15, queueTimeout: 86_400_000, slots: undefined, runnerLabels: [], logBytesMax: 16_777_216, logLevel: 'info',
     });
@@ -17,9 +17,10 @@ describe('configuration', () => {
     expect(read({ SERVICE_LISTEN: '[::1]:0' }).listen).toEqual({ host: '::1', port: 0 });
     expect(read({ SERVICE_LISTEN: 'localhost:65535' }).listen).toEqual({ host: 'localhost', port: 65_535 });
     expect(read({ SERVICE_LISTEN: '9090' }).listen).toEqual({ host: '127.0.0.1', port: 9090 });
-    expect(read({ SERVICE_LISTEN: ':9090', SERVICE_API_KEY: 'k'.repeat(16) }).listen).toEqual({ host: '0.0.0.0', port: 9090 });
+    expect(read({ SERVICE_LISTEN: ':9090', SERVICE_API_KEY: 'k'.repeat(16), JWT_SECRET: 'j'.repeat(32) }).listen).toEqual({ host: '0.0.0.0', port: 9090 });
     expect(read({ SERVICE_CORS_ORIGINS: ' https://a.example , http://localhost:3000/,, ' }).corsOrigins).toEqual(['https://a.example', 'http://localhost:3000']);
     expect(read({ SERVICE_QUEUE_TIMEOUT: '1h30m' }).queueTimeout).toBe(5_400_000);
+    expect(read({ SERVICE_QUEUE_TIMEOUT: '90' }).queueTimeout).toBe(90_000);
     expect(read({ SERVICE_PUBLIC_READ: 'No' }).publicRead).toBe(false);
     expect(read({ SERVICE_PARTITIONS: '16' }).partitions).toBe(16);
     expect(read({ SERVICE_STORE_URL: 'sqlite:data/store.db' }).storeUrl).toEqual({ kind: 'sqlite', path: 'data/store.db' });
@@ -28,6 +29,12 @@ describe('configuration', () => {
     expect(read({ SERVICE_NATS_URL: 'nats://a:4222, tls://b:4222' }).natsUrl).toEqual(['nats://a:4222', 'tls://b:4222']);
     expect(read({ SERVICE_BASE_URL: 'https://ci.example/' }).baseUrl).toBe('https://ci.example');
     expect(read({ SERVICE_RUNNER_LABELS: 'linux,gpu:a100' }).runnerLabels).toEqual(['linux', 'gpu:a100']);
+  });
+
+  it('refuses a short JWT_SECRET in production mode, and only there', () => {
+    const env = { SERVICE_MODE: 'production', JWT_SECRET: 'short' };
+    expect(problemsOf(() => readConfiguration(['listen', 'mode', 'jwtSecret'], { env })).problems).toEqual(['JWT_SECRET is shorter than 32 bytes; make one with: openssl rand -hex 32']);
+    expect(readConfiguration(['listen', 'mode', 'jwtSecret'], { env: { JWT_SECRET: 'short' } }).jwtSecret).toBe('short');
   });
 
   it('a variable set to nothing counts as not set', () => {
@@ -42,7 +49,7 @@ describe('configuration', () => {
 
   it('names every problem in one message, each with its variable and what would be right', () => {
     const env = {
-      SERVICE_LISTEN: 'http://localhost:8080', SERVICE_RUNNER_LEASE_SECS: '5', SERVICE_QUEUE_TIMEOUT: '30', SERVICE_PARTITIONS: '12', SERVICE_SLOTS: '1.5', SERVICE_LOG_LEVEL: 'loud',
+      SERVICE_LISTEN: 'http://localhost:8080', SERVICE_RUNNER_LEASE_SECS: '5', SERVICE_QUEUE_TIMEOUT: 'soon', SERVICE_PARTITIONS: '12', SERVICE_SLOTS: '1.5', SERVICE_LOG_LEVEL: 'loud',
       SERVICE_CORS_ORIGINS: 'https://a.example/path', SERVICE_PUBLIC_READ: 'maybe', SERVICE_BASE_URL: 'ci.example', SERVICE_TRIGGER_WAIT_SECS: '301', SERVICE_MODE: 'test',
     };
     const error = problemsOf(() => readConfiguration(everything, { env }));
@@ -55,7 +62,7 @@ describe('configuration', () => {
       "SERVICE_TRIGGER_WAIT_SECS is '301'; it is to be a whole number from 0 to 300",
       "SERVICE_PARTITIONS is '12'; it is to be a power of two, 1 to 256",
       "SERVICE_RUNNER_LEASE_SECS is '5'; it is to be a whole number from 6 to 600",
-      "SERVICE_QUEUE_TIMEOUT is '30'; it needs a unit: 30s, 30m or 30h",
+      "SERVICE_QUEUE_TIMEOUT is 'soon'; it is to be a duration such as 90s, 10m or 24h",
       "SERVICE_SLOTS is '1.5'; it is to be a whole number from 1 to 1000",
       "SERVICE_LOG_LEVEL is 'loud'; it is to be one of trace, debug, info, warn, error, fatal, silent",
     ]);

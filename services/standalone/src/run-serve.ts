@@ -1,12 +1,12 @@
 /** The command `penstock serve`: settings from flags and environment, the lines that a person wants to see, signals. */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ConfigurationError, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
+import { ConfigurationError, isShortSecret, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
 import { apiKeyFile, keptSecret } from './keys.ts';
 import { serve, type ServeOptions } from './serve.ts';
 
 const KEYS = [
-  'listen', 'mode', 'dataDir', 'corsOrigins', 'playground', 'apiKey', 'publicRead', 'triggerWaitSecs', 'natsUrl', 'natsServer', 'natsSync', 'natsReplicas',
+  'listen', 'mode', 'dataDir', 'corsOrigins', 'playground', 'apiKey', 'jwtSecret', 'publicRead', 'triggerWaitSecs', 'natsUrl', 'natsServer', 'natsSync', 'natsReplicas',
   'storeUrl', 'partitions', 'runnerLeaseSecs', 'queueTimeout', 'slots', 'runnerLabels', 'logBytesMax', 'logLevel',
 ] as const;
 
@@ -85,6 +85,7 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     settings.apiKey === undefined ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})` : '  API key      as given by SERVICE_API_KEY',
     `  reading      ${publicRead ? 'public: everybody who reaches this address may read runs' : 'with a token only'}`,
     ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS ? [`  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`] : []),
+    ...(isShortSecret(settings.jwtSecret) ? ['  warning      JWT_SECRET is shorter than 32 bytes; make one with: openssl rand -hex 32'] : []),
     ...unknownVariables(env).map(({ name, suggestion }) => `  warning      ${name} is not a variable of this server${suggestion === null ? '' : `; did you mean ${suggestion}?`}`),
   ];
   return { options, lines };

@@ -53,7 +53,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   chmodSync(dataDir, 0o700);
-  const log = createLogger({ service: 'serve', level: options.logLevel ?? 'info', secrets: [options.apiKey] });
+  const logFor = (service: string): Logger => createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey] });
+  const log = logFor('serve');
   const started: (() => Promise<unknown> | void)[] = [];
   const close = async (): Promise<void> => {
     for (const end of started.splice(0).toReversed()) {
@@ -72,7 +73,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const bus = await startBus(options, log, started);
     const store = await openSqliteStore({ path: options.storePath, collections: runCollections });
     started.push(() => store.close());
-    const gateway = await startServices(options, { bus, store, log, leftoversFile }, started);
+    const gateway = await startServices(options, { bus, store, logFor, leftoversFile }, started);
     return { url: gateway.url, close };
   } catch (error) {
     await close();
@@ -102,26 +103,26 @@ async function startBus(options: ServeOptions, log: Logger, started: (() => Prom
 
 async function startServices(
   options: ServeOptions,
-  { bus, store, log, leftoversFile }: { readonly bus: Bus; readonly store: DocumentStore; readonly log: Logger; readonly leftoversFile: string },
+  { bus, store, logFor, leftoversFile }: { readonly bus: Bus; readonly store: DocumentStore; logFor(service: string): Logger; readonly leftoversFile: string },
   started: (() => Promise<unknown> | void)[],
 ): Promise<RunningGateway> {
   const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax } = options;
   const runs = new RunsRepository(store);
-  const scheduler: Scheduler = await startScheduler({ bus, ledger: runs, log: log.child({ service: 'scheduler' }), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax });
+  const scheduler: Scheduler = await startScheduler({ bus, ledger: runs, log: logFor('scheduler'), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax });
   started.push(() => scheduler.close());
   const runner: Runner = await startRunner({
     bus, runnerId: RUNNER_ID,
     slots: options.slots ?? Math.max(2, availableParallelism()),
     labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
     dataDir, leaseMs: runnerLeaseMs ?? 15_000, leftoversFile,
-    log: log.child({ service: 'runner' }),
+    log: logFor('runner'),
   });
   started.push(() => runner.drain(DRAIN_MS));
   await scheduler.settled();
   const gateway = await startGateway({
     listen: options.listen, bus, runs, store, partitions,
     apiKey: options.apiKey, publicRead: options.publicRead, corsOrigins: options.corsOrigins,
-    triggerWaitSecs: options.triggerWaitSecs, log: log.child({ service: 'gateway' }),
+    triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
   });
   started.push(() => gateway.close());
   return gateway;
