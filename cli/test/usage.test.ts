@@ -18,7 +18,7 @@ describe('the command as a whole', () => {
     const { code, stderr, stdout } = await penstock(['triger'], { cwd: folder() });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(
-      "penstock: there is no command 'triger', did you mean 'trigger'?\nThe commands are run, validate, serve, trigger, logs, version, help.\nTry 'penstock help'.\n",
+      `penstock: there is no command 'triger', did you mean 'trigger'?\nThe commands are ${COMMANDS.map(({ name }) => name).join(', ')}.\nTry 'penstock help'.\n`,
     );
   });
 
