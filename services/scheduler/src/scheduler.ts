@@ -137,6 +137,7 @@ class SchedulerService implements Scheduler {
 
   #joined(member: string): void {
     this.member = member;
+    this.#options.log.info({ member }, 'joined');
     this.#membershipOver = new AbortController();
     this.#members.add(member);
     this.#pulls?.stop();

@@ -1,0 +1,205 @@
+/**
+ * A small cluster on one machine: every service a process of its own, several of each, one broker, one store, an ingress
+ * before them; with verbs for what can happen to each of them. It owns all of that and its folder.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { startClusterStore, type ClusterStore, type StoreKind } from './cluster-store.ts';
+import { startIngress, type Ingress } from './ingress.ts';
+import { ServiceProcess, type ProcessEnd, type ServiceName } from './service-process.ts';
+
+export interface ClusterOptions {
+  /** How many of each; default 3, 3 and 2. */
+  readonly schedulers?: number | undefined;
+  readonly runners?: number | undefined;
+  readonly gateways?: number | undefined;
+  /** Default 16. */
+  readonly partitions?: number | undefined;
+  /** Of each runner; default 4. */
+  readonly slots?: number | undefined;
+  /** Default: the services' own. */
+  readonly runnerLeaseSecs?: number | undefined;
+  readonly store?: StoreKind | undefined;
+  /** Of the ingress; 0, the default, takes a free one. */
+  readonly port?: number | undefined;
+  readonly logLevel?: string | undefined;
+  /** More variables for every service. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface Cluster {
+  /** Of the ingress. */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly folder: string;
+  readonly partitions: number;
+  readonly broker: TestBroker;
+  readonly store: ClusterStore;
+  readonly ingress: Ingress;
+  /** In the order of their kinds and numbers; the dead ones too. */
+  readonly processes: readonly ServiceProcess[];
+  of(service: ServiceName): readonly ServiceProcess[];
+  at(service: ServiceName, index: number): ServiceProcess;
+  /** Default SIGKILL. Resolves when it is gone. */
+  kill(service: ServiceName, index: number, signal?: NodeJS.Signals): Promise<ProcessEnd>;
+  /** Ends it by SIGTERM where it lives, and starts it again; resolves when it is ready. */
+  restart(service: ServiceName, index: number): Promise<void>;
+  freeze(service: ServiceName, index: number): void;
+  resume(service: ServiceName, index: number): void;
+  /** One service after the other, each ready before the next one goes. */
+  rollingRestart(): Promise<void>;
+  /** Resolves when every process that lives is ready. */
+  ready(): Promise<void>;
+  /** Ends everything and removes the folder, unless it is to be kept for a look. */
+  stop(options?: { readonly keepFolder?: boolean }): Promise<void>;
+}
+
+const PARTITIONS = 16;
+/** The streams reserve what they may take; it costs nothing before it is used. */
+const BROKER_STORE_BYTES_MAX = 16 * 1024 ** 3;
+/** A process that hangs in its drain must not hold up the end of a test. */
+const STOP_MS_MAX = 15_000;
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-cluster-'));
+  const cleanUp: (() => Promise<unknown>)[] = [];
+  try {
+    const broker = await startTestBroker({ storeBytesMax: BROKER_STORE_BYTES_MAX });
+    cleanUp.push(() => broker.stop());
+    const store = await startClusterStore(options.store ?? 'sqlite', folder);
+    cleanUp.push(() => store.stop());
+    const apiKey = randomBytes(24).toString('hex');
+    const processes = makeProcesses(options, { folder, apiKey, brokerUrl: broker.url, storeUrl: store.url });
+    cleanUp.push(() => Promise.all(processes.map((one) => one.close())));
+    for (const one of processes) one.start();
+    const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
+    cleanUp.push(() => ingress.stop());
+    const cluster = new LocalCluster({ folder, apiKey, partitions: options.partitions ?? PARTITIONS, broker, store, processes, ingress });
+    await cluster.ready();
+    return cluster;
+  } catch (error) {
+    for (const clean of cleanUp.toReversed()) await clean().catch(() => {});
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function makeProcesses(options: ClusterOptions, place: { readonly folder: string; readonly apiKey: string; readonly brokerUrl: string; readonly storeUrl: string }): ServiceProcess[] {
+  const counts: readonly (readonly [ServiceName, number])[] = [['scheduler', options.schedulers ?? 3], ['runner', options.runners ?? 3], ['gateway', options.gateways ?? 2]];
+  const logs = join(place.folder, 'logs');
+  mkdirSync(logs);
+  const common = {
+    SERVICE_NATS_URL: place.brokerUrl,
+    SERVICE_STORE_URL: place.storeUrl,
+    SERVICE_PARTITIONS: String(options.partitions ?? PARTITIONS),
+    SERVICE_INTERNAL_LISTEN: '127.0.0.1:0',
+    SERVICE_LOG_LEVEL: options.logLevel ?? 'info',
+    ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
+    ...options.env,
+  };
+  const own = (service: ServiceName, index: number): Record<string, string> => {
+    if (service === 'gateway') return { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey };
+    if (service !== 'runner') return {};
+    return { SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_DATA_DIR: join(place.folder, `runner-${index}`), SERVICE_SLOTS: String(options.slots ?? 4) };
+  };
+  return counts.flatMap(([service, count]) => Array.from({ length: count }, (_, index) => new ServiceProcess({
+    service, index,
+    env: { ...common, ...own(service, index) },
+    logFile: join(logs, `${service}-${index}.log`),
+  })));
+}
+
+interface Parts {
+  readonly folder: string;
+  readonly apiKey: string;
+  readonly partitions: number;
+  readonly broker: TestBroker;
+  readonly store: ClusterStore;
+  readonly processes: readonly ServiceProcess[];
+  readonly ingress: Ingress;
+}
+
+class LocalCluster implements Cluster {
+  readonly folder: string;
+  readonly apiKey: string;
+  readonly partitions: number;
+  readonly broker: TestBroker;
+  readonly store: ClusterStore;
+  readonly processes: readonly ServiceProcess[];
+  readonly ingress: Ingress;
+
+  constructor(parts: Parts) {
+    this.folder = parts.folder;
+    this.apiKey = parts.apiKey;
+    this.partitions = parts.partitions;
+    this.broker = parts.broker;
+    this.store = parts.store;
+    this.processes = parts.processes;
+    this.ingress = parts.ingress;
+  }
+
+  get url(): string {
+    return this.ingress.url;
+  }
+
+  of(service: ServiceName): readonly ServiceProcess[] {
+    return this.processes.filter((one) => one.service === service);
+  }
+
+  at(service: ServiceName, index: number): ServiceProcess {
+    const found = this.of(service)[index];
+    if (found === undefined) throw new RangeError(`there is no ${service} ${index}; there are ${this.of(service).length}, counted from 0`);
+    return found;
+  }
+
+  kill(service: ServiceName, index: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<ProcessEnd> {
+    return this.at(service, index).kill(signal);
+  }
+
+  async restart(service: ServiceName, index: number): Promise<void> {
+    const one = this.at(service, index);
+    await one.kill('SIGTERM');
+    one.start();
+    await one.ready();
+  }
+
+  freeze(service: ServiceName, index: number): void {
+    this.at(service, index).freeze();
+  }
+
+  resume(service: ServiceName, index: number): void {
+    this.at(service, index).resume();
+  }
+
+  async rollingRestart(): Promise<void> {
+    for (const { service, index } of this.processes) await this.restart(service, index);
+  }
+
+  async ready(): Promise<void> {
+    await Promise.all(this.processes.filter((one) => one.lives).map((one) => one.ready()));
+  }
+
+  async stop(options: { readonly keepFolder?: boolean } = {}): Promise<void> {
+    this.broker.resume();
+    await this.store.heal();
+    await this.ingress.stop();
+    // Runners first: their stages are reported while somebody is there to hear it.
+    for (const service of ['runner', 'gateway', 'scheduler'] as const) await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
+    await Promise.all(this.processes.map((one) => one.close()));
+    await this.broker.stop();
+    await this.store.stop();
+    if (options.keepFolder !== true) rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+}
+
+async function endWithin(one: ServiceProcess, limitMs: number): Promise<void> {
+  const late = setTimeout(() => void one.kill('SIGKILL'), limitMs);
+  try {
+    await one.kill('SIGTERM');
+  } finally {
+    clearTimeout(late);
+  }
+}
