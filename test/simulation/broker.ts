@@ -157,7 +157,8 @@ export class SimBroker {
 
   #deliver(watch: Watch, event: KvEvent): void {
     const world = this.#world;
-    watch.arrivesAt = Math.max(watch.arrivesAt, world.now + world.latency());
+    // In order, and a little apart: sums of times are not exact.
+    watch.arrivesAt = Math.max(watch.arrivesAt + 0.001, world.now + world.latency());
     const { round } = watch;
     world.after(watch.arrivesAt - world.now, () => watch.node.handle(watch.life, () => {
       if (watch.stale || watch.round !== round) return;

@@ -1,6 +1,6 @@
 /** Rules broken on purpose, to prove that the simulation sees it. Each names the rule that it breaks. */
 import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
-import type { Profile } from './profile.ts';
+import { noFaults, type Profile } from './profile.ts';
 
 export const mutations = {
   'no-expected-sequence': 'P1: the broker takes a commit whatever stands before it',
@@ -73,6 +73,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   'acts-for-ever': { schedulers: 3, slow: 0.03, slowMs: 2_000 },
   'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
   'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
-  'guard-counts-from-the-line': { runners: 3, leaseMs: 6_000, slow: 0.25, slowMs: 3_000, stageMs: 8_000, requestLost: 0.3 },
+  'guard-counts-from-the-line': { runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, faults: { ...noFaults, runnerFreeze: 15, runnerCut: 15 } },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

@@ -19,6 +19,11 @@ export interface FaultRates {
   readonly journalFull: number;
 }
 
+export const noFaults: FaultRates = {
+  schedulerCrash: 0, schedulerFreeze: 0, schedulerCut: 0, schedulerStop: 0, runnerCrash: 0, runnerFreeze: 0, runnerCut: 0,
+  brokerOutage: 0, storeOutage: 0, powerCut: 0, journalFull: 0,
+};
+
 export interface Profile {
   readonly schedulers: number;
   readonly runners: number;

@@ -91,7 +91,8 @@ export class Projector {
     const { signal } = this.#stopped;
     let retryMs = RETRY_MS_MIN;
     await this.#clock.pause(INTERVAL_MS, signal);
-    while (!signal.aborted) {
+    // A partition that is closed keeps no account of what is still to be written: no checkpoint may be made from it.
+    while (!signal.aborted && this.#options.partition.open) {
       this.#again = false;
       const { partition } = this.#options;
       // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
