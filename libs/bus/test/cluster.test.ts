@@ -25,7 +25,7 @@ const STREAMS = [streams.journal, streams.logs, bucketStream(buckets.members), b
 const MEMBERSHIP_MS = 6_000;
 const RUNNER_LEASE_MS = 15_000;
 /** Tries are short, so that the test is: an election takes 4 to 9 s, and a try that it swallows waits for its time-out. */
-const TRY_MS = 1_000;
+const TRY_MS = 500;
 /** Between batches of chunks: enough to be under way at any moment, and not more than can be read back. */
 const BATCH_EVERY_MS = 10;
 /** Elections and catching up, several times. */

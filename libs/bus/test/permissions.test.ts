@@ -1,5 +1,6 @@
 /** The generated configuration, held to what each service does and to what none may do. */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -326,7 +327,7 @@ describe('what is not allowed is refused at once', () => {
 });
 
 describe('a runner that comes later', () => {
-  it('gets in after a reload, and those that are there do not notice', async () => {
+  it('gets in after a reload, and out after another, and those that are there do not notice', async () => {
     const r1 = await busOf('runner_r1');
     const breaks = vi.fn<() => void>();
     r1.events.on('disconnected', breaks);
@@ -338,6 +339,13 @@ describe('a runner that comes later', () => {
     r1.respond(subjects.job('r1'), () => 'still here');
     await Promise.all([r3.flush(), r1.flush()]);
     expect(await scheduler.request(subjects.job('r3'), {}, soon)).toBe('here');
+    expect(await scheduler.request(subjects.job('r1'), {}, soon)).toBe('still here');
+    const out = once(r3.events, 'disconnected');
+    await generate('r1,r2');
+    process.kill(broker.pid, 'SIGHUP');
+    await out;
+    await expect(scheduler.request(subjects.job('r3'), {}, soon)).rejects.toMatchObject({ tag: 'NoResponders' });
+    expect(await readdir(join(folder, 'credentials'))).not.toContain('runner_r3');
     expect(await scheduler.request(subjects.job('r1'), {}, soon)).toBe('still here');
     expect(breaks).not.toHaveBeenCalled();
   });
