@@ -1,10 +1,11 @@
 /** `npm start`: everything that is missing, then the server with the arguments given. */
 import { join } from 'node:path';
 import { exitLike, runChild } from './child.js';
+import { withCompileCache } from './compile-cache.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
 
 await runEntry(async () => {
   const { node, env } = await ensure({ broker: true });
-  exitLike(await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], { env }));
+  exitLike(await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], { env: withCompileCache(env) }));
 });

@@ -16,6 +16,8 @@ export const StoreCode = {
   streamNotFound: 10059,
   streamNameInUse: 10058,
   noMessage: 10037,
+  /** A cluster without a leader of its JetStream. */
+  unavailable: 10008,
   /** The stream's own limit was met with `discard new`. */
   storeFailed: 10077,
   insufficientResources: 10023,

@@ -1,6 +1,7 @@
 /** Set-up of everything that JetStream keeps for us, the same at every start of every service. */
 import { DiscardPolicy, jetstreamManager, JetStreamApiError, type JetStreamManager, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
-import { nanos } from '@nats-io/transport-node';
+import { nanos, NoRespondersError, TimeoutError } from '@nats-io/transport-node';
+import { backoffMs, pause } from './backoff.ts';
 import type { Bus } from './bus.ts';
 import { PartitionsMismatch } from './errors.ts';
 import { wireOf } from './nats-bus.ts';
@@ -28,26 +29,49 @@ const LOGS_AGE_MS_MAX = 7 * 24 * 3_600_000;
 const DUPLICATE_WINDOW_MS = 1_000;
 /** Expiry markers outlive any reconnect that a watch rides out; one that took longer resynchronises by absence. */
 const MARKER_TTL_MS = 60_000;
-/** A cluster that has just started needs a moment for its first stream. */
-const SETUP_TIMEOUT_MS = 15_000;
+/** A leader answers in far less; no answer means that there is none yet. */
+const SETUP_TRY_MS = 2_000;
+/** A cluster that has just started elects within 10 s. */
+const SETUP_DEADLINE_MS = 30_000;
 
-/** Creates what is missing and adjusts what may be adjusted. Idempotent. Throws `PartitionsMismatch`. */
+/**
+ * Creates what is missing and adjusts what may be adjusted. Idempotent. Throws `PartitionsMismatch`.
+ *
+ * A cluster leaves a request about a stream that has no leader yet without any answer, so each is given up soon and the
+ * whole is begun again: right after a start, and when several services set up at once.
+ */
 export async function ensureStreams(bus: Bus, options: StreamsOptions): Promise<{ readonly bucketsCreated: boolean }> {
-  const { connection } = wireOf(bus);
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: SETUP_TIMEOUT_MS });
-  const replicas = options.replicas ?? (connection.info?.cluster ? 3 : 1);
-  await ensureStream(manager, journalConfig(options, replicas), (stored) => checkPartitions(stored, options.partitions));
-  await ensureStream(manager, logsConfig(options, replicas));
-  let bucketsCreated = false;
-  for (const bucket of [buckets.members, buckets.runners]) {
-    bucketsCreated = (await ensureStream(manager, bucketConfig(bucket, replicas))) || bucketsCreated;
+  const created = new Set<string>();
+  const deadline = performance.now() + SETUP_DEADLINE_MS;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await ensureOnce(bus, options, created);
+      return { bucketsCreated: [buckets.members, buckets.runners].some((bucket) => created.has(bucketStream(bucket))) };
+    } catch (error) {
+      if (!mayPass(error) || performance.now() >= deadline) throw error;
+      await pause(backoffMs(attempt));
+    }
   }
-  return { bucketsCreated };
+}
+
+async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string>): Promise<void> {
+  const { connection } = wireOf(bus);
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: SETUP_TRY_MS });
+  const replicas = options.replicas ?? (connection.info?.cluster ? 3 : 1);
+  await ensureStream(manager, created, journalConfig(options, replicas), (stored) => checkPartitions(stored, options.partitions));
+  await ensureStream(manager, created, logsConfig(options, replicas));
+  for (const bucket of [buckets.members, buckets.runners]) await ensureStream(manager, created, bucketConfig(bucket, replicas));
+}
+
+/** No answer, no leader, or a leader that does not know yet what another one has been told. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof JetStreamApiError) return [StoreCode.streamNotFound, StoreCode.streamNameInUse, StoreCode.unavailable].some((code) => code === error.code);
+  return error instanceof TimeoutError || error instanceof NoRespondersError || (error instanceof Error && error.cause instanceof NoRespondersError);
 }
 
 /** P17: forgets all memberships and runner leases; call `ensureStreams` afterwards. */
 export async function deleteBuckets(bus: Bus): Promise<void> {
-  const manager = await jetstreamManager(wireOf(bus).connection, { checkAPI: false, timeout: SETUP_TIMEOUT_MS });
+  const manager = await jetstreamManager(wireOf(bus).connection, { checkAPI: false, timeout: SETUP_DEADLINE_MS / 2 });
   for (const bucket of [buckets.members, buckets.runners]) {
     try {
       await manager.streams.delete(bucketStream(bucket));
@@ -114,23 +138,24 @@ function bucketConfig(bucket: string, replicas: number): Wanted {
   };
 }
 
-/** True: it was created. */
-async function ensureStream(manager: JetStreamManager, wanted: Wanted, check: (stored: StreamConfig) => void = () => {}): Promise<boolean> {
+async function ensureStream(manager: JetStreamManager, created: Set<string>, wanted: Wanted, check: (stored: StreamConfig) => void = () => {}): Promise<void> {
   let stored = await find(manager, wanted.name);
   if (stored === null) {
+    // Also where the answer stays away: better one lease of waiting in vain than a bucket taken for an old one.
+    created.add(wanted.name);
     try {
       await manager.streams.add(wanted);
-      return true;
+      return;
     } catch (error) {
       // Another service was faster, and its options differ: judged like one that was there before.
       if (!hasCode(error, StoreCode.streamNameInUse)) throw error;
+      created.delete(wanted.name);
       stored = await find(manager, wanted.name);
       if (stored === null) throw error;
     }
   }
   check(stored);
   if (differs(stored, wanted)) await manager.streams.update(wanted.name, { ...wanted, metadata: { ...stored.metadata, ...wanted.metadata } });
-  return false;
 }
 
 async function find(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {

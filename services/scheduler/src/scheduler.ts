@@ -105,8 +105,8 @@ class SchedulerService implements Scheduler {
       this.#rebalance();
     });
     const runners = watchLeases<RunnerLease>(bus, buckets.runners, (event) => {
-      if (event.kind === 'put') this.#leaseSeen(event.value);
-      else this.#leaseExpired(event.key);
+      if (event.kind === 'expired') this.#leaseExpired(event.key);
+      else this.#leaseSeen(event.key, event.value);
     }, { leaseMs: this.#options.runnerLeaseMs });
     this.#watches.push(members, runners);
     await Promise.all([members.ready, runners.ready]);
@@ -141,7 +141,7 @@ class SchedulerService implements Scheduler {
     this.#membershipOver = new AbortController();
     this.#members.add(member);
     this.#pulls?.stop();
-    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request) => this.#pull(request));
+    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request, { subject }) => this.#pull(request, subject.split('.')[2] ?? ''));
     this.#rebalance();
   }
 
@@ -229,7 +229,7 @@ class SchedulerService implements Scheduler {
       mayAct: () => this.#membership.mayAct(),
       isGone: async (member) => !(await this.#keysNow(buckets.members)).has(member),
       refreshSessions: async () => {
-        for (const lease of (await this.#keysNow<RunnerLease>(buckets.runners)).values()) this.#leaseSeen(lease);
+        for (const [key, lease] of await this.#keysNow<RunnerLease>(buckets.runners)) this.#leaseSeen(key, lease);
       },
     }, () => {
       if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
@@ -263,14 +263,23 @@ class SchedulerService implements Scheduler {
 
   // --- Runners -----------------------------------------------------------------------------------------------------
 
-  #pull(request: PullRequest): PullReply {
+  /** The broker binds the runner's name in the subject to its credentials; what the body says must be the same (P10). */
+  #pull(request: PullRequest, runner: string): PullReply {
+    if (request.runner !== runner) {
+      this.#options.log.warn({ runner, claimed: request.runner }, 'a runner offered slots in the name of another; they are not taken');
+      return { ok: false, withdrawn: [] };
+    }
     const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
     this.#dispatch.addCredits(Date.now(), request);
     this.#match();
     return { ok: true, withdrawn };
   }
 
-  #leaseSeen(lease: RunnerLease): void {
+  #leaseSeen(key: string, lease: RunnerLease): void {
+    if (key !== `${lease.runner}.${lease.session}`) {
+      this.#options.log.warn({ key }, 'a lease names another runner or session than its key; it is ignored');
+      return;
+    }
     if (this.#expired.has(lease.session)) return;
     const isNew = !this.#sessions.has(lease.session);
     this.#sessions.set(lease.session, { lease, seenAtMs: monotonicMs() });

@@ -1,0 +1,7 @@
+/** Compiled code is kept beside the dependencies: it saves a third of the start of a short command. */
+import { join } from 'node:path';
+import { root } from './ensure.js';
+
+export function withCompileCache(env) {
+  return { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'penstock'), ...env };
+}
