@@ -24,6 +24,8 @@ import { Timeline } from './timeline.ts';
 
 /** 2026-11-01T00:00:00Z: virtual time zero. */
 const EPOCH_MS = 1_793_491_200_000;
+/** No message is under way for longer: connections that are stuck are closed before. */
+const SLOW_MS_MAX = 15_000;
 const STEPS_MAX = 400_000;
 /** Once it is healed, a world has so long to end every run and to forget it. */
 const HEALED_MS_MAX = 900_000;
@@ -202,7 +204,7 @@ export class World {
     const { random, profile, healed } = this;
     if (!healed && random.chance(profile.slow)) {
       this.mark('slow message');
-      return random.exponential(profile.slowMs);
+      return Math.min(random.exponential(profile.slowMs), SLOW_MS_MAX);
     }
     return random.exponential(profile.latencyMs);
   }

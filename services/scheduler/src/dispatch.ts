@@ -44,7 +44,7 @@ interface Session {
   leased: boolean;
   /** Credit number to expiry, oldest first. */
   readonly credits: Map<number, number>;
-  /** Taken by a grant or withdrawn; kept until it would have expired, for a request that offers it may come again. */
+  /** Taken by a grant or withdrawn; kept for longer than any request that offers it may come again. */
   readonly spent: Map<number, number>;
 }
 
@@ -289,7 +289,7 @@ function spend(session: Session, credit: number): boolean {
   const expiresAt = session.credits.get(credit);
   if (expiresAt === undefined) return false;
   session.credits.delete(credit);
-  session.spent.set(credit, expiresAt);
+  session.spent.set(credit, expiresAt + CREDIT_MS);
   return true;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { PartitionLog } from '@penstock/bus';
 import type { RunEvent, RunSettings } from '@penstock/run';
-import type { RunDocument, RunsLedger } from '@penstock/store';
+import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from './commit.ts';
 import type { DefinitionSource } from './definitions.ts';
@@ -41,7 +41,7 @@ export async function openPartition({ partition, member, log, ledger, isGone, no
   const last = await log.last(signal);
   const lastCommit = last === null ? null : decodeCommit(last.bytes);
   if (lastCommit !== null && lastCommit.kind !== 'released' && lastCommit.owner !== member && !(await isGone(lastCommit.owner))) return null;
-  const incarnation = await incarnationNow(ledger, partition, last?.sequence ?? 0, lastCommit?.epoch ?? 0);
+  const incarnation = await incarnationNow(ledger, log, last?.sequence ?? 0, lastCommit?.epoch ?? 0, signal);
   const checkpoint = await ledger.checkpoint(partition);
   const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
   const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
@@ -144,6 +144,14 @@ async function replay(histories: Map<string, History>, commit: Commit, sequence:
   return true;
 }
 
+/** Whether the log has the checkpoint's commit, which no purge takes (P8). A shorter log may have grown past its sequence. */
+async function stands(log: PartitionLog, checkpoint: Checkpoint, signal: AbortSignal): Promise<boolean> {
+  for await (const entry of log.read(checkpoint.sequence, signal)) {
+    return entry.sequence === checkpoint.sequence && decodeCommit(entry.bytes).number === checkpoint.commit;
+  }
+  return false;
+}
+
 function liveRunOf(id: string, history: History, shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> }): LiveRun {
   let run: LiveRun;
   try {
@@ -159,15 +167,16 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
 }
 
 /**
- * A log that is shorter than its checkpoint, or than any document says, has lost commits: what is numbered anew must count
- * as newer (design: "the store is ahead"). The epochs carry the incarnation, so that it is not forgotten while nothing of
- * it is in the store yet.
+ * A log without its checkpoint's commit, or shorter than any document says, has lost commits: what is numbered anew must
+ * count as newer (design: "the store is ahead"). The epochs carry the incarnation, so that it is not forgotten while
+ * nothing of it is in the store yet.
  */
-async function incarnationNow(ledger: RunsLedger, partition: number, lastSequence: number, lastEpoch: number): Promise<number> {
+async function incarnationNow(ledger: RunsLedger, log: PartitionLog, lastSequence: number, lastEpoch: number, signal: AbortSignal): Promise<number> {
+  const { partition } = log;
   const checkpoint = await ledger.checkpoint(partition);
   const known = Math.max(1, checkpoint?.incarnation ?? 1, Math.floor(lastEpoch / EPOCHS_PER_INCARNATION));
   let newest = known;
-  let isAhead = checkpoint?.incarnation === known && checkpoint.sequence > lastSequence;
+  let isAhead = checkpoint?.incarnation === known && !(await stands(log, checkpoint, signal));
   for await (const { incarnation } of ledger.laterThan(partition, { incarnation: known, sequence: lastSequence })) {
     isAhead = true;
     newest = Math.max(newest, incarnation);
