@@ -22,11 +22,11 @@ await withMongoServer('outages of MongoDB', (server) => {
     });
 
     it('down for longer: every call is unavailable within its deadline and names the store; well again afterwards', async () => {
-      const { store, things } = await place.things(700);
+      const { store, things } = await place.things(1_500);
       await place.proxy.down();
       const calls = [things.insert(thing('a')), things.replaceNewer([thing('b')]), things.get('a'), things.list({ limit: 5 }), things.delete('a'), store.ping()];
       for (const outcome of await Promise.allSettled(calls)) {
-        expect(outcome).toMatchObject({ status: 'rejected', reason: { ...unavailable, message: expect.stringMatching(/no answer within 700 ms; the last attempt: /) as unknown } });
+        expect(outcome).toMatchObject({ status: 'rejected', reason: { ...unavailable, message: expect.stringMatching(/no answer within 1500 ms; the last attempt: /) as unknown } });
       }
       await place.proxy.heal();
       await store.ping();
@@ -62,7 +62,7 @@ await withMongoServer('outages of MongoDB', (server) => {
     });
 
     it('frozen: every call settles at its deadline, and the store is well again when the server is', async () => {
-      const { store, things } = await place.things(900);
+      const { store, things } = await place.things(2_000);
       place.proxy.freeze();
       const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, index) => things.insert(thing(`x${index}`))));
       expect(outcomes.map((outcome) => (outcome.status === 'rejected' ? (outcome.reason as { tag: string }).tag : 'settled'))).toEqual(Array.from({ length: 30 }, () => 'StoreUnavailable'));

@@ -13,8 +13,8 @@ import { EMPTY, storedScalar } from './mongo-documents.ts';
 export interface IndexWalk {
   readonly filter: Document;
   readonly sort: Document;
-  /** The index's name. */
-  readonly hint: string;
+  /** The index's name; without one the list is by `_id` alone, which leaves no choice. */
+  readonly hint?: string;
 }
 
 const OPERATORS: Readonly<Record<BoundOperator, string>> = { '>': '$gt', '>=': '$gte', '<': '$lt', '<=': '$lte' };
@@ -27,18 +27,19 @@ type Segment = { readonly at: Scalar; readonly isContinued: boolean } | { readon
 export function walksOf(spec: CollectionSpec, plan: QueryPlan): IndexWalk[] {
   const { field, descending } = plan.order;
   const direction = descending ? -1 : 1;
-  const hint = hintOf(spec, plan);
+  const name = indexOf(spec, plan);
+  const hint = name === null ? {} : { hint: name };
   const equal = plan.equal.map((one) => equalTo(spec, one.field, one.values));
   const bounds = boundsOf(plan);
   const behindId = plan.after === null ? [] : [{ _id: { [descending ? '$lt' : '$gt']: plan.after.id } }];
-  if (field === 'id') return [{ filter: allOf([...equal, ...bounds, ...behindId]), sort: { _id: direction }, hint }];
+  if (field === 'id') return [{ filter: allOf([...equal, ...bounds, ...behindId]), sort: { _id: direction }, ...hint }];
 
   const type = spec.fields[field] ?? 'string';
   return segmentsOf(plan, type).map((segment) => {
-    if ('at' in segment) return { filter: allOf([...equal, equalTo(spec, field, [segment.at]), ...(segment.isContinued ? behindId : [])]), sort: { _id: direction }, hint };
+    if ('at' in segment) return { filter: allOf([...equal, equalTo(spec, field, [segment.at]), ...(segment.isContinued ? behindId : [])]), sort: { _id: direction }, ...hint };
     const low = segment.low === null ? { $gte: storedScalar(LEAST[type]) } : { $gt: storedScalar(segment.low) };
     const high = segment.high === null ? {} : { $lt: storedScalar(segment.high) };
-    return { filter: allOf([...equal, { [field]: { ...low, ...high } }, ...bounds]), sort: { [field]: direction, _id: direction }, hint };
+    return { filter: allOf([...equal, { [field]: { ...low, ...high } }, ...bounds]), sort: { [field]: direction, _id: direction }, ...hint };
   });
 }
 
@@ -75,10 +76,10 @@ export function indexName(index: readonly string[]): string {
   return index.join('_');
 }
 
-function hintOf(spec: CollectionSpec, plan: QueryPlan): string {
+function indexOf(spec: CollectionSpec, plan: QueryPlan): string | null {
   const { field } = plan.order;
   const rest = field === 'id' ? [] : [field];
-  if (plan.equal.length + rest.length === 0) return '_id_';
+  if (plan.equal.length + rest.length === 0) return null;
   const bound = new Set(plan.equal.map((one) => one.field));
   const index = spec.indexes.find((fields) => fields.length === bound.size + rest.length && fields.slice(0, bound.size).every((each) => bound.has(each)) && (rest.length === 0 || fields.at(-1) === field));
   if (index === undefined) throw new Error(`no index of '${spec.name}' serves a list that its plan was made for`);

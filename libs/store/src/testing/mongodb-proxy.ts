@@ -29,6 +29,11 @@ export interface MongoProxy {
   halfOpen(): void;
   /** The same for all, new ones too. */
   freeze(): void;
+  /**
+   * Holds each writing command back until the one before is answered, whoever sent it. So a server that does not decide
+   * races (FerretDB) does, command by command, as much as the adapter relies on.
+   */
+  oneWriteAtATime(): void;
   /** Answers in the place of the server. */
   stub(rule: CommandRule): void;
   /** Ends the connections that are half-open, takes new ones, forgets all rules. */
@@ -38,6 +43,7 @@ export interface MongoProxy {
 
 const OP_MSG = 2013;
 const HEADER_BYTES = 16;
+const WRITES: ReadonlySet<string> = new Set(['insert', 'update', 'delete']);
 const COMMANDS_KEPT = 5_000;
 
 export async function startMongoProxy(target: { readonly host: string; readonly port: number }): Promise<MongoProxy> {
@@ -54,6 +60,7 @@ class Proxy implements MongoProxy {
   #rules: { readonly rule: CommandRule; left: number }[] = [];
   #commands: Document[] = [];
   #delayMs = 0;
+  #writes: WriteQueue | null = null;
   /** Connections up to this one pass nothing. */
   #frozenUpTo = 0;
   #joined = 0;
@@ -98,6 +105,10 @@ class Proxy implements MongoProxy {
     this.#frozenUpTo = Infinity;
   }
 
+  oneWriteAtATime(): void {
+    this.#writes ??= new WriteQueue();
+  }
+
   stub(rule: CommandRule): void {
     this.#rules.push({ rule, left: rule.times ?? Infinity });
   }
@@ -140,9 +151,12 @@ class Proxy implements MongoProxy {
         if (rule?.isForwarded === true) replaced.set(message.readInt32LE(4), rule);
         else if (rule !== undefined) return answer(client, rule, message.readInt32LE(4), {});
       }
-      server.write(message);
+      if (this.#writes !== null && command !== null && WRITES.has(commandName(command))) this.#writes.send(server, message);
+      else server.write(message);
     });
+    server.on('close', () => this.#writes?.answered(server));
     eachMessage(server, (message) => {
+      this.#writes?.answered(server);
       const pass = (): void => {
         if (number <= this.#frozenUpTo || client.destroyed) return;
         const request = message.readInt32LE(8);
@@ -161,6 +175,34 @@ class Proxy implements MongoProxy {
     const found = this.#rules.find(({ rule, left }) => left > 0 && rule.matches(command));
     if (found !== undefined) found.left -= 1;
     return found?.rule;
+  }
+}
+
+/** A connection has one command under way at a time, so its next message is the answer. */
+class WriteQueue {
+  readonly #waiting: (readonly [server: Socket, message: Buffer])[] = [];
+  #current: Socket | null = null;
+
+  send(server: Socket, message: Buffer): void {
+    this.#waiting.push([server, message]);
+    this.#next();
+  }
+
+  answered(server: Socket): void {
+    if (this.#current !== server) return;
+    this.#current = null;
+    this.#next();
+  }
+
+  #next(): void {
+    while (this.#current === null) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      const [server, message] = next;
+      if (server.destroyed) continue;
+      this.#current = server;
+      server.write(message);
+    }
   }
 }
 
