@@ -153,7 +153,7 @@ export class Decision {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
-    if (stage.failures < retry.max && retry.on.includes(retryCauseOf(reason))) {
+    if (stage.failures < retry.max && retry.on.includes(retryCauseOf(reason)) && !this.#familyIsOver(stage)) {
       const factor = retry.backoff === 'exponential' ? 2 ** stage.failures : 1;
       const dueAt = at + Math.min(retry.delayMs * factor, Math.max(RETRY_DELAY_MS_MAX, retry.delayMs));
       this.#emit({ type: 'stage_retrying', at, stage: name, attempt, reason, ...exit, logBytes, dueAt });
@@ -184,6 +184,13 @@ export class Decision {
       }
     }
     if (ended.length > 0) this.#advance(at, ended);
+  }
+
+  /** A sibling's failure has ended the matrix: an attempt that was being stopped for its timeout then has no successor. */
+  #familyIsOver(stage: StageState): boolean {
+    const { definition, siblings } = this.#planned(stage.name);
+    if (definition.matrix?.failFast !== true || definition.allowFailure) return false;
+    return siblings.some((sibling) => this.#run.stages[sibling]?.status === 'FAILED');
   }
 
   #advanceAll(at: number): void {

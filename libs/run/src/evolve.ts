@@ -69,7 +69,8 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     case 'stage_returned': {
       const stage = endLive(run, plan, event.stage, event.attempt);
       stage.status = 'QUEUED';
-      if (stage.attempt === 1) delete stage.startedAt;
+      // Nothing of it has run yet, however often it was granted.
+      if (stage.failures === 0) delete stage.startedAt;
       return;
     }
     case 'stage_stopping': {

@@ -144,6 +144,8 @@ export class RunActor {
   }
 
   tell(command: RunCommand): Decided | undefined {
+    // Nothing applies to a settled run; XState would write about it to stderr.
+    if (this.#actor.getSnapshot().status === 'done') return undefined;
     this.#actor.send(command);
     if (this.#failure !== undefined) throw this.#failure;
     const { decided } = this.#actor.getSnapshot().context;

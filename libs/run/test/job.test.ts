@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest';
+import { groupOf, newRun, planOf, workOf } from '@penstock/run';
+import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
+
+const output = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } as const;
+
+describe('what a granted attempt executes', () => {
+  test('values come as bindings and environment, never as shell text', () => {
+    const hostile = '$(touch /tmp/pwned) `id` "; rm -rf /';
+    const story = new Story(pipeline(stage('a', { outputs: ['v'] }), stage('b', {
+      after: ['a'], env: { GREETING: ['hello ', { expression: output }] }, workdir: ['out/', { expression: { kind: 'path', path: ['run', 'id'] } }],
+      commands: [{ script: 'echo "$V"', bindings: { V: output } }],
+    })));
+    story.grant('a');
+    story.succeed('a', { v: hostile });
+    const work = workOf(story.run, planOf(story.definition), 'b');
+    expect(work.commands).toEqual([{ script: 'echo "$V"', bindings: { V: hostile } }]);
+    expect(work.env).toEqual({ GREETING: `hello ${hostile}` });
+    expect(work.workdir).toBe(`out/${RUN_ID}`);
+  });
+
+  test('a value that is missing is the empty text', () => {
+    const story = new Story(pipeline(stage('a'), stage('b', { commands: [{ script: 'x', bindings: { V: output } }] })));
+    expect(workOf(story.run, planOf(story.definition), 'b').commands[0]?.bindings).toEqual({ V: '' });
+  });
+
+  test('a stage of another pipeline is a mistake of the caller', () => {
+    const story = new Story(pipeline(stage('a')));
+    expect(() => workOf(story.run, planOf(story.definition), 'nobody')).toThrow(RangeError);
+  });
+});
+
+describe('the concurrency group', () => {
+  const groupFor = (ref: string | undefined): string | undefined => {
+    const plan = planOf({ ...pipeline(stage('a')), concurrency: { group: [{ expression: { kind: 'path', path: ['webhook', 'ref'] } }], cancelInProgress: false } });
+    return groupOf(newRun(RUN_ID, createdEvent({ origin: { kind: 'webhook', ref } }), plan), plan);
+  };
+
+  test('is evaluated when the run is created; an empty one is none', () => {
+    expect(groupFor('refs/heads/main')).toBe('refs/heads/main');
+    expect(groupFor(undefined)).toBeUndefined();
+  });
+});

@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest';
+import { summaryOf, viewOf } from '@penstock/run';
+import { pipeline, RUN_ID, stage, Story } from './support.ts';
+
+describe('the API\'s view of a run', () => {
+  test('times are ISO 8601 in UTC with milliseconds, outputs a list, what is not there null', () => {
+    const story = new Story(pipeline(stage('a', { outputs: ['v'] }), stage('b', { after: ['a'] })));
+    story.grant('a');
+    story.succeed('a', { v: '1.2' });
+    expect(viewOf(story.run)).toMatchObject({
+      id: RUN_ID, pipelineName: 'ship', status: 'RUNNING', startedAt: '1970-01-01T00:00:01.000Z', finishedAt: null, outcome: null, version: story.events.length, cancelledStages: null,
+    });
+    expect(viewOf(story.run).stages).toEqual([
+      { name: 'a', status: 'SUCCESS', startedAt: '1970-01-01T00:00:03.000Z', finishedAt: '1970-01-01T00:00:04.000Z', outputs: [{ key: 'v', value: '1.2' }], reason: null, exitCode: 0, attempt: 1 },
+      { name: 'b', status: 'QUEUED', startedAt: null, finishedAt: null, outputs: [], reason: null, exitCode: null, attempt: 0 },
+    ]);
+  });
+
+  test('a cause is told of a stage only when it has ended', () => {
+    const story = new Story(pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1, on: ['failure'] } })));
+    story.grant('a');
+    story.fail('a');
+    expect(viewOf(story.run).stages[0]).toMatchObject({ status: 'PENDING', reason: null });
+    story.tell({ type: 'wake', at: story.at + 1 });
+    story.grant('a');
+    story.fail('a');
+    expect(viewOf(story.run).stages[0]).toMatchObject({ status: 'FAILED', reason: 'exit', exitCode: 1 });
+  });
+
+  test('cancelled and unfinished stages are in none of the counts', () => {
+    const story = new Story(pipeline(stage('a'), stage('b'), stage('c', { after: ['b'] }), stage('d'), stage('e')));
+    story.grant('a');
+    story.grant('b');
+    story.succeed('a');
+    story.fail('b');
+    expect(summaryOf(viewOf(story.run))).toEqual({ passed: 1, failed: 1, skipped: 1 });
+    story.tell({ type: 'cancel' });
+    expect(summaryOf(viewOf(story.run))).toEqual({ passed: 1, failed: 1, skipped: 1 });
+    expect(viewOf(story.run).cancelledStages).toBe(2);
+  });
+});
