@@ -1,0 +1,252 @@
+/**
+ * A mixed load through the public API: triggers with ids of their own, repeated with the same id until they are answered;
+ * cancels, watches and reads of what was accepted. It owns the account of what clients were told; whether that is true is
+ * the checker's to say.
+ *
+ * O1. `accepted` holds every run whose trigger was answered with it, and nothing else.
+ * O2. A call whose outcome is unknown is repeated until it is known, or until `finish` gives up.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
+import { Random } from '../simulation/random.ts';
+import type { Api, RunAnswer } from './api.ts';
+import { makePipeline, type ChaosPipeline, type Shapes } from './pipelines.ts';
+import { watchRun, type Watched } from './watcher.ts';
+
+export interface LoadProfile {
+  readonly ratePerSec: number;
+  /** Of the accepted runs, 0 to 1. */
+  readonly cancelShare: number;
+  readonly watchShare: number;
+  readonly readShare: number;
+  /** Of the triggers, that wait for the end. */
+  readonly waitShare: number;
+  /** Of the connections of watchers, that they cut themselves. */
+  readonly cutShare: number;
+  readonly cancelAfterMsMax: number;
+  readonly shapes: Shapes;
+}
+
+export interface AcceptedRun {
+  readonly id: string;
+  readonly pipeline: ChaosPipeline;
+  readonly acceptedAt: number;
+  /** What cancels were answered: the last word. */
+  cancel?: 'cancelled' | 'had ended' | undefined;
+  /** A cancel was sent more than once, so `had ended` may be of the first one's doing. */
+  cancelRepeated?: boolean;
+  /** A final status that a client was shown. */
+  shownEnd?: string | undefined;
+}
+
+/** A promise of the API that a client saw broken. */
+export interface BrokenAnswer {
+  readonly kind: 'not found' | 'went back' | 'refused' | 'internal';
+  readonly runId: string;
+  readonly detail: string;
+}
+
+export interface LoadAccount {
+  readonly accepted: readonly AcceptedRun[];
+  /** Triggers that were never answered: such a run may exist or not. */
+  readonly unanswered: readonly { readonly id: string; readonly pipeline: ChaosPipeline }[];
+  readonly watched: readonly Watched[];
+  readonly broken: readonly BrokenAnswer[];
+  readonly reads: number;
+  readonly cancels: number;
+}
+
+const REPEAT_MS_MIN = 150;
+const REPEAT_MS_MAX = 700;
+/** Triggers under way; more would only wait in the gateways. */
+const PENDING_MAX = 200;
+const WAIT_SECS = 10;
+const READS_OF_A_RUN = 6;
+const BROKEN_KEPT = 50;
+
+export interface LoadOptions {
+  readonly api: Api;
+  readonly profile: LoadProfile;
+  readonly seed: number;
+  readonly marksFolder: string;
+  readonly token: string;
+}
+
+export class Load {
+  readonly #options: LoadOptions;
+  readonly #random: Random;
+  readonly #accepted = new Map<string, AcceptedRun>();
+  readonly #unanswered = new Map<string, { readonly id: string; readonly pipeline: ChaosPipeline }>();
+  readonly #watched: Watched[] = [];
+  readonly #broken: BrokenAnswer[] = [];
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #givenUp = new AbortController();
+  #triggering: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #reads = 0;
+  #cancels = 0;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    this.#random = new Random(options.seed);
+  }
+
+  start(): void {
+    this.#triggering = this.#triggerForLong();
+  }
+
+  /** No new triggers; waits for everything that is under way, at most so long. */
+  async finish(limitMs: number): Promise<LoadAccount> {
+    this.#stopped = true;
+    await this.#triggering;
+    const late = setTimeout(() => this.#givenUp.abort(), limitMs);
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
+    clearTimeout(late);
+    return {
+      accepted: [...this.#accepted.values()], unanswered: [...this.#unanswered.values()], watched: this.#watched,
+      broken: this.#broken, reads: this.#reads, cancels: this.#cancels,
+    };
+  }
+
+  async #triggerForLong(): Promise<void> {
+    const { profile, marksFolder, token } = this.#options;
+    while (!this.#stopped) {
+      await pause(Math.min(2_000, this.#random.exponential(1_000 / profile.ratePerSec)));
+      if (this.#stopped || this.#unanswered.size >= PENDING_MAX) continue;
+      const pipeline = makePipeline({ random: this.#random, marksFolder, token, shapes: profile.shapes });
+      const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: pipeline.name });
+      const id = newRunId({ now: Date.now(), key, random: this.#random.bytes(8) });
+      this.#spawn(this.#client(id, pipeline, new Random(this.#random.int(2 ** 31))));
+    }
+  }
+
+  /** One client and its run. */
+  async #client(id: string, pipeline: ChaosPipeline, random: Random): Promise<void> {
+    const { profile } = this.#options;
+    this.#unanswered.set(id, { id, pipeline });
+    const run = await this.#trigger(id, pipeline, random);
+    if (run === null) return;
+    const wants = { watch: random.chance(profile.watchShare), cancel: random.chance(profile.cancelShare), read: random.chance(profile.readShare) };
+    if (wants.watch) this.#spawn(this.#watch(id, random));
+    if (wants.cancel) this.#spawn(this.#cancel(run, random));
+    if (wants.read) this.#spawn(this.#read(run, random));
+  }
+
+  async #trigger(id: string, pipeline: ChaosPipeline, random: Random): Promise<AcceptedRun | null> {
+    const { api, profile } = this.#options;
+    const waitSeconds = random.chance(profile.waitShare) ? WAIT_SECS : 0;
+    while (!this.#givenUp.signal.aborted) {
+      const outcome = await api.trigger(pipeline.yaml, id, waitSeconds);
+      if (outcome.ok) {
+        const run: AcceptedRun = { id, pipeline, acceptedAt: Date.now() };
+        this.#unanswered.delete(id);
+        this.#accepted.set(id, run);
+        if (outcome.value.id !== id) this.#report('refused', id, `the trigger was answered with the run ${outcome.value.id}`);
+        this.#shown(run, outcome.value);
+        return run;
+      }
+      this.#judge(id, 'trigger', outcome);
+      if (outcome.failure === 'refused') return null;
+      await this.#beforeRepeat(random);
+    }
+    return null;
+  }
+
+  async #cancel(run: AcceptedRun, random: Random): Promise<void> {
+    const { api, profile } = this.#options;
+    await pause(random.next() * profile.cancelAfterMsMax);
+    for (let tries = 0; !this.#givenUp.signal.aborted; tries++) {
+      run.cancelRepeated = tries > 0;
+      const outcome = await api.cancel(run.id);
+      this.#cancels += 1;
+      if (outcome.ok) {
+        run.cancel = 'cancelled';
+        if (outcome.value.status !== 'CANCELLED') this.#report('refused', run.id, `its cancel was answered with the status ${outcome.value.status}`);
+        this.#shown(run, outcome.value);
+        return;
+      }
+      if (outcome.code === 'CONFLICT') {
+        run.cancel = 'had ended';
+        return;
+      }
+      if (outcome.code === 'NOT_FOUND') return this.#report('not found', run.id, 'by cancel');
+      this.#judge(run.id, 'cancel', outcome);
+      await this.#beforeRepeat(random);
+    }
+  }
+
+  async #watch(id: string, random: Random): Promise<void> {
+    const { api, profile } = this.#options;
+    this.#watched.push(await watchRun(api, id, random, profile.cutShare, this.#givenUp.signal));
+  }
+
+  /** Reads a run again and again: it is there from its acceptance on, and never goes back. */
+  async #read(run: AcceptedRun, random: Random): Promise<void> {
+    const { api } = this.#options;
+    let before: RunAnswer | null = null;
+    for (let read = 0; read < READS_OF_A_RUN && !this.#givenUp.signal.aborted; read++) {
+      const outcome = await api.run(run.id);
+      if (outcome.ok) {
+        this.#reads += 1;
+        const now = outcome.value;
+        if (now === null) return this.#report('not found', run.id, 'by run(id), after its acceptance');
+        if (before !== null && wentBack(before, now)) this.#report('went back', run.id, `from ${JSON.stringify(before)} to ${JSON.stringify(now)}`);
+        this.#shown(run, now);
+        before = now;
+      } else {
+        this.#judge(run.id, 'run', outcome);
+      }
+      if (random.chance(0.2)) await this.#readList(run, before);
+      await this.#beforeRepeat(random);
+    }
+  }
+
+  async #readList(run: AcceptedRun, before: RunAnswer | null): Promise<void> {
+    const outcome = await this.#options.api.newest(20);
+    if (!outcome.ok) return this.#judge(run.id, 'runs', outcome);
+    this.#reads += 1;
+    const listed = outcome.value.find(({ id }) => id === run.id);
+    if (listed !== undefined && before !== null && wentBack(before, listed)) this.#report('went back', run.id, `in a list, from ${JSON.stringify(before)} to ${JSON.stringify(listed)}`);
+  }
+
+  #shown(run: AcceptedRun, answer: RunAnswer): void {
+    if (rankOf(answer.status) < ENDED) return;
+    if (run.shownEnd !== undefined && run.shownEnd !== answer.status) this.#report('went back', run.id, `shown as ${run.shownEnd}, then as ${answer.status}`);
+    run.shownEnd = answer.status;
+  }
+
+  #judge(runId: string, what: string, { failure, code, message }: { readonly failure: string; readonly code: string; readonly message: string }): void {
+    if (failure === 'refused' || failure === 'internal') this.#report(failure, runId, `${what}: ${code} ${message}`);
+  }
+
+  #report(kind: BrokenAnswer['kind'], runId: string, detail: string): void {
+    if (this.#broken.length < BROKEN_KEPT) this.#broken.push({ kind, runId, detail: `${new Date().toISOString()} ${detail}` });
+  }
+
+  #beforeRepeat(random: Random): Promise<void> {
+    return pause(random.between(REPEAT_MS_MIN, REPEAT_MS_MAX));
+  }
+
+  #spawn(task: Promise<void>): void {
+    const guarded = task.catch((error: unknown) => this.#report('internal', '', `the client itself failed: ${String(error)}`)).finally(() => this.#tasks.delete(guarded));
+    this.#tasks.add(guarded);
+  }
+}
+
+const ENDED = 2;
+
+function rankOf(status: string): number {
+  if (status === 'PENDING' || status === 'QUEUED') return 0;
+  return status === 'RUNNING' ? 1 : ENDED;
+}
+
+/** A stage goes from RUNNING back to PENDING when it is retried or its grant returned; its attempts only grow. */
+export function wentBack(before: RunAnswer, now: RunAnswer): boolean {
+  const ranks = [rankOf(before.status), rankOf(now.status)] as const;
+  if (ranks[1] < ranks[0] || (ranks[0] === ENDED && before.status !== now.status)) return true;
+  return before.stages.some((stage) => {
+    const later = now.stages.find(({ name }) => name === stage.name);
+    if (later === undefined || later.attempt < stage.attempt) return true;
+    return rankOf(stage.status) === ENDED && later.status !== stage.status;
+  });
+}

@@ -1,0 +1,71 @@
+/**
+ * `npm run chaos -- [--schedule mixed] [--seed N] [--seeds COUNT] [--seconds S] [--faults a,b,c] [--store sqlite|mongodb]
+ * [--lease-secs 15] [--list]`. Each seed has a cluster of its own. Ends with 1 at the first seed with a violation, whose
+ * folder, with the logs of all services, is kept.
+ */
+import { appendFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { startCluster } from '../cluster/cluster.ts';
+import { FAULT_KINDS, type FaultKind } from './faults.ts';
+import { processesOfFolder } from './orphans.ts';
+import { reportLines } from './report.ts';
+import { runChaos, type ChaosReport } from './run-chaos.ts';
+import { schedules } from './schedules.ts';
+
+const text = { type: 'string' } as const;
+const { values } = parseArgs({
+  options: {
+    schedule: { ...text, default: 'mixed' }, seed: text, seeds: { ...text, default: '1' }, seconds: text, faults: text,
+    store: { ...text, default: 'sqlite' }, 'lease-secs': { ...text, default: '15' }, json: text, list: { type: 'boolean', default: false },
+  },
+});
+const say = (line: string): boolean => process.stdout.write(`${line}\n`);
+
+if (values.list) {
+  for (const [name, { about, seconds }] of Object.entries(schedules)) say(`${name.padEnd(16)} ${seconds} s: ${about}`);
+  say(`faults: ${FAULT_KINDS.join(', ')}`);
+  process.exit(0);
+}
+const schedule = schedules[values.schedule];
+if (schedule === undefined) throw new RangeError(`there is no schedule '${values.schedule}'; there are ${Object.keys(schedules).join(', ')}`);
+if (values.store !== 'sqlite' && values.store !== 'mongodb') throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
+const store = values.store;
+const kinds = (values.faults ?? '').split(',').filter((kind) => kind !== '').map(faultKind);
+const seconds = Number(values.seconds ?? schedule.seconds);
+const leaseSecs = Number(values['lease-secs']);
+const first = Number(values.seed ?? 1 + Math.floor(Math.random() * 1_000_000));
+
+for (let seed = first; seed < first + Number(values.seeds); seed++) {
+  say(`== ${values.schedule}, seed ${seed}, ${seconds} s, store ${store}`);
+  const failed = await one(seed);
+  if (!failed) continue;
+  const more = [...(kinds.length > 0 ? [`--faults ${kinds.join(',')}`] : []), ...(store === 'sqlite' ? [] : [`--store ${store}`])];
+  say(`FAILED. Replay it: ${['npm run chaos --', `--schedule ${values.schedule}`, `--seed ${seed}`, `--seconds ${seconds}`, `--lease-secs ${leaseSecs}`, ...more].join(' ')}`);
+  process.exit(1);
+}
+process.exit(0);
+
+async function one(seed: number): Promise<boolean> {
+  if (schedule === undefined) return true;
+  const cluster = await startCluster({ runnerLeaseSecs: leaseSecs, store });
+  let report: ChaosReport | undefined;
+  let left: string[] = [];
+  try {
+    report = await runChaos({ cluster, schedule, seed, seconds, kinds, runnerLeaseSecs: leaseSecs, say });
+    for (const line of reportLines(report)) say(line);
+  } finally {
+    const keepFolder = report === undefined || report.violations.length > 0;
+    await cluster.stop({ keepFolder });
+    left = processesOfFolder(cluster.folder);
+    if (keepFolder) say(`the logs are in ${cluster.folder}`);
+  }
+  for (const line of left) say(`  left behind after the stop: ${line}`);
+  if (values.json !== undefined) appendFileSync(values.json, `${JSON.stringify({ schedule: values.schedule, seed, seconds, ...report, failures: [...report.failures], left })}\n`);
+  return report.violations.length > 0 || left.length > 0;
+}
+
+function faultKind(name: string): FaultKind {
+  const kind = FAULT_KINDS.find((one) => one === name);
+  if (kind === undefined) throw new RangeError(`there is no fault '${name}'; there are ${FAULT_KINDS.join(', ')}`);
+  return kind;
+}

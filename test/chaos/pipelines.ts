@@ -1,0 +1,133 @@
+/**
+ * Random pipelines whose stages leave evidence: a file per stage with the moments at which each attempt started, lived and
+ * ended, and numbered lines in the log. So what was executed can be compared with what the engine says.
+ */
+import type { Random } from '../simulation/random.ts';
+
+export interface ChaosPipeline {
+  readonly name: string;
+  readonly yaml: string;
+  readonly stages: readonly ChaosStage[];
+  /** Runs of this pipeline go one at a time. */
+  readonly grouped: boolean;
+}
+
+export interface ChaosStage {
+  readonly name: string;
+  readonly after: readonly string[];
+  /** Lines that a whole attempt writes. */
+  readonly lines: number;
+  readonly retriesLost: boolean;
+}
+
+export type Shape = 'quick' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon';
+
+/** How often each shape is drawn, against the others. */
+export type Shapes = Readonly<Partial<Record<Shape, number>>>;
+
+export interface PipelineMaker {
+  readonly random: Random;
+  /** Where the stages leave their files. */
+  readonly marksFolder: string;
+  /** In the environment of every stage, so that its processes can be found. */
+  readonly token: string;
+  readonly shapes: Shapes;
+}
+
+/** Enough names that every one of 16 partitions has some: the name decides the key, and the key the partition. */
+const NAMES = 40;
+const GROUPED_NAMES = 4;
+
+export function makePipeline({ random, marksFolder, token, shapes }: PipelineMaker): ChaosPipeline {
+  const shape = pickWeighted(random, shapes);
+  const grouped = shape === 'grouped';
+  const name = grouped ? `chaos-group-${random.int(GROUPED_NAMES)}` : `chaos-${random.int(NAMES)}`;
+  const stages = stagesOf(shape, random);
+  const lines = ['pipeline:', `  name: ${name}`, 'env:', `  CHAOS_TOKEN: ${token}`, `  MARKS: ${marksFolder}`];
+  if (grouped) lines.push('concurrency:', '  group: all');
+  lines.push('stages:');
+  for (const stage of stages) lines.push(...stageText(stage));
+  return { name, yaml: `${lines.join('\n')}\n`, stages, grouped };
+}
+
+interface StageDraft extends ChaosStage {
+  /** Seconds between two marks that the attempt lives, and how many of them. */
+  readonly tickSecs: number;
+  readonly ticks: number;
+  /** Attempts up to this one exit with 1. */
+  readonly failsUpTo: number;
+  readonly retriesFailure: boolean;
+  readonly allowFailure: boolean;
+  readonly leavesDaemon: boolean;
+}
+
+function stagesOf(shape: Shape, random: Random): StageDraft[] {
+  const stage = (name: string, more: Partial<StageDraft> = {}): StageDraft => ({
+    name, after: [], lines: 2, retriesLost: random.chance(0.7), tickSecs: 0.1, ticks: random.int(3),
+    failsUpTo: 0, retriesFailure: false, allowFailure: false, leavesDaemon: false, ...more,
+  });
+  switch (shape) {
+    case 'quick':
+      return [stage('only', { ticks: 0 })];
+    case 'grouped':
+      return [stage('first'), stage('second', { after: ['first'] })];
+    case 'ticking':
+      return [stage('tick', { ticks: 10 + random.int(30), lines: 5, retriesLost: true }), stage('then', { after: ['tick'], retriesLost: true })];
+    case 'chatty':
+      return [stage('talk', { lines: 200 + random.int(2_000), ticks: 2 })];
+    case 'failing': {
+      const failsUpTo = 1 + random.int(2);
+      return [
+        stage('flaky', { failsUpTo, retriesFailure: true, retriesLost: true }),
+        stage('fails', { failsUpTo: 1_000, allowFailure: random.chance(0.5), ticks: 0 }),
+        stage('after-flaky', { after: ['flaky'] }),
+        stage('after-fails', { after: ['fails'] }),
+      ];
+    }
+    case 'daemon':
+      return [stage('leaves', { leavesDaemon: true }), stage('then', { after: ['leaves'] })];
+    case 'graph':
+      return Array.from({ length: 3 + random.int(6) }, (_, index) => {
+        const after = Array.from({ length: index }, (_unused, before) => `s${before}`).filter(() => random.chance(0.35));
+        return stage(`s${index}`, { after });
+      });
+  }
+}
+
+function stageText(stage: StageDraft): string[] {
+  const lines = [`  ${stage.name}:`];
+  if (stage.after.length > 0) lines.push(`    after: [${stage.after.join(', ')}]`);
+  const on = [...(stage.retriesLost ? ['lost'] : []), ...(stage.retriesFailure ? ['failure'] : [])];
+  if (on.length > 0) lines.push(`    retry: { max: 6, delay: 1s, on: [${on.join(', ')}] }`);
+  if (stage.allowFailure) lines.push('    allow_failure: true');
+  lines.push('    run: |');
+  for (const line of scriptOf(stage)) lines.push(`      ${line}`);
+  return lines;
+}
+
+/** The moment is taken before it is written: a mark is never later than what it tells of. */
+function scriptOf(stage: StageDraft): string[] {
+  const half = Math.floor(stage.lines / 2);
+  return [
+    'f="$MARKS/$PENSTOCK_RUN_ID.$PENSTOCK_STAGE"; a=$PENSTOCK_ATTEMPT',
+    'mark() { t=$(date +%s%N); echo "$1 $a $t" >> "$f"; }',
+    'say() { i=$1; while [ $i -le $2 ]; do echo "line $a $i"; i=$((i+1)); done; }',
+    'mark start',
+    `say 1 ${half}`,
+    ...(stage.leavesDaemon ? ['setsid sh -c "sleep 600" >/dev/null 2>&1 &', '( sleep 600 & )'] : []),
+    ...(stage.ticks > 0 ? [`n=0; while [ $n -lt ${stage.ticks} ]; do sleep ${stage.tickSecs}; mark tick; n=$((n+1)); done`] : []),
+    `say ${half + 1} ${stage.lines}`,
+    ...(stage.failsUpTo > 0 ? [`[ $a -gt ${stage.failsUpTo} ] || { mark fail; exit 1; }`] : []),
+    'mark end',
+  ];
+}
+
+function pickWeighted(random: Random, shapes: Shapes): Shape {
+  const entries = Object.entries(shapes) as [Shape, number][];
+  let left = random.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+  for (const [shape, weight] of entries) {
+    left -= weight;
+    if (left < 0) return shape;
+  }
+  return entries[0]?.[0] ?? 'quick';
+}

@@ -1,0 +1,171 @@
+/**
+ * One chaos run on a cluster: a load, a schedule of faults, everything healed, the end of every accepted run waited for,
+ * and the account of all of it.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connectBus } from '@penstock/bus';
+import { openStoreUrl, runCollections, RunsRepository } from '@penstock/store';
+import { SERVICE_TENANT } from '@penstock/run';
+import type { Cluster } from '../cluster/cluster.ts';
+import { Random } from '../simulation/random.ts';
+import type { StreamEvent } from '../support/sse.ts';
+import { Api } from './api.ts';
+import { check, type Evidence, type Totals, type Violation } from './checker.ts';
+import { FaultRunner, mayLoseAttempts, type DoneFault, type FaultKind } from './faults.ts';
+import { isOver, Journal } from './journal.ts';
+import { Load, type LoadAccount } from './load.ts';
+import { readMarks } from './marks.ts';
+import { processesWithToken } from './orphans.ts';
+import { recoveryTimes, type RecoveryTimes } from './recovery.ts';
+import type { Schedule } from './schedules.ts';
+import { replayRun } from './watcher.ts';
+
+export interface ChaosOptions {
+  readonly cluster: Cluster;
+  readonly schedule: Schedule;
+  readonly seed: number;
+  readonly seconds: number;
+  /** Of the mixed schedule; none: all. */
+  readonly kinds?: readonly FaultKind[];
+  readonly runnerLeaseSecs: number;
+  readonly say?: (line: string) => void;
+}
+
+export interface ChaosReport {
+  readonly violations: readonly Violation[];
+  readonly totals: Totals;
+  readonly recovery: RecoveryTimes;
+  readonly faults: readonly DoneFault[];
+  readonly triggerMs: readonly number[];
+  /** What calls failed with, and how often. */
+  readonly failures: ReadonlyMap<string, number>;
+  readonly examples: readonly string[];
+  /** From the end of the faults until every accepted run was over. */
+  readonly settledMs: number;
+}
+
+/** After the last fault: a lease, a take-over, retries and their delays, what is left of the stages. */
+const SETTLE_MS_MAX = 120_000;
+const CLIENTS_MS_MAX = 90_000;
+const DOCUMENTS_MS_MAX = 30_000;
+const REPLAYS_MS_MAX = 60_000;
+const ORPHANS_MS_MAX = 5_000;
+/** Stories of runs that nobody watched that are read all the same. */
+const REPLAYS_BESIDE = 60;
+const REPLAYS_AT_ONCE = 8;
+const LOOK_MS = 300;
+
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { cluster, schedule, seed, seconds } = options;
+  const say = options.say ?? (() => {});
+  const token = `chaos-${randomUUID()}`;
+  const marksFolder = join(cluster.folder, `marks-${token}`);
+  mkdirSync(marksFolder);
+  const faults = schedule.faults({ random: new Random(seed), seconds, kinds: options.kinds ?? [] });
+  const api = new Api(cluster.url, cluster.apiKey);
+  const load = new Load({ api, profile: schedule.profile, seed: seed ^ 0x5eed, marksFolder, token });
+  const runner = new FaultRunner(cluster, say);
+
+  load.start();
+  await Promise.all([runner.run(faults), pause(seconds * 1_000)]);
+  const healedAt = performance.now();
+  await heal(cluster);
+  say('healed; waiting for the end of every run');
+  const bus = await connectBus({ servers: cluster.broker.url, name: 'chaos' });
+  try {
+    const journal = new Journal(bus, cluster.partitions);
+    const account = await load.finish(CLIENTS_MS_MAX);
+    await settle(journal, account);
+    const settledMs = performance.now() - healedAt;
+    const evidence: Evidence = {
+      account, journal,
+      marks: readMarks(marksFolder),
+      documents: await documentsOf(cluster, journal, account),
+      replays: await replaysOf(api, account),
+      orphans: await orphansOf(token),
+      mayLoseAttempts: mayLoseAttempts(faults, options.runnerLeaseSecs),
+    };
+    const { violations, totals } = check(evidence);
+    const refusedBy = schedule.strict === true ? [...api.failures].map(([kind, count]): Violation => ({ kind: 'answer', runId: '', detail: `${count} requests failed: ${kind}` })) : [];
+    return {
+      violations: [...violations, ...refusedBy], totals, settledMs, faults: runner.done,
+      recovery: recoveryTimes(journal.commits, runner.done),
+      triggerMs: api.triggerMs, failures: api.failures, examples: api.examples,
+    };
+  } finally {
+    await bus.close();
+  }
+}
+
+async function heal(cluster: Cluster): Promise<void> {
+  cluster.broker.resume();
+  await cluster.store.heal();
+  for (const one of cluster.processes) {
+    if (one.frozen) one.resume();
+    if (!one.lives) one.start();
+  }
+  await cluster.ready();
+}
+
+async function settle(journal: Journal, account: LoadAccount): Promise<void> {
+  const deadline = AbortSignal.timeout(SETTLE_MS_MAX);
+  const ids = [...account.accepted, ...account.unanswered].map(({ id }) => id);
+  try {
+    for (; !deadline.aborted; await pause(LOOK_MS)) {
+      await journal.read(deadline);
+      const accepted = account.accepted.every(({ id }) => journal.runs.has(id));
+      if (accepted && ids.every((id) => isOver(journal.runs.get(id) ?? { id, partition: 0, events: [{ type: 'run_completed', at: 0, status: 'SKIPPED' }] }))) return;
+    }
+  } catch (error) {
+    if (!deadline.aborted) throw error;
+  }
+}
+
+async function documentsOf(cluster: Cluster, journal: Journal, account: LoadAccount): Promise<Evidence['documents']> {
+  const store = await openStoreUrl(cluster.store.directUrl, { collections: runCollections });
+  const documents = new Map<string, { version: number; status: string; open: boolean } | null>();
+  const deadline = performance.now() + DOCUMENTS_MS_MAX;
+  try {
+    const runs = new RunsRepository(store);
+    let missing = account.accepted.map(({ id }) => id);
+    for (; missing.length > 0; await pause(LOOK_MS)) {
+      const behind: string[] = [];
+      for (const id of missing) {
+        const document = await runs.get(id, { tenants: [SERVICE_TENANT] });
+        documents.set(id, document === null ? null : { version: document.events.length, status: document.state.status, open: document.open });
+        if (document === null || document.open || document.events.length !== journal.runs.get(id)?.events.length) behind.push(id);
+      }
+      missing = behind;
+      if (performance.now() > deadline) break;
+      if (missing.length > 0) await journal.read();
+    }
+  } finally {
+    await store.close();
+  }
+  return documents;
+}
+
+async function replaysOf(api: Api, account: LoadAccount): Promise<Evidence['replays']> {
+  const watched = new Set(account.watched.map(({ runId }) => runId));
+  const beside = account.accepted.filter(({ id }) => !watched.has(id)).slice(-REPLAYS_BESIDE);
+  const waiting = [...watched, ...beside.map(({ id }) => id)];
+  const replays = new Map<string, readonly StreamEvent[] | null>();
+  const deadline = AbortSignal.timeout(REPLAYS_MS_MAX);
+  await Promise.all(Array.from({ length: REPLAYS_AT_ONCE }, async () => {
+    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) replays.set(id, await replayRun(api, id, deadline));
+  }));
+  return replays;
+}
+
+/** Every run is over: what carries the token now has escaped. */
+async function orphansOf(token: string): Promise<string[]> {
+  const deadline = performance.now() + ORPHANS_MS_MAX;
+  for (;;) {
+    const orphans = processesWithToken(token);
+    if (orphans.length === 0 || performance.now() > deadline) return orphans;
+    await pause(LOOK_MS);
+  }
+}

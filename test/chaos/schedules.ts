@@ -1,0 +1,132 @@
+/**
+ * Schedules of faults: each a function of a seed and a length, so that seed, name and length are all that is needed to do
+ * the same again. (The machine's own timing is not in the seed.)
+ */
+import type { Random } from '../simulation/random.ts';
+import { FAULT_KINDS, type Fault, type FaultKind } from './faults.ts';
+import type { LoadProfile } from './load.ts';
+
+export interface Schedule {
+  readonly about: string;
+  /** At full length. */
+  readonly seconds: number;
+  readonly profile: LoadProfile;
+  /** Every request has to succeed: nothing here excuses a failure. */
+  readonly strict?: boolean;
+  faults(options: { readonly random: Random; readonly seconds: number; readonly kinds: readonly FaultKind[] }): readonly Fault[];
+}
+
+const MIXED: LoadProfile = {
+  ratePerSec: 4, cancelShare: 0.15, watchShare: 0.35, readShare: 0.3, waitShare: 0.15, cutShare: 0.4, cancelAfterMsMax: 2_500,
+  shapes: { quick: 3, graph: 3, ticking: 1.5, chatty: 1, failing: 1, grouped: 1, daemon: 0.5 },
+};
+const LONG_STAGES: LoadProfile = { ...MIXED, ratePerSec: 3, shapes: { ticking: 5, graph: 2, quick: 1, grouped: 1 } };
+/** Time at the end for what was begun, so that faults meet a load. */
+const TAIL_MS = 2_000;
+
+/** Room for the fault in the schedule, or less of it where the schedule is short. */
+function lasting(wantedMs: number, seconds: number): number {
+  return Math.min(wantedMs, Math.max(1_000, seconds * 1_000 - TAIL_MS - 3_000));
+}
+
+function fault(kind: FaultKind, atMs: number, lastsMs = 1_000, index = 0): Fault {
+  return { kind, atMs, lastsMs, index };
+}
+
+export const schedules: Readonly<Record<string, Schedule>> = {
+  'zombie-owner': {
+    about: 'an owner frozen for 20 s with stages granted wakes under load',
+    seconds: 60,
+    profile: LONG_STAGES,
+    faults: ({ random, seconds }) => {
+      const lastsMs = lasting(20_000, seconds);
+      const again = seconds * 1_000 - TAIL_MS - lastsMs;
+      const first = fault('scheduler-freeze', 2_000, lastsMs, random.int(3));
+      return again > lastsMs + 6_000 ? [first, fault('scheduler-freeze', again, lastsMs, first.index + 1)] : [first];
+    },
+  },
+  'frozen-runner': {
+    about: 'a runner frozen for 20 s with stages that write a tick file',
+    seconds: 60,
+    profile: LONG_STAGES,
+    faults: ({ random, seconds }) => {
+      const lastsMs = lasting(20_000, seconds);
+      const again = seconds * 1_000 - TAIL_MS - lastsMs;
+      const first = fault('runner-freeze', 2_000, lastsMs, random.int(3));
+      return again > lastsMs + 6_000 ? [first, fault('runner-freeze', again, lastsMs, first.index + 1)] : [first];
+    },
+  },
+  'cancel-races': {
+    about: 'cancels race completions, retries and take-overs',
+    seconds: 60,
+    profile: { ...MIXED, ratePerSec: 6, cancelShare: 0.7, cancelAfterMsMax: 1_500, shapes: { quick: 3, failing: 3, graph: 2, ticking: 1, grouped: 1 } },
+    faults: ({ random, seconds }) => every(6_000, seconds, (atMs, number) =>
+      fault(number % 3 === 2 ? 'runner-kill' : number % 3 === 1 ? 'scheduler-term' : 'scheduler-kill', atMs, 500 + random.int(1_000), random.int(3))),
+  },
+  'store-down': {
+    about: 'the store is down for five minutes of load, and a scheduler is killed meanwhile',
+    seconds: 330,
+    profile: { ...MIXED, ratePerSec: 3 },
+    faults: ({ random, seconds }) => {
+      const lastsMs = lasting(300_000, seconds);
+      return [fault('store-down', 2_000, lastsMs), fault('scheduler-kill', 2_000 + lastsMs * 0.4, 1_500, random.int(3))];
+    },
+  },
+  'broker-kills': {
+    about: 'the broker is killed 20 times',
+    seconds: 120,
+    profile: MIXED,
+    faults: ({ random, seconds }) => every(Math.max(4_000, (seconds * 1_000 - TAIL_MS) / 20), seconds, (atMs) => fault('broker-kill', atMs, 100 + random.int(900))),
+  },
+  'all-schedulers': {
+    about: 'all schedulers are killed at once',
+    seconds: 60,
+    profile: MIXED,
+    faults: ({ random, seconds }) => every(20_000, seconds, (atMs) => fault('schedulers-kill-all', atMs, 300 + random.int(2_000))),
+  },
+  'rolling-restart': {
+    about: 'every service is restarted, one after the other, under load; no request may fail',
+    seconds: 60,
+    strict: true,
+    profile: MIXED,
+    faults: () => [fault('rolling-restart', 1_500)],
+  },
+  mixed: {
+    about: 'all faults at random moments, several at a time',
+    seconds: 60,
+    profile: MIXED,
+    faults: ({ random, seconds, kinds }) => mixedFaults(random, seconds, kinds.length === 0 ? FAULT_KINDS.filter((kind) => kind !== 'rolling-restart') : kinds),
+  },
+};
+
+function every(periodMs: number, seconds: number, make: (atMs: number, number: number) => Fault): Fault[] {
+  const faults: Fault[] = [];
+  for (let atMs = 2_000; atMs < seconds * 1_000 - TAIL_MS; atMs += periodMs) faults.push(make(atMs, faults.length));
+  return faults;
+}
+
+/** How long a fault lasts, in milliseconds: mostly short, now and then longer than what notices it. */
+const LASTS: Readonly<Record<string, readonly [low: number, high: number]>> = {
+  kill: [100, 4_000], term: [100, 2_000], freeze: [300, 9_000], all: [200, 3_000], down: [1_000, 12_000], slow: [2_000, 10_000],
+};
+const MEAN_GAP_MS = 3_000;
+
+/** A process is in one fault at a time; so are broker and store. */
+function mixedFaults(random: Random, seconds: number, kinds: readonly FaultKind[]): Fault[] {
+  const faults: Fault[] = [];
+  const busyUntil = new Map<string, number>();
+  for (let atMs = 1_500; atMs < seconds * 1_000 - TAIL_MS; atMs += 200 + random.exponential(MEAN_GAP_MS)) {
+    const kind = random.pick(kinds);
+    const index = random.int(3);
+    const [low, high] = LASTS[kind.slice(kind.lastIndexOf('-') + 1)] ?? [100, 3_000];
+    const lastsMs = Math.round(low + (high - low) * random.next() ** 2);
+    const service = kind.slice(0, kind.indexOf('-'));
+    const places = kind === 'schedulers-kill-all' ? [0, 1, 2].map((one) => `scheduler ${one}`) : [service === 'broker' || service === 'store' ? service : `${service} ${index % (service === 'gateway' ? 2 : 3)}`];
+    // SIGTERM may take its time.
+    const freeAt = atMs + lastsMs + (kind.endsWith('-term') ? 12_000 : 500);
+    if (places.some((place) => (busyUntil.get(place) ?? 0) > atMs)) continue;
+    for (const place of places) busyUntil.set(place, freeAt);
+    faults.push({ kind, atMs: Math.round(atMs), index, lastsMs });
+  }
+  return faults;
+}
