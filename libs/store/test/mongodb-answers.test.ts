@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { commandName, withMongoServer, type CommandRule } from '../src/testing/mongodb.ts';
+import { commandName, withMongoServer, type CommandRule } from './mongodb/index.ts';
 import { MongoPlace, numbered, spec, thing } from './mongodb-support.ts';
 
 const WRITES = ['insert', 'update', 'delete'];

@@ -1,7 +1,7 @@
 import { Long, MongoClient, type Db } from 'mongodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStoreUrl, type CollectionSpec } from '../src/index.ts';
-import { withMongoServer } from '../src/testing/mongodb.ts';
+import { withMongoServer } from './mongodb/index.ts';
 import { MongoPlace, spec, thing } from './mongodb-support.ts';
 
 await withMongoServer('databases of MongoDB', (server) => {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { commandName, withMongoServer } from '../src/testing/mongodb.ts';
+import { commandName, withMongoServer } from './mongodb/index.ts';
 import { MongoPlace, numbered, thing } from './mongodb-support.ts';
 
 await withMongoServer('outages of MongoDB', (server) => {

@@ -1,7 +1,7 @@
 /** The runs repository's own tests once more, with MongoDB in the place of the SQLite file that they open. */
 import { vi } from 'vitest';
 import type * as store from '../src/index.ts';
-import { withMongoServer, type TestMongoServer } from '../src/testing/mongodb.ts';
+import { withMongoServer, type TestMongoServer } from './mongodb/index.ts';
 
 const place = vi.hoisted(() => ({ server: undefined as TestMongoServer | undefined }));
 

@@ -2,8 +2,8 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ferretdbBinary } from '../src/testing/ferretdb-binary.ts';
-import { reportNotRun, startMongoServer } from '../src/testing/mongodb.ts';
+import { ferretdbBinary } from './mongodb/ferretdb-binary.ts';
+import { reportNotRun, startMongoServer } from './mongodb/index.ts';
 
 describe('finding a server for tests', () => {
   let folder: string;

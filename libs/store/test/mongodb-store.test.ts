@@ -1,5 +1,5 @@
 import { openMongoStore } from '../src/index.ts';
-import { withMongoServer } from '../src/testing/mongodb.ts';
+import { withMongoServer } from './mongodb/index.ts';
 import { storeSuite } from '../src/testing/store-suite.ts';
 
 await withMongoServer("the store's contract on MongoDB", (server) => {

@@ -1,6 +1,6 @@
 /** A store of MongoDB behind a proxy, for one test: opened, broken, healed, dropped. */
 import { openMongoStore, type Collection, type CollectionSpec, type DocumentOf, type DocumentStore } from '../src/index.ts';
-import { startMongoProxy, type MongoProxy, type TestMongoServer } from '../src/testing/mongodb.ts';
+import { startMongoProxy, type MongoProxy, type TestMongoServer } from './mongodb/index.ts';
 
 export const spec = {
   name: 'things',
