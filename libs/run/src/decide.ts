@@ -60,8 +60,11 @@ export class Decision {
   returnGrant(at: number, name: string): void {
     const stage = stageNamed(this.#run, this.#plan, name);
     if (stage.live?.stopping === undefined) {
+      const bound = Object.keys(this.#run.workspaces).length;
       this.#emit({ type: 'stage_returned', at, stage: name, attempt: stage.attempt });
-      this.effects.push({ type: 'offer-stages', stages: [name] });
+      // Those that waited for the same runner need not any more.
+      const isFree = Object.keys(this.#run.workspaces).length < bound;
+      this.effects.push({ type: 'offer-stages', stages: isFree ? this.#waiting() : [name] });
     } else {
       this.#completeStopped(at, stage, stage.live.stopping, 0);
     }
@@ -107,7 +110,7 @@ export class Decision {
 
   loseWorkspace(at: number, runner: string): void {
     this.#emit({ type: 'workspace_lost', at, runner });
-    const waiting = this.#run.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
+    const waiting = this.#waiting();
     if (waiting.length > 0) this.effects.push({ type: 'offer-stages', stages: waiting });
   }
 
@@ -125,6 +128,10 @@ export class Decision {
   confirmGone(at: number, stage: string, attempt: number): void {
     this.#emit({ type: 'attempt_gone', at, stage, attempt });
     if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
+  }
+
+  #waiting(): string[] {
+    return this.#run.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
   }
 
   #stopLive(): void {

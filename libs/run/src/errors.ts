@@ -9,6 +9,15 @@ export class RunInvariantError extends Error {
   }
 }
 
+/** A stage's values, filled in, are more than any message carries: a user's mistake that shows only when it is granted. */
+export class WorkTooLarge extends Error {
+  override readonly name = 'WorkTooLarge';
+
+  constructor(runId: string, stage: string) {
+    super(`run ${runId}: the values of stage '${stage}' are too large to be sent`);
+  }
+}
+
 /** Closes a switch over a union: a case that was forgotten does not compile. */
 export function assertNever(value: never): never {
   throw new TypeError(`unexpected ${JSON.stringify(value)}`);

@@ -71,6 +71,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       stage.status = 'QUEUED';
       // Nothing of it has run yet, however often it was granted.
       if (stage.failures === 0) delete stage.startedAt;
+      freeUnusedWorkspace(run, plan, event.stage);
       return;
     }
     case 'stage_stopping': {
@@ -144,6 +145,14 @@ export function stageNamed(run: RunState, plan: Plan, name: string): StageState 
   const stage = run.stages[plan.indexOf.get(name) ?? -1];
   if (stage === undefined) throw new RunInvariantError(run.id, `there is no stage '${name}'`);
   return stage;
+}
+
+/** A runner that has started nothing of the run has no workspace of it (P19): the grant that bound it came to nothing. */
+function freeUnusedWorkspace(run: RunState, plan: Plan, name: string): void {
+  const labelSet = plan.stages[plan.indexOf.get(name) ?? -1]?.labelSet;
+  if (labelSet === undefined) return;
+  const isUsed = plan.stages.some((planned) => planned.labelSet === labelSet && planned.definition.workspace === 'shared' && run.stages[planned.index]?.startedAt !== undefined);
+  if (!isUsed) delete run.workspaces[labelSet];
 }
 
 function endLive(run: RunState, plan: Plan, name: string, attempt: number): StageState {

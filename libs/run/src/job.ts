@@ -1,6 +1,7 @@
 /** What a granted attempt is to execute: the stage's definition with every expression evaluated. */
 import { evaluate, renderTemplate, type Expression } from '@penstock/pipeline';
 import { scopeOf } from './decide.ts';
+import { WorkTooLarge } from './errors.ts';
 import type { Plan } from './plan.ts';
 import type { RunState } from './state.ts';
 
@@ -14,18 +15,29 @@ export interface StageWork {
   readonly timeoutMs: number;
 }
 
+/** UTF-16 units of all values of a stage; more fits no message. A value of 64 KiB may be named in 25,600 places. */
+const WORK_TEXT_MAX = 1024 * 1024;
+
+/** Throws WorkTooLarge before a text is made that fits no message. */
 export function workOf(run: RunState, plan: Plan, stageName: string): StageWork {
   const index = plan.indexOf.get(stageName) ?? -1;
   const definition = plan.stages[index]?.definition;
   if (definition === undefined) throw new RangeError(`there is no stage '${stageName}'`);
   const verdicts = { success: true, failure: false };
   const outer = scopeOf(run, plan, index, verdicts);
+  let length = 0;
+  // A text that is put together is not copied before it is read, so its length costs nothing.
+  const counted = (text: string): string => {
+    length += text.length;
+    if (length > WORK_TEXT_MAX) throw new WorkTooLarge(run.id, stageName);
+    return text;
+  };
   const env: Record<string, string> = {};
-  for (const [name, template] of Object.entries(definition.env)) env[name] = renderTemplate(template, { ...outer, env });
+  for (const [name, template] of Object.entries(definition.env)) env[name] = counted(renderTemplate(template, { ...outer, env }));
   const scope = scopeOf(run, plan, index, verdicts, env);
   const textOf = (expression: Expression): string => {
     const value = evaluate(expression, scope);
-    return value === null ? '' : String(value);
+    return counted(value === null ? '' : String(value));
   };
   return {
     workspace: definition.workspace,
@@ -34,7 +46,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
       bindings: Object.fromEntries(Object.entries(bindings).map(([name, expression]) => [name, textOf(expression)])),
     })),
     env,
-    ...(definition.workdir === undefined ? {} : { workdir: renderTemplate(definition.workdir, scope) }),
+    ...(definition.workdir === undefined ? {} : { workdir: counted(renderTemplate(definition.workdir, scope)) }),
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
     timeoutMs: definition.timeoutMs,

@@ -270,6 +270,22 @@ describe('cancel (P14)', () => {
 });
 
 describe('bounds and workspaces', () => {
+  test('a grant that came to nothing binds no workspace: all that waits can go elsewhere (P12, P19)', () => {
+    const story = new Story(pipeline(stage('a'), stage('b')));
+    story.grant('a', 'r1');
+    const decided = story.tell({ type: 'return-grant', stage: 'a', attempt: 1 });
+    expect(story.run.workspaces).toEqual({});
+    expect(decided?.effects).toEqual([{ type: 'offer-stages', stages: ['a', 'b'] }]);
+  });
+
+  test('a workspace that a stage has used stays bound when a later grant comes to nothing', () => {
+    const story = new Story(pipeline(stage('a'), stage('b')));
+    story.grant('a', 'r1');
+    story.grant('b', 'r1');
+    expect(story.tell({ type: 'return-grant', stage: 'b', attempt: 1 })?.effects).toEqual([{ type: 'offer-stages', stages: ['b'] }]);
+    expect(story.run.workspaces).toEqual({ '': 'r1' });
+  });
+
   test('outputs beyond a run\'s budget fail the stage with reason quota', () => {
     const story = new Story(pipeline(stage('a', { outputs: ['x'] })));
     story.grant('a');

@@ -1,0 +1,150 @@
+/** A partition with a hand-driven world: the test acknowledges commits, answers jobs, moves the clock. */
+import type { Job, RunnerLease, StopRequest } from '@penstock/bus';
+import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
+import { newRunId } from '@penstock/run';
+import {
+  BadPipeline, decodeCommit, Dispatch, Partition,
+  type Commit, type DefinitionSource, type JobAnswer, type LiveRun, type PartitionPorts, type PartitionSettings, type SchedulerLoad, type StopAnswer,
+} from '@penstock/scheduler';
+
+export const HOUR_MS = 3_600_000;
+export const NOW = 1_800_000_000_000;
+
+export function stage(name: string, more: Partial<StageDefinition> = {}): StageDefinition {
+  return {
+    name, after: [], runsAfterFailure: false, commands: [{ script: 'true', bindings: {} }], env: {}, timeoutMs: 60_000,
+    retry: { max: 0, backoff: 'constant', delayMs: 1_000, on: ['failure'] }, allowFailure: false, workspace: 'shared', runsOn: [], outputs: [], ...more,
+  };
+}
+
+/** A text that `definitions` reads: the definition as JSON. */
+export function text(stages: readonly StageDefinition[], more: Partial<PipelineDefinition> = {}): string {
+  return JSON.stringify({ name: 'ship', schedule: [], stages, ...more } satisfies PipelineDefinition);
+}
+
+export const definitions: DefinitionSource = {
+  of: (yaml) => {
+    if (!yaml.startsWith('{')) throw new BadPipeline('1:1 no pipeline');
+    return JSON.parse(yaml) as PipelineDefinition;
+  },
+};
+
+export const settings: PartitionSettings = {
+  partition: 0, member: 'me', epoch: 7, queueTimeoutMs: 24 * HOUR_MS, logBytesMax: 1_000, workspaceGraceMs: 15_000, liveRunsPerKeyMax: 100,
+};
+
+interface Sent<Message, Answer> {
+  readonly runner: string;
+  readonly message: Message;
+  readonly answer: (answer: Answer) => void;
+}
+
+export class Harness {
+  now = NOW;
+  mayAct = true;
+  stored: boolean | 'unavailable' = false;
+  readonly load: SchedulerLoad = { liveRuns: 0, liveRunsMax: 1_000, journalUsed: 0, unprojectedBytes: 0 };
+  readonly dispatch = new Dispatch();
+  readonly appended: { readonly commit: Commit; readonly expectedSequence: number }[] = [];
+  readonly jobs: Sent<Job, JobAnswer>[] = [];
+  readonly stops: Sent<StopRequest, StopAnswer>[] = [];
+  readonly shown: string[] = [];
+  readonly released: string[] = [];
+  readonly askedStore: string[] = [];
+  readonly partition: Partition;
+  #ids = 0;
+  #acknowledged = 0;
+  #sequence = 100;
+
+  constructor(options: { readonly runs?: readonly LiveRun[]; readonly settings?: Partial<PartitionSettings>; readonly start?: boolean } = {}) {
+    const ports: PartitionPorts = {
+      now: () => this.now,
+      newCommitId: () => `c${++this.#ids}`,
+      append: (bytes, { expectedSequence }) => void this.appended.push({ commit: decodeCommit(bytes), expectedSequence }),
+      mayAct: () => this.mayAct,
+      publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
+      sendJob: (runner, message, answer) => void this.jobs.push({ runner, message, answer }),
+      sendStop: (runner, message, answer) => void this.stops.push({ runner, message, answer }),
+      release: (runner, runIds) => void this.released.push(...runIds.map((id) => `${runner}/${id}`)),
+      isStored: (runId, then) => {
+        this.askedStore.push(runId);
+        then(this.stored);
+      },
+      storedLogBytes: (_log, then) => then(5),
+      projectSoon: () => {},
+      warn: () => {},
+    };
+    this.partition = new Partition({ ...settings, ...options.settings }, ports, { dispatch: this.dispatch, definitions, load: this.load });
+    if (options.start !== false) this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs: options.runs ?? [] });
+  }
+
+  /** A session with a lease and so many credits. */
+  session(session: string, more: { readonly runner?: string; readonly credits?: number; readonly labels?: readonly string[]; readonly attempts?: RunnerLease['attempts'] } = {}): void {
+    const { runner = session.split('-')[0] ?? session, credits = 0, labels = [], attempts = [] } = more;
+    const lease: RunnerLease = { runner, session, labels, slots: 4, attempts };
+    this.dispatch.sessionSeen(lease);
+    this.partition.leaseSeen(lease);
+    this.credit(session, runner, ...Array.from({ length: credits }, (_, index) => index + 1));
+  }
+
+  credit(session: string, runner: string, ...credits: number[]): void {
+    this.dispatch.addCredits(this.now, { runner, session, credits });
+    this.partition.creditsChanged();
+  }
+
+  id(more: { readonly key?: string; readonly ageMs?: number } = {}): string {
+    const { key = 'ada', ageMs = 0 } = more;
+    return newRunId({ now: this.now - ageMs, key, random: Uint8Array.of(0, 0, 0, 0, 0, 0, ++this.#ids >> 8, this.#ids & 255) });
+  }
+
+  create(yaml: string, more: { readonly id?: string; readonly key?: string; readonly priority?: number } = {}): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
+    const { key = 'ada', priority } = more;
+    const id = more.id ?? this.id({ key });
+    const replies: Parameters<Parameters<Partition['create']>[1]>[0][] = [];
+    this.partition.create({ runId: id, tenant: 'ada', key, yaml, origin: { kind: 'api' }, priority }, (reply) => void replies.push(reply));
+    return { id, replies };
+  }
+
+  /** The commit under way is stored. */
+  acknowledge(): Commit {
+    const next = this.appended[this.#acknowledged];
+    if (next === undefined) throw new Error('no commit is under way');
+    this.#acknowledged += 1;
+    this.#sequence += 1;
+    this.partition.acknowledged(this.#sequence);
+    return next.commit;
+  }
+
+  /** All commits, those that follow from them too. */
+  settle(): void {
+    while (this.appended.length > this.#acknowledged) this.acknowledge();
+  }
+
+  get inFlight(): number {
+    return this.appended.length - this.#acknowledged;
+  }
+
+  later(milliseconds: number): void {
+    this.now += milliseconds;
+    this.partition.tick();
+  }
+
+  /** The result of the last job sent for this stage. */
+  result(job: Job, status: 'success' | 'failed' = 'success', offer?: { readonly scheduler: string; readonly credit: number }): { readonly replies: unknown[] } {
+    const replies: unknown[] = [];
+    const runner = this.jobs.find(({ message }) => message === job)?.runner ?? '';
+    const { runId, stage: name, attempt, session, credit } = job;
+    this.partition.result({ runId, stage: name, attempt, session, credit, status, logBytes: 1, offer }, runner, (reply) => void replies.push(reply));
+    return { replies };
+  }
+
+  /** Everything dirty is written and the checkpoint stands at the last commit. */
+  project(): void {
+    const { sequence, dirtyRuns } = this.partition;
+    this.partition.projected(sequence, this.partition.takeDirty(dirtyRuns).map(({ run }) => run));
+  }
+
+  events(): string[] {
+    return this.appended.flatMap(({ commit }) => commit.runs.flatMap(({ events }) => events.map(({ type }) => type)));
+  }
+}
