@@ -1,5 +1,6 @@
 /** The store that an address names. */
 import { StoreUsageError } from './errors.ts';
+import { openMongoStore } from './mongodb/open-mongo-store.ts';
 import type { CollectionSpec, DocumentStore } from './port.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 
@@ -10,5 +11,5 @@ export type StoreAddress = { readonly kind: 'sqlite'; readonly path: string } | 
 export async function openStore(address: StoreAddress | undefined, collections: readonly CollectionSpec[]): Promise<DocumentStore> {
   if (address === undefined) throw new StoreUsageError('of this service', 'SERVICE_STORE_URL names none');
   if (address.kind === 'sqlite') return await openSqliteStore({ path: address.path, collections });
-  throw new StoreUsageError('of this service', 'mongodb addresses are not supported yet');
+  return await openMongoStore({ url: address.url, collections });
 }
