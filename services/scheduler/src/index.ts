@@ -6,7 +6,7 @@ export { BadPipeline, Definitions, type DefinitionSource } from './definitions.t
 export { Dispatch, CREDIT_MS, type Credit, type ReadyStage } from './dispatch.ts';
 export { LiveRun, foldRun } from './live-run.ts';
 export { ConcurrencyGroups } from './groups.ts';
-export { decodeCommit, encodeCommit, COMMIT_FORMAT, UnreadableCommit, type Commit, type CommitHead } from './commit.ts';
+export { decodeCommit, encodeCommit, COMMIT_FORMAT, UnreadableCommit, type Commit, type CommitHead, type RunEntry } from './commit.ts';
 export { ownerOf } from './ownership.ts';
 export { handBack, loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 export { Projector, type ProjectorClock } from './projector.ts';

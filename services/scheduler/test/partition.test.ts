@@ -32,7 +32,7 @@ describe('decide, commit, act (P1)', () => {
     world.session('r1-s', { credits: 1 });
     world.create(chain);
     world.settle();
-    const { replies } = world.result(world.jobs[0]!.message, 'success', { scheduler: 'me', credit: 2 });
+    const { replies } = world.result(world.job(0), 'success', { scheduler: 'me', credit: 2 });
     expect(replies).toEqual([]);
     expect(world.acknowledge().runs[0]?.events.map(({ type }) => type)).toEqual(['stage_completed', 'stages_queued', 'stage_started']);
     expect(replies).toEqual([{ ok: true, answer: 'committed', epoch: 7, offerTaken: true }]);
@@ -112,7 +112,7 @@ describe('ids live once (P7)', () => {
     world.session('r1-s', { credits: 1 });
     world.create(one);
     world.settle();
-    const { message } = world.jobs[0]!;
+    const message = world.job(0);
     world.result(message);
     world.settle();
     expect(world.result(message).replies).toMatchObject([{ answer: 'obsolete' }]);
@@ -162,7 +162,7 @@ describe('memory (P6)', () => {
     world.settle();
     world.project();
     expect(world.load.liveRuns).toBe(1);
-    world.result(world.jobs[0]!.message);
+    world.result(world.job(0));
     world.settle();
     const taken = world.partition.takeDirty(10);
     world.partition.projected(world.partition.sequence - 1, taken.map(({ run }) => run));
@@ -219,7 +219,7 @@ describe('memory (P6)', () => {
     world.load.journalUsed = 0.95;
     world.credit('r1-s', 'r1', 2);
     expect(world.jobs).toHaveLength(1);
-    world.result(world.jobs[0]!.message);
+    world.result(world.job(0));
     expect(world.inFlight).toBe(1);
   });
 
@@ -237,7 +237,7 @@ describe('concurrency groups', () => {
     const [first, second, third] = [world.create(grouped()), world.create(grouped()), world.create(grouped())];
     world.settle();
     expect(world.jobs.map(({ message }) => message.runId)).toEqual([first.id]);
-    world.result(world.jobs[0]!.message);
+    world.result(world.job(0));
     const commit = world.acknowledge();
     expect(commit.runs.map(({ id }) => id)).toEqual([first.id, second.id]);
     world.settle();
@@ -358,7 +358,7 @@ describe('take-over', () => {
     world.settle();
     const [run] = [...world.partition.liveRuns];
     Object.defineProperty(run?.plan.stages[0]?.definition, 'retry', { get: () => { throw new TypeError('poison'); } });
-    world.result(world.jobs[0]!.message, 'failed');
+    world.result(world.job(0), 'failed');
     world.settle();
     expect(world.events().slice(-2)).toEqual(['run_quarantined', 'attempt_gone']);
   });
@@ -370,7 +370,7 @@ describe('workspaces (P19)', () => {
     world.session('r1-s', { credits: 1 });
     world.create(chain);
     world.settle();
-    world.result(world.jobs[0]!.message);
+    world.result(world.job(0));
     world.settle();
     world.session('r2-s', { credits: 1 });
     expect(world.jobs).toHaveLength(1);
@@ -389,7 +389,7 @@ describe('workspaces (P19)', () => {
     world.session('r1-s', { credits: 1 });
     world.create(chain);
     world.settle();
-    world.result(world.jobs[0]!.message);
+    world.result(world.job(0));
     world.settle();
     world.dispatch.sessionGone('r1-s');
     world.partition.sessionLost('r1-s', 'r1');

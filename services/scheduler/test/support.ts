@@ -50,6 +50,8 @@ export class Harness {
   readonly stops: Sent<StopRequest, StopAnswer>[] = [];
   readonly shown: string[] = [];
   readonly released: string[] = [];
+  /** How many runs each word to a runner released. */
+  readonly releases: number[] = [];
   readonly askedStore: string[] = [];
   readonly partition: Partition;
   #ids = 0;
@@ -65,7 +67,10 @@ export class Harness {
       publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
       sendJob: (runner, message, answer) => void this.jobs.push({ runner, message, answer }),
       sendStop: (runner, message, answer) => void this.stops.push({ runner, message, answer }),
-      release: (runner, runIds) => void this.released.push(...runIds.map((id) => `${runner}/${id}`)),
+      release: (runner, runIds) => {
+        this.releases.push(runIds.length);
+        this.released.push(...runIds.map((id) => `${runner}/${id}`));
+      },
       isStored: (runId, then) => {
         this.askedStore.push(runId);
         then(this.stored);
@@ -136,6 +141,12 @@ export class Harness {
     const { runId, stage: name, attempt, session, credit } = job;
     this.partition.result({ runId, stage: name, attempt, session, credit, status, logBytes: 1, offer }, runner, (reply) => void replies.push(reply));
     return { replies };
+  }
+
+  job(index: number): Job {
+    const sent = this.jobs[index];
+    if (sent === undefined) throw new Error(`only ${this.jobs.length} jobs were sent`);
+    return sent.message;
   }
 
   /** Everything dirty is written and the checkpoint stands at the last commit. */

@@ -1,0 +1,43 @@
+/** What a partition and its dispatch remember is bounded, however long they live. */
+import { describe, expect, test } from 'vitest';
+import { Dispatch, type ReadyStage } from '@penstock/scheduler';
+import { Harness, HOUR_MS, stage, text } from './support.ts';
+
+const one = text([stage('a')]);
+
+function waiting(isWaiting: () => boolean): ReadyStage {
+  return { key: 'ada', priority: 0, labels: ['gpu'], labelSet: 'gpu', stage: 'a', waits: isWaiting, boundTo: () => undefined, grant: () => true };
+}
+
+describe('bounded memory', () => {
+  test('P6: stages of cancelled runs do not pile up behind one that no runner can take', () => {
+    const dispatch = new Dispatch();
+    dispatch.offer(waiting(() => true));
+    for (let index = 0; index < 10_000; index++) {
+      let waits = true;
+      dispatch.offer(waiting(() => waits));
+      waits = false;
+    }
+    expect(dispatch.waiting).toBeLessThan(1_000);
+    dispatch.sessionSeen({ runner: 'r1', session: 's', labels: ['gpu'], slots: 1, attempts: [] });
+    dispatch.addCredits(0, { runner: 'r1', session: 's', credits: [1, 2] });
+    dispatch.match(0);
+    expect(dispatch.waiting).toBe(0);
+  });
+
+  test('P7: an id that its client dated ahead is asked about once it is remembered no more', () => {
+    const world = new Harness();
+    world.later(2 * 60_000);
+    const id = world.id({ ageMs: -4 * 60_000 });
+    world.create(one, { id });
+    world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    world.settle();
+    world.project();
+    expect(world.load.liveRuns).toBe(0);
+    world.later(HOUR_MS + 60_000);
+    world.stored = true;
+    const asked = world.askedStore.length;
+    expect(world.create(one, { id }).replies).toMatchObject([{ ok: true, created: false, run: null }]);
+    expect(world.askedStore.length).toBe(asked + 1);
+  });
+});

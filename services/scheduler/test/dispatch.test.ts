@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest';
+import { CREDIT_MS, Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler';
+
+/** Stages that are granted once, in an order that is kept. */
+class Queue {
+  readonly dispatch: Dispatch;
+  readonly granted: string[] = [];
+  readonly credits: Credit[] = [];
+  readonly #waiting = new Set<string>();
+  now = 0;
+
+  constructor(weightOf?: (key: string) => number) {
+    this.dispatch = new Dispatch(weightOf);
+  }
+
+  offer(stage: string, more: Partial<Pick<ReadyStage, 'key' | 'priority' | 'labels' | 'boundTo'>> = {}): void {
+    const { key = 'k', priority = 0, labels = [], boundTo = () => undefined } = more;
+    this.#waiting.add(stage);
+    this.dispatch.offer({
+      key, priority, labels, labelSet: labels.join(','), stage, boundTo,
+      waits: () => this.#waiting.has(stage),
+      grant: (credit) => {
+        this.granted.push(stage);
+        this.credits.push(credit);
+        return this.#waiting.delete(stage);
+      },
+    });
+  }
+
+  cancel(stage: string): void {
+    this.#waiting.delete(stage);
+  }
+
+  lease(session: string, runner = session, labels: readonly string[] = []): void {
+    this.dispatch.sessionSeen({ runner, session, labels, slots: 1, attempts: [] });
+  }
+
+  credit(session: string, ...credits: number[]): string[] {
+    const before = this.granted.length;
+    this.dispatch.addCredits(this.now, { runner: session, session, credits });
+    this.dispatch.match(this.now);
+    return this.granted.slice(before);
+  }
+}
+
+describe('the order (D1)', () => {
+  test('first come, first served within a key; higher priority first', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.offer('a');
+    queue.offer('b');
+    queue.offer('urgent', { priority: 1, key: 'other' });
+    expect(queue.credit('r', 1, 2, 3)).toEqual(['urgent', 'a', 'b']);
+  });
+
+  test('keys take turns, whatever they have waiting', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    for (let index = 0; index < 4; index++) queue.offer(`big${index}`, { key: 'big' });
+    queue.offer('small0', { key: 'small' });
+    queue.offer('small1', { key: 'small' });
+    expect(queue.credit('r', 1, 2, 3, 4, 5, 6)).toEqual(['big0', 'small0', 'big1', 'small1', 'big2', 'big3']);
+  });
+
+  test('turns are by weight', () => {
+    const queue = new Queue((key) => (key === 'heavy' ? 3 : 1));
+    queue.lease('r');
+    for (let index = 0; index < 40; index++) {
+      queue.offer(`h${index}`, { key: 'heavy' });
+      queue.offer(`l${index}`, { key: 'light' });
+    }
+    const granted = queue.credit('r', ...Array.from({ length: 40 }, (_, index) => index + 1));
+    expect(granted.filter((stage) => stage.startsWith('h'))).toHaveLength(30);
+  });
+
+  test('a key with 2,000 waiting stages delays another key\'s single stage by at most one slot\'s turnover', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    for (let index = 0; index < 2_000; index++) queue.offer(`big${index}`, { key: 'big' });
+    let credit = 0;
+    for (let round = 0; round < 500; round++) queue.credit('r', ++credit);
+    queue.offer('single', { key: 'small' });
+    const next = [...queue.credit('r', ++credit), ...queue.credit('r', ++credit)];
+    expect(next).toContain('single');
+  });
+
+  test('a key that was idle has saved nothing up', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.offer('early', { key: 'idle' });
+    queue.credit('r', 1);
+    for (let index = 0; index < 100; index++) queue.offer(`busy${index}`, { key: 'busy' });
+    for (let credit = 2; credit < 52; credit++) queue.credit('r', credit);
+    for (let index = 0; index < 10; index++) queue.offer(`late${index}`, { key: 'idle' });
+    const granted = queue.credit('r', ...Array.from({ length: 10 }, (_, index) => 100 + index));
+    expect(granted.filter((stage) => stage.startsWith('late')).length).toBeLessThanOrEqual(6);
+  });
+});
+
+describe('who can take a stage (D2)', () => {
+  test('a session with all of its labels', () => {
+    const queue = new Queue();
+    queue.lease('small', 'small', ['linux']);
+    queue.lease('big', 'big', ['linux', 'gpu']);
+    queue.offer('train', { labels: ['gpu', 'linux'] });
+    expect(queue.credit('small', 1)).toEqual([]);
+    expect(queue.credit('big', 1)).toEqual(['train']);
+  });
+
+  test('the runner that holds its workspace, also when it was bound after it was queued', () => {
+    const queue = new Queue();
+    queue.lease('r1');
+    queue.lease('r2');
+    const holder: { runner?: string } = {};
+    queue.offer('b', { boundTo: () => holder.runner });
+    holder.runner = 'r1';
+    expect(queue.credit('r2', 1)).toEqual([]);
+    expect(queue.credit('r1', 1)).toEqual(['b']);
+  });
+});
+
+describe('credits (D3, P11)', () => {
+  test('are not spent before their session\'s lease is known, nor after it is over', () => {
+    const queue = new Queue();
+    queue.offer('a');
+    expect(queue.credit('r', 1)).toEqual([]);
+    queue.lease('r');
+    queue.dispatch.match(queue.now);
+    expect(queue.granted).toEqual(['a']);
+    queue.offer('b');
+    queue.dispatch.sessionGone('r');
+    expect(queue.credit('r', 2)).toEqual([]);
+  });
+
+  test('are over after their time', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.credit('r', 1);
+    queue.now = CREDIT_MS;
+    queue.offer('a');
+    queue.dispatch.match(queue.now);
+    expect(queue.granted).toEqual([]);
+  });
+
+  test('take one grant each, however often they are offered', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.offer('a');
+    queue.offer('b');
+    expect(queue.credit('r', 1)).toEqual(['a']);
+    expect(queue.credit('r', 1)).toEqual([]);
+    expect(queue.credit('r', 2)).toEqual(['b']);
+  });
+
+  test('that are withdrawn are answered, once, and open no more', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.credit('r', 1, 2);
+    expect(queue.dispatch.withdraw('r', [1, 7])).toEqual([1]);
+    expect(queue.dispatch.withdraw('r', [1])).toEqual([]);
+    queue.offer('a');
+    queue.offer('b');
+    expect(queue.credit('r', 1)).toEqual(['a']);
+    expect(queue.credits).toMatchObject([{ credit: 2 }]);
+  });
+});
+
+describe('what is kept', () => {
+  test('demand counts what waits, per set of labels', () => {
+    const queue = new Queue();
+    queue.offer('a');
+    queue.offer('b', { labels: ['gpu'] });
+    queue.offer('c', { labels: ['gpu'] });
+    expect(queue.dispatch.demand()).toEqual([{ labels: [], count: 1 }, { labels: ['gpu'], count: 2 }]);
+  });
+
+  test('stages that wait no more leave queues that nobody looks at', () => {
+    const queue = new Queue();
+    queue.offer('a', { boundTo: () => 'dead', key: 'x' });
+    queue.offer('b', { boundTo: () => 'dead', key: 'y', priority: 3 });
+    queue.cancel('a');
+    queue.cancel('b');
+    expect(queue.dispatch.waiting).toBe(2);
+    queue.dispatch.forgetIdle(0);
+    expect(queue.dispatch.waiting).toBe(0);
+    expect(queue.dispatch.demand()).toEqual([]);
+  });
+});
