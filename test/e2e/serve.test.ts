@@ -142,7 +142,7 @@ describe('a server that is gone or stands still', () => {
       await until('its processes are gone', () => alive(seconds) === 0, 15_000);
       expect(alive(seconds)).toBe(0);
     } finally {
-      process.kill(server.pid, 'SIGKILL');
+      server.child.kill('SIGKILL');
       await until('the server is gone', () => alive(folder.path) === 0, 15_000);
       folder.remove();
     }
