@@ -1,10 +1,18 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError } from '@penstock/config';
 import { retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { startGateway } from './main.ts';
 
 const PARTITIONS = 16;
+/**
+ * Between the first `/ready` that says no and the closed port: whoever spreads the load has to notice, or connections that
+ * the kernel has already taken would be broken off. Ingresses look every second or so at most.
+ */
+const LEAVING_MS = 1_500;
+/** What waits for an owner has its answer within 10 s; broken off before that, nobody would know what became of it. */
+const CLOSE_MS_MAX = 12_000;
 
 export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
@@ -28,7 +36,8 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
       return {
         ready: () => store.ping(),
         async drain() {
-          await gateway.close();
+          await pause(LEAVING_MS);
+          await gateway.close(CLOSE_MS_MAX);
           await store.close();
         },
       };
