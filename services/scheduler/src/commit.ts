@@ -47,6 +47,23 @@ export function encodeEvent(event: RunEvent): string {
   return JSON.stringify({ ...rest, yamlDeflated: deflateRawSync(yaml, { level: 3 }).toString('base64') });
 }
 
+/** Whether the events of one decision fit a commit (P1). Nearly all are known to by a look: only the rest are encoded for it. */
+export function fitsCommit(events: readonly RunEvent[]): boolean {
+  const atMost = events.reduce((sum, event) => sum + lengthAtMost(event), 0);
+  return atMost <= DECISION_BYTES_MAX || events.reduce((sum, event) => sum + Buffer.byteLength(encodeEvent(event)) + 1, 0) <= DECISION_BYTES_MAX;
+}
+
+/** Bytes in JSON: a UTF-16 unit takes six at most. */
+function lengthAtMost(event: RunEvent): number {
+  let units = 100;
+  if (event.type === 'run_created') return Number.POSITIVE_INFINITY;
+  if ('stage' in event) units += event.stage.length;
+  if (event.type === 'stages_queued') for (const stage of event.stages) units += stage.length + 1;
+  if (event.type === 'run_quarantined') units += event.cause.length;
+  if ('outputs' in event) for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;
+  return units * 6;
+}
+
 /** `entries` are the runs' events as `encodeEvent` made them. */
 export function encodeCommit(head: CommitHead, entries: Iterable<{ readonly id: string; readonly from: number; readonly events: readonly string[] }>): Uint8Array {
   const runs: string[] = [];

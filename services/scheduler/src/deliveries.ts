@@ -114,7 +114,9 @@ export class Deliveries {
     grant.sends += 1;
     grant.sentAt = this.#ports.now();
     const first = grant.own && grant.sends === 1;
-    this.#ports.sendJob(live.runner, this.#jobOf(grant, live, !first), (answer) => this.#grantAnswered(grant, live, answer, first));
+    const job = this.#jobOf(grant, live, !first);
+    if (job === undefined) this.#host.undeliverable(grant.run, grant.stage, grant.attempt);
+    else this.#ports.sendJob(live.runner, job, (answer) => this.#grantAnswered(grant, live, answer, first));
   }
 
   #grantAnswered(grant: Delivery, live: LiveAttempt, answer: JobAnswer, first: boolean): void {
@@ -148,11 +150,17 @@ export class Deliveries {
     return liveAttemptOf(delivery.run, delivery.stage)?.attempt === delivery.attempt;
   }
 
-  #jobOf(grant: Delivery, live: LiveAttempt, repeated: boolean): Job {
+  /** Undefined: it can never be sent. Whatever a run's values are, they must not stop what is told to other runs. */
+  #jobOf(grant: Delivery, live: LiveAttempt, repeated: boolean): Job | undefined {
     const { run, stage } = grant;
     const { partition, epoch, logBytesMax } = this.#settings;
     const { key, pipelineName, origin } = run.state;
-    return { ...refOf(grant, live), partition, epoch, key, pipelineName, origin, ...workOf(run.state, run.plan, stage), logBytesMax, repeated };
+    try {
+      return { ...refOf(grant, live), partition, epoch, key, pipelineName, origin, ...workOf(run.state, run.plan, stage), logBytesMax, repeated };
+    } catch (error) {
+      this.#ports.warn({ err: error, runId: run.id, stage, attempt: grant.attempt }, 'a job cannot be made; its stage fails');
+      return undefined;
+    }
   }
 }
 

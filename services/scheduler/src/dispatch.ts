@@ -15,6 +15,8 @@ import { Heap } from './heap.ts';
 export const CREDIT_MS = 25_000;
 /** Open credits of one session; more would be a runner gone mad. */
 const CREDITS_PER_SESSION_MAX = 4096;
+/** A lane is cleared up when it has doubled, so that each stage in it is looked at about twice; below this it is not worth it. */
+const LANE_ROOM_MIN = 256;
 
 export interface ReadyStage {
   readonly key: string;
@@ -55,6 +57,8 @@ interface Lane {
   /** What is before the head has been taken, and holds nothing of its run any more. */
   readonly waiting: (ReadyStage | undefined)[];
   head: number;
+  /** How long `waiting` may become before what waits no more is taken out of its middle. */
+  roomFor: number;
   /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
   pass: number;
 }
@@ -97,10 +101,11 @@ export class Dispatch {
     if (lane === undefined) {
       const pass = Math.max(this.#passes.get(stage.key) ?? 0, this.#virtualTime);
       this.#passes.set(stage.key, pass);
-      lane = { key: stage.key, priority: stage.priority, waiting: [], head: 0, pass };
+      lane = { key: stage.key, priority: stage.priority, waiting: [], head: 0, roomFor: LANE_ROOM_MIN, pass };
       ready.lanes.set(laneId, lane);
       ready.order.push(lane);
     }
+    if (lane.waiting.length >= lane.roomFor) this.#clearUp(lane);
     lane.waiting.push(stage);
     this.#waiting += 1;
   }
@@ -265,6 +270,15 @@ export class Dispatch {
       lane.waiting.splice(0, lane.head);
       lane.head = 0;
     }
+  }
+
+  /** A stage that waits for long holds back those behind it, which may be over since; each holds a whole run in memory. */
+  #clearUp(lane: Lane): void {
+    const waiting = lane.waiting.slice(lane.head).filter((stage) => stage?.waits() === true);
+    this.#waiting -= lane.waiting.length - lane.head - waiting.length;
+    lane.waiting.splice(0, lane.waiting.length, ...waiting);
+    lane.head = 0;
+    lane.roomFor = Math.max(LANE_ROOM_MIN, 2 * waiting.length);
   }
 
   #charge(stage: ReadyStage): void {

@@ -7,6 +7,10 @@ import {
   evolve, isEnded, isSettled, newRun, planOf, RunActor, RunInvariantError,
   type Decided, type Plan, type RunCommand, type RunCreated, type RunEvent, type RunSettings, type RunState,
 } from '@penstock/run';
+import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
+
+/** Of the cause of a quarantine: a message may quote what made it. */
+const CAUSE_LENGTH_MAX = 1_000;
 
 export class LiveRun {
   readonly id: string;
@@ -87,12 +91,19 @@ export class LiveRun {
     return this.committedVersion === this.events.length;
   }
 
-  /** Tells the machine; its events are added. A machine that throws is rebuilt and quarantined: poison never spreads. */
+  /**
+   * Tells the machine; its events are added. A machine that throws, or decides what no commit can carry, is rebuilt and
+   * quarantined: poison never spreads.
+   */
   tell(command: RunCommand): Decided | undefined {
+    const before = this.events.length;
     try {
-      return this.#tell(command);
+      const decided = this.#tell(command);
+      if (decided !== undefined && !fitsCommit(decided.events)) throw new RunInvariantError(this.id, `what follows takes more than ${DECISION_BYTES_MAX} bytes`);
+      return decided;
     } catch (error) {
-      const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`;
+      this.events.length = before;
+      const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`.slice(0, CAUSE_LENGTH_MAX);
       this.#actor = new RunActor({ run: this.#fold(this.events.length), definition: this.definition, settings: this.#settings });
       const quarantined = this.#tell({ type: 'quarantine', at: command.at, cause });
       // An attempt that this command ends is gone all the same.

@@ -61,6 +61,10 @@ const UNPROJECTED_BYTES_MAX = 256 * 1024 * 1024;
 const DRAFTS_MAX = 16;
 /** Ids of runs seen are remembered this long (P7). */
 const IDS_REMEMBERED_MS = 60 * 60 * 1000;
+/** About 30 MB; a partition that closes more runs in an hour asks the store about the ids of its older ones. */
+const IDS_REMEMBERED_MAX = 200_000;
+/** Ids in one word to a runner: 40 KB. After an outage of the store tens of thousands of runs are closed at once. */
+const RELEASED_IDS_MAX = 1_000;
 /** After opening, ids as old as this and younger ask the store: an earlier owner may have closed their runs (P7). */
 const OPENED_SLACK_MS = 60 * 1000;
 /** Of events in one answer to `watch`; more is asked for again. */
@@ -87,7 +91,10 @@ export class Partition {
   readonly #dirty = new Set<LiveRun>();
   /** Settled and projected, but by a commit that the checkpoint has not reached. */
   readonly #leaving = new Set<LiveRun>();
+  /** Ids of runs that have left memory, and when. */
   readonly #recentIds = new Map<string, number>();
+  /** The latest time in an id that is remembered no more: those up to here ask the store (P7). */
+  #idsForgottenTo = 0;
   /** Runners without a session that hold workspaces, and since when. */
   readonly #absentRunners = new Map<string, number>();
   #inFlight: CommitDraft | undefined;
@@ -204,7 +211,7 @@ export class Partition {
     const born = runIdTime(request.runId);
     const now = this.#now();
     const seen = this.#recentIds.has(request.runId);
-    if (!seen && born >= now - IDS_REMEMBERED_MS && born >= this.#openedAt + OPENED_SLACK_MS) {
+    if (!seen && born > this.#idsForgottenTo && born >= now - IDS_REMEMBERED_MS && born >= this.#openedAt + OPENED_SLACK_MS) {
       this.#createNew(request, reply);
       return;
     }
@@ -339,8 +346,10 @@ export class Partition {
     this.#deliveries.repeat();
     this.#forgetAbsentRunners(now);
     for (const [id, seenAt] of this.#recentIds) {
-      if (seenAt >= now - IDS_REMEMBERED_MS) break;
+      if (seenAt >= now - IDS_REMEMBERED_MS && this.#recentIds.size <= IDS_REMEMBERED_MAX) break;
       this.#recentIds.delete(id);
+      // The time in an id may be ahead of ours, so that it is younger than the time for which it was remembered.
+      this.#idsForgottenTo = Math.max(this.#idsForgottenTo, runIdTime(id));
     }
     this.#advance();
   }
@@ -408,7 +417,9 @@ export class Partition {
         else ids.push(run.id);
       }
     }
-    for (const [runner, runIds] of released) this.#ports.release(runner, runIds);
+    for (const [runner, runIds] of released) {
+      for (let from = 0; from < runIds.length; from += RELEASED_IDS_MAX) this.#ports.release(runner, runIds.slice(from, from + RELEASED_IDS_MAX));
+    }
   }
 
   #forget(run: LiveRun): void {
@@ -488,6 +499,9 @@ export class Partition {
     const last = group === undefined ? undefined : this.#runs.get(this.#groups.last(key, group) ?? '');
     const created = group === undefined ? base : { ...base, group, at: Math.max(base.at, (last?.state.createdAt ?? 0) + 1) };
     if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2) throw new BadPipeline('the pipeline is too large to be stored');
+    // They stand in one commit, with the text: when all of them are queued at once, or skipped.
+    const names = plan.stages.reduce((sum, { definition: { name } }) => sum + Buffer.byteLength(JSON.stringify(name)) + 1, 0);
+    if (names > DECISION_BYTES_MAX / 2) throw new BadPipeline('the names of the stages are too long to be stored');
     return LiveRun.create(runId, definition, created, this.settings);
   }
 
