@@ -1,8 +1,10 @@
 # A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
 #
-#   helper.sh boot <cover> <keep> <uid> <gid>   mounts, then serves (see process/launch.ts)
-#   helper.sh serve                             serves
-#   helper.sh once                              serves one stage without a namespace; its owner ends the process group
+#   helper.sh boot <cover> <keep> <pipes> <uid> <gid> <shell>   mounts, gives up what could undo it, then serves
+#   helper.sh serve                                             serves
+#   helper.sh once                                              serves one stage without a namespace; its owner ends the group
+#
+# process/launch.ts says what the arguments of boot are.
 #
 # Descriptors: 2 complaints of this shell and its launcher, 3 the owner (a line each way: an order, the stage's exit
 # status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
@@ -10,7 +12,7 @@
 # and 2 and closes the others: a stage inherits 0 to 2 only.
 
 if [ "$1" = boot ]; then
-  cover=$2 keep=$3 uid=$4 gid=$5
+  cover=$2 keep=$3 pipes=$4 uid=$5 gid=$6 shell=$7
   if [ -n "$cover" ]; then
     [ -z "$keep" ] || exec 9<"$keep" || exit 71
     mount -t tmpfs -o size=64k,mode=755 penstock "$cover" || exit 71
@@ -20,15 +22,19 @@ if [ "$1" = boot ]; then
       exec 9<&-
     fi
   fi
+  mount -t tmpfs -o size=4k,mode=700 penstock "$pipes" || exit 71
   # Of what runs out of memory the stage is to be killed, not its owner.
   echo 500 >/proc/self/oom_score_adj
-  # Inside a user namespace the mounts needed root's number; the stage gets the owner's own back.
-  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" "$6" "$0" serve "$6"
-  shift 5
+  # Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the
+  # right to undo them.
+  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" "$shell" "$0" serve
+  # Root's stages stay root, but for what would uncover the data (mounts, files opened by their number, raw disks and
+  # memory), end the namespace, or leave files that cannot be removed.
+  exec setpriv --bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable -- "$shell" "$0" serve
 fi
 
 if [ "$1" = once ]; then
-  trap : TERM
+  trap : INT TERM
   echo ready >&3
   read -r order <&3 || exit 0
   ( . "${PENSTOCK_JOB:-/proc/self/fd/4}" )
@@ -40,6 +46,8 @@ fi
 
 # What follows kills every process that it can see.
 [ $$ = 1 ] || exit 70
+# A shell whose child died of SIGINT dies of it too, unless it traps it; the stage's own subshell does not inherit that.
+trap : INT
 echo ready >&3
 while read -r order <&3; do
   ( . /proc/self/fd/4 )

@@ -74,7 +74,7 @@ export class Helper {
     const job = scratch.jobFile();
     this.#jobFd = job.fd;
     this.#jobPath = job.path;
-    const { file, args } = launchCommand(isolation, covered);
+    const { file, args } = launchCommand(isolation, covered, scratch.pipesFolder);
     const env = { PATH: HELPER_PATH, ...(job.path === null ? {} : { PENSTOCK_JOB: job.path }) };
     // A session of its own: what a terminal sends to the owner's group is the owner's to answer.
     this.#child = spawn(file, args, { env, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd] });

@@ -32,12 +32,14 @@ export function isolationsToTry(): readonly Isolation[] {
   return process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
 }
 
-export function launchCommand(isolation: Isolation, covered: CoveredFolder | undefined): LaunchCommand {
+/** `pipes` is the folder that holds the pipes of helpers yet to come. */
+export function launchCommand(isolation: Isolation, covered: CoveredFolder | undefined, pipes: string): LaunchCommand {
   const own = [HELPER_SHELL, HELPER_SCRIPT];
   if (isolation === 'group') return withoutStrayDescriptors([...(process.platform === 'linux' ? DIE_WITH_OWNER : []), ...own, 'once']);
   const user = isolation === 'user-namespace';
   const [uid, gid] = user ? [String(process.getuid?.()), String(process.getgid?.())] : ['', ''];
-  const boot = [...own, 'boot', covered?.cover ?? '', keptInside(covered), uid, gid, HELPER_SHELL];
+  // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
+  const boot = ['setsid', ...own, 'boot', covered?.cover ?? '', keptInside(covered), pipes, uid, gid, HELPER_SHELL];
   const names = [...(user ? ['--user', '--map-root-user'] : []), '--pid', '--mount', '--mount-proc', '--fork', '--kill-child=KILL'];
   return withoutStrayDescriptors([...DIE_WITH_OWNER, 'unshare', ...names, '--', ...boot]);
 }

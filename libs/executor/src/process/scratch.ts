@@ -4,7 +4,7 @@
  * them open, so that no stage can reach another's.
  */
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { identityOf, isAlive } from './proc.ts';
@@ -18,6 +18,7 @@ export interface PipeEnds {
 }
 
 export class Scratch {
+  readonly pipesFolder: string;
   readonly #folder: string;
   readonly #fifos: string[] = [];
   #made = 0;
@@ -27,6 +28,8 @@ export class Scratch {
     removeOrphans(parent);
     const { pid, startTime } = identityOf(process.pid);
     this.#folder = mkdtempSync(join(parent, `penstock-${pidNamespace()}-${pid}-${startTime}-`));
+    this.pipesFolder = join(this.#folder, 'pipes');
+    mkdirSync(this.pipesFolder, { mode: 0o700 });
   }
 
   /** The reading end does not block; the writing end is to be given to a child and closed. */
@@ -69,7 +72,7 @@ export class Scratch {
   }
 
   #makeFifos(): void {
-    for (let i = 0; i < FIFOS_A_BATCH; i += 1) this.#fifos.push(this.#next('pipe'));
+    for (let i = 0; i < FIFOS_A_BATCH; i += 1) this.#fifos.push(this.#next('pipes/pipe'));
     execFileSync('mkfifo', ['-m', '600', ...this.#fifos], { stdio: 'ignore' });
   }
 

@@ -74,6 +74,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       ['nosuchcommand', { kind: 'exit', code: 127 }],
       ['kill -TERM $$', { kind: 'signal', signal: 'SIGTERM', code: 143, oom: false }],
       ['kill -KILL $$', { kind: 'signal', signal: 'SIGKILL', code: 137, oom: false }],
+      ['kill -INT $$', { kind: 'signal', signal: 'SIGINT', code: 130, oom: false }],
       ['kill -ABRT $$', { kind: 'signal', signal: 'SIGABRT', code: 134, oom: false }],
     ])('%s ends as %j', async (script, wanted) => {
       expect((await run(script)).exit).toEqual(wanted);
@@ -185,6 +186,13 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       const { exit, mark } = await run(contains ? '(setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &); exit 5' : '(trap "" TERM HUP; sleep 600) & exit 5');
       expect(exit).toEqual({ kind: 'exit', code: 5 });
       expect(processesWith(mark)).toEqual([]);
+    });
+
+    test.each(contains ? (['TERM', 'INT', 'KILL'] as const) : (['TERM', 'INT'] as const))('a stage that sends SIG%s to its own group ends by it, and harms no later one', async (signal) => {
+      const { exit, mark } = await run(`sleep 600 & kill -${signal} 0; sleep 600`);
+      expect(exit).toMatchObject({ kind: 'signal', signal: `SIG${signal}` });
+      expect(processesWith(mark)).toEqual([]);
+      expect((await run('exit 3')).exit).toEqual({ kind: 'exit', code: 3 });
     });
 
     test('orphans are reaped and thousands of short children are no burden', async () => {
