@@ -66,9 +66,9 @@ function* parse(text: string): Iterable<[name: string, value: string]> {
 /** Null where there is no file. The stage may have put anything at the path: nothing is followed or waited for. */
 function readText(path: string): string | null {
   // The usual case, and an exception is the dearer answer.
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
   let fd: number;
   try {
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;

@@ -2,11 +2,13 @@
  * The folders of runs: `<root>/<run id>/` is the home of its stages; in it `shared`, a fresh one for each attempt that
  * asks for it, and the files that stages write their outputs to. They are made when the first stage needs them.
  *
+ * A stage may do to its folders what it likes: the next one finds them again, empty where they were taken away.
+ *
  * W1. Nothing outside `<root>/<run id>` is touched, whatever a stage has put inside: removal follows no link.
  * W2. A folder is removed only when no process of its run is left, which the caller sees to.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -27,7 +29,6 @@ export interface StageFolders {
 
 export class Workspaces {
   readonly #root: string;
-  readonly #made = new Set<string>();
   readonly #removals = new Map<string, Promise<void>>();
 
   constructor(root: string) {
@@ -41,10 +42,7 @@ export class Workspaces {
     const run = this.#folderOf(runId);
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
-    if (!this.#made.has(runId)) {
-      for (const folder of [run, shared]) if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
-      this.#made.add(runId);
-    }
+    for (const folder of [run, shared]) makeFolder(folder);
     const workspace = fresh ? join(run, `fresh-${attempt}`) : shared;
     if (fresh) mkdirSync(workspace, { recursive: true, mode: 0o700 });
     const outputFile = join(run, `output-${attempt}`);
@@ -67,7 +65,6 @@ export class Workspaces {
   remove(runId: string): Promise<void> {
     const underway = this.#removals.get(runId);
     if (underway !== undefined) return underway;
-    this.#made.delete(runId);
     const removal = removeRun(this.#folderOf(runId)).finally(() => this.#removals.delete(runId));
     this.#removals.set(runId, removal);
     return removal;
@@ -77,6 +74,14 @@ export class Workspaces {
     if (!RUN_ID.test(runId)) throw new RangeError(`not a run id: ${JSON.stringify(runId)}`);
     return join(this.#root, runId);
   }
+}
+
+/** A link, a file in its place: W1 would not hold through it. */
+function makeFolder(path: string): void {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory()) return;
+  if (found !== undefined) rmSync(path);
+  mkdirSync(path, { mode: 0o700 });
 }
 
 async function removeRun(folder: string): Promise<void> {

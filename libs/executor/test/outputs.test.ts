@@ -57,5 +57,8 @@ describe('$SERVICE_OUTPUT', () => {
     rmSync(file, { recursive: true });
     execFileSync('mkfifo', [file]);
     expect(() => readOutputs(file, [])).toThrow(/no file/);
+    rmSync(file);
+    writeFileSync(file, '');
+    expect(() => readOutputs(join(file, 'below'), [])).toThrow(/cannot be read: ENOTDIR/);
   });
 });

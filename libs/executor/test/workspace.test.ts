@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { Workspaces } from '../src/index.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'penstock-work-'));
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-work-')));
 });
 afterEach(() => execFileSync('rm', ['-rf', folder]));
 
@@ -39,6 +39,24 @@ describe('the folders of a run', () => {
     expect(existsSync(join(folder, 'outside'))).toBe(true);
     const again = await workspaces.prepare(attempt('b'));
     expect(readdirSync(again.workspace)).toEqual([]);
+  });
+
+  test.each([
+    ['removes its working folder', 'rm -rf "$RUN/shared"'],
+    ['removes all of its folders', 'rm -rf "$RUN"'],
+    ['leads them elsewhere', 'rm -rf "$RUN"; mkdir -p elsewhere/shared; ln -s "$PWD/elsewhere" "$RUN"'],
+    ['leads its working folder elsewhere', 'rm -rf "$RUN/shared"; mkdir elsewhere; ln -s "$PWD/elsewhere" "$RUN/shared"'],
+    ['puts a file in their place', 'rm -rf "$RUN"; echo >"$RUN"'],
+  ])('are there again for the next stage where one %s', async (_what, script) => {
+    const workspaces = new Workspaces(join(folder, 'work'));
+    const before = await workspaces.prepare(attempt('a', { declaresOutputs: true }));
+    execFileSync('bash', ['-c', script], { cwd: folder, env: { ...process.env, RUN: before.home } });
+    await workspaces.finish(before);
+    const after = await workspaces.prepare(attempt('b', { declaresOutputs: true, fresh: true }));
+    expect([after.home, after.outputFile].map((path) => realpathSync(path))).toEqual([after.home, after.outputFile]);
+    writeFileSync(join(after.workspace, 'file'), '');
+    await workspaces.remove('run-1');
+    expect(workspaces.list()).toEqual([]);
   });
 
   test('a name that is no run id is refused', async () => {
