@@ -6,7 +6,7 @@ export const PIPELINE_LIMITS = {
   /** UTF-8 bytes of the file: what a run's first event can carry beside the rest of a 900 KiB commit. */
   textBytesMax: 512 * 1024,
   /** Lexical YAML tokens. The parser takes up to a microsecond for each; a stage takes 15 to 30. */
-  tokensMax: 48_000,
+  tokensMax: 40_000,
   /** Nested lists and maps. The YAML parser recurses and aborts the process at about 1,000 levels. */
   depthMax: 64,
   anchorsMax: 100,

@@ -12,6 +12,7 @@ import { PIPELINE_LIMITS } from './limits.ts';
 import type { Problems } from './problems.ts';
 import { quoted } from './printable.ts';
 import { utf8Length } from './text-position.ts';
+import type { Span } from './text-position.ts';
 
 /** The lexer's marks, which take no room in the text: a document begins, a flow ends early, a scalar follows. */
 const DOCUMENT_MARK = '\u0002';
@@ -22,6 +23,9 @@ const SCALAR_MARK = '\u001f';
 // oxlint-disable-next-line no-control-regex
 const REFUSED_CHARACTER = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u0084\u0086-\u009F\uFEFF\uFFFE\uFFFF]|\r(?!\n)/;
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
+
+/** What is said of a second document, with the remedy. */
+export const MORE_DOCUMENTS = ['the file holds more than one YAML document', "keep one pipeline in a file, without further '---' lines"] as const;
 
 /** Whether the text may be read at all; if not, one problem says why. */
 export function screenText(text: string, problems: Problems): boolean {
@@ -56,6 +60,7 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
   let anchors = 0;
   let aliases = 0;
   let tags = 0;
+  let documents = 0;
   let afterScalarMark = false;
   for (const token of new Lexer().lex(text)) {
     tokens.push(token);
@@ -69,6 +74,11 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
     } else if (token === FLOW_ERROR_MARK || token === DOCUMENT_MARK) {
       if (token === FLOW_ERROR_MARK) depth.endFlow();
       continue;
+    } else if (token === '---' || token === '...') {
+      documents += 1;
+      // One of each may frame the document; a third begins or ends another.
+      if (documents > 2) return refuse(problems, { start: offset, end: offset + 3 }, ...MORE_DOCUMENTS);
+      depth.token(token);
     } else {
       const span = { start: offset, end: offset + token.length };
       switch (token[0]) {
@@ -86,6 +96,8 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
           problems.add(span, '', `YAML tags are not supported, and a value that begins with '!' is one: ${quoted(token)}`, 'put the value in quotes');
           break;
         case '%':
+          tags += 1;
+          if (tags > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} directives`);
           if (!/^%YAML\s+1\.2\s*$/.test(token)) problems.add(span, '', `YAML directives are not supported: ${quoted(token)}`, 'remove the line');
           break;
         default:
@@ -98,8 +110,8 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
       return refuse(
         problems,
         { start: offset - token.length, end: offset },
-        `more than ${PIPELINE_LIMITS.depthMax} misplaced ':', '-' or '?' in the middle of a line`,
-        "check the indentation, and put values that hold ': ' in quotes",
+        `more than ${PIPELINE_LIMITS.depthMax} values, brackets or indicators stand where none can`,
+        "check the indentation, and put values that hold ': ', brackets or quotes in quotes",
       );
     }
     if (depth.value > PIPELINE_LIMITS.depthMax) {
@@ -117,26 +129,29 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
   return tokens;
 }
 
-function refuse(problems: Problems, span: { start: number; end: number }, message: string, remedy?: string): undefined {
+function refuse(problems: Problems, span: Span, message: string, remedy?: string): undefined {
   problems.add(span, '', message, remedy);
   return undefined;
 }
 
 /**
- * Two counts whose sum bounds the parser's nesting within a factor of two (a list may stand at its key's indentation).
+ * Measures the nesting, and counts what makes the parser slow and never stands in a sound file.
  *
  * 1. `indents` holds the indentations that are open, measured by the parser's rule: leading spaces and indicators count
  *    and leading tabs do not, for a tab that counted here and not there would hide levels.
- * 2. Collections opened in mid-line (`a: b: c:`) are errors that the parser nests all the same, and deeper from line to
- *    line while the indentation stays. They are counted as `misplaced` and never taken off again.
+ * 2. `misplaced` counts what is an error wherever it stands: an indicator in mid-line (`a: b: c:`), a value behind a value
+ *    (`"a" "b"`), a bracket that closes nothing. The parser reports each, nests some of them, and takes ten times as long.
+ * 3. The parser's own stack is checked as well while it is fed (`yaml-tree.ts`). This gauge refuses what is plainly too
+ *    deep before anything is parsed; that check is exact, also for what the parser makes of broken text.
  */
 class DepthGauge {
   readonly #indents: number[] = [];
   #flow = 0;
-  #midLine = 0;
+  #misplaced = 0;
   #indent = 0;
   #atLineStart = true;
   #valueSeen = false;
+  #contentSeen = false;
   /** The open flow collection is the first thing of its line: its level and the line's indentation are one and the same. */
   #flowFirst = false;
 
@@ -145,64 +160,92 @@ class DepthGauge {
   }
 
   get misplaced(): number {
-    return this.#midLine;
+    return this.#misplaced;
   }
 
+  /** A scalar, an alias or the beginning of a collection. */
   content(): void {
-    if (this.#flow > 0 || !this.#atLineStart) return;
-    this.#open();
-    this.#atLineStart = false;
+    if (this.#contentSeen) this.#misplaced += 1;
+    this.#contentSeen = true;
+    this.#place();
   }
 
   endFlow(): void {
     this.#flow = 0;
     this.#flowFirst = false;
+    this.#misplaced += 1;
   }
 
   token(token: string): void {
     switch (token[0]) {
       case '\n':
       case '\r':
-        this.#atLineStart = true;
-        this.#valueSeen = false;
-        this.#indent = 0;
+        this.#newline();
         return;
       case ' ':
         if (this.#atLineStart) this.#indent += token.length;
         return;
       case '\t':
+      case '#':
         return;
       case '[':
       case '{':
         if (this.#flow === 0) this.#flowFirst = this.#atLineStart;
         this.content();
+        this.#contentSeen = false;
         this.#flow += 1;
         return;
       case ']':
       case '}':
         if (this.#flow > 0) this.#flow -= 1;
+        else this.#misplaced += 1;
         if (this.#flow === 0) this.#flowFirst = false;
+        this.#contentSeen = true;
+        return;
+      case ',':
+        this.#contentSeen = false;
         return;
       case '-':
       case '?':
       case ':':
-        // `---` and scalars never come here as one of these; what comes is one indicator of one character.
-        if (token.length === 1 && this.#flow === 0) this.#indicator(token);
+        this.#indicator(token);
+        return;
+      case '&':
+      case '!':
+      case '|':
+      case '>':
+        // Properties and headers belong to the content after them.
+        this.#place();
         return;
       default:
         this.content();
     }
   }
 
+  #newline(): void {
+    this.#atLineStart = true;
+    this.#valueSeen = false;
+    this.#indent = 0;
+    if (this.#flow === 0) this.#contentSeen = false;
+  }
+
   #indicator(token: string): void {
+    this.#contentSeen = false;
+    if (token.length > 1 || this.#flow > 0) return;
     if (this.#atLineStart) {
       this.#open();
       this.#indent += 1;
     } else if (token === ':' && !this.#valueSeen) {
       this.#valueSeen = true;
     } else {
-      this.#midLine += 1;
+      this.#misplaced += 1;
     }
+  }
+
+  #place(): void {
+    if (this.#flow > 0 || !this.#atLineStart) return;
+    this.#open();
+    this.#atLineStart = false;
   }
 
   #open(): void {

@@ -14,7 +14,7 @@ import { printable, quoted } from './printable.ts';
 import type { Problems } from './problems.ts';
 import { didYouMean } from './suggest.ts';
 import type { Span } from './text-position.ts';
-import { scanTokens } from './yaml-screen.ts';
+import { MORE_DOCUMENTS, scanTokens } from './yaml-screen.ts';
 
 export interface ScalarNode extends Span {
   readonly kind: 'scalar';
@@ -41,6 +41,9 @@ export interface MapNode extends Span {
 
 export type YamlNode = ScalarNode | ListNode | MapNode;
 
+/** The levels allowed, the document below them, and the scalar above them. */
+const STACK_MAX = PIPELINE_LIMITS.depthMax + 2;
+
 /** What a remedy is known for, by the parser's error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY: "put a value that holds ': ' in quotes",
@@ -54,11 +57,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
 export function readYaml(text: string, problems: Problems): YamlNode | undefined {
   const tokens = scanTokens(text, problems);
   if (tokens === undefined) return undefined;
-  const parser = new Parser();
-  const parsed: CST.Token[] = [];
-  for (const token of tokens) for (const part of parser.next(token)) parsed.push(part);
-  for (const part of parser.end()) parsed.push(part);
-
+  const parsed = parseTokens(tokens, problems);
+  if (parsed === undefined) return undefined;
   const composer = new Composer({ schema: 'failsafe', version: '1.2', merge: false, strict: true, uniqueKeys: false, keepSourceTokens: false });
   const documents: Document.Parsed[] = [];
   for (const document of composer.compose(parsed, true, text.length)) {
@@ -72,11 +72,31 @@ export function readYaml(text: string, problems: Problems): YamlNode | undefined
   }
   if (second !== undefined) {
     const start = second.range[0];
-    problems.add({ start, end: start + 3 }, '', 'the file holds more than one YAML document', "keep one pipeline in a file, without further '---' lines");
+    problems.add({ start, end: start + 3 }, '', ...MORE_DOCUMENTS);
   }
   noteErrors(first.errors, text, problems);
   if (first.errors.length > 0 || second !== undefined) return undefined;
   return new TreeReader(problems).read(first.contents);
+}
+
+/**
+ * Feeds the parser, and stops where its stack shows more levels than are allowed. That is exact where the gauge of the
+ * tokens is a bound: in broken text the parser opens maps where no indentation and no bracket does.
+ */
+function parseTokens(tokens: readonly string[], problems: Problems): CST.Token[] | undefined {
+  const parser = new Parser();
+  const parsed: CST.Token[] = [];
+  let offset = 0;
+  for (const token of tokens) {
+    for (const part of parser.next(token)) parsed.push(part);
+    if (parser.stack.length > STACK_MAX) {
+      problems.add({ start: offset, end: offset + token.length }, '', `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
+      return undefined;
+    }
+    if (token.length > 1 || token > '\u001f' || token === '\n' || token === '\t') offset += token.length;
+  }
+  for (const part of parser.end()) parsed.push(part);
+  return parsed;
 }
 
 /** The parser's errors, one a line: the others of a line mostly follow from its first. */

@@ -60,7 +60,7 @@ describe('no text crashes or hangs the parser', () => {
 
   it('one piece very often', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 4 }), fc.constantFrom(10, 1_000, 30_000), fc.constantFrom('', 'pipeline: {name: p}\nstages:\n  a:\n    run: '), (pieces, count, head) => {
+      fc.property(fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 4 }), fc.constantFrom(10, 1_000, 30_000), fc.constantFrom('', 'a: [', 'a: {', 'a:\n ', 'pipeline: {name: p}\nstages:\n  a:\n    run: '), (pieces, count, head) => {
         const result = parsePipeline(head + pieces.join('').repeat(count));
         expect(result.ok || result.diagnostics.length > 0).toBe(true);
       }),
