@@ -6,7 +6,8 @@
  *  D1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
  *     first come, first served within a key. So a key with 2,000 waiting stages delays another's by one slot at most.
  *  D2 A stage goes only to a session with all of its labels, and to the one runner that holds its workspace (P19).
- *  D3 A credit is spent once, only while its session's lease is known, and not after CREDIT_MS (P11).
+ *  D3 A credit is spent once, only while its session's lease is known, and not after CREDIT_MS (P11); nor after its
+ *     runner has begun another session.
  */
 import type { RunnerLease } from '@penstock/bus';
 import { Heap } from './heap.ts';
@@ -129,6 +130,7 @@ export class Dispatch {
 
   sessionSeen(lease: RunnerLease): void {
     const session = this.#session(lease.runner, lease.session);
+    if (!session.leased) this.#closeEarlier(session);
     session.labels = new Set(lease.labels);
     session.leased = true;
   }
@@ -192,6 +194,16 @@ export class Dispatch {
       else entry.count += count;
     }
     return [...counts.values()].filter(({ count }) => count > 0);
+  }
+
+  /**
+   * A runner has one session at a time: what an earlier one offered died with it, though its lease lives on for a while. A
+   * grant to it would be answered by nobody and end as lost (P12), without ever having been started.
+   */
+  #closeEarlier(session: Session): void {
+    for (const other of this.#sessions.values()) {
+      if (other !== session && other.runner === session.runner) for (const credit of [...other.credits.keys()]) spend(other, credit);
+    }
   }
 
   #session(runner: string, id: string): Session {

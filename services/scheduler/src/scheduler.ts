@@ -164,6 +164,7 @@ class SchedulerService implements Scheduler {
 
   /** Gives away what is another's by now, takes what is ours and free; what is not free yet is tried again each second. */
   async #rebalanceOnce(): Promise<void> {
+    const { signal } = this.#membershipOver;
     const mine = new Set<number>();
     for (let partition = 0; partition < this.#options.partitions; partition++) {
       if (ownerOf(partition, this.#members) === this.member) mine.add(partition);
@@ -174,10 +175,11 @@ class SchedulerService implements Scheduler {
       this.#owners.delete(partition);
       this.#leaving.set(partition, owner);
     }
-    const { signal } = this.#membershipOver;
     await Promise.all([...this.#leaving].map(async ([partition, owner]) => {
       if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner) this.#leaving.delete(partition);
     }));
+    // What was this member's share is nobody's now; the next member id has its own.
+    if (signal.aborted) return;
     await Promise.all([...mine].map((partition) => this.#take(partition)));
   }
 

@@ -186,3 +186,19 @@ describe('what is kept', () => {
     expect(queue.dispatch.demand()).toEqual([]);
   });
 });
+
+describe('a runner that has begun anew', () => {
+  test('P12: is granted nothing for what its earlier session offered, whose lease lives on for a while', () => {
+    const queue = new Queue();
+    queue.lease('before', 'r1');
+    queue.dispatch.addCredits(0, { runner: 'r1', session: 'before', credits: [1, 2] });
+    queue.lease('now', 'r1');
+    queue.lease('before', 'r1');
+    queue.offer('a');
+    queue.dispatch.match(0);
+    expect(queue.granted).toEqual([]);
+    queue.dispatch.addCredits(0, { runner: 'r1', session: 'now', credits: [1] });
+    queue.dispatch.match(0);
+    expect(queue.credits).toEqual([{ runner: 'r1', session: 'now', credit: 1 }]);
+  });
+});

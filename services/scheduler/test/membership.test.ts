@@ -1,0 +1,89 @@
+/** A scheduler over a real broker, whose membership ends at the worst of times. */
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { acquireLease, buckets, connectBus, deleteBuckets, ensureStreams, openLog, type Bus } from '@penstock/bus';
+import { decodeCommit, ownerOf, startScheduler } from '@penstock/scheduler';
+import { openSqliteStore, runCollections, RunsRepository, type Checkpoint, type DocumentStore, type RunDocument } from '@penstock/store';
+import { silentLogger } from '@penstock/telemetry';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const STREAMS = { partitions: 2, journalBytesMax: 16 * 1024 ** 2, logsBytesMax: 16 * 1024 ** 2 };
+
+let broker: TestBroker;
+let bus: Bus;
+let store: DocumentStore;
+let folder: string;
+
+beforeAll(async () => {
+  broker = await startTestBroker();
+  bus = await connectBus({ servers: broker.url, name: 'test' });
+  folder = mkdtempSync(join(tmpdir(), 'penstock-scheduler-'));
+  store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections });
+});
+afterAll(async () => {
+  await store.close();
+  await bus.close();
+  await broker.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Fails to read one partition's documents, or holds up reading its checkpoint, for as long as it is told to. */
+class TroubledLedger extends RunsRepository {
+  readonly #partition: number;
+  fails = true;
+  held: Promise<void> | undefined;
+  readonly onHeld = Promise.withResolvers<void>();
+
+  constructor(partition: number) {
+    super(store);
+    this.#partition = partition;
+  }
+
+  override async checkpoint(partition: number): Promise<Checkpoint | null> {
+    if (partition === this.#partition && this.held !== undefined) {
+      this.onHeld.resolve();
+      await this.held;
+    }
+    return await super.checkpoint(partition);
+  }
+
+  override openOf(partition: number): AsyncIterable<RunDocument> {
+    if (partition === this.#partition && this.fails) throw new Error('the store is away');
+    return super.openOf(partition);
+  }
+}
+
+async function ownersIn(partition: number): Promise<string[]> {
+  const owners: string[] = [];
+  for await (const { bytes } of openLog(bus, partition).read(1)) owners.push(decodeCommit(bytes).owner);
+  return owners;
+}
+
+describe('the end of a membership', () => {
+  test('P3: while a partition is handed back: nothing is opened until there is a new member id', async () => {
+    await ensureStreams(bus, STREAMS);
+    const ledger = new TroubledLedger(1);
+    const scheduler = await startScheduler({ bus, ledger, partitions: 2, membershipMs: 1_500, log: silentLogger() });
+    await scheduler.settled();
+    const first = scheduler.member;
+    let other = randomUUID() as string;
+    while (ownerOf(1, [first, other]) !== other || ownerOf(0, [first, other]) !== first) other = randomUUID();
+    const gate = Promise.withResolvers<void>();
+    ledger.held = gate.promise;
+    await acquireLease(bus, buckets.members, other, { member: other, startedAt: '' }, { ttlMs: 60_000 });
+    await ledger.onHeld.promise;
+    // No key, no renewal: the membership is over.
+    await deleteBuckets(bus);
+    await ensureStreams(bus, STREAMS);
+    await expect.poll(() => scheduler.member, { interval: 5, timeout: 10_000 }).toBe('');
+    ledger.fails = false;
+    gate.resolve();
+    await expect.poll(() => scheduler.member, { interval: 5, timeout: 10_000 }).not.toBe('');
+    await scheduler.settled();
+    await scheduler.close();
+    for (const partition of [0, 1]) expect(new Set([first, scheduler.member, ...(await ownersIn(partition))])).toEqual(new Set([first, scheduler.member]));
+  }, 30_000);
+});
