@@ -10,7 +10,7 @@ export const expectedMarks: readonly string[] = [
   // The log and its owner (P1 to P9).
   'append recognised by its commit id', 'append refused', 'append without answer', 'commit with several runs', 'create asks the store',
   'create unavailable', 'create without answer', 'created', 'created before', 'created before, and closed', 'hand-over', 'hand-over failed',
-  'lease read back', 'log lost its end', 'membership lost', 'new incarnation', 'no owner responds', 'opening failed', 'owner deposed',
+  'lease read back', 'log lost its end', 'log purged', 'membership lost', 'new incarnation', 'no owner responds', 'opening failed', 'owner deposed',
   'owner finds its log cut', 'partition handed back that was not open', 'store ahead of its log', 'take-over with runs', 'two owners listen',
   'word of a lower epoch dropped',
   // Owner and runner (P10 to P19).

@@ -21,7 +21,7 @@ export class Faults {
 
   heal(): void {
     const world = this.#world;
-    world.journalUsed = 0;
+    world.journalUsed = world.profile.journalUsed;
     world.store.up = true;
     if (!world.broker.up) world.broker.recover();
     for (const { node } of [...world.schedulers, ...world.runners]) {
@@ -79,7 +79,7 @@ export class Faults {
       const world = this.#world;
       world.journalUsed = world.random.pick([0.6, 0.85, 0.97]);
       this.#happened(world.journalUsed > 0.95 ? 'journal full' : world.journalUsed > 0.8 ? 'journal nearly full' : 'journal half full');
-      world.after(world.random.between(1_000, 70_000), () => { world.journalUsed = 0; });
+      world.after(world.random.between(1_000, 70_000), () => { world.journalUsed = world.profile.journalUsed; });
     },
   };
 

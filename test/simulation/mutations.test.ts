@@ -3,7 +3,7 @@ import { runBatch } from './batch.ts';
 import { mutations, type Mutation } from './mutations.ts';
 
 /** So many worlds are enough to see each of the broken rules. */
-const SEEDS = 300;
+const SEEDS = 200;
 
 describe('the simulation sees a broken rule', () => {
   test.each(Object.entries(mutations) as [Mutation, string][])('%s (%s)', async (mutation) => {

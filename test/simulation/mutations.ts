@@ -11,7 +11,7 @@ export const mutations = {
   'checkpoint-first': 'P6: the projector writes the checkpoint before the documents',
   'late-no-responders-frees': 'P12: "no responders" to a repeated grant frees it',
   'stops-forgotten': 'P14: a runner takes a grant that comes after its stop',
-  'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
+  'guard-counts-from-the-line': { schedulers: 1, runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, slow: 0, latencyMs: 250, faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 } },
   'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
 } as const;
 
@@ -73,6 +73,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   'acts-for-ever': { schedulers: 3, slow: 0.03, slowMs: 2_000 },
   'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
   'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
-  'guard-counts-from-the-line': { runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, faults: { ...noFaults, runnerFreeze: 15, runnerCut: 15 } },
+  'guard-counts-from-the-line': { schedulers: 1, runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, slow: 0, latencyMs: 250, faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 } },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

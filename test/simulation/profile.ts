@@ -35,6 +35,8 @@ export interface Profile {
   /** For so long after it there are faults and new runs. */
   readonly illMs: number;
   readonly leaseMs: number;
+  /** How full the journal is at any time, 0 to 1; from 0.5 everything projected is purged. */
+  readonly journalUsed: number;
   readonly queueTimeoutMs: number;
   readonly latencyMs: number;
   /** Of messages between services. */
@@ -69,9 +71,10 @@ export function drawProfile(random: Random): Profile {
     partitions: random.pick([1, 1, 2, 2, 4]),
     keys: 1 + random.int(3),
     runs: 2 + random.int(9),
-    quietMs: random.chance(0.1) ? 62_000 : 3_000,
+    quietMs: random.chance(0.15) ? 62_000 : 3_000,
     illMs,
     leaseMs: random.pick([6_000, 9_000, 15_000]),
+    journalUsed: random.chance(0.3) ? 0.6 : 0,
     queueTimeoutMs: random.chance(0.15) ? random.between(5_000, 30_000) : 86_400_000,
     latencyMs: random.between(0.5, 15),
     lost: some(0.4, 0.005, 0.15),

@@ -72,6 +72,7 @@ export class World {
     this.oracle = new Oracle(this);
     this.processes = new Processes(this);
     const { profile } = this;
+    this.journalUsed = profile.journalUsed;
     this.schedulers = Array.from({ length: profile.schedulers }, (_, index) => new SimScheduler(this, `scheduler${index}`));
     this.runners = Array.from({ length: profile.runners }, (_, index) => new SimRunner(this, `runner${index}`, index === 0 ? ['linux'] : this.random.chance(0.5) ? ['linux', 'big'] : ['linux', 'mac'], 1 + this.random.int(3)));
     this.gateways = [new SimNode('gateway0', this.timeline), new SimNode('gateway1', this.timeline)];
