@@ -52,6 +52,8 @@ const TTL_MS_MIN = 1_000;
 const TRY_TIMEOUT_MS_MIN = 250;
 /** A released key's marker goes away by itself, as an expired one's does. */
 const RELEASE_MARKER_TTL_MS = 60_000;
+/** Of one call of `endLease`. */
+const END_TIMEOUT_MS = 4_000;
 
 /** Monotonic, since the machine's start: comparable between processes. */
 export function monotonicMs(): number {
@@ -64,6 +66,30 @@ export async function acquireLease(bus: Bus, bucket: string, key: string, value:
   const lease = new KeyLease(wireOf(bus), bucket, key, options);
   await lease.acquire(value);
   return lease;
+}
+
+/**
+ * Deletes the key of a holder that is known to be dead, and everything it stood for with it, before its TTL does; watchers
+ * see it as expired. Nothing happens where it is gone. Throws what a request throws, and `StoreRefused`.
+ */
+export async function endLease(bus: Bus, bucket: string, key: string): Promise<void> {
+  const wire = wireOf(bus);
+  const subject = `$KV.${bucket}.${key}`;
+  for (;;) {
+    const held = await replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
+    if (held === null || isMarker(held)) return;
+    try {
+      await store(wire, subject, new Uint8Array(), markerOver(held.sequence), END_TIMEOUT_MS);
+      return;
+    } catch (error) {
+      // A last renewal was still on its way: there is no further one.
+      if (!isWrongSequence(error)) throw error;
+    }
+  }
+}
+
+function markerOver(revision: number): Parameters<typeof store>[3] {
+  return { expectedLastSequence: revision, ttlMs: RELEASE_MARKER_TTL_MS, more: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' } };
 }
 
 /** What a key holds, seen by one holder. */
@@ -119,10 +145,8 @@ class KeyLease implements Lease {
     await this.#busy;
     if (this.#over) return;
     this.#over = true;
-    const more = { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' };
-    const how = { expectedLastSequence: this.revision, ttlMs: RELEASE_MARKER_TTL_MS, more };
     try {
-      await store(this.#wire, this.#subject, new Uint8Array(), how, this.#timeoutMs);
+      await store(this.#wire, this.#subject, new Uint8Array(), markerOver(this.revision), this.#timeoutMs);
     } catch (error) {
       // Refused: it is not ours any more. No answer: it is gone, or goes when its TTL ends.
       if (!isSilence(error) && !isWrongSequence(error)) throw error;

@@ -39,6 +39,8 @@ export class Outbox {
   #bytes = 0;
   #closed = false;
   #onEmpty: (() => void)[] = [];
+  /** Resolves when what an earlier process has left is answered; with false where the outbox was closed before. */
+  readonly earlierAnswered: Promise<boolean>;
 
   /** Takes up what an earlier process has left. */
   constructor(options: OutboxOptions) {
@@ -51,7 +53,7 @@ export class Outbox {
     renameSync(`${options.file}.new`, options.file);
     this.#fd = openSync(options.file, 'a', 0o600);
     this.#bytes = lines.join('').length;
-    for (const [id, result] of this.#pending) void this.#deliver(id, result);
+    this.earlierAnswered = Promise.all([...this.#pending].map(([id, result]) => this.#deliver(id, result))).then(() => !this.#closed);
   }
 
   /** Whether the attempt's result is unanswered. */

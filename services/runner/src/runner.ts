@@ -24,6 +24,7 @@ import { Offers } from './offers.ts';
 import { isSame, Outbox, resultId } from './outbox.ts';
 import { Schedulers } from './schedulers.ts';
 import { Session } from './session.ts';
+import { SessionList } from './session-list.ts';
 import { StopMemory } from './stop-memory.ts';
 
 export interface RunnerOptions {
@@ -99,6 +100,7 @@ class RunnerService implements Runner {
   readonly #running = new Set<Attempt>();
   readonly #subscriptions: BusSubscription[] = [];
   readonly #leftoversFile: string;
+  readonly #sessions: SessionList;
   #shift: Shift | null = null;
   /** The session that is ending: its processes may not be gone yet. */
   #ending: string | null = null;
@@ -111,6 +113,7 @@ class RunnerService implements Runner {
     this.#options = options;
     const { bus, log, runnerId } = options;
     this.#leftoversFile = options.leftoversFile ?? join(own, 'leftovers');
+    this.#sessions = new SessionList({ bus, log, runner: runnerId, file: join(own, 'sessions') });
     this.#writer = createLogWriter(bus);
     this.#chunks = new ChunkStore({ writer: this.#writer, folder: join(own, 'spool'), spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX, log });
     this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
@@ -138,6 +141,7 @@ class RunnerService implements Runner {
   async begin(): Promise<void> {
     try {
       this.#serving = this.#serve(await this.#beginSession());
+      void this.#sessions.endEarlier(this.#outbox.earlierAnswered);
     } catch (error) {
       this.#release();
       throw error;
@@ -187,6 +191,7 @@ class RunnerService implements Runner {
       lease: (id) => this.#leaseOf(id),
       createExecutor: (guard) => this.#createExecutor(guard),
     });
+    this.#sessions.begun(session.id);
     const credits = new Credits(bootClockMs);
     const offers = new Offers({
       bus, log, runner: runnerId, session: session.id, labels, slots, credits,
