@@ -251,10 +251,22 @@ describe('bare connections', () => {
 
   test('methods that HTTP knows and no route has are 405', async () => {
     const port = await listening();
-    for (const method of ['PROPFIND', 'TRACE', 'MKCOL']) {
+    for (const method of ['PROPFIND', 'TRACE', 'MKCOL', 'QUERY', 'CONNECT']) {
       const { status, headers } = await exchange(port, `${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
       expect([method, status, headers]).toEqual([method, 405, expect.objectContaining({ ...SECURITY_HEADERS, allow: 'GET, HEAD, OPTIONS' })]);
     }
+  });
+
+  test('a proxy is not what this is: CONNECT to another address is 404', async () => {
+    const { status, headers, body } = await exchange(await listening(), 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect([status, headers, JSON.parse(body)]).toEqual([404, expect.objectContaining(SECURITY_HEADERS), expect.objectContaining({ error: 'not_found' })]);
+  });
+
+  test('what has no route is 404 or 405 whatever its body is', async () => {
+    const port = await listening();
+    const body = 'Host: x\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{x';
+    expect((await exchange(port, `PUT /graphql HTTP/1.1\r\n${body}`)).status).toBe(405);
+    expect((await exchange(port, `POST /nothing HTTP/1.1\r\n${body}`)).status).toBe(404);
   });
 
   test('HTTP/1.0 without a Host is served', async () => {

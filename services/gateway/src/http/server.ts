@@ -4,13 +4,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { causeChain, ERROR_CODES, GatewayError, Unauthenticated, Unavailable } from '../errors.ts';
 import type { GatewayLog } from '../ports.ts';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 import { KnownPaths } from './known-paths.ts';
-import { answerMalformed } from './malformed.ts';
+import { answerMalformed, rawResponse } from './malformed.ts';
 
 export interface ServerOptions {
   readonly corsOrigins: readonly string[];
@@ -60,7 +61,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
         },
         handler as (request: IncomingMessage, response: ServerResponse) => void,
       );
-      configureServer(server, options.connectionsMax);
+      configureServer(server, options.connectionsMax, paths);
       server.keepAliveTimeout = settings['keepAliveTimeout'] as number;
       server.requestTimeout = settings['requestTimeout'] as number;
       return server;
@@ -72,28 +73,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     if (cors.enabled) reply.headers(cors.headersFor(request.headers.origin));
   };
 
-  app.addHook('onRoute', (route) => {
-    paths.add(route.url, [route.method].flat());
-  });
-  app.addHook('onRequest', (request, reply, done) => {
-    addHeaders(request, reply);
-    if (closing) {
-      reply.header('Connection', 'close');
-      done(new Unavailable('This server is shutting down.', { retryAfterSecs: 1 }));
-    } else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
-      reply.code(400).header('Connection', 'close').send({ error: 'bad_request', message: 'The Host header is missing.' });
-    } else {
-      done();
-    }
-  });
-  app.addHook('preClose', () => {
-    closing = true;
-  });
-
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, app.getDefaultJsonParser('error', 'ignore'));
-  app.setErrorHandler((error, request, reply) => sendError(options.log, error, request, reply));
-  app.setNotFoundHandler((request, reply) => {
+  const answerUnrouted = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const path = pathOf(request);
     const allow = paths.allowOf(path);
     if (allow === null) {
@@ -107,7 +87,33 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       reply.headers(cors.preflightHeadersFor(request.headers.origin) ?? {});
     }
     return reply.code(204).send();
+  };
+
+  app.addHook('onRoute', (route) => {
+    paths.add(route.url, [route.method].flat());
   });
+  app.addHook('onRequest', (request, reply, done) => {
+    addHeaders(request, reply);
+    if (closing) {
+      reply.header('Connection', 'close');
+      done(new Unavailable('This server is shutting down.', { retryAfterSecs: 1 }));
+    } else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      reply.code(400).header('Connection', 'close').send({ error: 'bad_request', message: 'The Host header is missing.' });
+    } else if (request.is404) {
+      // Before its body is looked at: that nobody wants.
+      answerUnrouted(request, reply);
+    } else {
+      done();
+    }
+  });
+  app.addHook('preClose', () => {
+    closing = true;
+  });
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, app.getDefaultJsonParser('error', 'ignore'));
+  app.setErrorHandler((error, request, reply) => sendError(options.log, error, request, reply));
+  app.setNotFoundHandler(answerUnrouted);
   return app;
 }
 
@@ -120,8 +126,16 @@ export function pathOf(request: FastifyRequest): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-function configureServer(server: Server, connectionsMax: number): void {
+function configureServer(server: Server, connectionsMax: number, paths: KnownPaths): void {
   server.maxConnections = connectionsMax;
+  // Node closes the connection without a word where nobody listens.
+  server.on('connect', ({ url = '' }: IncomingMessage, socket: Duplex) => {
+    const allow = paths.allowOf(url);
+    socket.on('error', () => socket.destroy());
+    socket.end(allow === null
+      ? rawResponse(404, { error: 'not_found', message: 'This server is no proxy.' })
+      : rawResponse(405, { error: 'method_not_allowed', message: `CONNECT is not possible here; allowed: ${allow}.` }, { Allow: allow }));
+  });
   server.on('checkExpectation', (_request, response: ServerResponse) => {
     response.writeHead(417, { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, Connection: 'close' });
     response.end(JSON.stringify({ error: 'expectation_failed', message: 'Of expectations, only 100-continue is met.' }));
