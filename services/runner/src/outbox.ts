@@ -5,7 +5,7 @@
  * U1. A result is sent only after it is on disk, and forgotten only after an owner has answered `committed` or `obsolete`.
  * U2. Only the first send carries an offer: a later one could be granted when its slot has gone elsewhere.
  */
-import { appendFileSync, closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { NoResponders, subjects, type AttemptRef, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
@@ -14,7 +14,7 @@ import type { Logger } from '@penstock/telemetry';
 const RESEND_MS = 2_000;
 /** Nobody owns the partition at this moment: a new owner comes within seconds, and the run waits for this. */
 const RETRY_UNOWNED_MS = 250;
-/** Once nothing is unanswered the file is emptied, when there is something to gain. */
+/** The file is written anew when it has grown by as much as this, and to the double: so each line is written twice at most. */
 const FILE_BYTES_KEPT = 256 * 1024;
 
 export interface PendingResult {
@@ -35,8 +35,10 @@ export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending = new Map<string, PendingResult>();
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #fd: number;
+  #fd: number;
   #bytes = 0;
+  /** What the file may grow to before it is written anew. */
+  #bytesMax: number;
   #closed = false;
   #onEmpty: (() => void)[] = [];
   /** Resolves when what an earlier process has left is answered; with false where the outbox was closed before. */
@@ -47,12 +49,8 @@ export class Outbox {
     this.#options = options;
     mkdirSync(dirname(options.file), { recursive: true, mode: 0o700 });
     for (const [id, result] of readPending(options.file)) this.#pending.set(id, result);
-    // Written anew and renamed: half a line at the end of a killed process's file is gone, nothing else.
-    const lines = [...this.#pending].map(([id, result]) => lineOf(id, result));
-    writeFileSync(`${options.file}.new`, lines.join(''), { mode: 0o600 });
-    renameSync(`${options.file}.new`, options.file);
-    this.#fd = openSync(options.file, 'a', 0o600);
-    this.#bytes = lines.join('').length;
+    ({ fd: this.#fd, bytes: this.#bytes } = this.#writtenAnew());
+    this.#bytesMax = 2 * this.#bytes + FILE_BYTES_KEPT;
     this.earlierAnswered = Promise.all([...this.#pending].map(([id, result]) => this.#deliver(id, result))).then(() => !this.#closed);
   }
 
@@ -71,6 +69,11 @@ export class Outbox {
     this.#pending.set(id, result);
     this.#append(lineOf(id, result));
     void this.#deliver(id, result, offer, answered);
+  }
+
+  /** Whether any result of the session is unanswered. */
+  hasOf(session: string): boolean {
+    return [...this.#pending.values()].some(({ request }) => request.session === session);
   }
 
   /** Resolves when everything is answered. */
@@ -112,10 +115,8 @@ export class Outbox {
     this.#pending.delete(id);
     if (!this.#closed) {
       this.#append(`${JSON.stringify({ done: id })}\n`);
-      if (this.#pending.size === 0 && this.#bytes > FILE_BYTES_KEPT) {
-        ftruncateSync(this.#fd, 0);
-        this.#bytes = 0;
-      }
+      // A busy runner always has some result on its way: that is no reason to keep all others.
+      if (this.#bytes > this.#bytesMax) this.#shrink();
     }
     answered?.done();
     if (this.#pending.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
@@ -128,6 +129,23 @@ export class Outbox {
       return;
     }
     this.#bytes += writeSync(this.#fd, line);
+  }
+
+  #shrink(): void {
+    const { fd, bytes } = this.#writtenAnew();
+    closeSync(this.#fd);
+    this.#fd = fd;
+    this.#bytes = bytes;
+    this.#bytesMax = 2 * bytes + FILE_BYTES_KEPT;
+  }
+
+  /** Renamed into place, so that a process that is killed here leaves the old file or the new one. Half a line at the old one's end is gone. */
+  #writtenAnew(): { readonly fd: number; readonly bytes: number } {
+    const { file } = this.#options;
+    const text = [...this.#pending].map(([id, result]) => lineOf(id, result)).join('');
+    writeFileSync(`${file}.new`, text, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+    return { fd: openSync(file, 'a', 0o600), bytes: Buffer.byteLength(text) };
   }
 
   #wait(ms: number): Promise<void> {

@@ -65,6 +65,8 @@ export interface Runner {
 
 const LEASE_MS = 15_000;
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
+/** Helpers kept idle beyond one for each slot: those of keys that take turns. */
+const IDLE_HELPERS_MAX = 2;
 const BEGIN_RETRY_MS_MAX = 2_000;
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
@@ -106,6 +108,7 @@ class RunnerService implements Runner {
   #ending: string | null = null;
   #closing: Promise<void> | null = null;
   #serving: Promise<void> = Promise.resolve();
+  #isListening = false;
   #draining = false;
   #onIdle: (() => void)[] = [];
 
@@ -122,11 +125,7 @@ class RunnerService implements Runner {
       changed: () => this.#shift?.offers.pump(),
       gone: (scheduler) => this.#shift?.offers.gone(scheduler),
     });
-    this.#subscriptions.push(
-      bus.respond<Job, JobReply>(subjects.job(runnerId), (job, call) => this.#onJob(job, call)),
-      bus.respond<StopRequest, StopReply>(subjects.stop(runnerId), (request) => this.#onStop(request)),
-      bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)),
-    );
+    this.#subscriptions.push(bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)));
   }
 
   get running(): number {
@@ -140,7 +139,10 @@ class RunnerService implements Runner {
   /** Throws where the first session cannot begin; later ones are tried without end. */
   async begin(): Promise<void> {
     try {
-      this.#serving = this.#serve(await this.#beginSession());
+      const first = await this.#beginSession();
+      this.#serving = this.#serve(first);
+      // Whoever is told that the runner has started reaches it.
+      await this.#options.bus.flush().catch(() => {});
       void this.#sessions.endEarlier(this.#outbox.earlierAnswered);
     } catch (error) {
       this.#release();
@@ -169,7 +171,7 @@ class RunnerService implements Runner {
       this.#abandonAll();
       shift.credits.closeAll();
       void shift.offers.stop();
-      await shift.session.end();
+      await this.#endSession(shift.session);
     }
     // Also a session that was ending by itself.
     await this.#serving;
@@ -199,9 +201,24 @@ class RunnerService implements Runner {
       busy: () => this.#running.size,
     });
     this.#shift = { session, credits, offers };
+    this.#listen();
     log.info({ runner: runnerId, session: session.id, slots, labels }, 'the runner takes stages');
     offers.pump();
     return this.#shift;
+  }
+
+  /**
+   * Not before the first session has its lease: a grant to a session of an earlier process finds nobody then, and comes to
+   * nothing at no cost (P12); answered by silence it would count as given.
+   */
+  #listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    const { bus, runnerId } = this.#options;
+    this.#subscriptions.push(
+      bus.respond<Job, JobReply>(subjects.job(runnerId), (job, call) => this.#onJob(job, call)),
+      bus.respond<StopRequest, StopReply>(subjects.stop(runnerId), (request) => this.#onStop(request)),
+    );
   }
 
   #createExecutor(guard: Guard): Executor {
@@ -211,7 +228,7 @@ class RunnerService implements Runner {
       guard,
       covered: { cover: dataDir, keep: join(dataDir, 'work') },
       leftoversFile: this.#leftoversFile,
-      idleMax: slots + 2,
+      idleMax: slots + IDLE_HELPERS_MAX,
       spareCount: 1,
       warn: (message) => log.warn({}, message),
     });
@@ -230,12 +247,17 @@ class RunnerService implements Runner {
       this.#shift = null;
       shift.credits.closeAll();
       void shift.offers.stop();
-      await shift.session.end();
+      await this.#endSession(shift.session);
       this.#ending = null;
       const next = await this.#nextSession();
       if (next === null) return;
       shift = next;
     }
+  }
+
+  /** A lease that is given up says that nothing is left to come of it: one with unanswered results runs out instead (P13). */
+  async #endSession(session: Session): Promise<void> {
+    await session.end(() => !this.#outbox.hasOf(session.id));
   }
 
   async #nextSession(): Promise<Shift | null> {
@@ -273,6 +295,11 @@ class RunnerService implements Runner {
       return LATER;
     }
     const scheduler = shift.credits.take(job.credit);
+    if (scheduler === null && shift.session.isOver) {
+      // It may have been started, and ended with its session, without a result: not at no cost, then.
+      call.drop();
+      return LATER;
+    }
     if (scheduler === null || this.#draining || shift.session.isOver || this.#stops.has(job)) {
       shift.offers.pump();
       return answer('refused');

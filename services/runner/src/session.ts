@@ -77,12 +77,16 @@ export class Session {
     return !this.isOver && (await this.#guard.confirm()) && !this.isOver;
   }
 
-  /** Ends everything that runs; resolves when it is dead and the lease, where the broker can be reached, is given up. */
-  async end(): Promise<void> {
+  /**
+   * Ends everything that runs; resolves when it is dead and the lease, where the broker can be reached, is given up.
+   * `givesUp`, asked then: false leaves the lease to run out.
+   */
+  async end(givesUp: () => boolean = () => true): Promise<void> {
     clearTimeout(this.#renewTimer);
     this.#isOver = true;
     await this.#guard.fire();
     await this.executor.close();
+    if (!givesUp()) return;
     await this.#lease.release().catch((error: unknown) => {
       this.#options.log.debug({ err: error }, 'the lease could not be given up; it runs out');
     });

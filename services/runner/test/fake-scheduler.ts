@@ -107,6 +107,15 @@ export class FakeScheduler {
     this.#lease = await acquireLease(bus, buckets.members, this.member, { member: this.member, startedAt: '' }, { ttlMs: 600_000 });
   }
 
+  /** The keys of all leases of runners, as the broker has them now. */
+  async leasesNow(): Promise<string[]> {
+    const keys: string[] = [];
+    const watch = watchLeases<RunnerLease>(this.bus, buckets.runners, ({ kind, key }) => void (kind === 'put' && keys.push(key)));
+    await watch.ready;
+    watch.stop();
+    return keys;
+  }
+
   /** Grants a stage on the next open credit, as a job. */
   async grant(more: Partial<Job> & { readonly script?: string } = {}, offered?: Offered): Promise<{ readonly job: Job; readonly reply: JobReply }> {
     const job = this.jobFor(offered ?? (await this.offers.next()), more);

@@ -235,6 +235,19 @@ describe('results (P16)', () => {
   });
 });
 
+describe('unanswered results', () => {
+  test('P13: keep the lease of a runner that closes, so that its next start can report them before they count as lost', async () => {
+    const runner = await start({ leaseMs: 60_000 });
+    scheduler.answerResult = () => null;
+    const { job } = await scheduler.grant();
+    await scheduler.results.next();
+    await runner.close();
+    const leases = await scheduler.leasesNow();
+    expect(leases).toContain(`${RUNNER}.${job.session}`);
+    await scheduler.bus.request('$JS.API.STREAM.PURGE.KV_runners', {}, { timeoutMs: 2_000 });
+  });
+});
+
 describe('a session (P15)', () => {
   test('whose lease is taken away ends what it runs, and another begins', async () => {
     const runner = await start();

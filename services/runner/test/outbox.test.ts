@@ -1,0 +1,46 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Bus, ResultReply, ResultRequest } from '@penstock/bus';
+import { silentLogger } from '@penstock/telemetry';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Outbox } from '../src/outbox.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'penstock-outbox-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** An owner that answers every result but those of one stage. */
+function owner(silentOn: string): { readonly bus: Bus; readonly asked: string[] } {
+  const asked: string[] = [];
+  const request = (_subject: string, { stage }: ResultRequest): Promise<ResultReply> => {
+    asked.push(stage);
+    return stage === silentOn ? new Promise(() => {}) : Promise.resolve({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
+  };
+  return { bus: { request } as unknown as Bus, asked };
+}
+
+function result(credit: number, stage: string): ResultRequest {
+  return { runId: 'r', stage, attempt: 1, session: 's', credit, status: 'success', outputs: { v: 'x'.repeat(1_000) }, logBytes: 0 };
+}
+
+describe('the file of results (P16)', () => {
+  test('P16: does not grow with what has been answered while one result is always on its way', async () => {
+    const file = join(folder, 'results');
+    const open = (bus: Bus): Outbox => new Outbox({ bus, log: silentLogger(), runner: 'r1', file });
+    const outbox = open(owner('slow').bus);
+    outbox.put({ partition: 0, request: result(0, 'slow') }, null, { offerTaken: () => {}, done: () => {} });
+    for (let credit = 1; credit <= 2_000; credit++) {
+      await new Promise<void>((done) => outbox.put({ partition: 0, request: result(credit, 'quick') }, null, { offerTaken: () => {}, done }));
+    }
+    outbox.close();
+    expect(statSync(file).size).toBeLessThan(512 * 1024);
+    const next = owner('slow');
+    const again = open(next.bus);
+    expect(next.asked).toEqual(['slow']);
+    expect([again.has(result(0, 'slow')), again.hasOf('s'), again.hasOf('t')]).toEqual([true, true, false]);
+    again.close();
+  });
+});
