@@ -47,7 +47,9 @@ async function leaveSession(runnerId = RUNNER): Promise<string> {
 test('the lease of a session that a kill has left is ended at the next start, not by its time (P5)', async () => {
   const dead = await leaveSession();
   runner = await start();
-  await scheduler.leaseWhere((event) => event.kind === 'expired' && event.key === `${RUNNER}.${dead}`);
+  const event = await scheduler.leaseWhere(({ key }) => key === `${RUNNER}.${dead}`);
+  expect(event.kind).toBe('put');
+  expect(await scheduler.leaseWhere(({ key }) => key === `${RUNNER}.${dead}`)).toMatchObject({ kind: 'expired' });
 });
 
 test('not before every result of it that was kept is answered: its attempts would count as lost (P16)', async () => {

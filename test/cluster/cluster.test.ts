@@ -1,0 +1,59 @@
+/** A small cluster as a user starts it: services as processes, seen through the ingress only. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { processesOfFolder } from '../chaos/orphans.ts';
+import { until } from '../support/wait.ts';
+import { startCluster, type Cluster } from './cluster.ts';
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  cluster = await startCluster({ schedulers: 1, runners: 1, gateways: 1, partitions: 4, slots: 2 });
+});
+afterAll(async () => {
+  await cluster.stop();
+});
+
+const YAML = 'pipeline:\n  name: hello\nstages:\n  greet:\n    run: echo hello\n';
+
+async function graphql(query: string, variables: Record<string, unknown> = {}): Promise<{ status: number; retryAfter: string | null; body: { data?: Record<string, unknown> } }> {
+  const response = await fetch(`${cluster.url}/graphql`, {
+    method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` }, body: JSON.stringify({ query, variables }),
+  });
+  return { status: response.status, retryAfter: response.headers.get('retry-after'), body: (await response.json()) as never };
+}
+
+function runOnce(): ReturnType<typeof graphql> {
+  return graphql('mutation ($yaml: String) { triggerPipeline(yaml: $yaml, waitSeconds: 30) { run { status } } }', { yaml: YAML });
+}
+
+describe('services as processes of their own', () => {
+  it('run a pipeline, and each answers /health, /ready and /metrics on its internal port', async () => {
+    expect((await runOnce()).body).toMatchObject({ data: { triggerPipeline: { run: { status: 'SUCCESS' } } } });
+    for (const { internalUrl } of cluster.processes) {
+      const statuses = await Promise.all(['health', 'ready', 'metrics'].map(async (path) => (await fetch(`${internalUrl}/${path}`)).status));
+      expect(statuses.slice(0, 2)).toEqual([200, 200]);
+    }
+  });
+
+  it('a killed gateway is 503 with Retry-After at the ingress, and back when it is started again', async () => {
+    await cluster.kill('gateway', 0);
+    expect(await graphql('{ version }')).toMatchObject({ status: 503, retryAfter: '1' });
+    await cluster.restart('gateway', 0);
+    expect((await graphql('{ version }')).status).toBe(200);
+  });
+
+  it('SIGTERM ends every service with 0, and they come back in any order', async () => {
+    for (const service of ['scheduler', 'gateway', 'runner'] as const) expect(await cluster.kill(service, 0, 'SIGTERM')).toEqual({ code: 0, signal: null });
+    for (const service of ['gateway', 'runner', 'scheduler'] as const) cluster.at(service, 0).start();
+    await cluster.ready();
+    expect((await runOnce()).body).toMatchObject({ data: { triggerPipeline: { run: { status: 'SUCCESS' } } } });
+  });
+
+  it('kill -9 of a runner leaves none of its processes', async () => {
+    await cluster.kill('runner', 0);
+    const folder = `${cluster.folder}/runner-0`;
+    await until('what the runner had started is gone', () => processesOfFolder(folder).length === 0);
+    await cluster.restart('runner', 0);
+    expect(cluster.at('runner', 0).lives).toBe(true);
+  });
+});
