@@ -399,6 +399,19 @@ describe('what cannot be answered truthfully', () => {
     expect((await answer).data).toEqual({ run: { status: 'PENDING' } });
   });
 
+  test('P4: a cancel that was decided by an owner before the present one is no conflict', async () => {
+    const app = await world.gateway();
+    const id = runIdFor();
+    world.owner.adopt(id, YAML);
+    world.owner.epoch = 5;
+    await graphql(app, `{ run(id: "${id}") { status } }`);
+    world.owner.epoch = 4;
+    const answer = graphql(app, `mutation { cancelPipeline(id: "${id}") { run { status } } }`);
+    await expect.poll(() => world.owner.asked).toContain('cancel');
+    world.owner.epoch = 5;
+    expect((await answer).data).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
+  });
+
   test('with the owner away an ended run is answered from the store, any other is UNAVAILABLE with retryAfter', async () => {
     const app = await world.gateway({ ownerMsMax: 300 });
     const ended = await endedRun();

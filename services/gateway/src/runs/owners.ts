@@ -125,6 +125,8 @@ export class Owners {
         throw error;
       }
       if (!this.accepts(partition, reply.epoch)) {
+        // What an owner before this one decided may be committed all the same.
+        repeated = true;
         await pause(Math.min(AGAIN_MS, Math.max(0, deadline - performance.now())));
         continue;
       }
