@@ -25,7 +25,8 @@ export interface ClusterOptions {
   readonly store?: StoreKind | undefined;
   /** Of the ingress; 0, the default, takes a free one. */
   readonly port?: number | undefined;
-  readonly logLevel?: string | undefined;
+  /** Not less: where a service listens stands in its log. */
+  readonly logLevel?: 'info' | 'debug' | 'trace' | undefined;
   /** More variables for every service. */
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
