@@ -1,7 +1,8 @@
 /** Secrets that a server in development mode makes for itself, kept in the data folder so that restarts do not change them. */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makeDataFolder } from './data-folder.ts';
 
 /** Where `serve` keeps the API key that it made; the command line reads it there. */
 export function apiKeyFile(dataDir: string): string {
@@ -14,9 +15,9 @@ export function keptSecret(file: string): string {
     const kept = readFileSync(file, 'utf8').trim();
     if (kept !== '') return kept;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    if (!['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeDataFolder(dirname(file));
   const made = randomBytes(32).toString('base64url');
   writeFileSync(file, `${made}\n`, { mode: 0o600 });
   return made;

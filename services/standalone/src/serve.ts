@@ -2,7 +2,6 @@
  * `penstock serve`: all services in one process on one machine, with an embedded broker and store (P17). They speak over
  * NATS exactly as they do apart; this file only makes their surroundings, starts them in order and stops them in order.
  */
-import { chmodSync, mkdirSync } from 'node:fs';
 import { arch, availableParallelism, platform } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, deleteBuckets, ensureStreams, type Bus } from '@penstock/bus';
@@ -13,6 +12,7 @@ import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
+import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
 
 export interface ServeOptions {
@@ -51,8 +51,7 @@ const DRAIN_MS = 10_000;
 
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  chmodSync(dataDir, 0o700);
+  makeDataFolder(dataDir);
   const logFor = (service: string): Logger => createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey] });
   const log = logFor('serve');
   const started: (() => Promise<unknown> | void)[] = [];

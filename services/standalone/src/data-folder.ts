@@ -1,0 +1,27 @@
+/** The making of the data folder, with what is above it. */
+import { chmodSync, mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Its owner's alone. Throws an Error that names the folder and the cause. */
+export function makeDataFolder(path: string): void {
+  try {
+    makeFolder(path);
+    chmodSync(path, 0o700);
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+    throw new Error(`the data folder ${path} cannot be made (${code}): name another one with --data-dir`, { cause });
+  }
+}
+
+/** Step by step: Node's own `recursive` never returns where a folder that is there can hold no other, as /proc. */
+function makeFolder(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory()) return;
+  if (found === undefined && dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another start may have been faster; a file in its place is in the way.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
+  }
+}
