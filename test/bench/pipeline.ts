@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parsePipeline } from '@penstock/pipeline';
 import { parseDocument } from 'yaml';
-import { hostileFiles } from '../../libs/pipeline/test/fixtures/hostile-files.ts';
+import { hostileFiles } from '@penstock/pipeline/testing';
 
 /** What refusing any file may take. */
 const REFUSAL_MS_MAX = 50;

@@ -26,7 +26,7 @@ describe('too much for a message', () => {
     world.create(text([stage('a'), stage('b', { after: ['a'] })]));
     const other = world.create(text([stage('c')]), { key: 'bob' });
     world.settle();
-    const job = world.jobs.find(({ message }) => message.stage === 'a')!.message;
+    const job = world.job(world.jobs.findIndex(({ message }) => message.stage === 'a'));
     const replies: unknown[] = [];
     const { runId, attempt, session, credit } = job;
     world.partition.result({ runId, stage: 'a', attempt, session, credit, status: 'success', outputs: { v: '\u0001'.repeat(RUN_OUTPUTS_MAX / 4) }, logBytes: 0 }, 'r1', (reply) => void replies.push(reply));
@@ -62,7 +62,7 @@ describe('too much for a message', () => {
       world.create(text([stage('a')]));
       world.credit('r1-s', 'r1', index + 1);
       world.settle();
-      world.result(world.jobs[index]!.message);
+      world.result(world.job(index));
       world.settle();
     }
     world.project();
