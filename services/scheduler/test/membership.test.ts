@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acquireLease, buckets, connectBus, deleteBuckets, ensureStreams, openLog, type Bus } from '@penstock/bus';
+import { acquireLease, buckets, connectBus, deleteBuckets, ensureStreams, openLog, subjects, type Bus, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
 import { decodeCommit, ownerOf, startScheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type Checkpoint, type DocumentStore, type RunDocument } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
@@ -85,5 +85,22 @@ describe('the end of a membership', () => {
     await scheduler.settled();
     await scheduler.close();
     for (const partition of [0, 1]) expect(new Set([first, scheduler.member, ...(await ownersIn(partition))])).toEqual(new Set([first, scheduler.member]));
+  }, 30_000);
+});
+
+describe('a runner speaks in its own name', () => {
+  test('P10: slots that it offers under another\'s are not taken, a lease under another\'s is ignored', async () => {
+    await ensureStreams(bus, STREAMS);
+    const warned: string[] = [];
+    const log = { ...silentLogger(), warn: (_fields: unknown, message: string) => void warned.push(message) } as unknown as ReturnType<typeof silentLogger>;
+    const scheduler = await startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, log });
+    const offer = (runner: string): PullRequest => ({ session: 's', runner, labels: [], credits: [1], withdraw: [] });
+    const subject = subjects.pull(scheduler.member, 'mallory');
+    expect(await bus.request<PullRequest, PullReply>(subject, offer('alice'), { timeoutMs: 5_000 })).toEqual({ ok: false, withdrawn: [] });
+    expect(await bus.request<PullRequest, PullReply>(subject, offer('mallory'), { timeoutMs: 5_000 })).toEqual({ ok: true, withdrawn: [] });
+    const lease: RunnerLease = { runner: 'alice', session: 's', labels: [], slots: 1, attempts: [] };
+    await acquireLease(bus, buckets.runners, 'mallory.s', lease, { ttlMs: 60_000 });
+    await expect.poll(() => warned).toContain('a lease names another runner or session than its key; it is ignored');
+    await scheduler.close();
   }, 30_000);
 });
