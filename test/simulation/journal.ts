@@ -54,7 +54,7 @@ export class SimPartitionLog implements PartitionLog {
 
   purgeTo(sequenceExclusive: number): Promise<{ readonly purged: number }> {
     return this.#world.promise((resolve, reject) => this.#world.askBroker(this.#node, (broker) => broker.purge(this.partition, sequenceExclusive), TRY_MS, (purged) => {
-      if (purged === undefined) reject(new SimOutage('no answer to the purge'));
+      if (typeof purged !== 'number') reject(new SimOutage('no answer to the purge'));
       else resolve({ purged });
     }));
   }
