@@ -5,7 +5,7 @@ import { backoffMs, pause } from './backoff.ts';
 import type { Bus } from './bus.ts';
 import { PartitionsMismatch } from './errors.ts';
 import { wireOf } from './nats-bus.ts';
-import { StoreCode } from './stored.ts';
+import { api, StoreCode } from './stored.ts';
 import { buckets, streams } from './subjects.ts';
 
 export interface StreamsOptions {
@@ -79,6 +79,12 @@ export async function deleteBuckets(bus: Bus): Promise<void> {
       if (!hasCode(error, StoreCode.streamNotFound)) throw error;
     }
   }
+}
+
+/** How long ago the bucket was made, by the broker's clock: what a younger one lacks may have been in an earlier one (P5). */
+export async function bucketAgeMs(bus: Bus, bucket: string): Promise<number> {
+  const { created, ts } = await api<{ created: string; ts: string }>(wireOf(bus), `STREAM.INFO.${bucketStream(bucket)}`, undefined, SETUP_TRY_MS);
+  return Date.parse(ts) - Date.parse(created);
 }
 
 /** The stream behind a KV bucket. */

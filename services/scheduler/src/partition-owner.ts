@@ -33,8 +33,8 @@ export interface OwnerOptions {
   mayAct(): boolean;
   /** Whether a member's lease has run out, read fresh from the broker. */
   isGone(member: string): Promise<boolean>;
-  /** Makes the dispatch know all sessions that hold a lease now, read fresh from the broker. */
-  refreshSessions(): Promise<void>;
+  /** Makes the dispatch know all sessions that hold a lease now, read fresh from the broker; of these it is sure then. */
+  refreshSessions(sessions: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 export class PartitionOwner {
@@ -79,7 +79,8 @@ export class PartitionOwner {
     if (opened === null) return false;
     this.#opened = opened;
     const runs = await loadRuns(opened, opening, { definitions, settings, log });
-    await this.#options.refreshSessions();
+    const sessions = new Set(runs.flatMap(({ state }) => state.stages.flatMap(({ live }) => live?.session ?? [])));
+    await this.#options.refreshSessions([...sessions], this.#abort.signal);
     if (this.#abort.signal.aborted) return false;
     const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), { dispatch, definitions, load });
     this.#partition = core;

@@ -3,7 +3,8 @@
  * which partitions should be its own, the runners' leases to know who can work, and takes their credit; which stage gets
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
-import { monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import { setTimeout as delay } from 'node:timers/promises';
+import { bucketAgeMs, monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { Definitions } from './definitions.ts';
@@ -24,6 +25,11 @@ export interface SchedulerOptions {
   readonly runnerLeaseMs?: number | undefined;
   /** Default 24 h. */
   readonly queueTimeoutMs?: number | undefined;
+  /**
+   * Whether the buckets of leases were deleted on purpose, with the proof that nobody in them lives (P17). Default false:
+   * what is missing in a bucket that is younger than a lease may live all the same (P5).
+   */
+  readonly leasesProvenDead?: boolean | undefined;
   /** Of output kept for each attempt. Default 16 MiB. */
   readonly logBytesMax?: number | undefined;
 }
@@ -103,7 +109,7 @@ class SchedulerService implements Scheduler {
       if (event.kind === 'put') this.#members.add(event.key);
       else this.#members.delete(event.key);
       this.#rebalance();
-    });
+    }, { leaseMs: this.#options.membershipMs ?? 6_000 });
     const runners = watchLeases<RunnerLease>(bus, buckets.runners, (event) => {
       if (event.kind === 'expired') this.#leaseExpired(event.key);
       else this.#leaseSeen(event.key, event.value);
@@ -229,10 +235,8 @@ class SchedulerService implements Scheduler {
       dispatch: this.#dispatch,
       load: this.#load,
       mayAct: () => this.#membership.mayAct(),
-      isGone: async (member) => !(await this.#keysNow(buckets.members)).has(member),
-      refreshSessions: async () => {
-        for (const [key, lease] of await this.#keysNow<RunnerLease>(buckets.runners)) this.#leaseSeen(key, lease);
-      },
+      isGone: async (member) => !(await this.#keysNow(buckets.members)).has(member) && (await this.#youngForMs(buckets.members)) <= 0,
+      refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
     }, () => {
       if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
       this.#rebalance();
@@ -249,6 +253,25 @@ class SchedulerService implements Scheduler {
     this.#owners.clear();
     this.#leaving.clear();
     await Promise.all(owners.map((owner) => owner.forget()));
+  }
+
+  /** While one of the sessions is missing, until the bucket is old enough to say so. */
+  async #refreshSessions(sessions: readonly string[], signal: AbortSignal): Promise<void> {
+    for (;;) {
+      for (const [key, lease] of await this.#keysNow<RunnerLease>(buckets.runners)) this.#leaseSeen(key, lease);
+      if (sessions.every((session) => this.#dispatch.hasSession(session))) return;
+      const leftMs = await this.#youngForMs(buckets.runners);
+      if (leftMs <= 0) return;
+      this.#options.log.warn({ leftMs }, 'the bucket of runners was made anew; their loss is not declared before one lease has passed');
+      await delay(leftMs, undefined, { signal });
+    }
+  }
+
+  /** How long the absence of a key in the bucket does not mean yet that its lease is over; 0 or less: it does (P5). */
+  async #youngForMs(bucket: string): Promise<number> {
+    const { leasesProvenDead, membershipMs = 6_000, runnerLeaseMs = 15_000 } = this.#options;
+    if (leasesProvenDead === true) return 0;
+    return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await bucketAgeMs(this.#options.bus, bucket));
   }
 
   /** A bucket as the broker has it now: a watch that ends once it has shown the present values. */

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acquireLease, buckets, connectBus, deleteBuckets, ensureStreams, openLog, subjects, type Bus, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
-import { decodeCommit, ownerOf, startScheduler } from '@penstock/scheduler';
+import { acquireLease, bucketAgeMs, buckets, connectBus, deleteBuckets, ensureStreams, openLog, subjects, type Bus, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import { COMMIT_FORMAT, decodeCommit, encodeCommit, ownerOf, startScheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type Checkpoint, type DocumentStore, type RunDocument } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
@@ -85,6 +85,38 @@ describe('the end of a membership', () => {
     await scheduler.settled();
     await scheduler.close();
     for (const partition of [0, 1]) expect(new Set([first, scheduler.member, ...(await ownersIn(partition))])).toEqual(new Set([first, scheduler.member]));
+  }, 30_000);
+});
+
+describe('a bucket that was made anew', () => {
+  const MEMBERSHIP_MS = 1_500;
+
+  /** Partition 0 was somebody's, of whom the bucket of now knows nothing. */
+  async function ownedBefore(): Promise<void> {
+    await ensureStreams(bus, STREAMS);
+    const log = openLog(bus, 0);
+    const last = await log.last();
+    const number = last === null ? 1 : decodeCommit(last.bytes).number + 1;
+    const epoch = last === null ? 1 : decodeCommit(last.bytes).epoch + 1;
+    const bytes = encodeCommit({ id: randomUUID(), kind: 'opened', partition: 0, epoch, number, owner: 'before', minReader: COMMIT_FORMAT, at: 0 }, []);
+    await log.append(bytes, { commitId: randomUUID(), expectedSequence: last?.sequence ?? 0 });
+    await deleteBuckets(bus);
+    await ensureStreams(bus, STREAMS);
+  }
+
+  test('P5: says nothing of an owner before one membership has passed since', async () => {
+    await ownedBefore();
+    const scheduler = await startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, membershipMs: MEMBERSHIP_MS, log: silentLogger() });
+    await expect.poll(() => scheduler.owned, { timeout: 10_000, interval: 5 }).toBe(2);
+    expect(await bucketAgeMs(bus, buckets.members)).toBeGreaterThanOrEqual(MEMBERSHIP_MS);
+    await scheduler.close();
+  }, 30_000);
+
+  test('P17: where the start proves everybody dead there is nothing to wait for', async () => {
+    await ownedBefore();
+    const scheduler = await startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, membershipMs: 600_000, leasesProvenDead: true, log: silentLogger() });
+    await expect.poll(() => scheduler.owned, { timeout: 10_000, interval: 5 }).toBe(2);
+    await scheduler.close();
   }, 30_000);
 });
 

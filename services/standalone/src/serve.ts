@@ -107,7 +107,10 @@ async function startServices(
 ): Promise<RunningGateway> {
   const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax } = options;
   const runs = new RunsRepository(store);
-  const scheduler: Scheduler = await startScheduler({ bus, ledger: runs, log: logFor('scheduler'), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax });
+  const scheduler: Scheduler = await startScheduler({
+    bus, ledger: runs, log: logFor('scheduler'), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax,
+    leasesProvenDead: options.natsUrl === undefined,
+  });
   started.push(() => scheduler.close());
   const runner: Runner = await startRunner({
     bus, runnerId: RUNNER_ID,
