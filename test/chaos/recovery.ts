@@ -16,13 +16,25 @@ export interface RecoveryTimes {
 /** A runner that was back so soon counts as restarted. */
 const RESTARTED_WITHIN_MS = 5_000;
 
-/** `commits` are in order within each partition. Faults that overlap with one of the broker or the store are left out. */
+/** `commits` are in order within each partition. What met another fault that it depends on is left out. */
 export function recoveryTimes(commits: readonly Commit[], faults: readonly DoneFault[]): RecoveryTimes {
   const times = { schedulerKilled: [] as number[], schedulerStopped: [] as number[], runnerLost: [] as number[], runnerRestarted: [] as number[] };
-  const alone = faults.filter((fault) => !faults.some((other) => /^(broker|store)-/.test(other.kind) && other.begunAt - 10_000 < fault.begunAt && fault.begunAt < other.endedAt + 10_000));
-  for (const log of Map.groupBy(commits, ({ partition }) => partition).values()) takeOvers(log, alone, times);
-  for (const fault of alone) lostAttempts(commits, fault, times);
+  for (const log of Map.groupBy(commits, ({ partition }) => partition).values()) takeOvers(log, faults, times);
+  for (const fault of faults) if (!meets(faults, fault, OUTAGE, fault.begunAt, fault.begunAt + RECOVERY_MS)) lostAttempts(commits, fault, times);
   return times;
+}
+
+const OUTAGE = /^(broker|store)-/;
+/** An heir that was killed or frozen itself is waited for as long as anybody else. */
+const SCHEDULERS = /^(broker-|store-|schedulers?-(kill|freeze))/;
+/** Which others a recovery can meet. */
+const RECOVERY_MS = 7_000;
+/** What a fault leaves behind for a while: reconnects, memberships that run out. */
+const AFTERMATH_MS = 3_000;
+const HEIRS_MS = 8_000;
+
+function meets(faults: readonly DoneFault[], self: DoneFault | undefined, kinds: RegExp, from: number, to: number): boolean {
+  return faults.some((other) => other !== self && kinds.test(other.kind) && other.begunAt < to && other.endedAt + (OUTAGE.test(other.kind) ? AFTERMATH_MS : HEIRS_MS) > from);
 }
 
 function takeOvers(log: readonly Commit[], faults: readonly DoneFault[], times: { readonly schedulerKilled: number[]; readonly schedulerStopped: number[] }): void {
@@ -30,11 +42,11 @@ function takeOvers(log: readonly Commit[], faults: readonly DoneFault[], times: 
     const before = log[index - 1];
     if (commit.kind !== 'opened' || before === undefined || before.owner === commit.owner) return;
     if (before.kind === 'released') {
-      times.schedulerStopped.push(commit.at - before.at);
+      if (!meets(faults, undefined, SCHEDULERS, before.at, commit.at)) times.schedulerStopped.push(commit.at - before.at);
       return;
     }
     const killed = faults.find(({ kind, identities }) => kind.startsWith('scheduler') && kind.includes('kill') && identities.includes(before.owner));
-    if (killed !== undefined && commit.at >= killed.begunAt) times.schedulerKilled.push(commit.at - killed.begunAt);
+    if (killed !== undefined && commit.at >= killed.begunAt && !meets(faults, killed, SCHEDULERS, killed.begunAt, commit.at)) times.schedulerKilled.push(commit.at - killed.begunAt);
   });
 }
 

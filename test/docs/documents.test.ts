@@ -1,0 +1,38 @@
+/** The documents say what is so: named tests exist, the table of variables is the code's, links lead somewhere. */
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { hasCurrentTable } from '@penstock/config';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+describe('docs/guarantees.md', () => {
+  const named = [...read('docs/guarantees.md').matchAll(/^- `([^`]+\.ts)`: "(.+)"$/gm)].map(([, file = '', title = '']) => ({ file, title }));
+
+  it('names a test for every promise', () => {
+    const [promises = ''] = read('docs/guarantees.md').split('## What is not promised');
+    const without = promises.split(/\n(?=\*\*|## )/).filter((part) => part.startsWith('**') && !part.includes('\n- `'));
+    expect(without).toEqual([]);
+    expect(named.length).toBeGreaterThan(30);
+  });
+
+  it.each(named)('$file has "$title"', ({ file, title }) => {
+    // In the source a quote inside a quoted title has a backslash before it.
+    expect(read(file).replaceAll("\\'", "'")).toContain(title);
+  });
+});
+
+describe('docs/operating.md', () => {
+  it('has the table of variables as the code declares them (withCurrentTable makes it anew)', () => {
+    expect(hasCurrentTable(read('docs/operating.md'))).toBe(true);
+  });
+});
+
+describe('links between documents', () => {
+  it.each(['docs/guarantees.md', 'docs/operating.md'])('of %s lead to files', (document) => {
+    const targets = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, target = '']) => join(dirname(document), target));
+    expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
+  });
+});
