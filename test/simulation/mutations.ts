@@ -6,7 +6,7 @@ export const mutations = {
   'no-expected-sequence': 'P1: the broker takes a commit whatever stands before it',
   'acts-before-acknowledgement': 'P1: replies, grants and events go out before the commit is stored',
   'opens-by-force': 'P3: a partition is opened while its owner lives',
-  'acts-for-ever': 'P4: an owner answers and sends however old its renewal is',
+  'acts-for-ever': { schedulers: 3, runs: 12, illMs: 50_000, latencyMs: 40, faults: { ...noFaults, schedulerFreeze: 20 } },
   'own-timer-declares-loss': 'P5: a scheduler declares a session lost by its own timer',
   'checkpoint-first': 'P6: the projector writes the checkpoint before the documents',
   'late-no-responders-frees': 'P12: "no responders" to a repeated grant frees it',
@@ -70,7 +70,7 @@ export class MisorderedLedger implements RunsLedger {
 
 /** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
 export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profile> } = {
-  'acts-for-ever': { schedulers: 3, slow: 0.03, slowMs: 2_000 },
+  'acts-for-ever': { schedulers: 3, runs: 12, illMs: 50_000, latencyMs: 40, faults: { ...noFaults, schedulerFreeze: 20 } },
   'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
   'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
   'guard-counts-from-the-line': { schedulers: 1, runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, slow: 0, latencyMs: 250, faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 } },

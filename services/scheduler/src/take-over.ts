@@ -124,7 +124,8 @@ async function loadHistories(
 async function replay(histories: Map<string, History>, commit: Commit, sequence: number, ledger: RunsLedger, take: (document: RunDocument) => void): Promise<boolean> {
   for (const { id, from, events } of commit.runs) {
     let history = histories.get(id);
-    if (history === undefined && from > 1) {
+    if (from > (history?.events.length ?? 0) + 1) {
+      // What is between stands in its document alone: it was closed since, or its commits were lost with the end of a log.
       const document = await ledger.getAsOwner(id);
       if (document === null) return false;
       take(document);

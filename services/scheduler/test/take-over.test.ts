@@ -247,6 +247,18 @@ describe('the store is ahead of the log', () => {
     expect(await openPartition(place.opening())).toMatchObject({ incarnation: 2, epoch: 2_000_000_001 });
   });
 
+  test('what was lost of a run\'s commits is read from its document, also when that is closed since', async () => {
+    const place = ahead();
+    await openPartition(place.opening());
+    const end: RunEvent = { type: 'run_cancelled', at: NOW, cancelledStages: 2 };
+    const gone: RunEvent = { type: 'attempt_gone', at: NOW, stage: 'a', attempt: 1 };
+    const last = place.add('runs', { owner: 'me', epoch: 2_000_000_000, runs: [{ id: 'run1', from: 4, events: [end, gone] }] });
+    place.document('run1', [...story, end, gone], last.sequence, { open: false, incarnation: 2 });
+    place.point = { partition: 0, incarnation: 2, sequence: last.sequence + 5, commit: 9 };
+    const runs = await takeOver(place);
+    expect(runs.map(({ events }) => events.length)).toEqual([5]);
+  });
+
   test('is known by a document alone, and by a checkpoint that the log has grown past', async () => {
     const byDocument = ahead();
     byDocument.point = null;
