@@ -1,6 +1,5 @@
 /** What is too large for a message or a commit is the affair of its run alone: the partition and its other runs go on. */
 import { describe, expect, test } from 'vitest';
-import type { Job } from '@penstock/bus';
 import { RUN_OUTPUTS_MAX } from '@penstock/run';
 import { Harness, stage, text } from './support.ts';
 
@@ -9,12 +8,6 @@ const PAYLOAD_BYTES_MAX = 1024 * 1024;
 
 function bytesOf(world: Harness): number[] {
   return world.appended.map(({ commit }) => Buffer.byteLength(JSON.stringify(commit)));
-}
-
-function jobOf(world: Harness, name: string): Job {
-  const sent = world.jobs.findLast(({ message }) => message.stage === name);
-  if (sent === undefined) throw new Error(`no job of '${name}' was sent`);
-  return sent.message;
 }
 
 describe('too much for a message', () => {
