@@ -6,10 +6,11 @@
  *     A process is only signalled when number and start time are those that were recorded.
  * B2. Credentials are random at each start of serve and stand in a file of mode 0600, never in an argument.
  * B3. A broker that ends, or does not answer three probes, is started again on the same port with the same credentials.
+ *     So is one that still refuses to write when a full disk has room again: its streams never recover by themselves.
  * B4. It dies with serve: by a parent-death signal where there is `setpriv`, else at the latest at the next start.
  */
 import { constants } from 'node:fs';
-import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,6 +57,12 @@ const STOP_GRACE_MS = 5_000;
 const SURVIVOR_GRACE_MS = 2_000;
 const PROBE_MS = 2_000;
 const PROBE_FAILURES_MAX = 3;
+/** Of what the broker has logged since the last probe; a broker that cannot write says so at every attempt. */
+const COMPLAINTS_BYTES_MAX = 64 * 1024;
+/** After so many probes without a complaint the disk is not looked at any more. */
+const QUIET_PROBES_MAX = 30;
+/** Room to be had before it is worth starting the broker again. */
+const ROOM_BYTES = 4 * 1024 * 1024;
 const RESTART_MS_MIN = 50;
 const RESTART_MS_MAX = 5_000;
 /** A broker that lived this long starts the backoff anew. */
@@ -234,6 +241,9 @@ class Supervisor implements EmbeddedBroker {
     const { signal } = this.#stopping;
     const probeMs = this.#options.probeMs ?? PROBE_MS;
     let failures = 0;
+    let quiet = QUIET_PROBES_MAX;
+    let roomBefore = false;
+    const complaints = new Complaints(join(this.#folder, 'broker.log'));
     // It takes connections once its store is read.
     let ready: Running | null = this.#running;
     this.#bus?.events.on('reconnected', () => {
@@ -247,15 +257,21 @@ class Supervisor implements EmbeddedBroker {
         () => true,
         () => false,
       );
-      if (alive) {
+      const complained = await complaints.ofNoSpace();
+      quiet = complained ? 0 : quiet + 1;
+      const room = quiet < QUIET_PROBES_MAX && (await hasRoom(this.#folder));
+      const stuck = alive && complained && roomBefore && room;
+      roomBefore = room;
+      if (alive && !stuck) {
         failures = 0;
         continue;
       }
-      if (ready !== running && performance.now() - running.startedAtMs < READY_TIMEOUT_MS) continue;
+      if (stuck) failures = PROBE_FAILURES_MAX;
+      else if (ready !== running && performance.now() - running.startedAtMs < READY_TIMEOUT_MS) continue;
       failures += 1;
       if (failures < PROBE_FAILURES_MAX || signal.aborted) continue;
       failures = 0;
-      this.#options.log.error({ pid: this.pid }, 'the broker does not answer, ending it');
+      this.#options.log.error({ pid: this.pid }, stuck ? 'the broker does not write although there is room again, ending it' : 'the broker does not answer, ending it');
       running.process.kill('SIGKILL');
     }
   }
@@ -264,6 +280,44 @@ class Supervisor implements EmbeddedBroker {
     const log = await readFile(join(this.#folder, 'broker.log'), 'utf8').catch(() => '');
     const complaints = log.split('\n').filter((line) => /\[(ERR|FTL)\]/.test(line)).slice(-3);
     return [running.output, ...complaints].join('\n').slice(-OUTPUT_CHARACTERS_MAX);
+  }
+}
+
+/** What the broker has logged since it was last asked about. */
+class Complaints {
+  readonly #file: string;
+  #seenBytes: number | null = null;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  async ofNoSpace(): Promise<boolean> {
+    const log = await open(this.#file).catch(() => null);
+    if (log === null) return false;
+    try {
+      const { size } = await log.stat();
+      const from = Math.max(this.#seenBytes ?? size, size - COMPLAINTS_BYTES_MAX, 0);
+      this.#seenBytes = size;
+      if (from >= size) return false;
+      const { buffer, bytesRead } = await log.read(Buffer.alloc(size - from), 0, size - from, from);
+      return buffer.toString('latin1', 0, bytesRead).includes('no space left on device');
+    } finally {
+      await log.close();
+    }
+  }
+}
+
+/** Tried, since quotas and reserved blocks are in no figure. */
+async function hasRoom(folder: string): Promise<boolean> {
+  const file = join(folder, 'room');
+  try {
+    await writeFile(file, Buffer.alloc(ROOM_BYTES));
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await rm(file, { force: true });
   }
 }
 
