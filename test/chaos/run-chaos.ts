@@ -7,7 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectBus } from '@penstock/bus';
-import { openStoreUrl, runCollections, RunsRepository } from '@penstock/store';
+import { openStoreUrl, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { SERVICE_TENANT } from '@penstock/run';
 import type { Cluster } from '../cluster/cluster.ts';
 import { Random } from '../simulation/random.ts';
@@ -57,6 +57,7 @@ const ORPHANS_MS_MAX = 5_000;
 const REPLAYS_BESIDE = 60;
 const REPLAYS_AT_ONCE = 8;
 const LOOK_MS = 300;
+const STORE_TRIES_MAX = 8;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { cluster, schedule, seed, seconds } = options;
@@ -125,7 +126,7 @@ async function settle(journal: Journal, account: LoadAccount): Promise<void> {
 }
 
 async function documentsOf(cluster: Cluster, journal: Journal, account: LoadAccount): Promise<Evidence['documents']> {
-  const store = await openStoreUrl(cluster.store.directUrl, { collections: runCollections });
+  const store = await openWhenPossible(cluster.store.directUrl);
   const documents = new Map<string, { version: number; status: string; open: boolean } | null>();
   const deadline = performance.now() + DOCUMENTS_MS_MAX;
   try {
@@ -134,7 +135,7 @@ async function documentsOf(cluster: Cluster, journal: Journal, account: LoadAcco
     for (; missing.length > 0; await pause(LOOK_MS)) {
       const behind: string[] = [];
       for (const id of missing) {
-        const document = await runs.get(id, { tenants: [SERVICE_TENANT] });
+        const document = await patiently(() => runs.get(id, { tenants: [SERVICE_TENANT] }));
         documents.set(id, document === null ? null : { version: document.events.length, status: document.state.status, open: document.open });
         if (document === null || document.open || document.events.length !== journal.runs.get(id)?.events.length) behind.push(id);
       }
@@ -146,6 +147,22 @@ async function documentsOf(cluster: Cluster, journal: Journal, account: LoadAcco
     await store.close();
   }
   return documents;
+}
+
+function openWhenPossible(url: string): Promise<DocumentStore> {
+  return patiently(() => openStoreUrl(url, { collections: runCollections }));
+}
+
+/** A store that has just been healed still has the services' backlog to work off. */
+async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === STORE_TRIES_MAX || (error as { readonly retryable?: boolean }).retryable !== true) throw error;
+      await pause(LOOK_MS * tries);
+    }
+  }
 }
 
 async function replaysOf(api: Api, account: LoadAccount): Promise<Evidence['replays']> {

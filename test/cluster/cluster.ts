@@ -50,7 +50,7 @@ export interface Cluster {
   restart(service: ServiceName, index: number): Promise<void>;
   freeze(service: ServiceName, index: number): void;
   resume(service: ServiceName, index: number): void;
-  /** One service after the other, each ready before the next one goes. */
+  /** Of each kind one after the other, each ready before the next one goes; the kinds side by side, as deployments are rolled out. */
   rollingRestart(): Promise<void>;
   /** Resolves when every process that lives is ready. */
   ready(): Promise<void>;
@@ -176,7 +176,10 @@ class LocalCluster implements Cluster {
   }
 
   async rollingRestart(): Promise<void> {
-    for (const { service, index } of this.processes) await this.restart(service, index);
+    const kinds = Map.groupBy(this.processes, ({ service }) => service);
+    await Promise.all([...kinds.values()].map(async (kind) => {
+      for (const { service, index } of kind) await this.restart(service, index);
+    }));
   }
 
   async ready(): Promise<void> {
