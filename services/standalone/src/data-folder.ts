@@ -1,12 +1,15 @@
 /** The making of the data folder, with what is above it. */
-import { chmodSync, mkdirSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
-/** Its owner's alone. Throws an Error that names the folder and the cause. */
+/**
+ * Its owner's alone, where it is ours: new, empty, or used before. A folder that holds something else (`--data-dir /tmp`)
+ * keeps its rights. Throws an Error that names the folder and the cause.
+ */
 export function makeDataFolder(path: string): void {
   try {
     makeFolder(path);
-    chmodSync(path, 0o700);
+    if (existsSync(join(path, 'lock')) || readdirSync(path).length === 0) chmodSync(path, 0o700);
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
     throw new Error(`the data folder ${path} cannot be made (${code}): name another one with --data-dir`, { cause });

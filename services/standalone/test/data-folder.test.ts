@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -17,6 +17,13 @@ describe('the data folder', () => {
     makeDataFolder(path);
     makeDataFolder(path);
     expect(statSync(path).mode & 0o777).toBe(0o700);
+  });
+
+  test('that holds something else keeps its rights: nobody else is shut out of a shared folder', () => {
+    chmodSync(folder, 0o755);
+    writeFileSync(join(folder, 'of somebody else'), '');
+    makeDataFolder(folder);
+    expect(statSync(folder).mode & 0o777).toBe(0o755);
   });
 
   test('that cannot be made is refused with its name, and nothing hangs', () => {
