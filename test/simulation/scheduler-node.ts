@@ -209,8 +209,9 @@ export class SimScheduler {
     } catch (error) {
       this.world.trace(() => `${this.node.name} could not open partition ${partition}: ${String(error)}`);
       this.world.mark('opening failed');
-      // Broker and store fail, and are tried again; whatever else is thrown is a fault of the code.
-      if (!(error instanceof SimOutage) && this.member === owner.member) this.world.fail(error instanceof Error ? error : new Error(String(error)));
+      // Broker and store fail, and a checkpoint comes late for a log that was cut: tried again. All else is a fault of the code.
+      const isOutage = error instanceof SimOutage || this.world.oracle.partition(partition).disturbed;
+      if (!isOutage && this.member === owner.member) this.world.fail(error instanceof Error ? error : new Error(String(error)));
       if (this.member === owner.member) this.#halfOpen.set(partition, owner);
     }
     owner.forget();

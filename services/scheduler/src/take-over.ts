@@ -41,8 +41,9 @@ export async function openPartition({ partition, member, log, ledger, isGone, no
   const last = await log.last(signal);
   const lastCommit = last === null ? null : decodeCommit(last.bytes);
   if (lastCommit !== null && lastCommit.kind !== 'released' && lastCommit.owner !== member && !(await isGone(lastCommit.owner))) return null;
-  const incarnation = await incarnationNow(ledger, log, last?.sequence ?? 0, lastCommit?.epoch ?? 0, signal);
+  // Read once: an owner who does not know yet that its log was cut may move it on meanwhile.
   const checkpoint = await ledger.checkpoint(partition);
+  const incarnation = await incarnationNow(checkpoint, ledger, log, last?.sequence ?? 0, lastCommit?.epoch ?? 0, signal);
   const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
   const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
   const id = newCommitId();
@@ -172,13 +173,11 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
  * count as newer (design: "the store is ahead"). The epochs carry the incarnation, so that it is not forgotten while
  * nothing of it is in the store yet.
  */
-async function incarnationNow(ledger: RunsLedger, log: PartitionLog, lastSequence: number, lastEpoch: number, signal: AbortSignal): Promise<number> {
-  const { partition } = log;
-  const checkpoint = await ledger.checkpoint(partition);
+async function incarnationNow(checkpoint: Checkpoint | null, ledger: RunsLedger, log: PartitionLog, lastSequence: number, lastEpoch: number, signal: AbortSignal): Promise<number> {
   const known = Math.max(1, checkpoint?.incarnation ?? 1, Math.floor(lastEpoch / EPOCHS_PER_INCARNATION));
   let newest = known;
   let isAhead = checkpoint?.incarnation === known && !(await stands(log, checkpoint, signal));
-  for await (const { incarnation } of ledger.laterThan(partition, { incarnation: known, sequence: lastSequence })) {
+  for await (const { incarnation } of ledger.laterThan(log.partition, { incarnation: known, sequence: lastSequence })) {
     isAhead = true;
     newest = Math.max(newest, incarnation);
   }
