@@ -153,7 +153,7 @@ export class Partition {
     }
     for (const run of inOrder) this.#resume(run);
     // The end of the run before may have been committed, and the owner gone before this one's turn was.
-    for (const run of inOrder) if (run.state.held && this.#isFirst(run)) this.#decide(run, { type: 'admit', at: this.#now() });
+    for (const run of inOrder) if (run.state.held && this.#isFirst(run)) this.#admit(run);
     this.#ports.projectSoon();
     this.#advance();
   }
@@ -195,7 +195,7 @@ export class Partition {
       else this.#deliveries.stop(run, name, live.attempt);
     }
     for (const runner of Object.values(state.workspaces)) this.#watchRunner(runner);
-    if (run.poison !== undefined && !run.ended) this.#decide(run, { type: 'quarantine', at: this.#now(), cause: run.poison });
+    if (run.poison !== undefined && !run.ended) this.#quarantine(run, run.poison);
   }
 
   // --- Requests ----------------------------------------------------------------------------------------------------
@@ -591,7 +591,17 @@ export class Partition {
     const { key, group } = run.state;
     if (group === undefined) return;
     const next = this.#runs.get(this.#groups.leave(key, group, run.id) ?? '');
-    if (next !== undefined) this.#decide(next, { type: 'admit', at: this.#now() });
+    if (next !== undefined) this.#admit(next);
+  }
+
+  /** Its turn has come. What could not be restored has not its own stages, and must not go on without them. */
+  #admit(run: LiveRun): void {
+    if (run.poison !== undefined) this.#quarantine(run, run.poison);
+    else this.#decide(run, { type: 'admit', at: this.#now() });
+  }
+
+  #quarantine(run: LiveRun, cause: string): void {
+    this.#decide(run, { type: 'quarantine', at: this.#now(), cause });
   }
 
   #wakeAt(run: LiveRun, at: number): void {

@@ -342,6 +342,15 @@ describe('take-over', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
+  test('a run that cannot be restored is quarantined also when its turn in a group comes before', () => {
+    const grouped = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: false } });
+    const first = createdOf(grouped, { group: 'main' }).poisoned([queued]);
+    const held = createdOf(grouped, { group: 'main', at: NOW + 1 }).poisoned([{ type: 'run_held', at: NOW, reason: 'group' }]);
+    const world = new Harness({ runs: [first, held] });
+    world.settle();
+    expect(world.events()).toEqual(['run_quarantined', 'run_quarantined']);
+  });
+
   test('a run that ended before it could not be restored ends no second time', () => {
     const world = new Harness({ runs: [createdOf(one).poisoned([queued, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])] });
     world.settle();
