@@ -6,12 +6,12 @@ export const mutations = {
   'no-expected-sequence': 'P1: the broker takes a commit whatever stands before it',
   'acts-before-acknowledgement': 'P1: replies, grants and events go out before the commit is stored',
   'opens-by-force': 'P3: a partition is opened while its owner lives',
-  'acts-for-ever': { schedulers: 3, runs: 12, illMs: 50_000, latencyMs: 40, faults: { ...noFaults, schedulerFreeze: 20 } },
+  'acts-for-ever': 'P4: an owner answers and sends however old its renewal is',
   'own-timer-declares-loss': 'P5: a scheduler declares a session lost by its own timer',
   'checkpoint-first': 'P6: the projector writes the checkpoint before the documents',
   'late-no-responders-frees': 'P12: "no responders" to a repeated grant frees it',
   'stops-forgotten': 'P14: a runner takes a grant that comes after its stop',
-  'guard-counts-from-the-line': { schedulers: 1, runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, slow: 0, latencyMs: 250, faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 } },
+  'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
   'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
 } as const;
 
