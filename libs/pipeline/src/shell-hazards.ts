@@ -134,6 +134,7 @@ function hazardOf(words: readonly string[], at: number, expression: ExpressionIn
   const word = words[expression.word] ?? '';
   if (expression.word < at) return assignmentHazard(word, integersDeclared);
   if (expression.word === at) return 'the value would choose the program to run';
+  if (isComputedName(words[at] ?? '')) return 'the program is named by an expansion or a pattern, so what it does with the value is not known';
   if (name === 'for' || name === 'select' || name === 'function') {
     return expression.word === at + 1 ? `the value would be a name that '${name}' defines` : undefined;
   }
@@ -183,6 +184,11 @@ function interpreterHazard(words: readonly string[], at: number, expressionWord:
     if (operand === between.length - 1) return `'${name}' reads this argument as code, or as the name of the program to run`;
   }
   return undefined;
+}
+
+/** A name that the shell makes out of something else: `$x`, `l[e]t`, `{eval,x}`. */
+function isComputedName(word: string): boolean {
+  return word !== '[' && word !== '[[' && /[$`*?[{]/.test(word);
 }
 
 function baseName(word: string): string {

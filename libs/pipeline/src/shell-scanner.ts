@@ -204,7 +204,9 @@ class ShellScanner implements FrameListener {
     } else if (next === '\n') {
       this.#at += 2;
     } else {
-      this.#ordinary(frame, this.#text.slice(this.#at, Math.min(this.#at + 2, this.#end)));
+      // The word has the character alone: `\let` is `let`.
+      frame.append(this.#text.slice(this.#at + 1, Math.min(this.#at + 2, this.#end)));
+      this.#at += 2;
     }
   }
 
@@ -371,9 +373,7 @@ class ShellScanner implements FrameListener {
 
   /** Drops the expressions of a comment: nobody reads them. */
   #comment(): void {
-    for (; this.#at < this.#end && this.#text[this.#at] !== '\n'; this.#at++) {
-      if (this.#text[this.#at] === EXPRESSION_MARK) this.#writer.drop(this.#at);
-    }
+    for (; this.#at < this.#end && this.#text[this.#at] !== '\n'; this.#at++) if (this.#text[this.#at] === EXPRESSION_MARK) this.#writer.drop(this.#at);
   }
 
   #newline(frame: Frame): void {
