@@ -219,6 +219,8 @@ export class Helper {
     // The launcher may have been killed before its namespace: then that is still ending.
     const first = this.identities[1];
     while (first !== undefined && isAlive(first)) await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
+    // Killed is not gone: the others of a group end after its first.
+    while (this.isolation === 'group' && this.#stageProcesses().some(isAlive)) await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
     if (this.#stage === null) await Promise.all(this.#pipes.map((pipe) => pipe.finish()));
     else await this.#end(this.#stage.reported ?? { kind: 'lost', cause: `its helper was ended from outside (${how})` });
     const said = this.#complaint.trim();

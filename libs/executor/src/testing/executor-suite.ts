@@ -202,7 +202,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
 
     test('a stop is SIGTERM to all of its processes', async () => {
       const sink = new RecordingSink();
-      const { process, mark } = start('(trap "echo child; exit" TERM; echo up; while :; do sleep 0.01; done) & trap "echo main; exit" TERM; wait; wait', {}, sink);
+      const { process, mark } = start('trap "echo main; exit" TERM; (trap "echo child; exit" TERM; echo up; while :; do sleep 0.01; done) & wait; wait', {}, sink);
       await sink.until('up\n');
       process.stop('cancelled');
       expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
@@ -229,7 +229,9 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     });
 
     test('a stop before its start means that it never starts', async () => {
-      const { process } = start('echo started >never');
+      // Of a key that has no helper yet: where one idles, a stage has started when `start` returns.
+      const { process } = start('echo started >never', { helperKey: 'of nobody yet' });
+      expect(process.startedAtMs).toBeUndefined();
       process.stop('cancelled');
       expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
       expect((await run('test ! -e never')).exit).toEqual({ kind: 'exit', code: 0 });
