@@ -2,7 +2,7 @@
  * The decisions of a run: a command and a state become events and effects. Each event is applied as it is decided, so a
  * later part of one decision sees the earlier ones. Pure: time comes in with the command.
  */
-import { evaluate, truthy, type ExpressionScope } from '@penstock/pipeline';
+import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstock/pipeline';
 import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
 import type { RunEvent } from './events.ts';
@@ -274,7 +274,9 @@ export class Decision {
     const { definition } = planned;
     if (definition.when === undefined) return success;
     const failure = [...ancestorsOf(this.#plan, planned.index)].some((index) => this.#run.stages[index]?.status === 'FAILED' && !this.#succeeded(index));
-    return truthy(evaluate(definition.when, scopeOf(this.#run, this.#plan, planned.index, { success, failure })));
+    const verdicts = { success, failure };
+    const env = environmentOf(this.#run, this.#plan, planned.index, verdicts);
+    return truthy(evaluate(definition.when, scopeOf(this.#run, this.#plan, planned.index, verdicts, env)));
   }
 
   #succeeded(index: number): boolean {
@@ -335,6 +337,20 @@ export function nextDeadline(run: RunState, plan: Plan, settings: RunSettings): 
     if (at !== undefined && (earliest === undefined || at < earliest)) earliest = at;
   });
   return earliest;
+}
+
+/** The stage's environment, in the order of the file: a variable sees those before it. `text` sees each value first. */
+export function environmentOf(
+  run: RunState,
+  plan: Plan,
+  index: number,
+  verdicts: { readonly success: boolean; readonly failure: boolean },
+  text: (value: string) => string = (value) => value,
+): Record<string, string> {
+  const env: Record<string, string> = {};
+  const scope = { ...scopeOf(run, plan, index, verdicts), env };
+  for (const [name, template] of Object.entries(plan.stages[index]?.definition.env ?? {})) env[name] = text(renderTemplate(template, scope));
+  return env;
 }
 
 /** What a stage's expressions see: itself, the run, and the stages that have ended. */

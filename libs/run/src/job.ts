@@ -1,6 +1,6 @@
 /** What a granted attempt is to execute: the stage's definition with every expression evaluated. */
 import { evaluate, renderTemplate, type Expression } from '@penstock/pipeline';
-import { scopeOf } from './decide.ts';
+import { environmentOf, scopeOf } from './decide.ts';
 import { WorkTooLarge } from './errors.ts';
 import type { Plan } from './plan.ts';
 import type { RunState } from './state.ts';
@@ -24,7 +24,6 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
   const definition = plan.stages[index]?.definition;
   if (definition === undefined) throw new RangeError(`there is no stage '${stageName}'`);
   const verdicts = { success: true, failure: false };
-  const outer = scopeOf(run, plan, index, verdicts);
   let length = 0;
   // A text that is put together is not copied before it is read, so its length costs nothing.
   const counted = (text: string): string => {
@@ -32,12 +31,12 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     if (length > WORK_TEXT_MAX) throw new WorkTooLarge(run.id, stageName);
     return text;
   };
-  const env: Record<string, string> = {};
-  for (const [name, template] of Object.entries(definition.env)) env[name] = counted(renderTemplate(template, { ...outer, env }));
+  const env = environmentOf(run, plan, index, verdicts, counted);
   const scope = scopeOf(run, plan, index, verdicts, env);
   const textOf = (expression: Expression): string => {
     const value = evaluate(expression, scope);
-    return counted(value === null ? '' : String(value));
+    // NUL ends a variable for the operating system: it could not be passed at all.
+    return counted(value === null ? '' : String(value)).replaceAll('\0', '');
   };
   return {
     workspace: definition.workspace,

@@ -56,6 +56,13 @@ describe('order', () => {
 });
 
 describe('when', () => {
+  test("sees the stage's environment", () => {
+    const deploys = { kind: 'binary', operator: '==', left: { kind: 'path', path: ['env', 'DEPLOY'] }, right: { kind: 'literal', value: 'yes' } } as const;
+    const story = new Story(pipeline(stage('a', { when: deploys, env: { DEPLOY: ['yes'] } }), stage('b', { when: deploys, env: { DEPLOY: ['no'] } })));
+    expect(story.queued()).toEqual(['a']);
+    expect(story.stage('b')).toMatchObject({ status: 'SKIPPED', reason: 'when' });
+  });
+
   test('always() runs after a failed dependency, once all have ended', () => {
     const story = new Story(pipeline(stage('a'), stage('b'), stage('z', { after: ['a', 'b'], when: always, runsAfterFailure: true })));
     story.grant('a');
