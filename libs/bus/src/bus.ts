@@ -48,6 +48,8 @@ export interface Responder<Rep> {
 export type RequestHandler<Req, Rep> = (body: Req, call: Responder<Rep>) => Rep | Promise<Rep> | typeof LATER;
 
 export interface RespondOptions {
+  /** Of several responders with the same name, one gets each request: for services that share their work. Default: each gets every request. */
+  readonly queue?: string | undefined;
   /** Requests without an answer yet; more are refused with `busy`. Default 10,000. */
   readonly pendingMax?: number | undefined;
   /** A request not answered in this time counts as dropped. Default 60,000. */
@@ -76,7 +78,7 @@ export interface Bus {
    */
   requestRetrying<Req, Rep>(subject: string, body: Req, options: RetryOptions): Promise<Rep>;
 
-  /** Answers requests to `subject` (wildcards allowed). Every responder gets every request: there are no queue groups. */
+  /** Answers requests to `subject` (wildcards allowed). Every responder gets every request, but for those of a `queue`. */
   respond<Req, Rep>(subject: string, handler: RequestHandler<Req, Rep>, options?: RespondOptions): BusSubscription;
 
   /** Fire and forget, at most once; dropped while there is no connection. Throws `MessageTooLarge`. */

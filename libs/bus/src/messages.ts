@@ -2,6 +2,7 @@
  * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
+import type { ResolvedExtension } from '@penstock/pipeline';
 import type { RunEvent, RunView, StageReason, TriggerOrigin } from '@penstock/run';
 
 /** Names a granted attempt completely (P12): what does not match all of it is dropped. */
@@ -35,6 +36,12 @@ export interface CreateRequest {
   readonly origin: TriggerOrigin;
   /** Higher goes first; default 0. */
   readonly priority?: number | undefined;
+  /** Of the key's tier, as the sender knows it; absent: none. Over `maxConcurrent` a run is held, over `pipelineRunLimit` refused. */
+  readonly limits?: { readonly pipelineRunLimit: number; readonly maxConcurrent: number } | undefined;
+  /** What the `uses` of the file were resolved to: the run's lock. */
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
+  /** A run that has ended as it begins, without stages (`yaml` is then empty): a push that matched nothing, or that failed before its file was read. */
+  readonly ended?: { readonly pipelineName: string; readonly status: 'FAILED' | 'SKIPPED'; readonly reason?: StageReason | undefined } | undefined;
 }
 /** `run: null`: it was created before and has left the owner's memory; it is in the store. CONFLICT: another's run has this id. */
 export type CreateReply = { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView | null } | OwnerRefusal;
@@ -151,6 +158,8 @@ export interface Job extends AttemptRef {
   readonly pipelineName: string;
   readonly origin: TriggerOrigin;
   readonly workspace: 'shared' | 'fresh';
+  /** Packages that the stage's extension brings along: fetched by hash, and told to the stage by `SERVICE_EXTENSION_PATH`. */
+  readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;
   /** Run one after the other by `shell`; the first that fails ends the stage. */
   readonly commands: readonly { readonly script: string; readonly bindings: Readonly<Record<string, string>> }[];
   /** Evaluated. */

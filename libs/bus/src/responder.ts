@@ -51,6 +51,7 @@ export function startResponder<Req, Rep>(
   };
 
   const subscription = wire.connection.subscribe(subject, {
+    ...(options.queue === undefined ? {} : { queue: options.queue }),
     callback: (error, message) => {
       if (error === null) receive(message);
       else wire.log.error({ err: error, subject }, 'a responder lost its subscription');

@@ -18,6 +18,8 @@ export const subjects = {
   logOfRun: (runId: string) => `log.${runId}.*`,
   /** Chunks as republished once stored, with `Nats-Sequence` and `Nats-Last-Sequence`: the live tail. */
   liveLogOfRun: (runId: string) => `live.log.${runId}.*`,
+  /** A request to one of the services that keep no partition; any process of it answers. */
+  service: (service: 'auth' | 'registry' | 'webhook-ingest', verb: string) => `svc.${service}.${verb}`,
 } as const;
 
 export const streams = { journal: 'JOURNAL', logs: 'LOGS', deliveries: 'DELIVERIES' } as const;

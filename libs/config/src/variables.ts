@@ -30,7 +30,7 @@ const allServices: readonly ServiceName[] = ['serve', ...ownProcesses];
 
 export const variables = {
   listen: variable({
-    name: 'SERVICE_LISTEN', kind: listenAddress(), default: { host: '127.0.0.1', port: 8080 }, defaultText: '`127.0.0.1:8080`', services: ['serve', 'gateway'],
+    name: 'SERVICE_LISTEN', kind: listenAddress(), default: { host: '127.0.0.1', port: 8080 }, defaultText: '`127.0.0.1:8080`', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Where the API listens. Any address that is not loopback means production mode.',
   }),
   internalListen: variable({
@@ -42,15 +42,15 @@ export const variables = {
     meaning: 'The name of a runner, the same at each start, so that its workspaces are found again. No two runners share one.',
   }),
   mode: optional({
-    name: 'SERVICE_MODE', kind: choice('development', 'production'), defaultText: 'development on a loopback address, else production', services: ['serve', 'gateway'],
+    name: 'SERVICE_MODE', kind: choice('development', 'production'), defaultText: 'development on a loopback address, else production', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest', 'runner'],
     meaning: 'Production mode generates nothing and wants its secrets given. `development` is refused on an address that others can reach.',
   }),
   dataDir: variable({
-    name: 'SERVICE_DATA_DIR', kind: text('folder'), default: '.penstock', services: ['serve', 'runner'],
+    name: 'SERVICE_DATA_DIR', kind: text('folder'), default: '.penstock', services: ['serve', 'runner', 'webhook-ingest'],
     meaning: 'Where everything is kept; the same folder resumes its runs.',
   }),
   corsOrigins: variable({
-    name: 'SERVICE_CORS_ORIGINS', kind: list(origin()), default: [], defaultText: 'none', services: ['serve', 'gateway'],
+    name: 'SERVICE_CORS_ORIGINS', kind: list(origin()), default: [], defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Origins whose pages may call the API.',
   }),
   playground: variable({
@@ -58,17 +58,17 @@ export const variables = {
     meaning: 'Serves an IDE at `/graphql/playground`.',
   }),
   apiKey: optional({
-    name: 'SERVICE_API_KEY', kind: apiKey(), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway'], secret: true,
+    name: 'SERVICE_API_KEY', kind: apiKey(), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'registry'], secret: true,
     requiredInProduction: 'make one with: openssl rand -hex 32',
     meaning: 'The key that programs present as `Authorization: Bearer`; it sees and changes the runs of the tenant `service`.',
   }),
   jwtSecret: optional({
-    name: 'JWT_SECRET', kind: text('text'), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'auth'], secret: true,
+    name: 'JWT_SECRET', kind: text('text'), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'auth', 'registry'], secret: true,
     requiredInProduction: 'make one with: openssl rand -hex 32',
     meaning: 'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode.',
   }),
   baseUrl: optional({
-    name: 'SERVICE_BASE_URL', kind: url('http:', 'https:'), defaultText: 'the address listened on', services: ['serve', 'gateway'],
+    name: 'SERVICE_BASE_URL', kind: url('http:', 'https:'), defaultText: 'the address listened on', services: ['serve', 'gateway', 'auth', 'webhook-ingest'],
     meaning: 'The address under which clients reach the service.',
   }),
   publicRead: optional({
@@ -96,11 +96,11 @@ export const variables = {
     meaning: 'Copies of each stream and bucket.',
   }),
   storeUrl: optional({
-    name: 'SERVICE_STORE_URL', kind: storeUrl(), defaultText: 'a SQLite file in the data folder', services: ['serve', 'gateway', 'scheduler'], secret: true,
+    name: 'SERVICE_STORE_URL', kind: storeUrl(), defaultText: 'a SQLite file in the data folder', services: ['serve', 'gateway', 'scheduler', 'auth', 'registry', 'webhook-ingest'], secret: true,
     meaning: 'Where run documents are kept.',
   }),
   partitions: optional({
-    name: 'SERVICE_PARTITIONS', kind: powerOfTwo(256), defaultText: '1 for `serve`, else 16', services: ['serve', 'gateway', 'scheduler'],
+    name: 'SERVICE_PARTITIONS', kind: powerOfTwo(256), defaultText: '1 for `serve`, else 16', services: ['serve', 'gateway', 'scheduler', 'webhook-ingest'],
     meaning: 'Into how many logs the runs are divided; fixed at the first start.',
   }),
   runnerLeaseSecs: variable({
@@ -122,6 +122,122 @@ export const variables = {
   logBytesMax: variable({
     name: 'SERVICE_LOG_BYTES_MAX', kind: integer({ min: 64 * 1024, max: 10 * 1024 ** 3 }), default: 16 * 1024 * 1024, services: ['serve', 'scheduler'],
     meaning: 'Bytes of output kept for one attempt of a stage; a marker stands for the rest.',
+  }),
+  dashboardUrl: optional({
+    name: 'SERVICE_DASHBOARD_URL', kind: url('http:', 'https:'), defaultText: '`SERVICE_BASE_URL`', services: ['serve', 'auth', 'webhook-ingest'],
+    meaning: 'Where a browser is sent after its login, and what commit statuses link to.',
+  }),
+  gitHostProvider: optional({
+    name: 'GIT_HOST_PROVIDER', kind: choice('github', 'gitlab', 'oidc'), defaultText: '`github`; in development mode without `GIT_HOST_CLIENT_ID` the embedded provider', services: ['serve', 'auth'],
+    meaning: 'Who says who a user is.',
+  }),
+  gitHostBaseUrl: optional({
+    name: 'GIT_HOST_BASE_URL', kind: url('http:', 'https:'), defaultText: "the provider's public address", services: ['serve', 'auth', 'webhook-ingest'],
+    meaning: "The address of the provider's pages; of a server of one's own where there is one.",
+  }),
+  gitHostApiUrl: optional({
+    name: 'GIT_HOST_API_URL', kind: url('http:', 'https:'), defaultText: "the provider's public address", services: ['serve', 'auth', 'webhook-ingest'],
+    meaning: "The address of the provider's API.",
+  }),
+  gitHostIssuer: optional({
+    name: 'GIT_HOST_ISSUER', kind: url('http:', 'https:'), defaultText: 'none', services: ['serve', 'auth'],
+    meaning: 'The issuer, with `GIT_HOST_PROVIDER=oidc`.',
+  }),
+  gitHostClientId: optional({
+    name: 'GIT_HOST_CLIENT_ID', kind: text('text'), defaultText: 'none', services: ['serve', 'auth'],
+    meaning: 'Of the application that was registered with the provider. Without it logins answer 503 in production mode.',
+  }),
+  gitHostClientSecret: optional({
+    name: 'GIT_HOST_CLIENT_SECRET', kind: text('text'), defaultText: 'none', services: ['serve', 'auth'], secret: true,
+    meaning: 'Of the same application.',
+  }),
+  admins: variable({
+    name: 'SERVICE_ADMINS', kind: list(text('login or email'), 1_000), default: [], defaultText: 'nobody', services: ['serve', 'auth'],
+    meaning: 'Logins or emails of those who see and change the runs of the tenant `service`.',
+  }),
+  defaultTier: variable({
+    name: 'SERVICE_DEFAULT_TIER', kind: choice('free', 'pro', 'team', 'enterprise'), default: 'free', services: ['serve', 'auth'],
+    meaning: 'The tier of new users.',
+  }),
+  tiersFile: optional({
+    name: 'SERVICE_TIERS_FILE', kind: text('path'), defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    meaning: 'A JSON file whose limits stand above those of the built-in tiers.',
+  }),
+  tenantTier: optional({
+    name: 'SERVICE_TENANT_TIER', kind: choice('free', 'pro', 'team', 'enterprise'), defaultText: 'none: no limits', services: ['serve', 'gateway', 'webhook-ingest'],
+    meaning: 'The tier whose limits hold in the tenant `service`, for each repository.',
+  }),
+  introspection: variable({
+    name: 'SERVICE_INTROSPECTION', kind: boolean(), default: true, services: ['serve', 'gateway'],
+    meaning: 'Whether GraphQL answers questions about its schema.',
+  }),
+  trustProxy: variable({
+    name: 'SERVICE_TRUST_PROXY', kind: list(text('address or CIDR range')), default: [], defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    meaning: 'Proxies whose `X-Forwarded-For` is believed.',
+  }),
+  rateLimitRead: variable({
+    name: 'SERVICE_RATE_LIMIT_READ', kind: integer({ min: 0, max: 1_000_000_000 }), default: 240, services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    meaning: 'Reading requests a minute and client address; 0: no limit.',
+  }),
+  rateLimitApi: variable({
+    name: 'SERVICE_RATE_LIMIT_API', kind: integer({ min: 0, max: 1_000_000_000 }), default: 240, services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    meaning: 'GraphQL operations and authenticated writes a minute and client address; 0: no limit.',
+  }),
+  rateLimitWebhook: variable({
+    name: 'SERVICE_RATE_LIMIT_WEBHOOK', kind: integer({ min: 0, max: 1_000_000_000 }), default: 600, services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    meaning: 'Webhook deliveries a minute and client address; 0: no limit.',
+  }),
+  webhookSecret: optional({
+    name: 'SERVICE_WEBHOOK_SECRET', kind: text('text'), defaultText: 'none: unsigned deliveries are accepted', services: ['serve', 'webhook-ingest'], secret: true,
+    meaning: 'What GitHub signs its deliveries with.',
+  }),
+  webhookToken: optional({
+    name: 'SERVICE_WEBHOOK_TOKEN', kind: text('text'), defaultText: 'none: deliveries without a token are accepted', services: ['serve', 'webhook-ingest'], secret: true,
+    meaning: 'What GitLab sends along with its deliveries.',
+  }),
+  webhookRequireSecret: variable({
+    name: 'SERVICE_WEBHOOK_REQUIRE_SECRET', kind: boolean(), default: false, services: ['serve', 'webhook-ingest'],
+    meaning: 'Refuses unsigned deliveries, and a start in production mode without a secret.',
+  }),
+  webhookWaitSecs: variable({
+    name: 'SERVICE_WEBHOOK_WAIT_SECS', kind: integer({ min: 0, max: 300 }), default: 8, services: ['serve', 'webhook-ingest'],
+    meaning: 'How long a delivery waits for the end of its run before it is answered; 0: it is answered once it is durable.',
+  }),
+  webhookPipeline: optional({
+    name: 'SERVICE_WEBHOOK_PIPELINE', kind: text('path, or the text itself'), defaultText: 'none', services: ['serve', 'webhook-ingest'],
+    meaning: "A pipeline that runs for every push in place of the repository's file.",
+  }),
+  webhookRepositories: optional({
+    name: 'SERVICE_WEBHOOK_REPOSITORIES', kind: list(text('glob'), 1_000), defaultText: 'all', services: ['serve', 'webhook-ingest'],
+    meaning: 'Which repositories that nobody has connected are accepted, as globs.',
+  }),
+  gitAllowedHosts: variable({
+    name: 'SERVICE_GIT_ALLOWED_HOSTS', kind: list(text('host')), default: ['github.com', 'gitlab.com'], defaultText: '`github.com,gitlab.com`', services: ['serve', 'webhook-ingest', 'runner'],
+    meaning: 'Hosts that repositories are cloned from in production mode, over https or ssh.',
+  }),
+  gitCredentialsFile: optional({
+    name: 'SERVICE_GIT_CREDENTIALS_FILE', kind: text('path'), defaultText: 'none', services: ['serve', 'webhook-ingest', 'runner'],
+    meaning: 'Credentials per host, in the form of `git credential-store`.',
+  }),
+  gitCacheBytesMax: variable({
+    name: 'SERVICE_GIT_CACHE_BYTES_MAX', kind: integer({ min: 1024 * 1024, max: 10 * 1024 ** 4 }), default: 4 * 1024 ** 3, services: ['serve', 'webhook-ingest', 'runner'],
+    meaning: 'Bytes of mirrored repositories kept on disk; those not used for longest go first.',
+  }),
+  gitHostAToken: optional({
+    name: 'SERVICE_GIT_HOST_A_TOKEN', kind: text('text'), defaultText: 'none: no statuses', services: ['serve', 'webhook-ingest'], secret: true,
+    meaning: 'With which commit statuses are written to GitHub.',
+  }),
+  gitHostBToken: optional({
+    name: 'SERVICE_GIT_HOST_B_TOKEN', kind: text('text'), defaultText: 'none: no statuses', services: ['serve', 'webhook-ingest'], secret: true,
+    meaning: 'With which commit statuses are written to GitLab.',
+  }),
+  extensionPolicy: variable({
+    name: 'SERVICE_EXTENSION_POLICY', kind: choice('any', 'signed'), default: 'any', services: ['serve', 'registry', 'gateway'],
+    meaning: '`signed`: extensions without a valid signature of their owner are neither published nor used.',
+  }),
+  objectsUrl: optional({
+    name: 'SERVICE_OBJECTS_URL', kind: text('`nats` or a folder'), defaultText: 'a folder in the data folder; `nats` for services apart', services: ['serve', 'registry', 'runner'],
+    meaning: 'Where packages and other large objects are kept.',
   }),
   logLevel: variable({
     name: 'SERVICE_LOG_LEVEL', kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), default: 'info', services: allServices,

@@ -123,3 +123,18 @@ export interface ExpressionScope {
   readonly success: boolean;
   readonly failure: boolean;
 }
+
+/**
+ * What one `uses` of a file was resolved to. A file is parsed with the list of them; the list is the run's lock. The same
+ * list and the same text give the same definition everywhere.
+ */
+export interface ResolvedExtension {
+  /** As it stands in the file: `build/node@^2.1`. */
+  readonly uses: string;
+  readonly id: string;
+  readonly version: string;
+  /** SHA-256 of the package, lower-case hex. */
+  readonly hash: string;
+  /** The text of the package's `extension.yaml`. */
+  readonly manifest: string;
+}

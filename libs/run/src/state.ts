@@ -13,6 +13,14 @@ export interface TriggerOrigin {
   readonly ref?: string | undefined;
   readonly commit?: string | undefined;
   readonly provider?: string | undefined;
+  /** Which file ran: its path in the repository, `server_template`, or `none`. */
+  readonly source?: string | undefined;
+  /** The webhook delivery that it came from. */
+  readonly deliveryId?: string | undefined;
+  /** False: an unsigned delivery; no secrets, no writing to caches. */
+  readonly trusted?: boolean | undefined;
+  /** Where a runner fetches `commit` from; absent: the stages begin in an empty workspace. */
+  readonly cloneUrl?: string | undefined;
 }
 
 /** A process that may exist: what was granted, to whom. */

@@ -1,13 +1,12 @@
 /** The gateway, complete but not listening: for `inject` in tests, and for `main.ts`. */
 import type { FastifyInstance } from 'fastify';
 import packageJson from '../package.json' with { type: 'json' };
-import { Callers } from './callers.ts';
+import { Callers } from '@penstock/identity';
 import { addGraphqlRoute } from './graphql/route.ts';
 import { addInfoRoutes } from './http/info-routes.ts';
-import { buildServer } from './http/server.ts';
-import { silentLog, type GatewayOptions } from './ports.ts';
-import { Owners } from './runs/owners.ts';
-import { RunReads } from './runs/run-reads.ts';
+import { buildServer, silentLog } from '@penstock/http';
+import type { GatewayOptions } from './ports.ts';
+import { Owners, RunReads } from '@penstock/run-client';
 import { Trigger } from './runs/trigger.ts';
 import { addStreamRoute } from './stream/route.ts';
 import { Streams } from './stream/streams.ts';
@@ -45,5 +44,6 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   addStreamRoute(app, {
     bus: options.bus, owners, store: options.runs, reads, callers, streams, streamsMax: options.streamsMax ?? STREAMS_MAX,
   });
+  for (const add of options.routes ?? []) await add(app, { callers });
   return app;
 }

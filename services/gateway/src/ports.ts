@@ -1,16 +1,16 @@
 /** What the gateway needs of the world, as narrow as it uses it; `app.ts` is given these, `main.ts` makes the real ones. */
 import type { Bus } from '@penstock/bus';
+import type { HttpLog } from '@penstock/http';
 import type { RunsReader } from '@penstock/store';
-import type { Authenticator } from './callers.ts';
+import type { Authenticator, Callers } from '@penstock/identity';
+import type { FastifyInstance } from 'fastify';
 
-/** Structured log, in the manner of pino. What is given to it never holds a token or a URL with a query. */
-export interface GatewayLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-  error(fields: Record<string, unknown>, message: string): void;
+
+
+/** What routes of other services are given when they are added to this server. */
+export interface RouteSurroundings {
+  readonly callers: Callers;
 }
-
-export const silentLog: GatewayLog = { info: () => {}, warn: () => {}, error: () => {} };
 
 export interface GatewayOptions {
   readonly bus: Bus;
@@ -37,7 +37,9 @@ export interface GatewayOptions {
   readonly streamsMax?: number | undefined;
   /** Open connections of any kind; beyond it new ones are closed at once. Default 20,000. */
   readonly connectionsMax?: number | undefined;
-  readonly log?: GatewayLog | undefined;
+  /** Further routes of this server: those of other services, where one process has them all. */
+  readonly routes?: readonly ((app: FastifyInstance, surroundings: RouteSurroundings) => void | Promise<void>)[] | undefined;
+  readonly log?: HttpLog | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }

@@ -4,8 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
-import { causeChain, GatewayError, type ErrorCode } from '../errors.ts';
-import type { GatewayLog } from '../ports.ts';
+import { causeChain, type ErrorCode, HttpError, type HttpLog } from '@penstock/http';
 
 export type AnswerCode = ErrorCode | 'GRAPHQL_PARSE_FAILED' | 'GRAPHQL_VALIDATION_FAILED';
 
@@ -27,7 +26,7 @@ export interface Execution {
   readonly errors?: readonly GraphQLError[] | undefined;
 }
 
-export function answerOf(execution: Execution, log: GatewayLog): Answer {
+export function answerOf(execution: Execution, log: HttpLog): Answer {
   const { errors } = execution;
   if (errors === undefined || errors.length === 0) return { data: execution.data ?? null };
   const told = errors.map((error) => executionError(error, log));
@@ -38,11 +37,11 @@ export function answerError(code: AnswerCode, message: string, error?: GraphQLEr
   return { message, ...(error?.locations === undefined ? {} : { locations: error.locations }), extensions: { code } };
 }
 
-export function gatewayAnswer(error: GatewayError): Answer {
+export function gatewayAnswer(error: HttpError): Answer {
   return { data: null, errors: [{ message: error.message, extensions: { ...error.extensions, code: error.code } }] };
 }
 
-export function internalError(error: unknown, log: GatewayLog): AnswerError {
+export function internalError(error: unknown, log: HttpLog): AnswerError {
   const correlationId = randomUUID();
   log.error({ correlationId, causes: causeChain(error) }, 'a GraphQL operation failed');
   return {
@@ -51,13 +50,13 @@ export function internalError(error: unknown, log: GatewayLog): AnswerError {
   };
 }
 
-function executionError(error: GraphQLError, log: GatewayLog): AnswerError {
+function executionError(error: GraphQLError, log: HttpLog): AnswerError {
   const place = {
     ...(error.locations === undefined ? {} : { locations: error.locations }),
     ...(error.path === undefined ? {} : { path: error.path }),
   };
   const cause: unknown = error.originalError;
-  if (cause instanceof GatewayError) return { message: cause.message, ...place, extensions: { ...cause.extensions, code: cause.code } };
+  if (cause instanceof HttpError) return { message: cause.message, ...place, extensions: { ...cause.extensions, code: cause.code } };
   // Without a path nothing was executed yet: the variables do not fit.
   if (error.path === undefined) return { message: error.message, ...place, extensions: { code: 'BAD_USER_INPUT' } };
   return { ...internalError(cause ?? error, log), ...place };

@@ -1,10 +1,8 @@
 /** From arguments to answers. Who may see what is decided by the caller's tenants, which every read is given. */
-import type { Caller } from '../callers.ts';
-import { requireReader } from '../callers.ts';
-import { BadUserInput } from '../errors.ts';
+import { requireReader, type Caller } from '@penstock/identity';
+import { BadUserInput } from '@penstock/http';
 import { cancelRun } from '../runs/cancel.ts';
-import type { Owners } from '../runs/owners.ts';
-import type { RunReads } from '../runs/run-reads.ts';
+import type { Owners, RunReads } from '@penstock/run-client';
 import type { Trigger, TriggerInput } from '../runs/trigger.ts';
 
 export interface GraphqlContext {

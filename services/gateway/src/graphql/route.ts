@@ -2,19 +2,17 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { GraphQLError } from 'graphql';
 import mercurius from 'mercurius';
-import type { Caller, Callers } from '../callers.ts';
-import { BadUserInput, GatewayError, Unauthenticated } from '../errors.ts';
-import { JSON_TYPE } from '../http/headers.ts';
-import type { GatewayLog } from '../ports.ts';
+import type { Caller, Callers } from '@penstock/identity';
+import { BadUserInput, HttpError, type HttpLog, JSON_TYPE, Unauthenticated } from '@penstock/http';
 import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
 import { answerError, answerOf, gatewayAnswer, internalError, type Answer, type Execution } from './error-format.ts';
 import * as library from './library.ts';
-import { makeResolvers, type GraphqlContext, type ResolverOptions } from './resolvers.ts';
-import { SCHEMA } from './schema.ts';
+import { graphqlModules } from './modules.ts';
+import type { GraphqlContext, ResolverOptions } from './resolvers.ts';
 
 export interface GraphqlRouteOptions extends ResolverOptions {
   readonly callers: Callers;
-  readonly log: GatewayLog;
+  readonly log: HttpLog;
 }
 
 interface GraphqlRequest {
@@ -27,9 +25,10 @@ const NAME = /^[_A-Za-z][_0-9A-Za-z]*$/u;
 
 export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRouteOptions): Promise<void> {
   const documents = new Documents();
+  const modules = graphqlModules(options);
   await app.register(mercurius, {
-    schema: SCHEMA,
-    resolvers: makeResolvers(options) as never,
+    schema: modules.sdl,
+    resolvers: modules.resolvers as never,
     routes: false,
     jit: 1,
     cache: REMEMBERED_MAX,
@@ -64,7 +63,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
 }
 
 /** Without Mercurius' caches, which hold texts of any length. */
-async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: GatewayLog): Promise<readonly [status: number, answer: Answer]> {
+async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<readonly [status: number, answer: Answer]> {
   const { schema } = app.graphql;
   const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
   const problems = library.validate(schema, document);
@@ -77,7 +76,7 @@ async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: 
   return [200, answerOf(execution as Execution, log)];
 }
 
-async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: GatewayLog): Promise<readonly [status: number, answer: Answer]> {
+async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<readonly [status: number, answer: Answer]> {
   if (body.query.length > REMEMBERED_LENGTH_MAX) return await executeLong(app, body, context, log);
   // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
   const source = body.operationName === undefined ? body.query : `${body.query}\n#${body.operationName}`;
@@ -91,7 +90,7 @@ async function execute(app: FastifyInstance, body: GraphqlRequest, context: Grap
       if (errors.every(isInputError)) return [200, { data: null, errors: errors.map((each) => answerError('BAD_USER_INPUT', each.message, each)) }];
       return [400, { data: null, errors: errors.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)) }];
     }
-    if (error instanceof GatewayError) return [200, gatewayAnswer(error)];
+    if (error instanceof HttpError) return [200, gatewayAnswer(error)];
     return [200, { data: null, errors: [internalError(error, log)] }];
   }
 }

@@ -1,9 +1,8 @@
 /** `cancelPipeline`: answers with the run already CANCELLED. */
 import { isEnded, isRunId, type RunView } from '@penstock/run';
-import { requireWriter, type Caller } from '../callers.ts';
-import { BadUserInput, Conflict, NotFound, Unavailable } from '../errors.ts';
-import { OwnerRefused, type Owners } from './owners.ts';
-import type { RunReads } from './run-reads.ts';
+import { requireWriter, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/http';
+import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 export interface CancelResult {
   readonly run: RunView;

@@ -2,11 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { diagnosticLine, parsePipeline, type Diagnostic } from '@penstock/pipeline';
 import { isEnded, keyOf, newRunId, runIdFitsKey, runIdTime, summaryOf, type RunSummary, type RunView } from '@penstock/run';
-import { requireWriter, type Caller } from '../callers.ts';
-import { BadUserInput, Conflict, Forbidden, Unavailable } from '../errors.ts';
-import type { Owners } from './owners.ts';
-import { waitForRunEnd, type RunEndSources } from './run-end.ts';
-import type { RunReads } from './run-reads.ts';
+import { requireWriter, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/http';
+import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';
 
 export interface TriggerInput {
   readonly yaml: string | null | undefined;

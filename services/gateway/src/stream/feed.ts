@@ -10,8 +10,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import { causeChain } from '../errors.ts';
-import type { GatewayLog } from '../ports.ts';
+import { causeChain, type HttpLog } from '@penstock/http';
 import type { StoryMessage } from '../story/messages.ts';
 import { Story } from '../story/story.ts';
 import type { Follower } from './follower.ts';
@@ -32,7 +31,7 @@ const CHUNKS_IN_A_GO = 32;
 export class Feed {
   readonly source: RunSource;
   readonly ring: Ring;
-  readonly #log: GatewayLog;
+  readonly #log: HttpLog;
   readonly #story = new Story();
   readonly #followers = new Set<Follower>();
   readonly #stopListening: () => void;
@@ -53,7 +52,7 @@ export class Feed {
   #lateChunk: NodeJS.Timeout | undefined;
 
   /** `onOver`: the story is complete, whoever comes now reads by itself; may be called more than once. */
-  constructor(source: RunSource, log: GatewayLog, onOver: () => void) {
+  constructor(source: RunSource, log: HttpLog, onOver: () => void) {
     this.source = source;
     this.ring = new Ring(source.runId);
     this.#log = log;

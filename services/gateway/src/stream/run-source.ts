@@ -2,9 +2,8 @@
 import { readChunks, subjects, subscribeLiveChunks, type Bus, type CommittedEvents, type LiveChunk, type StoredChunk } from '@penstock/bus';
 import { isEnded, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
-import { NotFound, Unavailable } from '../errors.ts';
-import type { Owners } from '../runs/owners.ts';
-import { unavailableStore } from '../runs/run-reads.ts';
+import { NotFound, Unavailable } from '@penstock/http';
+import { type Owners, unavailableStore } from '@penstock/run-client';
 
 export interface RunSource {
   readonly runId: string;

@@ -3,8 +3,7 @@
  * its story goes on; every stream is pinged every 15 s and closed where it does not move.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { causeChain, NotFound } from '../errors.ts';
-import type { GatewayLog } from '../ports.ts';
+import { causeChain, type HttpLog, NotFound } from '@penstock/http';
 import type { Told } from '../story/cursor.ts';
 import type { StreamClient } from './client.ts';
 import { Feed } from './feed.ts';
@@ -24,14 +23,14 @@ interface Watched {
 }
 
 export class Streams {
-  readonly #log: GatewayLog;
+  readonly #log: HttpLog;
   readonly #feeds = new Map<string, Watched>();
   /** With the time of each one's next ping. */
   readonly #clients = new Map<StreamClient, number>();
   readonly #wheel: NodeJS.Timeout;
   #stopping = false;
 
-  constructor(log: GatewayLog) {
+  constructor(log: HttpLog) {
     this.#log = log;
     this.#wheel = setInterval(() => this.#pingAll(), WHEEL_MS);
     this.#wheel.unref();

@@ -4,14 +4,37 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { SERVICE_TENANT } from '@penstock/run';
-import { Unauthenticated } from './errors.ts';
+import { Unauthenticated } from '@penstock/http';
 
 export interface Caller {
-  readonly kind: 'anonymous' | 'api-key';
+  /** `user`: an access token (JWT); `token`: a personal token (`svc_`) of that user. */
+  readonly kind: 'anonymous' | 'api-key' | 'user' | 'token';
   /** Runs of any other tenant do not exist for this caller. */
   readonly readTenants: readonly string[];
   /** What it triggers and cancels belongs to this tenant; null: it may change nothing. */
   readonly writeTenant: string | null;
+  /** Of `user` and `token`. */
+  readonly user?: CallerUser | undefined;
+  /** Of `token`: what it may be used for; everything else is FORBIDDEN. */
+  readonly scopes?: readonly TokenScope[] | undefined;
+  readonly tokenId?: string | undefined;
+}
+
+export interface CallerUser {
+  readonly id: string;
+  readonly email: string;
+  readonly tier: string;
+  readonly isAdmin: boolean;
+  /** Of the login that the access token comes from; absent for a personal token. */
+  readonly sessionId?: string | undefined;
+}
+
+export const TOKEN_SCOPES = ['read', 'trigger', 'publish'] as const;
+export type TokenScope = (typeof TOKEN_SCOPES)[number];
+
+/** The tenant, and so the key, of a user's own runs. */
+export function tenantOfUser(userId: string): string {
+  return `user/${userId}`;
 }
 
 /** Null: not a token of this kind, or not a valid one. */

@@ -13,7 +13,7 @@ import {
 } from '@penstock/bus';
 import { partitionOf } from '@penstock/run';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BadUserInput, Conflict, type GatewayError, NotFound, QuotaExceeded, Unavailable } from '../errors.ts';
+import { BadUserInput, Conflict, type HttpError, NotFound, QuotaExceeded, Unavailable } from '@penstock/http';
 
 /** "The owner of a run did not answer in 10 s": the contract's time for `UNAVAILABLE`. */
 export const OWNER_MS_MAX = 10_000;
@@ -139,9 +139,9 @@ export class Owners {
 /** An owner's refusal; `cause` is what the client is told, `repeated` says that an earlier sending may have succeeded. */
 export class OwnerRefused extends Error {
   override readonly name = 'OwnerRefused';
-  override readonly cause: GatewayError;
+  override readonly cause: HttpError;
   readonly repeated: boolean;
-  constructor(cause: GatewayError, repeated: boolean) {
+  constructor(cause: HttpError, repeated: boolean) {
     super(cause.message, { cause });
     this.cause = cause;
     this.repeated = repeated;
@@ -156,7 +156,7 @@ async function unwrapped<R>(asked: Promise<R>): Promise<R> {
   }
 }
 
-const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) => GatewayError } = {
+const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) => HttpError } = {
   NOT_FOUND: ({ message }) => new NotFound(message),
   CONFLICT: ({ message }) => new Conflict(message),
   BAD_USER_INPUT: ({ message }) => new BadUserInput(message),
@@ -164,6 +164,6 @@ const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) 
   UNAVAILABLE: ({ message, retryAfterSecs }) => new Unavailable(message, { retryAfterSecs }),
 };
 
-function refusalError(refusal: OwnerRefusal): GatewayError {
+function refusalError(refusal: OwnerRefusal): HttpError {
   return REFUSAL_ERRORS[refusal.code](refusal);
 }

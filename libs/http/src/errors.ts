@@ -1,5 +1,5 @@
 /**
- * What the gateway refuses, by kind. `ERROR_CODES` is the one registry of codes at the edge: the GraphQL code of each
+ * What a service refuses, by kind. `ERROR_CODES` is the one registry of codes at the edge: the GraphQL code of each
  * kind, its HTTP status and the snake_case word of REST bodies.
  */
 
@@ -20,7 +20,7 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 export const RETRY_AFTER_SECS = 2;
 
 /** Its message is meant for the client; `extensions` stand beside the code in GraphQL, as `details` in REST. */
-export abstract class GatewayError extends Error {
+export abstract class HttpError extends Error {
   abstract readonly code: ErrorCode;
   readonly extensions: Readonly<Record<string, unknown>>;
 
@@ -30,7 +30,7 @@ export abstract class GatewayError extends Error {
   }
 }
 
-export class Unauthenticated extends GatewayError {
+export class Unauthenticated extends HttpError {
   override readonly name = 'Unauthenticated';
   readonly code = 'UNAUTHENTICATED';
   constructor(message = 'A valid access token is required: send it as "Authorization: Bearer <token>".') {
@@ -38,33 +38,38 @@ export class Unauthenticated extends GatewayError {
   }
 }
 
-export class Forbidden extends GatewayError {
+export class Forbidden extends HttpError {
   override readonly name = 'Forbidden';
   readonly code = 'FORBIDDEN';
 }
 
-export class NotFound extends GatewayError {
+export class NotFound extends HttpError {
   override readonly name = 'NotFound';
   readonly code = 'NOT_FOUND';
 }
 
-export class BadUserInput extends GatewayError {
+export class BadUserInput extends HttpError {
   override readonly name = 'BadUserInput';
   readonly code = 'BAD_USER_INPUT';
 }
 
-export class Conflict extends GatewayError {
+export class Conflict extends HttpError {
   override readonly name = 'Conflict';
   readonly code = 'CONFLICT';
 }
 
-export class QuotaExceeded extends GatewayError {
+export class QuotaExceeded extends HttpError {
   override readonly name = 'QuotaExceeded';
   readonly code = 'QUOTA_EXCEEDED';
 }
 
+export class RateLimited extends HttpError {
+  override readonly name = 'RateLimited';
+  readonly code = 'RATE_LIMITED';
+}
+
 /** Nothing was decided, or it is not known what was: worth repeating after `retryAfterSecs`. */
-export class Unavailable extends GatewayError {
+export class Unavailable extends HttpError {
   override readonly name = 'Unavailable';
   readonly code = 'UNAVAILABLE';
   readonly retryAfterSecs: number;
@@ -73,6 +78,21 @@ export class Unavailable extends GatewayError {
     const retryAfter = options.retryAfterSecs ?? RETRY_AFTER_SECS;
     super(message, { retryAfter, ...(options.runId === undefined ? {} : { runId: options.runId }) }, 'cause' in options ? { cause: options.cause } : undefined);
     this.retryAfterSecs = retryAfter;
+  }
+}
+
+/** The error of a code that came from another service. */
+export function httpErrorOf(code: ErrorCode, message: string, extensions: Readonly<Record<string, unknown>> = {}): HttpError {
+  switch (code) {
+    case 'UNAUTHENTICATED': return new Unauthenticated(message);
+    case 'FORBIDDEN': return new Forbidden(message, extensions);
+    case 'NOT_FOUND': return new NotFound(message, extensions);
+    case 'BAD_USER_INPUT': return new BadUserInput(message, extensions);
+    case 'CONFLICT': return new Conflict(message, extensions);
+    case 'QUOTA_EXCEEDED': return new QuotaExceeded(message, extensions);
+    case 'RATE_LIMITED': return new RateLimited(message, extensions);
+    case 'UNAVAILABLE': return new Unavailable(message, { retryAfterSecs: Number(extensions['retryAfter'] ?? RETRY_AFTER_SECS) });
+    case 'INTERNAL_SERVER_ERROR': return new Unavailable(message);
   }
 }
 

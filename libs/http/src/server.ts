@@ -6,8 +6,8 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { causeChain, ERROR_CODES, GatewayError, Unauthenticated, Unavailable } from '../errors.ts';
-import type { GatewayLog } from '../ports.ts';
+import { causeChain, ERROR_CODES, HttpError, Unauthenticated, Unavailable } from './errors.ts';
+import type { HttpLog } from './log.ts';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 import { KnownPaths } from './known-paths.ts';
@@ -16,7 +16,7 @@ import { answerMalformed, rawResponse } from './malformed.ts';
 export interface ServerOptions {
   readonly corsOrigins: readonly string[];
   readonly connectionsMax: number;
-  readonly log: GatewayLog;
+  readonly log: HttpLog;
 }
 
 /** GraphQL and auth bodies; a pipeline file is at most 512 KiB. */
@@ -142,9 +142,9 @@ function configureServer(server: Server, connectionsMax: number, paths: KnownPat
   });
 }
 
-function sendError(log: GatewayLog, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendError(log: HttpLog, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   reply.header('Content-Type', JSON_TYPE);
-  if (error instanceof GatewayError) {
+  if (error instanceof HttpError) {
     const { status, rest } = ERROR_CODES[error.code];
     if (error instanceof Unauthenticated) reply.header('WWW-Authenticate', 'Bearer');
     if (error instanceof Unavailable) reply.header('Retry-After', String(error.retryAfterSecs));
