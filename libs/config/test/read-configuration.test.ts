@@ -9,6 +9,10 @@ describe('configuration', () => {
       listen: { host: '127.0.0.1', port: 8080 }, mode: undefined, dataDir: '.penstock', corsOrigins: [], playground: false, apiKey: undefined, jwtSecret: undefined, internalListen: { host: '127.0.0.1', port: 9090 }, runnerId: undefined, baseUrl: undefined, publicRead: undefined,
       triggerWaitSecs: 15, natsUrl: undefined, natsServer: undefined, natsSync: 'default', natsReplicas: undefined, storeUrl: undefined, partitions: undefined,
       runnerLeaseSecs: 15, queueTimeout: 86_400_000, slots: undefined, runnerLabels: [], logBytesMax: 16_777_216, logLevel: 'info',
+      dashboardUrl: undefined, gitHostProvider: undefined, gitHostBaseUrl: undefined, gitHostApiUrl: undefined, gitHostIssuer: undefined, gitHostClientId: undefined, gitHostClientSecret: undefined,
+      admins: [], defaultTier: 'free', tiersFile: undefined, tenantTier: undefined, introspection: true, trustProxy: [], rateLimitRead: 240, rateLimitApi: 240, rateLimitWebhook: 600,
+      webhookSecret: undefined, webhookToken: undefined, webhookRequireSecret: false, webhookWaitSecs: 8, webhookPipeline: undefined, webhookRepositories: undefined,
+      gitAllowedHosts: ['github.com', 'gitlab.com'], gitCredentialsFile: undefined, gitCacheBytesMax: 4_294_967_296, gitHostAToken: undefined, gitHostBToken: undefined, extensionPolicy: 'any', objectsUrl: undefined,
     });
   });
 
