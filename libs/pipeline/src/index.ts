@@ -6,3 +6,4 @@ export type { ExpressionValue } from './evaluate.ts';
 export { PIPELINE_LIMITS } from './limits.ts';
 export { parsePipeline } from './parse.ts';
 export type { ParseOptions } from './parse.ts';
+export { parseRemembered } from './remembered.ts';

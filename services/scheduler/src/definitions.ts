@@ -1,6 +1,6 @@
 /** Parsed definitions, shared by all runs of one text: a three-stage file costs more to parse than to run. */
 import { createHash } from 'node:crypto';
-import { diagnosticLine, parsePipeline, type PipelineDefinition } from '@penstock/pipeline';
+import { diagnosticLine, parseRemembered, type PipelineDefinition } from '@penstock/pipeline';
 
 const DEFINITIONS_MAX = 2_000;
 /** Bounds the texts behind the cached definitions. */
@@ -29,7 +29,7 @@ export class Definitions implements DefinitionSource {
       this.#cache.set(hash, known);
       return known.definition;
     }
-    const parsed = parsePipeline(yaml, { template: true });
+    const parsed = parseRemembered(yaml, { template: true });
     if (!parsed.ok) throw new BadPipeline(parsed.diagnostics.map(diagnosticLine).join('\n'));
     this.#cache.set(hash, { definition: parsed.definition, bytes: yaml.length });
     this.#bytes += yaml.length;

@@ -1,6 +1,6 @@
 /** `triggerPipeline`: check the file, create the run durably, wait a while for its end, answer with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
-import { diagnosticLine, parsePipeline, type Diagnostic } from '@penstock/pipeline';
+import { diagnosticLine, parseRemembered, type Diagnostic } from '@penstock/pipeline';
 import { isEnded, keyOf, newRunId, runIdFitsKey, runIdTime, summaryOf, type RunSummary, type RunView } from '@penstock/run';
 import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/http';
@@ -108,7 +108,7 @@ export class Trigger {
     const digest = createHash('sha256').update(yaml).digest('base64');
     const known = this.#checked.get(digest);
     if (known !== undefined) return known;
-    const parsed = parsePipeline(yaml);
+    const parsed = parseRemembered(yaml);
     if (!parsed.ok) throw badPipeline(parsed.diagnostics);
     if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
     this.#checked.set(digest, parsed.definition.name);
