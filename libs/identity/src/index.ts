@@ -2,3 +2,7 @@ export {
   apiKeyAuthenticator, Callers, requireReader, requireWriter, tenantOfUser, TOKEN_SCOPES,
   type Authenticator, type Caller, type CallersOptions, type CallerUser, type TokenScope,
 } from './callers.ts';
+export {
+  ACCESS_TOKEN, PERSONAL_TOKEN_PREFIX, REVOCATION_TTL_MS, revocationKeys,
+  type AccessClaims, type AuthCalls, type AuthUser, type AuthVerb, type CreatedToken, type Revocation, type TokenIdentity, type TokenInfo,
+} from './auth-messages.ts';
