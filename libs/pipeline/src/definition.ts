@@ -13,6 +13,8 @@ export type Expression =
   | { readonly kind: 'literal'; readonly value: string | number | boolean | null }
   /** `stages.build.outputs.version` is `['stages', 'build', 'outputs', 'version']`; indexes with quotes are the same. */
   | { readonly kind: 'path'; readonly path: readonly string[] }
+  /** A text with expressions in it, where an input of an extension was given one. Its value is always a text. */
+  | { readonly kind: 'text'; readonly parts: Template }
   | { readonly kind: 'call'; readonly name: ExpressionFunction; readonly arguments: readonly Expression[] }
   | { readonly kind: 'not'; readonly operand: Expression }
   | { readonly kind: 'binary'; readonly operator: '==' | '!=' | '&&' | '||'; readonly left: Expression; readonly right: Expression };
@@ -71,6 +73,8 @@ export interface StageDefinition {
   /** Names that the stage may publish; an output of another name is dropped with a warning line. */
   readonly outputs: readonly string[];
   readonly matrix?: MatrixCell | undefined;
+  /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
+  readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;
 }
 
 export interface PushFilter {

@@ -13,6 +13,8 @@ export function evaluate(expression: Expression, scope: ExpressionScope): Expres
       return expression.value;
     case 'path':
       return valueAt(expression.path, scope);
+    case 'text':
+      return renderTemplate(expression.parts, scope);
     case 'call':
       if (expression.name === 'success') return scope.success;
       return expression.name === 'failure' ? scope.failure : true;

@@ -7,3 +7,5 @@ export { PIPELINE_LIMITS } from './limits.ts';
 export { parsePipeline } from './parse.ts';
 export type { ParseOptions } from './parse.ts';
 export { parseRemembered } from './remembered.ts';
+export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './uses.ts';
+export type { ExtensionCategory, UsesFault, UsesReference } from './uses.ts';

@@ -5,7 +5,7 @@
  * The order is that of growing cost: size and characters, lexical tokens (nesting, aliases), YAML, keys and values,
  * matrices, dependencies, names in expressions. Each step is bounded by what the step before has let through.
  */
-import type { ExpressionScope, ParseResult, PipelineDefinition, StageDefinition, Template } from './definition.ts';
+import type { ExpressionScope, ParseResult, PipelineDefinition, ResolvedExtension, StageDefinition, Template } from './definition.ts';
 import { readEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { renderTemplate } from './evaluate.ts';
@@ -29,6 +29,10 @@ import type { MapEntry, YamlNode } from './yaml-tree.ts';
 export interface ParseOptions {
   /** The text is the server's template: `${{ webhook.* }}` is known. */
   readonly template?: boolean | undefined;
+  /** What each `uses` of the file, and of the extensions that it leads to, was resolved to. */
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
+  /** `accept`: a `uses` that is not among `extensions` is no problem; its stages then have no commands. For checks without a server. */
+  readonly unresolved?: 'refuse' | 'accept' | undefined;
 }
 
 /** Reads a pipeline file. Diagnostics stand in the order of the file; there is at least one where `ok` is false. */
