@@ -6,3 +6,6 @@ export {
   ACCESS_TOKEN, PERSONAL_TOKEN_PREFIX, REVOCATION_TTL_MS, revocationKeys,
   type AccessClaims, type AuthCalls, type AuthUser, type AuthVerb, type CreatedToken, type Revocation, type TokenIdentity, type TokenInfo,
 } from './auth-messages.ts';
+export { signAccessToken } from './access-token.ts';
+export { callAuth } from './auth-client.ts';
+export { isPersonalToken, newPersonalToken, personalTokenHash } from './personal-token.ts';

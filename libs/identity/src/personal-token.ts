@@ -1,0 +1,38 @@
+/**
+ * The text of a personal token: `svc_`, 31 base62 digits of a random value (184 bits), and 6 of their CRC32. The checksum
+ * lets a scanner tell a token from chance, and lets us refuse a mistyped one without asking anybody.
+ */
+import { hash, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { PERSONAL_TOKEN_PREFIX } from './auth-messages.ts';
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const RANDOM_DIGITS = 31;
+const CHECKSUM_DIGITS = 6;
+const FORM = new RegExp(`^${PERSONAL_TOKEN_PREFIX}([0-9A-Za-z]{${RANDOM_DIGITS}})([0-9A-Za-z]{${CHECKSUM_DIGITS}})$`, 'u');
+
+export function newPersonalToken(): string {
+  const random = Array.from({ length: RANDOM_DIGITS }, () => DIGITS[randomInt(DIGITS.length)]).join('');
+  return `${PERSONAL_TOKEN_PREFIX}${random}${checksumOf(random)}`;
+}
+
+/** Whether it could be one of ours: says nothing about whether it is. */
+export function isPersonalToken(text: string): boolean {
+  const [, random, checksum] = FORM.exec(text) ?? [];
+  return random !== undefined && checksum === checksumOf(random);
+}
+
+/** Under which it is kept and asked for: SHA-256 of its text in hex. A random value of that size needs no salt. */
+export function personalTokenHash(token: string): string {
+  return hash('sha256', token, 'hex');
+}
+
+function checksumOf(random: string): string {
+  let rest = crc32(random);
+  let digits = '';
+  for (let index = 0; index < CHECKSUM_DIGITS; index++) {
+    digits = (DIGITS[rest % DIGITS.length] ?? '') + digits;
+    rest = Math.floor(rest / DIGITS.length);
+  }
+  return digits;
+}
