@@ -1,17 +1,22 @@
 /**
  * Runs a second: three stages, 50 in flight. With a runner that does nothing the engine is left, beside the broker's floor:
  * acknowledged commits a second of the size that the engine writes, and what the layout of a message per step would allow.
- * With real stages the fork is the budget; its floor is measured by the executor's own benchmark in the same way.
+ * With real stages the fork is the budget: the floors are the same helpers without an engine, once with the acknowledged
+ * messages of a run and once without any.
  */
 import { randomUUID } from 'node:crypto';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 import { openLog } from '@penstock/bus';
-import { ProcessExecutor } from '@penstock/executor';
+import { ProcessExecutor, type StageSpec } from '@penstock/executor';
 import { startRunner } from '@penstock/runner';
 import { createLogger } from '@penstock/telemetry';
+import PQueue from 'p-queue';
 import { driveRuns, makeSurroundings, ratePerSecond, startNoOpRunner, type Surroundings } from './surroundings.ts';
 
 const IN_FLIGHT = 50;
 const MEASURE_MS = 5_000;
+const SLOTS = 4;
 /** What a message per step would cost: created, and queued, started and completed of each stage, and the end. */
 const MESSAGES_A_RUN = 12;
 
@@ -61,25 +66,56 @@ async function realStages(): Promise<string[]> {
   const around = await makeSurroundings();
   try {
     const runner = await startRunner({
-      bus: around.bus, runnerId: 'bench', slots: 4, labels: [], dataDir: around.folder, leaseMs: 15_000, log: createLogger({ service: 'bench', level: 'warn' }),
+      bus: around.bus, runnerId: 'bench', slots: SLOTS, labels: [], dataDir: around.folder, leaseMs: 15_000, log: createLogger({ service: 'bench', level: 'warn' }),
     });
     const driver = driveRuns(around.bus);
     await ratePerSecond(() => driver.runOne(), IN_FLIGHT, 1_000);
     const rate = await ratePerSecond(() => driver.runOne(), IN_FLIGHT, MEASURE_MS);
     await runner.drain(5_000);
+    const bare = await bareRunsPerSecond(around);
     const floor = await stagesPerSecond();
-    return [`real stages (sh -c true): ${rate.toFixed(0)} runs/s; the executor alone, without an engine: ${(floor / 3).toFixed(0)} runs/s; ${(rate / (floor / 3) * 100).toFixed(0)} %`];
+    return [
+      `real stages (sh -c true): ${rate.toFixed(0)} runs/s; the same helpers with ${MESSAGES_A_RUN} acknowledged messages a run and no engine: ${bare.toFixed(0)} runs/s; ${(rate / bare * 100).toFixed(0)} %`,
+      `real stages (sh -c true): the helpers without any message: ${(floor / 3).toFixed(0)} runs/s; ${(rate / (floor / 3) * 100).toFixed(0)} %`,
+    ];
   } finally {
     await around.close();
   }
 }
 
+/** Three stages one after the other, with a message acknowledged by a stream for each step: what a durable engine cannot do without. */
+async function bareRunsPerSecond({ broker }: Surroundings): Promise<number> {
+  const connection = await connect({ servers: broker.url });
+  await (await jetstreamManager(connection)).streams.add({ name: 'BARE', subjects: ['bare.*'], max_bytes: 100 * 1024 ** 2 });
+  const stream = jetstream(connection);
+  const executor = new ProcessExecutor();
+  await executor.prewarm(SLOTS);
+  const slots = new PQueue({ concurrency: SLOTS });
+  const message = Buffer.alloc(300, 120);
+  const step = (): Promise<unknown> => stream.publish('bare.step', message);
+  const runOne = async (): Promise<void> => {
+    for (let stage = 0; stage < 3; stage++) {
+      for (const _ of ['wanted', 'granted']) await step();
+      await slots.add(() => executor.start(TRUE_STAGE, { write: () => undefined }).ended);
+      for (const _ of ['reported', 'ended']) await step();
+    }
+  };
+  try {
+    await ratePerSecond(runOne, IN_FLIGHT, 500);
+    return await ratePerSecond(runOne, IN_FLIGHT, 3_000);
+  } finally {
+    await executor.close();
+    await connection.close();
+  }
+}
+
+const TRUE_STAGE: StageSpec = { helperKey: 'bench', commands: [{ script: 'true', bindings: {} }], env: {}, cwd: '/', timeoutMs: 60_000 };
+
 async function stagesPerSecond(): Promise<number> {
   const executor = new ProcessExecutor();
-  await executor.prewarm(4);
-  const spec = { helperKey: 'bench', commands: [{ script: 'true', bindings: {} }], env: {}, cwd: '/', timeoutMs: 60_000 };
+  await executor.prewarm(SLOTS);
   try {
-    return await ratePerSecond(() => executor.start(spec, { write: () => undefined }).ended, 4, 3_000);
+    return await ratePerSecond(() => executor.start(TRUE_STAGE, { write: () => undefined }).ended, SLOTS, 3_000);
   } finally {
     await executor.close();
   }
