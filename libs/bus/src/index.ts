@@ -4,6 +4,7 @@ export * from './chunk.ts';
 export * from './errors.ts';
 export * from './bus.ts';
 export * from './connect.ts';
+export { connectionOf } from './nats-bus.ts';
 export * from './address.ts';
 export * from './streams.ts';
 export * from './partition-log.ts';

@@ -1,4 +1,5 @@
 /** The `Bus` over a `Wire`: JSON in and out. Long answers are split by the responder and joined here. */
+import type { NatsConnection } from '@nats-io/transport-node';
 import { backoffMs, pause } from './backoff.ts';
 import type { Bus, BusSubscription, RequestHandler, RequestOptions, RespondOptions, RetryOptions } from './bus.ts';
 import { BrokerAway, NoResponders, RemoteError, type RemoteFailure } from './errors.ts';
@@ -18,6 +19,11 @@ export function wireOf(bus: Bus): Wire {
   const wire = wires.get(bus);
   if (wire === undefined) throw new TypeError('not a bus made by connectBus');
   return wire;
+}
+
+/** For packages that store what is no message (`@penstock/object-store`); all others speak through the bus. */
+export function connectionOf(bus: Bus): NatsConnection {
+  return wireOf(bus).connection;
 }
 
 export class NatsBus implements Bus {

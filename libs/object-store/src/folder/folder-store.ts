@@ -1,0 +1,169 @@
+/**
+ * Objects as plain files under a folder, for one machine (or a network file system whose renames are atomic).
+ *
+ * F1. `objects/<key>` is a whole object or is not there: bytes are written under `incoming/` and renamed once they are
+ *     synced and checked. The two folders lie on one file system.
+ * F2. Folders are made as needed and never removed, so that no put loses the folder under its feet.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
+import { ObjectsUnavailable } from '../errors.ts';
+import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
+
+/** Large enough that a hundred megabytes take a thousand calls, small enough that many readers hold little. */
+const READ_BYTES = 128 * 1024;
+
+/** Makes the folder where it is missing; rejects with ObjectsUnavailable where that is not possible. */
+export async function openFolderStore(folder: string): Promise<ObjectStore> {
+  const store = new FolderStore(folder);
+  await store.open();
+  return store;
+}
+
+class FolderStore implements ObjectStore {
+  readonly #objects: string;
+  readonly #incoming: string;
+
+  constructor(folder: string) {
+    this.#objects = join(folder, 'objects');
+    this.#incoming = join(folder, 'incoming');
+  }
+
+  async open(): Promise<void> {
+    await attempt('making its folder', async () => {
+      for (const folder of [this.#objects, this.#incoming]) await mkdir(folder, { recursive: true, mode: 0o700 });
+    });
+  }
+
+  async put(key: string, bytes: AsyncIterable<Uint8Array>, expected: ExpectedBytes): Promise<ObjectHead> {
+    checkKey(key);
+    const incoming = join(this.#incoming, randomUUID());
+    const target = join(this.#objects, key);
+    try {
+      await writeSynced(incoming, expectedBytes(bytes, expected));
+      await attempt('storing an object', async () => {
+        await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+        await rename(incoming, target);
+        await syncFolder(dirname(target));
+      });
+    } catch (error) {
+      await rm(incoming, { force: true }).catch(() => {});
+      throw error;
+    }
+    const head = await this.head(key);
+    if (head === null) throw new ObjectsUnavailable(`${key} went as soon as it was stored`);
+    return head;
+  }
+
+  async head(key: string): Promise<ObjectHead | null> {
+    checkKey(key);
+    return await attempt('looking for an object', async () => {
+      const found = await stat(join(this.#objects, key)).catch(absent);
+      return found === null || !found.isFile() ? null : { key, size: found.size, storedAt: Math.floor(found.mtimeMs) };
+    });
+  }
+
+  async get(key: string, options: ReadOptions = {}): Promise<StoredObject | null> {
+    const head = await this.head(key);
+    if (head === null) return null;
+    const { from = 0, to = head.size, sha256 } = options;
+    const end = Math.min(to, head.size);
+    const pieces = readPieces(join(this.#objects, key), from, end);
+    const whole = from === 0 && end === head.size;
+    return { head, bytes: verifiedBytes(key, pieces, Math.max(0, end - from), whole ? sha256 : undefined) };
+  }
+
+  async delete(key: string): Promise<boolean> {
+    checkKey(key);
+    return await attempt('deleting an object', async () => {
+      const gone = await unlink(join(this.#objects, key)).then(() => true, absent);
+      return gone === true;
+    });
+  }
+
+  async *list(prefix: string): AsyncGenerator<ObjectHead, void> {
+    for await (const path of filesUnder(this.#objects)) {
+      const key = relative(this.#objects, path).split(sep).join('/');
+      if (!key.startsWith(prefix)) continue;
+      const head = await this.head(key);
+      if (head !== null) yield head;
+    }
+  }
+
+  async removeLeftovers(olderThanMs: number): Promise<number> {
+    const before = Date.now() - olderThanMs;
+    let removed = 0;
+    for await (const path of filesUnder(this.#incoming)) {
+      await attempt('removing a leftover', async () => {
+        const found = await stat(path).catch(absent);
+        if (found === null || found.mtimeMs > before) return;
+        await rm(path, { force: true });
+        removed += 1;
+      });
+    }
+    return removed;
+  }
+
+  async ping(): Promise<void> {
+    await attempt('looking at its folder', () => stat(this.#incoming));
+  }
+}
+
+async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const file = await attempt('writing an object', () => open(path, 'wx', 0o600));
+  try {
+    for await (const piece of bytes) await attempt('writing an object', () => file.appendFile(piece));
+    await attempt('writing an object', () => file.sync());
+  } finally {
+    await file.close();
+  }
+}
+
+/** A rename is durable once its folder is; where a platform cannot sync folders it needs none. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r').catch(() => null);
+  if (handle === null) return;
+  await handle.sync().catch(() => {});
+  await handle.close();
+}
+
+async function* readPieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+  if (from >= to) return;
+  const file = await attempt('reading an object', () => open(path, 'r'));
+  try {
+    for (let at = from; at < to; ) {
+      const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, to - at));
+      const { bytesRead } = await attempt('reading an object', () => file.read(buffer, 0, buffer.length, at));
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function* filesUnder(folder: string): AsyncGenerator<string, void> {
+  const entries = await attempt('listing a folder', () => opendir(folder).catch(absent));
+  if (entries === null) return;
+  for await (const entry of entries) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* filesUnder(path);
+    else if (entry.isFile()) yield path;
+  }
+}
+
+function absent(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+  throw error;
+}
+
+async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new ObjectsUnavailable(`${what} failed (${(error as NodeJS.ErrnoException).code ?? String(error)})`, { cause: error });
+  }
+}

@@ -1,0 +1,258 @@
+/**
+ * Objects in a JetStream stream `OBJ_<bucket>`. Chunks have a subject each (`$O.<bucket>.C.<id>.<number>`), so that any
+ * range is read by its chunks alone and without a consumer; one message a key (`$O.<bucket>.M.<key>`) names the id.
+ *
+ * N1. The message of the key is published after the acknowledgement of every chunk: it is the commit.
+ * N2. Each put has an id of its own. Replacing purges the chunks of the id before, after the commit; two puts of one key at
+ *     the same time leave the loser's chunks as a leftover.
+ * N3. The key's message is read from the stream's leader, so never an older one than was acknowledged. Chunks never change
+ *     and are read from any replica, from the leader where a replica does not have them yet.
+ */
+import { randomUUID } from 'node:crypto';
+import { DiscardPolicy, jetstreamManager, JetStreamApiError, RetentionPolicy, StorageType, type JetStreamManager } from '@nats-io/jetstream';
+import { connectionOf, type Bus } from '@penstock/bus';
+import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
+import { ObjectDamaged, ObjectsUnavailable } from '../errors.ts';
+import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
+
+export interface NatsStoreOptions {
+  readonly bus: Bus;
+  /** Letters, digits, `_` and `-`. */
+  readonly bucket: string;
+  /** Copies; default 3 where the broker names a cluster, else 1. */
+  readonly replicas?: number | undefined;
+  /** Of the whole bucket; default: whatever the broker's own limit leaves. */
+  readonly bytesMax?: number | undefined;
+}
+
+/** A quarter of the broker's payload limit: several fit into its buffers, and a range of a few bytes reads no megabyte. */
+const CHUNK_BYTES = 256 * 1024;
+const CALL_MS_MAX = 5_000;
+/** Objects asked for at a time in a listing. */
+const LIST_BATCH = 16;
+const NO_MESSAGE = 10037;
+const STREAM_NAME_IN_USE = 10058;
+
+interface KeyMessage {
+  readonly id: string;
+  readonly size: number;
+  readonly chunkBytes: number;
+  readonly chunks: number;
+}
+
+/** Makes the stream where it is missing; rejects with ObjectsUnavailable while the broker does not answer. */
+export async function openNatsStore(options: NatsStoreOptions): Promise<ObjectStore> {
+  const connection = connectionOf(options.bus);
+  const manager = await attempt('reaching JetStream', () => jetstreamManager(connection, { checkAPI: false, timeout: CALL_MS_MAX }));
+  const replicas = options.replicas ?? (connection.info?.cluster === undefined ? 1 : 3);
+  await attempt('making the bucket', () => makeStream(manager, options, replicas));
+  return new NatsStore(manager, options.bucket);
+}
+
+async function makeStream(manager: JetStreamManager, { bucket, bytesMax }: NatsStoreOptions, replicas: number): Promise<void> {
+  try {
+    await manager.streams.add({
+      name: `OBJ_${bucket}`,
+      subjects: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],
+      retention: RetentionPolicy.Limits,
+      storage: StorageType.File,
+      discard: DiscardPolicy.New,
+      max_msgs_per_subject: 1,
+      max_bytes: bytesMax ?? -1,
+      num_replicas: replicas,
+      allow_direct: true,
+    });
+  } catch (error) {
+    // Made before, perhaps with other options, which the operator may have changed: it stays as it is.
+    if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NAME_IN_USE) throw error;
+  }
+}
+
+class NatsStore implements ObjectStore {
+  readonly #manager: JetStreamManager;
+  readonly #stream: string;
+  readonly #subjects: { chunk(id: string, number: number | '*' | '>'): string; key(key: string): string; readonly keys: string };
+
+  constructor(manager: JetStreamManager, bucket: string) {
+    this.#manager = manager;
+    this.#stream = `OBJ_${bucket}`;
+    this.#subjects = {
+      chunk: (id, number) => `$O.${bucket}.C.${id}.${number}`,
+      key: (key) => `$O.${bucket}.M.${Buffer.from(key).toString('base64url')}`,
+      keys: `$O.${bucket}.M.>`,
+    };
+  }
+
+  async put(key: string, bytes: AsyncIterable<Uint8Array>, expected: ExpectedBytes): Promise<ObjectHead> {
+    checkKey(key);
+    const id = randomUUID();
+    let committed = false;
+    try {
+      let size = 0;
+      let chunks = 0;
+      for await (const chunk of inChunks(expectedBytes(bytes, expected))) {
+        await this.#publish(this.#subjects.chunk(id, chunks), chunk);
+        size += chunk.length;
+        chunks += 1;
+      }
+      const before = await this.#keyMessage(key);
+      const message: KeyMessage = { id, size, chunkBytes: CHUNK_BYTES, chunks };
+      await this.#publish(this.#subjects.key(key), Buffer.from(JSON.stringify(message)));
+      committed = true;
+      if (before !== null && before.message.id !== id) await this.#purgeChunks(before.message.id).catch(() => {});
+      const after = await this.#keyMessage(key);
+      return { key, size, storedAt: after?.storedAt ?? Date.now() };
+    } catch (error) {
+      // Whatever this leaves behind goes with `removeLeftovers`.
+      if (!committed) await this.#purgeChunks(id).catch(() => {});
+      throw error;
+    }
+  }
+
+  async head(key: string): Promise<ObjectHead | null> {
+    checkKey(key);
+    const found = await this.#keyMessage(key);
+    return found === null ? null : { key, size: found.message.size, storedAt: found.storedAt };
+  }
+
+  async get(key: string, options: ReadOptions = {}): Promise<StoredObject | null> {
+    checkKey(key);
+    const found = await this.#keyMessage(key);
+    if (found === null) return null;
+    const { message, storedAt } = found;
+    const { from = 0, to = message.size, sha256 } = options;
+    const end = Math.min(to, message.size);
+    const whole = from === 0 && end === message.size;
+    const bytes = verifiedBytes(key, this.#pieces(key, message, from, end), Math.max(0, end - from), whole ? sha256 : undefined);
+    return { head: { key, size: message.size, storedAt }, bytes };
+  }
+
+  async delete(key: string): Promise<boolean> {
+    checkKey(key);
+    const found = await this.#keyMessage(key);
+    if (found === null) return false;
+    const { purged } = await attempt('deleting an object', () => this.#manager.streams.purge(this.#stream, { filter: this.#subjects.key(key) }));
+    await this.#purgeChunks(found.message.id);
+    return purged > 0;
+  }
+
+  async *list(prefix: string): AsyncGenerator<ObjectHead, void> {
+    const subjects = await this.#subjectsLike(this.#subjects.keys);
+    const wanted = subjects.filter((subject) => keyOfSubject(subject).startsWith(prefix));
+    for (let from = 0; from < wanted.length; from += LIST_BATCH) {
+      const heads = await Promise.all(wanted.slice(from, from + LIST_BATCH).map((subject) => this.head(keyOfSubject(subject))));
+      yield* heads.filter((head) => head !== null);
+    }
+  }
+
+  async removeLeftovers(olderThanMs: number): Promise<number> {
+    // Chunks first: an id that is committed afterwards is among the keys read then, or too young.
+    const firstChunks = await this.#subjectsLike(this.#subjects.chunk('*', 0));
+    const known = new Set<string>();
+    const keys = await this.#subjectsLike(this.#subjects.keys);
+    for (let from = 0; from < keys.length; from += LIST_BATCH) {
+      const found = await Promise.all(keys.slice(from, from + LIST_BATCH).map((subject) => this.#keyMessage(keyOfSubject(subject))));
+      for (const each of found) if (each !== null) known.add(each.message.id);
+    }
+    let removed = 0;
+    for (const subject of firstChunks) {
+      const id = subject.split('.').at(-2) ?? '';
+      if (known.has(id)) continue;
+      const chunk = await this.#message(subject, 'leader');
+      if (chunk === null || chunk.time.getTime() > Date.now() - olderThanMs) continue;
+      await this.#purgeChunks(id);
+      removed += 1;
+    }
+    return removed;
+  }
+
+  async ping(): Promise<void> {
+    await attempt('asking for the bucket', () => this.#manager.streams.info(this.#stream));
+  }
+
+  async *#pieces(key: string, message: KeyMessage, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+    const { id, chunkBytes } = message;
+    for (let at = from; at < to; ) {
+      const number = Math.floor(at / chunkBytes);
+      const subject = this.#subjects.chunk(id, number);
+      const chunk = (await this.#message(subject, 'replica')) ?? (await this.#message(subject, 'leader'));
+      if (chunk === null) throw await this.#missing(key, message);
+      const start = at - number * chunkBytes;
+      const piece = chunk.data.subarray(start, Math.min(chunk.data.length, to - number * chunkBytes));
+      if (piece.length === 0) return;
+      at += piece.length;
+      yield piece;
+    }
+  }
+
+  /** A chunk that is not there: the object was replaced or deleted meanwhile, or is broken. */
+  async #missing(key: string, { id }: KeyMessage): Promise<Error> {
+    const now = await this.#keyMessage(key);
+    return now?.message.id === id ? new ObjectDamaged(key, 'a chunk is missing') : new ObjectsUnavailable(`${key} was replaced or deleted while it was read`);
+  }
+
+  async #keyMessage(key: string): Promise<{ readonly message: KeyMessage; readonly storedAt: number } | null> {
+    const stored = await this.#message(this.#subjects.key(key), 'leader');
+    return stored === null ? null : { message: parseKeyMessage(stored.data), storedAt: stored.time.getTime() };
+  }
+
+  async #message(subject: string, from: 'leader' | 'replica'): Promise<{ readonly data: Uint8Array; readonly time: Date } | null> {
+    return await attempt('reading', async () => {
+      try {
+        return await (from === 'leader' ? this.#manager.streams : this.#manager.direct).getMessage(this.#stream, { last_by_subj: subject });
+      } catch (error) {
+        if (error instanceof JetStreamApiError && error.code === NO_MESSAGE) return null;
+        throw error;
+      }
+    });
+  }
+
+  async #publish(subject: string, data: Uint8Array): Promise<void> {
+    await attempt('storing', () => this.#manager.jetstream().publish(subject, data, { timeout: CALL_MS_MAX }));
+  }
+
+  async #purgeChunks(id: string): Promise<void> {
+    await attempt('deleting chunks', () => this.#manager.streams.purge(this.#stream, { filter: this.#subjects.chunk(id, '>') }));
+  }
+
+  async #subjectsLike(filter: string): Promise<string[]> {
+    const info = await attempt('listing', () => this.#manager.streams.info(this.#stream, { subjects_filter: filter }));
+    return Object.keys(info.state.subjects ?? {});
+  }
+}
+
+/** The same bytes in pieces of CHUNK_BYTES, the last one shorter; an empty object has none. */
+async function* inChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  let filled = 0;
+  for await (const piece of bytes) {
+    for (let at = 0; at < piece.length; ) {
+      const taken = Math.min(CHUNK_BYTES - filled, piece.length - at);
+      chunk.set(piece.subarray(at, at + taken), filled);
+      filled += taken;
+      at += taken;
+      if (filled < CHUNK_BYTES) continue;
+      yield chunk;
+      // The one handed out may still be on its way to the broker.
+      chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield chunk.subarray(0, filled);
+}
+
+function keyOfSubject(subject: string): string {
+  return Buffer.from(subject.slice(subject.lastIndexOf('.') + 1), 'base64url').toString('utf8');
+}
+
+function parseKeyMessage(data: Uint8Array): KeyMessage {
+  return JSON.parse(Buffer.from(data).toString('utf8')) as KeyMessage;
+}
+
+async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new ObjectsUnavailable(`${what} failed (${error instanceof Error ? error.message : String(error)})`, { cause: error });
+  }
+}
