@@ -1,8 +1,8 @@
 /**
- * Who is asking. A token is turned into a `Caller` in this one place; everything else asks the caller which tenants it
- * may read and which one it writes, so that a further way of authentication is one more `Authenticator`.
+ * Who is asking. A token is turned into a `Caller` in this one place; everything else asks the caller what it may do
+ * (`caller-rights.ts`), so that a further way of authentication is one more `Authenticator`.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { SERVICE_TENANT } from '@penstock/run';
 import { Unauthenticated } from '@penstock/http';
 
@@ -11,13 +11,17 @@ export interface Caller {
   readonly kind: 'anonymous' | 'api-key' | 'user' | 'token';
   /** Runs of any other tenant do not exist for this caller. */
   readonly readTenants: readonly string[];
-  /** What it triggers and cancels belongs to this tenant; null: it may change nothing. */
+  /** What it triggers belongs to this tenant; null: it may change nothing. */
   readonly writeTenant: string | null;
+  /** Whose runs it may cancel, where these are more than those of `writeTenant`. */
+  readonly changeTenants?: readonly string[] | undefined;
   /** Of `user` and `token`. */
   readonly user?: CallerUser | undefined;
   /** Of `token`: what it may be used for; everything else is FORBIDDEN. */
   readonly scopes?: readonly TokenScope[] | undefined;
   readonly tokenId?: string | undefined;
+  /** Of `user`: when its access token was issued, in milliseconds since 1970. */
+  readonly issuedAt?: number | undefined;
 }
 
 export interface CallerUser {
@@ -37,8 +41,8 @@ export function tenantOfUser(userId: string): string {
   return `user/${userId}`;
 }
 
-/** Null: not a token of this kind, or not a valid one. */
-export type Authenticator = (token: string) => Caller | null | Promise<Caller | null>;
+/** Null: not a token of this kind, or not a valid one. `digest` is the token's SHA-256, to know it again by. */
+export type Authenticator = (token: string, digest: Buffer) => Caller | null | Promise<Caller | null>;
 
 export interface CallersOptions {
   readonly apiKey?: string | undefined;
@@ -66,14 +70,16 @@ export class Callers {
   /**
    * The caller of a request with this `Authorization` header (or, on the log route, this `token` parameter). A token
    * that is presented and not valid is refused (`Unauthenticated`), even where none is needed. A header of another
-   * scheme than Bearer presents no token.
+   * scheme than Bearer presents no token. Throws `Unavailable` where nobody can say whether a token still counts.
    */
   async resolve(authorization: string | undefined, tokenParameter?: string | undefined): Promise<Caller> {
     const token = bearerTokenOf(authorization) ?? tokenParameter;
     if (token === undefined) return this.#anonymous;
     if (token !== '' && token.length <= TOKEN_LENGTH_MAX) {
+      const digest = digestOf(token);
       for (const authenticate of this.#authenticators) {
-        const caller = await authenticate(token);
+        const answer = authenticate(token, digest);
+        const caller = answer instanceof Promise ? await answer : answer;
         if (caller !== null) return caller;
       }
     }
@@ -84,27 +90,30 @@ export class Callers {
 /** Compares digests, so that neither the key's length nor a common prefix shows in the time taken. */
 export function apiKeyAuthenticator(apiKey: string): Authenticator {
   const expected = digestOf(apiKey);
-  return (token) => (timingSafeEqual(digestOf(token), expected) ? API_KEY_CALLER : null);
+  return (_token, digest) => (timingSafeEqual(digest, expected) ? API_KEY_CALLER : null);
 }
 
-/** Throws `Unauthenticated` where there is no tenant whose runs this caller may read. */
-export function requireReader(caller: Caller): readonly string[] {
-  if (caller.readTenants.length === 0) throw new Unauthenticated();
-  return caller.readTenants;
+/**
+ * A user sees its own runs, and those of `service` while reading is public; an admin sees `service` always and may cancel
+ * there. What a personal token may do of this, its scopes say.
+ */
+export function callerOfUser(user: CallerUser, options: { readonly publicRead: boolean }): Pick<Caller, 'readTenants' | 'writeTenant' | 'changeTenants' | 'user'> {
+  const own = tenantOfUser(user.id);
+  return {
+    readTenants: options.publicRead || user.isAdmin ? [own, SERVICE_TENANT] : [own],
+    writeTenant: own,
+    changeTenants: user.isAdmin ? [own, SERVICE_TENANT] : [own],
+    user,
+  };
 }
 
-/** Throws `Unauthenticated` for callers that may change nothing. */
-export function requireWriter(caller: Caller): string {
-  if (caller.writeTenant === null) throw new Unauthenticated();
-  return caller.writeTenant;
-}
-
-function bearerTokenOf(authorization: string | undefined): string | undefined {
+/** The token of an `Authorization` header; undefined where it presents none. */
+export function bearerTokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined;
   const match = /^bearer(?:[ \t]+(.*))?$/iu.exec(authorization);
   return match === null ? undefined : (match[1] ?? '').trim();
 }
 
 function digestOf(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return hash('sha256', text, 'buffer');
 }

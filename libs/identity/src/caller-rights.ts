@@ -1,0 +1,63 @@
+/**
+ * What a caller may do. Each right is asked for by one of these functions, which answer with what the right extends to
+ * and throw otherwise: `Unauthenticated` where another kind of credential is needed, `Forbidden` where this one is of the
+ * right kind and does not suffice. A personal token's scopes are looked at here, so that nobody can forget to.
+ */
+import { Forbidden, Unauthenticated } from '@penstock/http';
+import type { Caller, CallerUser, TokenScope } from './callers.ts';
+
+/** The tenants whose runs it may read. */
+export function requireReader(caller: Caller): readonly string[] {
+  requireScope(caller, 'read');
+  if (caller.readTenants.length === 0) throw new Unauthenticated();
+  return caller.readTenants;
+}
+
+/** The tenants whose runs count as its own: for the API key and an anonymous caller, `service`. */
+export function requireOwnRuns(caller: Caller): readonly string[] {
+  const readable = requireReader(caller);
+  return caller.writeTenant === null ? readable : [caller.writeTenant];
+}
+
+/** The tenant that what it triggers belongs to. */
+export function requireWriter(caller: Caller): string {
+  if (caller.writeTenant === null) throw new Unauthenticated();
+  requireScope(caller, 'trigger');
+  return caller.writeTenant;
+}
+
+/** The tenants whose runs it may cancel. */
+export function requireChanger(caller: Caller): readonly string[] {
+  const own = requireWriter(caller);
+  return caller.changeTenants ?? [own];
+}
+
+/** Who is logged in: neither the API key nor a personal token will do ("JWT required"). */
+export function requireUser(caller: Caller): CallerUser {
+  if (caller.kind !== 'user' || caller.user === undefined) throw new Unauthenticated();
+  return caller.user;
+}
+
+/** An admin who is logged in. */
+export function requireAdmin(caller: Caller): CallerUser {
+  const user = requireUser(caller);
+  if (!user.isAdmin) throw new Forbidden('This is for admins.');
+  return user;
+}
+
+/** Whoever runs this server: its API key, or an admin who is logged in. */
+export function requireOperator(caller: Caller): void {
+  if (caller.kind !== 'api-key') requireAdmin(caller);
+}
+
+/** Of a personal token that lacks the scope: `Forbidden`. Other callers have none to lack. */
+export function requireScope(caller: Caller, scope: TokenScope): void {
+  if (caller.kind !== 'token' || caller.scopes?.includes(scope) === true) return;
+  throw new Forbidden(`This token lacks the scope '${scope}'.`);
+}
+
+/** As the audit log names it. */
+export function actorOf(caller: Caller): string {
+  if (caller.kind === 'token') return `token/${caller.tokenId ?? ''} of user/${caller.user?.id ?? ''}`;
+  return caller.user === undefined ? caller.kind : `user/${caller.user.id}`;
+}

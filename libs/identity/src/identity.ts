@@ -1,0 +1,63 @@
+/** Everything that a process needs to tell who asks it, put together: for `serve`, a gateway or a registry. */
+import type { Bus } from '@penstock/bus';
+import { callAuth } from './auth-client.ts';
+import { Callers, type Authenticator } from './callers.ts';
+import { jwtAuthenticator } from './jwt-authenticator.ts';
+import { personalTokenAuthenticator } from './personal-token-authenticator.ts';
+import { Revocations } from './revocations.ts';
+import { UsedTokens } from './used-tokens.ts';
+
+export interface IdentityOptions {
+  readonly bus: Bus;
+  /** `SERVICE_API_KEY` */
+  readonly apiKey?: string | undefined;
+  /** `JWT_SECRET` */
+  readonly jwtSecret: string;
+  /** `SERVICE_PUBLIC_READ` */
+  readonly publicRead: boolean;
+  /** Whether a session lives, where this process cannot hear of revocations; default: asks auth. */
+  readonly sessionLives?: ((sessionId: string) => Promise<boolean>) | undefined;
+  /** Further ways of authentication, asked last. */
+  readonly authenticators?: readonly Authenticator[] | undefined;
+  /** Milliseconds since 1970; default the system clock. */
+  readonly now?: (() => number) | undefined;
+}
+
+export interface Identity {
+  readonly callers: Callers;
+  readonly revocations: Revocations;
+  /** Whether the session lives, asked of who knows; throws `Unavailable` where nobody answers. */
+  sessionLives(sessionId: string): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** A request waits for this, so it is shorter than a client's patience. */
+const ASK_MS_MAX = 3_000;
+
+/** Callers can be resolved from the start; until the revocations are known (`revocations.ready`) each token is asked after. */
+export function openIdentity(options: IdentityOptions): Identity {
+  const { bus, publicRead, now } = options;
+  const revocations = new Revocations({ bus });
+  const used = new UsedTokens(bus);
+  const sessionLives = options.sessionLives ?? (async (sid: string) => (await callAuth(bus, 'session', { sid }, ASK_MS_MAX)).live);
+  const callers = new Callers({
+    apiKey: options.apiKey,
+    publicRead,
+    authenticators: [
+      personalTokenAuthenticator({
+        publicRead, revocations, now,
+        identityOf: (hash) => callAuth(bus, 'token', { hash }, ASK_MS_MAX),
+        used: (tokenId, at) => used.note(tokenId, at),
+      }),
+      jwtAuthenticator({ secret: options.jwtSecret, publicRead, revocations, sessionLives, now }),
+      ...(options.authenticators ?? []),
+    ],
+  });
+  return {
+    callers, revocations, sessionLives,
+    async close() {
+      revocations.close();
+      await used.close();
+    },
+  };
+}

@@ -1,0 +1,140 @@
+/**
+ * Which credentials have been revoked before their end, as far as this process can know. It owns a watch on the bucket of
+ * revocations, what the bucket holds, and the listeners that wait for the end of a credential.
+ *
+ *  V1 What the bucket holds when the watch begins is known before anything counts as certain: a gateway that starts late
+ *     refuses what was revoked before.
+ *  V2 A watch that has been broken for longer than 5 s knows nothing for certain; whoever asks then has to ask auth. While
+ *     the connection is there, a watch that is not current is uncertain at once: its own silence took 5 s to be noticed.
+ *  V3 Each listener is told once, at the latest when the watch is current again. A break that may have outlasted an entry
+ *     of the bucket ends everything that waits: it comes back and is judged anew.
+ */
+import { buckets, watchLeases, type Bus, type LeaseEvent, type LeaseWatch } from '@penstock/bus';
+import { REVOCATION_TTL_MS, revocationKeys, type Revocation } from './auth-messages.ts';
+import type { Caller } from './callers.ts';
+
+export interface RevocationsOptions {
+  readonly bus: Bus;
+  /** Milliseconds of a clock that never goes back; default: the process's. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** What a credential hangs on: it is dead once any of these is revoked. */
+export type Revocable = Pick<Caller, 'user' | 'tokenId' | 'issuedAt'>;
+
+export const UNCERTAIN_AFTER_MS = 5_000;
+/** How often the watch is looked at: how late its recovery is noticed at most. */
+const LOOK_MS = 500;
+/** The broker's clock and ours run apart by less. */
+const CLOCK_MARGIN_MS = 60_000;
+
+export class Revocations {
+  readonly #bus: Bus;
+  readonly #now: () => number;
+  readonly #watch: LeaseWatch;
+  readonly #revoked = new Map<string, Revocation>();
+  readonly #waiting = new Map<string, Set<Waiting>>();
+  readonly #look: NodeJS.Timeout;
+  /** When the watch was last seen current; null: never yet. */
+  #currentAt: number | null = null;
+
+  constructor(options: RevocationsOptions) {
+    this.#bus = options.bus;
+    this.#now = options.now ?? (() => performance.now());
+    this.#watch = watchLeases<Revocation>(options.bus, buckets.revocations, (event) => this.#take(event), { leaseMs: REVOCATION_TTL_MS });
+    this.#look = setInterval(() => this.#lookAtWatch(), LOOK_MS);
+    this.#look.unref();
+  }
+
+  /** Resolves when everything revoked so far is known. */
+  get ready(): Promise<void> {
+    return this.#watch.ready;
+  }
+
+  close(): void {
+    clearInterval(this.#look);
+    this.#watch.stop();
+    this.#waiting.clear();
+  }
+
+  /** False: a credential that is not known as revoked may be so all the same (V2). */
+  get certain(): boolean {
+    if (this.#watch.current) {
+      this.#currentAt = this.#now();
+      return true;
+    }
+    if (this.#currentAt === null || this.#bus.connected) return false;
+    return this.#now() - this.#currentAt <= UNCERTAIN_AFTER_MS;
+  }
+
+  isRevoked(credential: Revocable): boolean {
+    return keysOf(credential).some((key) => this.#covers(key, credential));
+  }
+
+  /** What this process has just had revoked itself: known here before the bucket tells. */
+  note(key: string): void {
+    this.#take({ kind: 'put', key, value: { before: Date.now() }, revision: 0 });
+  }
+
+  /** Calls back once when the credential is revoked, or may have been unseen (V3). Answers how to stop waiting. */
+  onRevoked(credential: Revocable, listener: () => void): () => void {
+    const keys = keysOf(credential);
+    const stop = (): void => {
+      for (const key of keys) {
+        const waiting = this.#waiting.get(key);
+        waiting?.delete(entry);
+        if (waiting?.size === 0) this.#waiting.delete(key);
+      }
+    };
+    const end = (): void => {
+      stop();
+      listener();
+    };
+    const entry: Waiting = { credential, end };
+    for (const key of keys) {
+      const waiting = this.#waiting.get(key) ?? new Set();
+      this.#waiting.set(key, waiting.add(entry));
+    }
+    return stop;
+  }
+
+  #covers(key: string, { issuedAt }: Revocable): boolean {
+    const revocation = this.#revoked.get(key);
+    if (revocation === undefined) return false;
+    return !key.startsWith(USER_KEYS) || (issuedAt !== undefined && issuedAt <= revocation.before);
+  }
+
+  #take(event: LeaseEvent<Revocation>): void {
+    if (event.kind === 'expired') {
+      this.#revoked.delete(event.key);
+      return;
+    }
+    this.#revoked.set(event.key, event.value);
+    for (const { credential, end } of [...(this.#waiting.get(event.key) ?? [])]) if (this.isRevoked(credential)) end();
+  }
+
+  #lookAtWatch(): void {
+    if (!this.#watch.current) return;
+    const brokenMs = this.#currentAt === null ? 0 : this.#now() - this.#currentAt;
+    this.#currentAt = this.#now();
+    if (brokenMs > REVOCATION_TTL_MS - CLOCK_MARGIN_MS) this.#endAll();
+  }
+
+  #endAll(): void {
+    const all = new Set([...this.#waiting.values()].flatMap((waiting) => [...waiting]));
+    for (const { end } of all) end();
+  }
+}
+
+interface Waiting {
+  readonly credential: Revocable;
+  end(): void;
+}
+
+const USER_KEYS = revocationKeys.user('');
+
+function keysOf({ user, tokenId }: Revocable): string[] {
+  if (tokenId !== undefined) return [revocationKeys.token(tokenId)];
+  if (user === undefined) return [];
+  return [revocationKeys.user(user.id), ...(user.sessionId === undefined ? [] : [revocationKeys.session(user.sessionId)])];
+}

@@ -1,0 +1,71 @@
+/**
+ * When personal tokens were last used, told to auth. It owns what is not told yet: one time a token, at most 1,000 tokens.
+ * The first use is told at once, so that it shows; later ones in batches. What cannot be told waits for the next batch.
+ */
+import type { Bus } from '@penstock/bus';
+import { callAuth } from './auth-client.ts';
+
+/** Between two batches; the time shown for a token may be old by that much. */
+const BATCH_MS = 5_000;
+/** What one call of auth takes. Beyond it the tokens used longest ago are forgotten: only their times are lost. */
+const TOKENS_MAX = 1_000;
+const TELL_MS_MAX = 5_000;
+
+export class UsedTokens {
+  readonly #bus: Bus;
+  #untold = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #toldAt = -Infinity;
+  #telling: Promise<void> | null = null;
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  /** `at` in milliseconds since 1970. Never waits. */
+  note(tokenId: string, at: number): void {
+    this.#untold.delete(tokenId);
+    this.#untold.set(tokenId, at);
+    if (this.#untold.size > TOKENS_MAX) this.#untold.delete(this.#untold.keys().next().value ?? '');
+    if (this.#timer !== undefined || this.#telling !== null) return;
+    const waitMs = Math.max(0, this.#toldAt + BATCH_MS - performance.now());
+    if (waitMs === 0) void this.#tell();
+    else this.#wait(waitMs);
+  }
+
+  /** Tells what is left, where auth answers in time. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#telling;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#untold.size > 0 && this.#bus.connected) await this.#send();
+  }
+
+  #wait(milliseconds: number): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#tell();
+    }, milliseconds);
+    this.#timer.unref();
+  }
+
+  async #tell(): Promise<void> {
+    this.#telling = this.#send();
+    await this.#telling;
+    this.#telling = null;
+    if (this.#untold.size > 0 && this.#timer === undefined) this.#wait(BATCH_MS);
+  }
+
+  async #send(): Promise<void> {
+    this.#toldAt = performance.now();
+    const told = this.#untold;
+    this.#untold = new Map();
+    try {
+      await callAuth(this.#bus, 'token.used', { used: [...told].map(([tokenId, at]) => ({ tokenId, at })) }, TELL_MS_MAX);
+    } catch {
+      // A later use of the same token is already newer.
+      for (const [tokenId, at] of told) if (!this.#untold.has(tokenId) && this.#untold.size < TOKENS_MAX) this.#untold.set(tokenId, at);
+    }
+  }
+}
