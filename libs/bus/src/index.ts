@@ -8,6 +8,8 @@ export { connectionOf } from './nats-bus.ts';
 export * from './address.ts';
 export * from './streams.ts';
 export * from './partition-log.ts';
+export { openDeliveryLog, type DeliveryLog, type Persisted } from './delivery-log.ts';
+export { startDeliveryConsumer, type DeliveryConsumer, type DeliveryConsumerOptions, type HeldDelivery } from './delivery-consumer.ts';
 export * from './lease.ts';
 export * from './lease-watch.ts';
 export * from './log-writer.ts';

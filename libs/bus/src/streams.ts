@@ -6,7 +6,7 @@ import type { Bus } from './bus.ts';
 import { PartitionsMismatch } from './errors.ts';
 import { wireOf } from './nats-bus.ts';
 import { api, StoreCode } from './stored.ts';
-import { buckets, streams } from './subjects.ts';
+import { buckets, streams, subjects } from './subjects.ts';
 
 export interface StreamsOptions {
   /** P9: a power of two. Stands in JOURNAL's metadata once it exists. */
@@ -19,11 +19,15 @@ export interface StreamsOptions {
   readonly logsBytesMax?: number | undefined;
   /** Default 7 days. */
   readonly logsAgeMsMax?: number | undefined;
+  /** Default 128 MiB, or a sixth of a smaller journal. When they are used up, deliveries are refused until old ones are processed. */
+  readonly deliveriesBytesMax?: number | undefined;
 }
 
 const PARTITIONS_KEY = 'penstock.partitions';
 const JOURNAL_BYTES_MAX = 2 * 1024 ** 3;
 const LOGS_BYTES_MAX = 4 * 1024 ** 3;
+/** An hour of 2 KB deliveries at 18 a second, or 500 of the longest that are taken. */
+const DELIVERIES_BYTES_MAX = 128 * 1024 ** 2;
 const LOGS_AGE_MS_MAX = 7 * 24 * 3_600_000;
 /** No message id is used in JOURNAL: the window is as short as it can sensibly be, so that nothing is remembered in vain. */
 const DUPLICATE_WINDOW_MS = 1_000;
@@ -60,6 +64,7 @@ async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string
   const replicas = options.replicas ?? (connection.info?.cluster ? 3 : 1);
   await ensureStream(manager, created, journalConfig(options, replicas), (stored) => checkPartitions(stored, options.partitions));
   await ensureStream(manager, created, logsConfig(options, replicas));
+  await ensureStream(manager, created, deliveriesConfig(options, replicas));
   for (const bucket of [buckets.members, buckets.runners]) await ensureStream(manager, created, bucketConfig(bucket, replicas));
 }
 
@@ -123,6 +128,21 @@ function logsConfig(options: StreamsOptions, replicas: number): Wanted {
     duplicate_window: nanos(DUPLICATE_WINDOW_MS),
     allow_direct: true,
     republish: { src: 'log.>', dest: 'live.log.>' },
+  };
+}
+
+/** P24. One message a subject: the expectation of 0 refuses a second one, the limit only says so. */
+function deliveriesConfig(options: StreamsOptions, replicas: number): Wanted {
+  return {
+    name: streams.deliveries,
+    subjects: [subjects.delivery('*')],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_bytes: options.deliveriesBytesMax ?? Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? JOURNAL_BYTES_MAX) / 6)),
+    num_replicas: replicas,
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+    allow_direct: true,
   };
 }
 

@@ -18,6 +18,12 @@ export const subjects = {
   logOfRun: (runId: string) => `log.${runId}.*`,
   /** Chunks as republished once stored, with `Nats-Sequence` and `Nats-Last-Sequence`: the live tail. */
   liveLogOfRun: (runId: string) => `live.log.${runId}.*`,
+  /** A push that was taken in, by the hash that identifies it (P24). */
+  delivery: (id: string | '*') => `delivery.${id}`,
+  /** What became of deliveries, once decided. */
+  decided: 'ingest.decided',
+  /** Connected repositories have changed: what is remembered of them is asked for anew. */
+  connections: 'ingest.connections',
   /** A request to one of the services that keep no partition; any process of it answers. */
   service: (service: 'auth' | 'registry' | 'webhook-ingest', verb: string) => `svc.${service}.${verb}`,
 } as const;

@@ -1,0 +1,124 @@
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Bus, connectBus, ensureStreams, type HeldDelivery, openDeliveryLog, startDeliveryConsumer } from '../src/index.ts';
+
+const MIB = 1024 * 1024;
+
+let broker: TestBroker;
+let bus: Bus;
+
+beforeEach(async () => {
+  broker = await startTestBroker();
+  bus = await connectBus({ servers: broker.url, name: 'ingest' });
+  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+});
+afterEach(async () => {
+  await bus.close(0);
+  await broker.stop();
+});
+
+/** Collects what is handed out; `next` waits for the next one. */
+function collector(): { onDelivery(delivery: HeldDelivery): void; next(): Promise<HeldDelivery>; readonly all: HeldDelivery[] } {
+  const all: HeldDelivery[] = [];
+  const waiting: ((delivery: HeldDelivery) => void)[] = [];
+  let read = 0;
+  return {
+    all,
+    onDelivery(delivery) {
+      all.push(delivery);
+      const waiter = waiting.shift();
+      if (waiter !== undefined) {
+        read += 1;
+        waiter(delivery);
+      }
+    },
+    next: () => {
+      const known = all[read];
+      if (known !== undefined) {
+        read += 1;
+        return Promise.resolve(known);
+      }
+      return new Promise((resolve) => waiting.push(resolve));
+    },
+  };
+}
+
+describe('the stream of deliveries', () => {
+  it('P24: of many writes of one delivery, from two connections, one is stored and the others read it', async () => {
+    const other = await connectBus({ servers: broker.url, name: 'other' });
+    const logs = [openDeliveryLog(bus), openDeliveryLog(other)];
+    const written = await Promise.all(Array.from({ length: 20 }, (_, index) => logs[index % 2]?.persist('one', Buffer.from(`copy ${index}`), 'lane')));
+    const first = Buffer.from((await logs[0]?.find('one')) ?? []).toString();
+    expect(written.filter((each) => each?.stored === true)).toHaveLength(1);
+    for (const each of written) if (each?.stored === false) expect(Buffer.from(each.first).toString()).toBe(first);
+    await other.close(0);
+  });
+
+  it('hands each delivery out with its lane, and counts those that are not acknowledged', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    await log.persist('a', Buffer.from('first'), 'lane-a');
+    await log.persist('b', Buffer.from('second'), 'lane-b');
+    const [a, b] = [await seen.next(), await seen.next()];
+    expect([a.lane, b.lane]).toEqual(['lane-a', 'lane-b']);
+    expect(Buffer.from((await log.read(b.sequence)) ?? []).toString()).toBe('second');
+    expect(await log.backlog()).toBe(2);
+    a.acknowledge();
+    b.acknowledge();
+    await bus.flush();
+    expect(await openDeliveryLog(bus).backlog()).toBe(0);
+    expect(consumer.held).toBe(0);
+    consumer.stop();
+  });
+
+  it('holds no more than it may, and asks for more when there is room', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    for (let index = 0; index < 10; index++) await log.persist(`d${index}`, Buffer.from('x'), 'lane');
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, { ...seen, heldMax: 4 });
+    for (let index = 0; index < 4; index++) await seen.next();
+    await bus.flush();
+    expect(seen.all).toHaveLength(4);
+    for (const each of seen.all.slice()) each.acknowledge();
+    for (let index = 0; index < 4; index++) await seen.next();
+    expect(consumer.held).toBe(4);
+    consumer.stop();
+  });
+
+  it('what was not acknowledged is there after a kill of the broker, and goes to the next consumer', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    await log.persist('kept', Buffer.from('x'), 'lane');
+    await broker.kill();
+    await broker.restart();
+    const seen = collector();
+    const later = await connectBus({ servers: broker.url, name: 'later' });
+    const consumer = startDeliveryConsumer(later, seen);
+    expect((await seen.next()).sequence).toBe(1);
+    consumer.stop();
+    await later.close(0);
+  });
+
+  it('P24: removes what was acknowledged and is old enough, and nothing behind the first that was not', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    for (const id of ['a', 'b', 'c']) await log.persist(id, Buffer.from(id), 'lane');
+    const [a, , c] = [await seen.next(), await seen.next(), await seen.next()];
+    await log.removeProcessed(Date.now() + 60_000);
+    expect(await log.find('a')).not.toBeNull();
+    a.acknowledge();
+    c.acknowledge();
+    await bus.flush();
+    await log.removeProcessed(Date.now() - 60_000);
+    expect(await log.find('a')).not.toBeNull();
+    await log.removeProcessed(Date.now() + 60_000);
+    expect([await log.find('a'), await log.find('b'), await log.find('c')].map((each) => each !== null)).toEqual([false, true, true]);
+    expect((await log.persist('a', Buffer.from('again'), 'lane')).stored).toBe(true);
+    consumer.stop();
+  });
+});
