@@ -10,16 +10,25 @@ import { causeChain, ERROR_CODES, HttpError, Unauthenticated, Unavailable } from
 import type { HttpLog } from './log.ts';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
-import { KnownPaths } from './known-paths.ts';
+import { parseJson } from './json.ts';
 import { answerMalformed, rawResponse } from './malformed.ts';
+import { rateLimiting, type RateLimits } from './rate-limits.ts';
+import { KnownRoutes, rememberRoutes } from './routes.ts';
+import { answerUnread } from './unread-body.ts';
 
 export interface ServerOptions {
   readonly corsOrigins: readonly string[];
   readonly connectionsMax: number;
   readonly log: HttpLog;
+  /** Default: none. */
+  readonly rateLimits?: RateLimits | undefined;
+  /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` is believed; default none. */
+  readonly trustProxy?: readonly string[] | undefined;
+  /** Milliseconds of a clock that never goes back, for the rate limits; default the process's own. */
+  readonly monotonicNow?: (() => number) | undefined;
 }
 
-/** GraphQL and auth bodies; a pipeline file is at most 512 KiB. */
+/** Of a route that sets no `bodyLimit`: GraphQL and auth bodies; a pipeline file is at most 512 KiB. */
 export const BODY_BYTES_MAX = 1024 * 1024;
 const HEADER_BYTES_MAX = 16 * 1024;
 const HEADERS_MS_MAX = 10_000;
@@ -31,9 +40,13 @@ const TIME_LIMITS_CHECK_MS = 2_000;
 const KEEP_ALIVE_MS = 65_000;
 const PATH_PARAMETER_LENGTH_MAX = 200;
 
+/**
+ * Routes say `config: { tier }`, which rate limit they count for, and `bodyLimit` where it is not `BODY_BYTES_MAX`. Throws a
+ * RangeError on a bad origin or proxy address.
+ */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const cors = new CorsPolicy(options.corsOrigins);
-  const paths = new KnownPaths();
+  const routes = new KnownRoutes();
   let closing = false;
 
   const app = fastify({
@@ -61,11 +74,16 @@ export function buildServer(options: ServerOptions): FastifyInstance {
         },
         handler as (request: IncomingMessage, response: ServerResponse) => void,
       );
-      configureServer(server, options.connectionsMax, paths);
+      configureServer(server, options.connectionsMax, routes);
       server.keepAliveTimeout = settings['keepAliveTimeout'] as number;
       server.requestTimeout = settings['requestTimeout'] as number;
       return server;
     },
+  });
+
+  rememberRoutes(app, routes);
+  const withinRateLimit = rateLimiting(app, {
+    limits: options.rateLimits, trustProxy: options.trustProxy ?? [], log: options.log, now: options.monotonicNow ?? (() => performance.now()),
   });
 
   const addHeaders = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -75,7 +93,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 
   const answerUnrouted = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const path = pathOf(request);
-    const allow = paths.allowOf(path);
+    const allow = routes.allowOf(path);
     if (allow === null) {
       return reply.code(404).send({ error: 'not_found', message: `There is nothing at ${path.slice(0, PATH_SHOWN_MAX)}.` });
     }
@@ -90,20 +108,24 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   };
 
   app.addHook('onRoute', (route) => {
-    paths.add(route.url, [route.method].flat());
+    routes.add({ url: route.url, methods: [route.method].flat(), tier: route.config?.tier, bodyBytesMax: route.bodyLimit });
   });
   app.addHook('onRequest', (request, reply, done) => {
     addHeaders(request, reply);
     if (closing) {
       reply.header('Connection', 'close');
       done(new Unavailable('This server is shutting down.', { retryAfterSecs: 1 }));
-    } else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
-      reply.code(400).header('Connection', 'close').send({ error: 'bad_request', message: 'The Host header is missing.' });
+      return;
+    }
+    const problem = hostProblem(request);
+    if (problem !== null) {
+      reply.code(400).header('Connection', 'close').send({ error: 'bad_request', message: problem });
     } else if (request.is404) {
       // Before its body is looked at: that nobody wants.
       answerUnrouted(request, reply);
-    } else {
-      done();
+    } else if (withinRateLimit(request, reply)) {
+      if (isEncoded(request)) refuseEncoded(request, reply);
+      else done();
     }
   });
   app.addHook('preClose', () => {
@@ -111,7 +133,13 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   });
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, app.getDefaultJsonParser('error', 'ignore'));
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    try {
+      done(null, parseJson(String(body)));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
   app.setErrorHandler((error, request, reply) => sendError(options.log, error, request, reply));
   app.setNotFoundHandler(answerUnrouted);
   return app;
@@ -126,11 +154,35 @@ export function pathOf(request: FastifyRequest): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-function configureServer(server: Server, connectionsMax: number, paths: KnownPaths): void {
+/** Of two `Host` headers one proxy may take the first and the next one the second. Null: it is as it has to be. */
+function hostProblem(request: FastifyRequest): string | null {
+  const { rawHeaders, httpVersion } = request.raw;
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  // In a test without a socket there are no raw headers.
+  if (hosts === 0 && httpVersion === '1.1' && request.headers.host === undefined) return 'The Host header is missing.';
+  return hosts > 1 ? 'There is more than one Host header.' : null;
+}
+
+/** A compressed body could unpack to any size, and no client of ours needs one. */
+function isEncoded(request: FastifyRequest): boolean {
+  const encoding = request.headers['content-encoding'];
+  return encoding !== undefined && encoding.trim().toLowerCase() !== 'identity';
+}
+
+function refuseEncoded(request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ 'Content-Type': JSON_TYPE, 'Accept-Encoding': 'identity' });
+  answerUnread(request, reply, 415, JSON.stringify({ error: 'unsupported_media_type', message: 'Send the body as it is, without a Content-Encoding.' }));
+}
+
+function configureServer(server: Server, connectionsMax: number, routes: KnownRoutes): void {
   server.maxConnections = connectionsMax;
   // Node closes the connection without a word where nobody listens.
   server.on('connect', ({ url = '' }: IncomingMessage, socket: Duplex) => {
-    const allow = paths.allowOf(url);
+    const allow = routes.allowOf(url);
     socket.on('error', () => socket.destroy());
     socket.end(allow === null
       ? rawResponse(404, { error: 'not_found', message: 'This server is no proxy.' })
@@ -151,21 +203,23 @@ function sendError(log: HttpLog, error: unknown, request: FastifyRequest, reply:
     const details = Object.keys(error.extensions).length === 0 ? {} : { details: error.extensions };
     return reply.code(status).send({ error: rest, message: error.message, ...details });
   }
-  const { statusCode, code, message } = error as FastifyError;
+  const { statusCode } = error as FastifyError;
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    const refusal = REFUSALS[statusCode] ?? { error: 'bad_request', message: 'The request cannot be handled.' };
-    // What is left of a refused body is not read: the connection is of no further use.
-    if (statusCode === 413 || statusCode === 415) reply.header('Connection', 'close');
-    return reply.code(statusCode).send(code === 'FST_ERR_CTP_EMPTY_JSON_BODY' ? { ...refusal, message } : refusal);
+    const refusal = refusalOf(statusCode, request);
+    // What is left of a refused body is not wanted.
+    if (statusCode === 413 || statusCode === 415) return answerUnread(request, reply, statusCode, JSON.stringify(refusal));
+    return reply.code(statusCode).send(refusal);
   }
   const id = randomUUID();
   log.error({ correlationId: id, method: request.method, path: pathOf(request), causes: causeChain(error) }, 'a request failed');
   return reply.code(500).send({ error: 'internal_server_error', message: `Something went wrong here; ask the operator about ${id}.` });
 }
 
-const REFUSALS: Readonly<Record<number, { readonly error: string; readonly message: string }>> = {
-  400: { error: 'bad_request', message: 'The body is not well-formed JSON, or the address is malformed.' },
-  413: { error: 'payload_too_large', message: `A body may have at most ${BODY_BYTES_MAX} bytes.` },
-  414: { error: 'uri_too_long', message: 'The address is too long.' },
-  415: { error: 'unsupported_media_type', message: 'Send the body as JSON, with "Content-Type: application/json".' },
-};
+function refusalOf(status: number, request: FastifyRequest): { readonly error: string; readonly message: string } {
+  switch (status) {
+    case 413: return { error: 'payload_too_large', message: `A body may have at most ${request.routeOptions.bodyLimit} bytes here.` };
+    case 414: return { error: 'uri_too_long', message: 'The address is too long.' };
+    case 415: return { error: 'unsupported_media_type', message: 'Send the body as JSON, with "Content-Type: application/json".' };
+    default: return { error: 'bad_request', message: 'The body is incomplete, or the address is malformed.' };
+  }
+}

@@ -7,6 +7,7 @@ import { addInfoRoutes } from './http/info-routes.ts';
 import { buildServer, silentLog } from '@penstock/http';
 import type { GatewayOptions } from './ports.ts';
 import { Owners, RunReads } from '@penstock/run-client';
+import { addPlaygroundRoutes } from './playground/routes.ts';
 import { Trigger } from './runs/trigger.ts';
 import { addStreamRoute } from './stream/route.ts';
 import { Streams } from './stream/streams.ts';
@@ -16,11 +17,17 @@ const TRIGGER_WAITS_MAX = 10_000;
 const STREAMS_MAX = 10_000;
 const CONNECTIONS_MAX = 20_000;
 
-/** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin. */
+/** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin or proxy address. */
 export async function buildGateway(options: GatewayOptions): Promise<FastifyInstance> {
   const log = options.log ?? silentLog;
   const { version } = packageJson;
-  const app = buildServer({ corsOrigins: options.corsOrigins ?? [], connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX, log });
+  const app = buildServer({
+    corsOrigins: options.corsOrigins ?? [],
+    connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX,
+    rateLimits: options.rateLimits,
+    trustProxy: options.trustProxy,
+    log,
+  });
   const callers = new Callers(options);
   const owners = new Owners(options.bus, options.partitions, options.ownerMsMax);
   const reads = new RunReads(owners, options.runs);
@@ -40,7 +47,8 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   app.addHook('onClose', () => owners.close());
 
   addInfoRoutes(app, { version, bus: options.bus, store: options.store });
-  await addGraphqlRoute(app, { version, owners, reads, trigger, callers, log });
+  await addGraphqlRoute(app, { version, owners, reads, trigger, callers, log, introspection: options.introspection ?? true });
+  if (options.playground === true) addPlaygroundRoutes(app);
   addStreamRoute(app, {
     bus: options.bus, owners, store: options.runs, reads, callers, streams, streamsMax: options.streamsMax ?? STREAMS_MAX,
   });

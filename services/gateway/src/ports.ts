@@ -1,6 +1,6 @@
 /** What the gateway needs of the world, as narrow as it uses it; `app.ts` is given these, `main.ts` makes the real ones. */
 import type { Bus } from '@penstock/bus';
-import type { HttpLog } from '@penstock/http';
+import type { HttpLog, RateLimits } from '@penstock/http';
 import type { RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
@@ -27,6 +27,14 @@ export interface GatewayOptions {
   readonly publicRead: boolean;
   /** Exact origins (`https://ci.example.com`) that browsers may call from; default none. */
   readonly corsOrigins?: readonly string[] | undefined;
+  /** Requests a minute and client address; default none. */
+  readonly rateLimits?: RateLimits | undefined;
+  /** `SERVICE_TRUST_PROXY`: addresses and CIDR ranges; default none. */
+  readonly trustProxy?: readonly string[] | undefined;
+  /** `--playground`: an IDE at `/graphql/playground`; default off. */
+  readonly playground?: boolean | undefined;
+  /** `SERVICE_INTROSPECTION`: whether GraphQL tells its schema, suggestions for misspelt names included; default on. */
+  readonly introspection?: boolean | undefined;
   /** `SERVICE_TRIGGER_WAIT_SECS`, 0 to 300; default 15. */
   readonly triggerWaitSecs?: number | undefined;
   /** Triggers that wait for their run's end at a time; beyond it a trigger answers at once. Default 10,000. */

@@ -17,7 +17,10 @@ const CLOSE_MS_MAX = 12_000;
 export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'gateway',
-    keys: ['listen', 'mode', 'corsOrigins', 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions'],
+    keys: [
+      'listen', 'mode', 'corsOrigins', 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions',
+      'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy', 'playground', 'introspection',
+    ],
     check(settings) {
       if (settings.apiKey === undefined) throw new ConfigurationError(['SERVICE_API_KEY is missing; gateways that run apart make none for themselves: openssl rand -hex 32']);
     },
@@ -31,6 +34,10 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         publicRead: settings.publicRead ?? false,
         corsOrigins: settings.corsOrigins,
         triggerWaitSecs: settings.triggerWaitSecs,
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+        trustProxy: settings.trustProxy,
+        playground: settings.playground,
+        introspection: settings.introspection,
       });
       log.info({ url: gateway.url }, 'listens');
       return {

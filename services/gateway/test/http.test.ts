@@ -130,10 +130,14 @@ describe('bodies of POST /graphql', () => {
     expect([response.statusCode, response.json()]).toEqual([413, { error: 'payload_too_large', message: expect.any(String) }]);
   });
 
-  test('variables nested 200,000 levels deep are harmless', async () => {
+  test('S27: a body nested deeper than any request is 400, and one with a key __proto__', async () => {
     const app = await world.gateway();
-    const payload = `{"query":"{ health }","variables":{"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}}`;
-    expect((await post(app, payload)).statusCode).toBe(200);
+    const nested = (depth: number): string => `{"query":"{ health }","variables":{"x":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
+    expect((await post(app, nested(90))).statusCode).toBe(200);
+    for (const payload of [nested(101), nested(200_000), '{"query":"{ health }","variables":{"__proto__":{"isAdmin":true}}}']) {
+      const response = await post(app, payload);
+      expect([response.statusCode, response.json()]).toEqual([400, { error: 'bad_request', message: expect.any(String) }]);
+    }
   });
 });
 

@@ -13,6 +13,8 @@ import type { GraphqlContext, ResolverOptions } from './resolvers.ts';
 export interface GraphqlRouteOptions extends ResolverOptions {
   readonly callers: Callers;
   readonly log: HttpLog;
+  /** Whether the schema is told, suggestions for misspelt names included. */
+  readonly introspection: boolean;
 }
 
 interface GraphqlRequest {
@@ -37,7 +39,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     errorFormatter: (execution) => ({ statusCode: 200, response: execution as never }),
   });
 
-  app.post('/graphql', async (request, reply) => {
+  app.post('/graphql', { config: { tier: 'api' } }, async (request, reply) => {
     const body = requestOf(request.body);
     let caller: Caller;
     try {

@@ -12,17 +12,19 @@ export interface InfoRoutesOptions {
 /** A probe that takes longer counts as a failure. */
 const PROBE_MS_MAX = 2_000;
 
+const READ = { config: { tier: 'read' } } as const;
+
 export function addInfoRoutes(app: FastifyInstance, options: InfoRoutesOptions): void {
   const info = JSON.stringify({
     name: 'penstock',
     version: options.version,
     endpoints: { graphql: '/graphql', health: '/health', webhook: '/webhook' },
   });
-  app.get('/', (_request, reply) => reply.type('application/json; charset=utf-8').send(info));
+  app.get('/', READ, (_request, reply) => reply.type('application/json; charset=utf-8').send(info));
 
-  app.get('/health', (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
+  app.get('/health', READ, (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
 
-  app.get('/ready', async (_request, reply) => {
+  app.get('/ready', READ, async (_request, reply) => {
     const [broker, store] = await Promise.all([
       answers(async () => {
         if (!options.bus.connected) throw new Error('not connected');

@@ -36,6 +36,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
   app.route<{ Params: { readonly id: string } }>({
     method: ['GET', 'HEAD'],
     url: '/pipeline/:id/logs',
+    config: { tier: 'read' },
     handler: async (request, reply) => {
       const runId = request.params.id;
       const caller = await callers.resolve(request.headers.authorization, queryText(request, 'token'));

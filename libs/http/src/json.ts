@@ -1,0 +1,58 @@
+/**
+ * JSON of clients. What `JSON.parse` takes is not always harmless to what comes after it: nesting that `JSON.stringify` and
+ * every recursive function fails on, and keys that change an object's prototype when they are copied.
+ */
+import { BadUserInput } from './errors.ts';
+
+/** Deeper than any request of ours or any host's webhook, and shallow enough for every recursive function. */
+export const JSON_DEPTH_MAX = 100;
+
+/** Throws `BadUserInput` for what is not JSON, is nested too deep, or has a key `__proto__`. */
+export function parseJson(text: string): unknown {
+  if (text === '') throw new BadUserInput('The body is empty; it is to be JSON.');
+  if (depthExceeds(text, JSON_DEPTH_MAX)) throw new BadUserInput(`The body is nested too deep: at most ${JSON_DEPTH_MAX} levels.`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new BadUserInput('The body is not well-formed JSON.');
+  }
+  // An escape may be part of the name, as in "__pr\u006fto__": only then does the text not show it.
+  if ((text.includes('__proto__') || text.includes('\\u')) && hasProtoKey(value)) throw new BadUserInput('The body has a key "__proto__".');
+  return value;
+}
+
+function depthExceeds(text: string, max: number): boolean {
+  // So deep takes so many brackets, and as many that close them.
+  if (text.length <= 2 * max) return false;
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (inString) {
+      if (code === BACKSLASH) at += 1;
+      else if (code === QUOTE) inString = false;
+    } else if (code === QUOTE) {
+      inString = true;
+    } else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
+      depth += 1;
+      if (depth > max) return true;
+    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) {
+      depth -= 1;
+    }
+  }
+  return false;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+function hasProtoKey(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(hasProtoKey);
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasProtoKey);
+}

@@ -1,0 +1,87 @@
+/**
+ * The three tiers of requests, each with a budget a minute and client address of its own. A route says its tier as
+ * `config: { tier }`; the hook here counts before anything of the request's body is read.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { clientKeyOf, TrustedProxies } from './client-address.ts';
+import type { HttpLog } from './log.ts';
+import { RateLimiter } from './rate-limiter.ts';
+
+export const REQUEST_TIERS = ['read', 'api', 'webhook'] as const;
+export type RequestTier = (typeof REQUEST_TIERS)[number];
+
+/** Requests a minute and client address; 0: no limit. */
+export interface RateLimits extends Readonly<Record<RequestTier, number>> {
+  /** How many processes share the budgets, this one included: each grants its share. Default 1, and then the limits are exact. */
+  readonly shares?: (() => number) | undefined;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    tier?: RequestTier;
+  }
+  interface FastifyRequest {
+    /** The client's address, as far as the proxies on the way are trusted; '' where its socket is gone. */
+    readonly clientAddress: string;
+  }
+}
+
+/** Of the warning about a header that is not believed: it would come with every request of whoever sends it. */
+const WARNING_EVERY_MS = 60_000;
+
+export interface RateLimitOptions {
+  readonly limits: RateLimits | undefined;
+  readonly trustProxy: readonly string[];
+  readonly log: HttpLog;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number;
+}
+
+/** Throws a RangeError on a bad entry of `trustProxy`. The function that it gives answers false where it has refused, and then has replied. */
+export function rateLimiting(app: FastifyInstance, options: RateLimitOptions): (request: FastifyRequest, reply: FastifyReply) => boolean {
+  const { limits, log, now } = options;
+  const proxies = new TrustedProxies(options.trustProxy);
+  const limiters: Readonly<Record<RequestTier, RateLimiter>> = { read: new RateLimiter(), api: new RateLimiter(), webhook: new RateLimiter() };
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  app.decorateRequest('clientAddress', {
+    getter(this: FastifyRequest) {
+      return proxies.clientOf(this.raw.socket.remoteAddress ?? '', forwardedFor(this));
+    },
+  });
+
+  const warnOfProxy = (request: FastifyRequest): void => {
+    if (forwardedFor(request) === undefined || now() - warnedAt < WARNING_EVERY_MS) return;
+    const peer = request.raw.socket.remoteAddress ?? '';
+    if (proxies.trustsPeer(peer)) return;
+    warnedAt = now();
+    log.warn({ peer }, 'X-Forwarded-For of an address that SERVICE_TRUST_PROXY does not list is ignored; behind a proxy all clients share one rate limit until it is listed');
+  };
+
+  return (request, reply) => {
+    warnOfProxy(request);
+    const tier = tierOf(request);
+    const limit = limits?.[tier] ?? 0;
+    if (limit === 0) return true;
+    const budget = Math.max(1, Math.floor(limit / Math.max(1, limits?.shares?.() ?? 1)));
+    const { granted, remaining, retryAfterSecs } = limiters[tier].ask(clientKeyOf(request.clientAddress), budget, now());
+    reply.header('X-RateLimit-Limit', String(limit)).header('X-RateLimit-Remaining', String(remaining));
+    if (granted) return true;
+    reply.code(429).header('Retry-After', String(retryAfterSecs)).send({
+      error: 'rate_limited',
+      message: `Too many requests from this address: at most ${limit} of this kind a minute. Try again in ${retryAfterSecs} s.`,
+    });
+    return false;
+  };
+}
+
+/** A route that says none (a mistake) is counted by its method. */
+function tierOf(request: FastifyRequest): RequestTier {
+  return request.routeOptions.config.tier ?? (request.method === 'GET' || request.method === 'HEAD' ? 'read' : 'api');
+}
+
+/** Node joins several headers of this name by commas, in their order. */
+function forwardedFor(request: FastifyRequest): string | undefined {
+  const header = request.headers['x-forwarded-for'];
+  return Array.isArray(header) ? header.join(',') : header;
+}
