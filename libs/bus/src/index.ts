@@ -12,6 +12,7 @@ export { openDeliveryLog, type DeliveryLog, type Persisted } from './delivery-lo
 export { startDeliveryConsumer, type DeliveryConsumer, type DeliveryConsumerOptions, type HeldDelivery } from './delivery-consumer.ts';
 export * from './lease.ts';
 export * from './lease-watch.ts';
+export { putExpiring } from './expiring-keys.ts';
 export * from './log-writer.ts';
 export * from './log-reader.ts';
 export * from './permissions.ts';
