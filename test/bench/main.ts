@@ -9,6 +9,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   executor: async () => (await import('./executor.ts')).benchExecutor(),
   local: async () => (await import('./local-run.ts')).benchLocalRun(),
   runs: async () => (await import('./runs.ts')).benchRuns(),
+  cluster: async () => (await import('./cluster.ts')).benchCluster(),
   trigger: async () => (await import('./trigger.ts')).benchTrigger(),
   logs: async () => (await import('./logs.ts')).benchLogs(),
   memory: async () => (await import('./memory.ts')).benchMemory(),

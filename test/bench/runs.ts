@@ -31,7 +31,7 @@ export async function benchRuns(): Promise<string[]> {
 async function noOp(syncAlways: boolean): Promise<string[]> {
   const around = await makeSurroundings({ syncAlways });
   try {
-    const runner = await startNoOpRunner(around, IN_FLIGHT);
+    const runner = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);
     const driver = driveRuns(around.bus);
     await ratePerSecond(() => driver.runOne(), IN_FLIGHT, 1_000);
     const before = await openLog(around.bus, 0).last();

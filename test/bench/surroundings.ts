@@ -5,7 +5,7 @@ import {
   acquireLease, buckets, connectBus, ensureStreams, subjects,
   type Bus, type CreateReply, type CommittedEvents, type Job, type JobReply, type PullRequest, type ResultReply, type ResultRequest, type RunnerLease,
 } from '@penstock/bus';
-import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
+import { keyOf, newRunId, partitionOf, SERVICE_TENANT } from '@penstock/run';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { createLogger } from '@penstock/telemetry';
@@ -51,23 +51,35 @@ export async function makeSurroundings(options: { readonly syncAlways?: boolean 
   };
 }
 
-/** A runner that answers every job with success at once: what is left is the engine. */
-export async function startNoOpRunner({ bus, scheduler }: Surroundings, slots: number): Promise<{ stop(): void }> {
+/**
+ * A runner that answers every job with success at once: what is left is the engine. Each of the schedulers (by their member
+ * ids) has `slots` credits of it at any time.
+ */
+export async function startNoOpRunner(bus: Bus, schedulers: readonly string[], slots: number): Promise<{ stop(): void }> {
   const runner = 'noop';
   const session = randomBytes(8).toString('hex');
-  const value: RunnerLease = { runner, session, labels: [], slots, attempts: [] };
+  const value: RunnerLease = { runner, session, labels: [], slots: slots * schedulers.length, attempts: [] };
   const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: 15_000 });
   const renewal = setInterval(() => void lease.renew(), 3_000);
-  let credit = 0;
+  let lastCredit = 0;
+  const offered = new Map<number, string>();
+  const issue = (scheduler: string): number => {
+    lastCredit += 1;
+    offered.set(lastCredit, scheduler);
+    return lastCredit;
+  };
   const subscription = bus.respond<Job, JobReply>(subjects.job(runner), (job) => {
     const ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session, credit: job.credit };
-    credit += 1;
-    const result: ResultRequest = { ...ref, status: 'success', logBytes: 0, offer: { scheduler: scheduler.member, credit } };
+    const scheduler = offered.get(job.credit) ?? '';
+    offered.delete(job.credit);
+    const result: ResultRequest = { ...ref, status: 'success', logBytes: 0, offer: { scheduler, credit: issue(scheduler) } };
     setImmediate(() => void bus.request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, { timeoutMs: 10_000 }));
     return { ...ref, answer: 'accepted' };
   });
-  const pull: PullRequest = { session, runner, labels: [], credits: Array.from({ length: slots }, () => (credit += 1)), withdraw: [] };
-  await bus.request(subjects.pull(scheduler.member, runner), pull, { timeoutMs: 5_000 });
+  for (const scheduler of schedulers) {
+    const pull: PullRequest = { session, runner, labels: [], credits: Array.from({ length: slots }, () => issue(scheduler)), withdraw: [] };
+    await bus.request(subjects.pull(scheduler, runner), pull, { timeoutMs: 5_000 });
+  }
   return {
     stop: () => {
       clearInterval(renewal);
@@ -83,31 +95,37 @@ export interface RunDriver {
   create(yaml: string): Promise<string>;
 }
 
-export function driveRuns(bus: Bus): RunDriver {
+/** `keys`: over how many pipelines, and so over how many partitions, the runs are spread. */
+export function driveRuns(bus: Bus, options: { readonly partitions?: number; readonly keys?: number } = {}): RunDriver {
+  const { partitions = 1, keys = 1 } = options;
   const ends = new Map<string, (status: string) => void>();
   bus.subscribe<CommittedEvents>(subjects.events('*'), ({ runId, events }) => {
     const last = events.at(-1);
     if (last?.type === 'run_completed') ends.get(runId)?.(last.status);
   });
-  const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: 'bench' });
-  const createAs = async (runId: string, yaml: string): Promise<void> => {
+  let turn = 0;
+  const newRun = (): { readonly runId: string; readonly key: string } => {
+    turn += 1;
+    const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: keys === 1 ? 'bench' : `bench-${turn % keys}` });
+    return { key, runId: newRunId({ now: Date.now(), key, random: randomBytes(8) }) };
+  };
+  const createAs = async ({ runId, key }: { readonly runId: string; readonly key: string }, yaml: string): Promise<void> => {
     const request = { runId, tenant: SERVICE_TENANT, key, yaml, origin: { kind: 'api' } };
-    const reply = await bus.request<typeof request, CreateReply>(subjects.owner(0, 'create'), request, { timeoutMs: 10_000 });
+    const reply = await bus.requestRetrying<typeof request, CreateReply>(subjects.owner(partitionOf(runId, partitions), 'create'), request, { deadlineMs: 10_000 });
     if (!reply.ok) throw new Error(reply.message);
   };
-  const newId = (): string => newRunId({ now: Date.now(), key, random: randomBytes(8) });
   return {
     async create(yaml) {
-      const runId = newId();
-      await createAs(runId, yaml);
-      return runId;
+      const run = newRun();
+      await createAs(run, yaml);
+      return run.runId;
     },
     async runOne(yaml = THREE_STAGES) {
-      const runId = newId();
-      const end = new Promise<string>((resolve) => ends.set(runId, resolve));
-      await createAs(runId, yaml);
+      const run = newRun();
+      const end = new Promise<string>((resolve) => ends.set(run.runId, resolve));
+      await createAs(run, yaml);
       const status = await end;
-      ends.delete(runId);
+      ends.delete(run.runId);
       return status;
     },
   };
