@@ -7,7 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectBus } from '@penstock/bus';
-import { openStoreUrl, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
+import { openStore, storeAddressOf, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { SERVICE_TENANT } from '@penstock/run';
 import type { Cluster } from '../cluster/cluster.ts';
 import { Random } from '../simulation/random.ts';
@@ -150,7 +150,7 @@ async function documentsOf(cluster: Cluster, journal: Journal, account: LoadAcco
 }
 
 function openWhenPossible(url: string): Promise<DocumentStore> {
-  return patiently(() => openStoreUrl(url, { collections: runCollections }));
+  return patiently(() => openStore(storeAddressOf(url), runCollections));
 }
 
 /** A store that has just been healed still has the services' backlog to work off. */

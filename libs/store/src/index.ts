@@ -5,5 +5,5 @@ export { auditCollections, AuditRepository, noAudit, type AuditEntry, type Audit
 export { decodeRun, encodeRun, runCollections, type EncodedRun, type RunDocument } from './run-documents.ts';
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
-export { openStore, type StoreAddress } from './open-store.ts';
-export { openMongoStore, openStoreUrl, type MongoStoreOptions, type StoreUrlOptions } from './mongodb/open-mongo-store.ts';
+export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';
+export { openMongoStore, type MongoStoreOptions } from './mongodb/open-mongo-store.ts';

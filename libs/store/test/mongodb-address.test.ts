@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { openMongoStore, openStoreUrl } from '../src/index.ts';
+import { openMongoStore, openStore, storeAddressOf, type DocumentStore } from '../src/index.ts';
 import { readAddress } from '../src/mongodb/address.ts';
+
+/** Async, so that an address of no known form rejects as well. */
+const open = async (url: string): Promise<DocumentStore> => openStore(storeAddressOf(url), [], 300);
 
 describe('the address of a store', () => {
   it.each([
@@ -25,19 +28,19 @@ describe('the address of a store', () => {
     'mongodb://zoe:s3cret', 'mongodb://zoe:s3/cr@et@host/db', 'mongodb://zoe:s3cret@', 'mongodb://zoe:s3cret@host:99999/db', 'mongodb://zoe:s3cret@host/db?nonsense=s3cret', 'mongodb://zoe:%@host',
     'mongodb://zoe:s3cret@host/d b', 'mongodb://zoe:s3cret@host/?tls=maybe', 'postgres://zoe:s3cret@host/db', 'mongodb://zoe:s3cret@ho st/db', 'mongodb://zoe:s3cret@host/?authMechanism=PLAIN&authSource=s3cret', 'zoe:s3cret',
   ])('%s: whatever is wrong with an address, its error quotes no part of the credentials', async (url) => {
-    const error: unknown = await openStoreUrl(url, { collections: [], deadlineMs: 300 }).catch((reason: unknown) => reason);
+    const error: unknown = await open(url).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ tag: expect.stringMatching(/^Store(UsageError|Unavailable)$/) as unknown });
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/zoe|s3|cr@et/);
   });
 
   it('of no known kind is the caller’s mistake', async () => {
-    await expect(openStoreUrl('postgres://host/db', { collections: [] })).rejects.toMatchObject({ tag: 'StoreUsageError', message: expect.stringContaining("'sqlite:<path>' or 'mongodb://…'") as unknown });
+    await expect(open('postgres://host/db')).rejects.toMatchObject({ tag: 'StoreUsageError', message: expect.stringContaining("'sqlite:<path>' or 'mongodb://…'") as unknown });
     await expect(openMongoStore({ url: 'sqlite:x', collections: [] })).rejects.toMatchObject({ tag: 'StoreUsageError' });
   });
 
   it('sqlite:<path> opens the file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'penstock-store-'));
-    const store = await openStoreUrl(`sqlite:${join(folder, 'store.db')}`, { collections: [] });
+    const store = await open(`sqlite:${join(folder, 'store.db')}`);
     await expect(store.ping()).resolves.toBeUndefined();
     await store.close();
     await rm(folder, { recursive: true });

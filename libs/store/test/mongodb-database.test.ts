@@ -1,6 +1,6 @@
 import { Long, MongoClient, type Db } from 'mongodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openStoreUrl, type CollectionSpec } from '../src/index.ts';
+import { openStore, storeAddressOf, type CollectionSpec } from '../src/index.ts';
 import { withMongoServer } from './mongodb/index.ts';
 import { MongoPlace, spec, thing } from './mongodb-support.ts';
 
@@ -119,7 +119,7 @@ await withMongoServer('databases of MongoDB', (server) => {
     });
 
     it('is opened by its address', async () => {
-      const store = await openStoreUrl(place.directUrl, { collections: [spec] });
+      const store = await openStore(storeAddressOf(place.directUrl), [spec]);
       expect(await store.collection(spec).insert(thing('a'))).toBe('inserted');
       await store.close();
       expect(await database.collection<{ _id: string }>(spec.name).findOne({ _id: 'a' })).not.toBeNull();
