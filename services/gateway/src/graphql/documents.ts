@@ -1,21 +1,23 @@
 /**
  * Query texts, checked before Mercurius sees them: parsed with a bound on tokens, and bounded in depth, aliases,
- * directives and selected fields with fragments counted as often as they are spread. Validation and execution cost more
+ * directives and cost, with fragments counted as often as they are spread. Validation and execution cost more
  * than linear time in these, so they come first. Texts that passed are remembered.
  */
 import type { DocumentNode, FragmentDefinitionNode, GraphQLError as SyntaxProblem, SelectionSetNode } from 'graphql';
-import { GraphQLError, Kind, parse } from './library.ts';
+import { GraphQLError, Kind, OperationTypeNode, parse } from './library.ts';
 
-/** The standard introspection query has about 400; a page of hand-written GraphQL about 300. */
-export const TOKENS_MAX = 2_000;
+/** The standard introspection query has about 400; a page of hand-written GraphQL about 300. A pipeline file is one. */
+export const TOKENS_MAX = 1_000;
 /** The deepest useful query of this schema has five levels. */
-export const DEPTH_MAX = 10;
+export const DEPTH_MAX = 8;
 /** Below `__schema` and `__type`: the standard introspection query reaches 13. */
 export const INTROSPECTION_DEPTH_MAX = 20;
-export const ALIASES_MAX = 30;
-export const DIRECTIVES_MAX = 50;
-/** Fields after spreading all fragments. */
-export const FIELDS_MAX = 1_000;
+export const ALIASES_MAX = 15;
+export const DIRECTIVES_MAX = 20;
+/** One for each field after spreading all fragments, and more for a mutation. */
+export const COST_MAX = 1_000;
+/** A mutation's own field is a durable write, and one request may hold several. */
+export const MUTATION_COST = 100;
 
 /** How many texts are remembered as good, and how many Mercurius keeps parsed and compiled. */
 export const REMEMBERED_MAX = 512;
@@ -28,6 +30,12 @@ export type DocumentProblem =
 
 export class Documents {
   readonly #good = new Set<string>();
+  readonly #introspection: boolean;
+
+  /** `introspection`: whether documents may ask for the schema. */
+  constructor(introspection: boolean) {
+    this.#introspection = introspection;
+  }
 
   /** Null: within the limits, and well-formed; whether it fits the schema is for the validation to say. */
   check(source: string): DocumentProblem | null {
@@ -39,7 +47,7 @@ export class Documents {
       if (error instanceof GraphQLError) return { kind: 'syntax', error };
       throw error;
     }
-    const message = limitProblem(document);
+    const message = limitProblem(document, this.#introspection);
     if (message !== null) return { kind: 'limit', message };
     if (source.length > REMEMBERED_LENGTH_MAX) return null;
     if (this.#good.size >= REMEMBERED_MAX) this.#good.delete(this.#good.keys().next().value ?? '');
@@ -51,17 +59,23 @@ export class Documents {
 interface Cost {
   depth: number;
   fields: number;
+  /** Of the fields those at the top. */
+  roots: number;
   aliases: number;
   directives: number;
+  introspects: boolean;
 }
 
-function limitProblem(document: DocumentNode): string | null {
+const nothing = (): Cost => ({ depth: 0, fields: 0, roots: 0, aliases: 0, directives: 0, introspects: false });
+
+function limitProblem(document: DocumentNode, introspection: boolean): string | null {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
   }
   const costs = new FragmentCosts(fragments);
-  const total: Cost = { depth: 0, fields: 0, aliases: 0, directives: 0 };
+  const total = nothing();
+  let weight = 0;
   for (const definition of document.definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) {
       const cost = costs.ofSelections(definition.selectionSet);
@@ -69,14 +83,19 @@ function limitProblem(document: DocumentNode): string | null {
       total.fields += cost.fields;
       total.aliases += cost.aliases;
       total.directives += cost.directives + (definition.directives?.length ?? 0);
+      total.introspects ||= cost.introspects;
+      if (definition.operation === OperationTypeNode.MUTATION) weight += cost.roots * MUTATION_COST;
     } else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
       total.directives += definition.directives?.length ?? 0;
     }
   }
   if (total.depth > DEPTH_MAX) return `The query is too deep: at most ${DEPTH_MAX} levels.`;
-  if (total.fields > FIELDS_MAX) return `The query selects too many fields: at most ${FIELDS_MAX}, fragments counted where they are spread.`;
+  if (total.fields + weight > COST_MAX) {
+    return `The query costs too much: at most ${COST_MAX}, 1 for each field, fragments counted where they are spread, and ${MUTATION_COST} more for each mutation.`;
+  }
   if (total.aliases > ALIASES_MAX) return `The query has too many aliases: at most ${ALIASES_MAX}.`;
   if (total.directives > DIRECTIVES_MAX) return `The query has too many directives: at most ${DIRECTIVES_MAX}.`;
+  if (total.introspects && !introspection) return 'Introspection is turned off on this server.';
   return null;
 }
 
@@ -90,11 +109,13 @@ class FragmentCosts {
   }
 
   ofSelections(set: SelectionSetNode): Cost {
-    const cost: Cost = { depth: 0, fields: 0, aliases: 0, directives: 0 };
+    const cost = nothing();
     for (const selection of set.selections) {
       cost.directives += selection.directives?.length ?? 0;
       if (selection.kind === Kind.FIELD) {
         cost.fields += 1;
+        cost.roots += 1;
+        cost.introspects ||= INTROSPECTION.has(selection.name.value);
         if (selection.alias !== undefined) cost.aliases += 1;
         const below = selection.selectionSet === undefined ? undefined : this.ofSelections(selection.selectionSet);
         addTo(cost, below, 1, INTROSPECTION.has(selection.name.value));
@@ -113,7 +134,7 @@ class FragmentCosts {
     if (known !== undefined) return known;
     const fragment = this.#fragments.get(name);
     if (fragment === undefined) return undefined;
-    this.#known.set(name, { depth: 0, fields: 0, aliases: 0, directives: 0 });
+    this.#known.set(name, nothing());
     const cost = this.ofSelections(fragment.selectionSet);
     this.#known.set(name, cost);
     return cost;
@@ -127,6 +148,8 @@ function addTo(cost: Cost, below: Cost | undefined, levels: number, introspectio
   // What is deep below `__schema` is no more than what the standard query needs; deeper counts in full.
   cost.depth = Math.max(cost.depth, levels + (introspection && depth <= INTROSPECTION_DEPTH_MAX ? 0 : depth));
   cost.fields += below?.fields ?? 0;
+  if (levels === 0) cost.roots += below?.roots ?? 0;
+  cost.introspects ||= below?.introspects ?? false;
   cost.aliases += below?.aliases ?? 0;
   cost.directives += below?.directives ?? 0;
 }

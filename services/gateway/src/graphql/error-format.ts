@@ -20,17 +20,35 @@ export interface Answer {
   readonly errors?: readonly AnswerError[] | undefined;
 }
 
+/** An answer, and whether something of the request was executed for it. */
+export interface Outcome {
+  readonly answer: Answer;
+  /** What was wrong where nothing was executed: the document itself, or the variables and the choice of an operation. */
+  readonly refused?: 'document' | 'input' | undefined;
+}
+
 /** What executing gave. Errors of ours come wrapped with the place where they arose. */
 export interface Execution {
   readonly data?: Record<string, unknown> | null | undefined;
   readonly errors?: readonly GraphQLError[] | undefined;
 }
 
-export function answerOf(execution: Execution, log: HttpLog): Answer {
-  const { errors } = execution;
-  if (errors === undefined || errors.length === 0) return { data: execution.data ?? null };
+export function outcomeOf(execution: Execution, log: HttpLog): Outcome {
+  const { data, errors } = execution;
+  if (errors === undefined || errors.length === 0) return { answer: { data: data ?? null } };
   const told = errors.map((error) => executionError(error, log));
-  return { data: dataBeside(execution.data, told), errors: told };
+  // Without a path nothing was executed yet.
+  const refused = errors.every(({ path }) => path === undefined) && (data === null || data === undefined) ? 'input' : undefined;
+  return { answer: { data: dataBeside(data, told), errors: told }, refused };
+}
+
+export function refusedDocument(errors: readonly AnswerError[]): Outcome {
+  return { answer: { data: null, errors }, refused: 'document' };
+}
+
+/** Names of the schema that come with errors are a way of reading it: none, where introspection is off. */
+export function withoutSuggestions(errors: readonly AnswerError[]): AnswerError[] {
+  return errors.map((error) => (error.path === undefined ? { ...error, message: error.message.replace(/ Did you mean .*\?$/su, '') } : error));
 }
 
 export function answerError(code: AnswerCode, message: string, error?: GraphQLError): AnswerError {

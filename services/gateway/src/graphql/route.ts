@@ -3,10 +3,11 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { GraphQLError } from 'graphql';
 import mercurius from 'mercurius';
 import type { Caller, Callers } from '@penstock/identity';
-import { BadUserInput, HttpError, type HttpLog, JSON_TYPE, Unauthenticated } from '@penstock/http';
+import { BadUserInput, HttpError, type HttpLog, Unauthenticated } from '@penstock/http';
 import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
-import { answerError, answerOf, gatewayAnswer, internalError, type Answer, type Execution } from './error-format.ts';
+import { answerError, gatewayAnswer, internalError, outcomeOf, refusedDocument, withoutSuggestions, type Execution, type Outcome } from './error-format.ts';
 import * as library from './library.ts';
+import { answerTypeOf, GRAPHQL_ANSWER, type AnswerType } from './media-type.ts';
 import { graphqlModules } from './modules.ts';
 import type { GraphqlContext, ResolverOptions } from './resolvers.ts';
 
@@ -26,7 +27,7 @@ interface GraphqlRequest {
 const NAME = /^[_A-Za-z][_0-9A-Za-z]*$/u;
 
 export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRouteOptions): Promise<void> {
-  const documents = new Documents();
+  const documents = new Documents(options.introspection);
   const modules = graphqlModules(options);
   await app.register(mercurius, {
     schema: modules.sdl,
@@ -40,60 +41,64 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
   });
 
   app.post('/graphql', { config: { tier: 'api' } }, async (request, reply) => {
+    const type = answerTypeOf(request.headers.accept);
     const body = requestOf(request.body);
     let caller: Caller;
     try {
       caller = await options.callers.resolve(request.headers.authorization);
     } catch (error) {
-      if (error instanceof Unauthenticated) return send(reply, 200, gatewayAnswer(error));
+      if (error instanceof Unauthenticated) return send(reply, type, { answer: gatewayAnswer(error) });
       throw error;
     }
     const problem = documents.check(body.query);
     if (problem !== null) {
-      const told = problem.kind === 'syntax' ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error) : answerError('GRAPHQL_VALIDATION_FAILED', problem.message);
-      return send(reply, 400, { data: null, errors: [told] });
+      return send(reply, type, refusedDocument([
+        problem.kind === 'syntax' ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error) : answerError('GRAPHQL_VALIDATION_FAILED', problem.message),
+      ]));
     }
     const left = new AbortController();
     const onClose = (): void => {
       if (!reply.raw.writableFinished) left.abort();
     };
     reply.raw.once('close', onClose);
-    const [status, answer] = await execute(app, body, { caller, left: left.signal }, options.log);
+    const outcome = await execute(app, body, { caller, left: left.signal }, options.log);
     reply.raw.off('close', onClose);
-    return send(reply, status, answer);
+    const { answer } = outcome;
+    if (options.introspection || answer.errors === undefined) return send(reply, type, outcome);
+    return send(reply, type, { ...outcome, answer: { ...answer, errors: withoutSuggestions(answer.errors) } });
   });
 }
 
 /** Without Mercurius' caches, which hold texts of any length. */
-async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<readonly [status: number, answer: Answer]> {
+async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<Outcome> {
   const { schema } = app.graphql;
   const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
   const problems = library.validate(schema, document);
-  if (problems.length > 0) return [400, { data: null, errors: problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)) }];
+  if (problems.length > 0) return refusedDocument(problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
   const execution = await library.execute({
     schema, document, contextValue: context,
     ...(body.variables === undefined ? {} : { variableValues: body.variables }),
     ...(body.operationName === undefined ? {} : { operationName: body.operationName }),
   });
-  return [200, answerOf(execution as Execution, log)];
+  return outcomeOf(execution as Execution, log);
 }
 
-async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<readonly [status: number, answer: Answer]> {
+async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<Outcome> {
   if (body.query.length > REMEMBERED_LENGTH_MAX) return await executeLong(app, body, context, log);
   // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
   const source = body.operationName === undefined ? body.query : `${body.query}\n#${body.operationName}`;
   try {
     const execution = await app.graphql(source, { ...context }, body.variables ?? {}, body.operationName);
-    return [200, answerOf(execution as Execution, log)];
+    return outcomeOf(execution as Execution, log);
   } catch (error) {
     const errors = (error as { readonly errors?: readonly GraphQLError[] }).errors;
     if ((error as { readonly code?: string }).code === 'MER_ERR_GQL_VALIDATION' && errors !== undefined) {
       // Variables and the choice of an operation are checked once a document is valid: those are the caller's input.
-      if (errors.every(isInputError)) return [200, { data: null, errors: errors.map((each) => answerError('BAD_USER_INPUT', each.message, each)) }];
-      return [400, { data: null, errors: errors.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)) }];
+      if (errors.every(isInputError)) return { answer: { data: null, errors: errors.map((each) => answerError('BAD_USER_INPUT', each.message, each)) }, refused: 'input' };
+      return refusedDocument(errors.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
     }
-    if (error instanceof HttpError) return [200, gatewayAnswer(error)];
-    return [200, { data: null, errors: [internalError(error, log)] }];
+    if (error instanceof HttpError) return { answer: gatewayAnswer(error) };
+    return { answer: { data: null, errors: [internalError(error, log)] } };
   }
 }
 
@@ -105,10 +110,11 @@ function isInputError(error: GraphQLError): boolean {
 function requestOf(body: unknown): GraphqlRequest {
   if (Array.isArray(body)) throw new BadUserInput('Batches are not accepted: send one operation a request.');
   if (typeof body !== 'object' || body === null) throw new BadUserInput('The body must be a JSON object with the field "query".');
-  const { query, variables, operationName } = body as Record<string, unknown>;
+  const { query, variables, operationName, extensions } = body as Record<string, unknown>;
   if (typeof query !== 'string' || query.trim() === '') throw new BadUserInput('The field "query" is missing: it holds the text of the operation.');
   if (variables !== undefined && (typeof variables !== 'object' || Array.isArray(variables))) throw new BadUserInput('The field "variables" must be an object.');
   if (operationName !== undefined && operationName !== null && typeof operationName !== 'string') throw new BadUserInput('The field "operationName" must be a string.');
+  if (extensions !== undefined && (typeof extensions !== 'object' || Array.isArray(extensions))) throw new BadUserInput('The field "extensions" must be an object.');
   if (typeof operationName === 'string' && operationName !== '' && !NAME.test(operationName)) throw new BadUserInput('The field "operationName" is not a name.');
   return {
     query,
@@ -117,6 +123,13 @@ function requestOf(body: unknown): GraphqlRequest {
   };
 }
 
-function send(reply: FastifyReply, status: number, answer: Answer): FastifyReply {
-  return reply.code(status).header('Content-Type', JSON_TYPE).send(JSON.stringify(answer));
+/**
+ * In JSON what was executed is 200, with or without errors, and so is what does not fit the operation; a document that is
+ * none is 400. In the newer form whatever was not executed is 400 and has no `data`, as its specification asks.
+ */
+function send(reply: FastifyReply, type: AnswerType, { answer, refused }: Outcome): FastifyReply {
+  const newer = type === GRAPHQL_ANSWER;
+  const status = refused === 'document' || (refused === 'input' && newer) ? 400 : 200;
+  const body = refused !== undefined && newer ? { errors: answer.errors } : answer;
+  return reply.code(status).header('Content-Type', `${type}; charset=utf-8`).send(JSON.stringify(body));
 }
