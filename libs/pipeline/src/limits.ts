@@ -54,6 +54,19 @@ export const PIPELINE_LIMITS = {
   expressionLengthMax: 2_000,
   expressionDepthMax: 50,
   expressionsPerTextMax: 100,
+  /** Nodes of one expression once the inputs of extensions stand in it. Evaluation recurses, and an input may be made of another. */
+  expressionNodesMax: 2_000,
+  /** Different `uses` of a run, those that extensions lead to included; how deep they lead; the text of all their manifests. */
+  extensionsMax: 100,
+  extensionDepthMax: 5,
+  extensionsTextMax: 512 * 1024,
+  /** UTF-8 bytes of one `extension.yaml`. */
+  manifestBytesMax: 64 * 1024,
+  inputsMax: 100,
+  inputNameLengthMax: 100,
+  choicesMax: 100,
+  choiceLengthMax: 200,
+  extensionDescriptionLengthMax: 500,
   timeoutMsMin: 1_000,
   timeoutMsMax: 7 * 24 * 3_600_000,
   timeoutMsDefault: 3_600_000,

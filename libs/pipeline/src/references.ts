@@ -9,9 +9,9 @@ import type { StageDraft } from './stage.ts';
 import { didYouMean } from './suggest.ts';
 import type { ExpressionSite, Place } from './template.ts';
 
-type Root = 'stages' | 'matrix' | 'env' | 'run' | 'pipeline' | 'webhook';
+export type Root = 'stages' | 'matrix' | 'env' | 'run' | 'pipeline' | 'webhook' | 'inputs';
 
-const ROOTS: readonly Root[] = ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook'];
+const ROOTS: readonly Root[] = ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'];
 const WEBHOOK_KEYS = ['repository', 'ref', 'commit', 'provider'];
 
 /** The names that each place can use, and what the place is called. */
@@ -19,8 +19,10 @@ const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly
   run: { roots: ROOTS, label: "'run'" },
   when: { roots: ROOTS, label: "'when'" },
   workdir: { roots: ROOTS, label: "'workdir'" },
-  'stage-env': { roots: ['stages', 'matrix', 'run', 'pipeline', 'webhook'], label: "an 'env'" },
-  'top-env': { roots: ['run', 'pipeline', 'webhook'], label: "the 'env' of the whole pipeline" },
+  'stage-env': { roots: ['stages', 'matrix', 'run', 'pipeline', 'webhook', 'inputs'], label: "an 'env'" },
+  with: { roots: ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'], label: "'with'" },
+  output: { roots: ['stages', 'run', 'pipeline', 'inputs'], label: "an output's 'value'" },
+  'top-env': { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "the 'env' of the whole pipeline" },
   group: { roots: ['run', 'pipeline', 'webhook'], label: "'concurrency.group'" },
   'runs-on': { roots: ['matrix'], label: "'runs_on'" },
 };
@@ -31,6 +33,8 @@ export interface ReferenceContext {
   readonly graph: Graph;
   readonly env: Environment;
   readonly template: boolean;
+  /** Of an extension's manifest: its inputs, and the names that it can use at all. Absent: a pipeline. */
+  readonly extension?: { readonly inputs: readonly string[]; readonly roots: readonly Root[] } | undefined;
   readonly problems: Problems;
 }
 
@@ -61,14 +65,21 @@ class ReferenceChecker {
     const note = (message: string, suggest?: string | (() => string | undefined)): void => this.#context.problems.add(site.spanOf(use), site.path, message, suggest);
     const root = ROOTS.find((candidate) => candidate === rootName);
     const place = PLACES[site.place];
+    const { extension } = this.#context;
+    const roots = place.roots.filter((name) => (extension === undefined ? name !== 'inputs' : extension.roots.includes(name)));
     if (root === undefined) {
-      note(`unknown name ${quoted(rootName)}`, () => didYouMean(rootName, [...place.roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ?? 'a text goes in single quotes');
+      note(`unknown name ${quoted(rootName)}`, () => didYouMean(rootName, [...roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ?? 'a text goes in single quotes');
+    } else if (root === 'inputs' && extension === undefined) {
+      note("'inputs' is known in an extension only");
     } else if (root === 'webhook' && !this.#context.template) {
       note("'webhook' is known in the server's template only");
-    } else if (!place.roots.includes(root)) {
-      note(`'${root}' cannot be used in ${place.label}`, `what can be used: ${place.roots.join(', ')}`);
-    } else if (root === 'stages') this.#checkStage(rest, draft, note);
+    } else if (extension !== undefined && !extension.roots.includes(root)) {
+      note(`'${root}' cannot be used in this extension`, 'take the value as an input');
+    } else if (!roots.includes(root)) {
+      note(`'${root}' cannot be used in ${place.label}`, `what can be used: ${roots.join(', ')}`);
+    } else if (root === 'stages') this.#checkStage(rest, site.place === 'output' ? 'outside' : draft, note);
     else if (root === 'matrix') this.#checkMatrix(rest, draft, note);
+    else if (root === 'inputs') this.#checkKey('inputs', rest, extension?.inputs ?? [], note, "declare it under 'inputs'");
     else if (root === 'env') this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
     else this.#checkKey(root, rest, root === 'run' ? ['id'] : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
   }
@@ -90,7 +101,8 @@ class ReferenceChecker {
     else if (stage?.isMatrix !== true) note("this stage has no 'matrix'");
   }
 
-  #checkStage(rest: readonly string[], draft: number | undefined, note: Note): void {
+  /** `outside`: the place comes after all stages. */
+  #checkStage(rest: readonly string[], draft: number | 'outside' | undefined, note: Note): void {
     const { names, graph, drafts } = this.#context;
     const [name, member, output] = rest;
     const shape = member === 'status' ? rest.length === 2 : member === 'outputs' && rest.length === 3;
@@ -106,10 +118,13 @@ class ReferenceChecker {
     } else if (target.isMatrix && base !== undefined && stage === undefined) {
       const first = target.matrix?.cells[0]?.name;
       note(`${quoted(name)} is a matrix: one of its stages must be named`, first === undefined ? undefined : `stages['${first}']`);
-    } else if (graph.order !== undefined && stage !== undefined && !this.#isAncestor(draft, stage)) {
+    } else if (graph.order !== undefined && draft !== 'outside' && stage !== undefined && !this.#isAncestor(draft, stage)) {
       note(`stage ${quoted(drafts[draft]?.name ?? '')} does not come after ${quoted(name)}, so its values are not known`, `add 'after: ${name}'`);
     } else if (output !== undefined && !target.outputs.includes(output)) {
-      note(`stage ${quoted(target.name)} has no output ${quoted(output)}`, () => didYouMean(output, target.outputs) ?? `name it under 'outputs' of ${quoted(target.name)}`);
+      // Of an extension that is not known here nobody can say what it publishes.
+      if (target.use !== undefined && target.use.extension === undefined) return;
+      const remedy = target.use === undefined ? `name it under 'outputs' of ${quoted(target.name)}` : target.outputs.length === 0 ? 'its extension publishes none' : `its extension publishes ${target.outputs.slice(0, 10).join(', ')}`;
+      note(`stage ${quoted(target.name)} has no output ${quoted(output)}`, () => didYouMean(output, target.outputs) ?? remedy);
     }
   }
 

@@ -7,6 +7,8 @@ import type { Part } from './expression.ts';
 import { fieldOf, kindOf, mustBe, nameFault, oneOf, readBoolean, readDuration, readInteger, readKeys, readList, readMap, readName, readScalar, readWord } from './fields.ts';
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from './limits.ts';
+import { readUse } from './extension-use.ts';
+import type { StageReader, StageUse } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
 import type { Matrix, MatrixBudget } from './matrix.ts';
 import { quoted } from './printable.ts';
@@ -25,14 +27,15 @@ export interface StageDraft {
   readonly runsAfterFailure: boolean;
   readonly commands: readonly Command[];
   readonly env: Environment;
-  readonly timeoutMs: number;
-  readonly retry: RetryPolicy;
+  readonly timeoutMs: number | undefined;
+  readonly retry: RetryPolicy | undefined;
   readonly allowFailure: boolean;
   readonly workdir: Template | undefined;
   readonly shell: string | undefined;
-  readonly workspace: 'shared' | 'fresh';
+  readonly workspace: 'shared' | 'fresh' | undefined;
   readonly runsOn: readonly { readonly template: Template; readonly span: Span }[];
   readonly outputs: readonly string[];
+  readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */
   readonly isMatrix: boolean;
@@ -41,10 +44,10 @@ export interface StageDraft {
 }
 
 const RETRY_CAUSES: readonly RetryCause[] = ['failure', 'timeout', 'lost'];
-const NO_RETRY: RetryPolicy = { max: 0, backoff: 'constant', delayMs: PIPELINE_LIMITS.retryDelayMsDefault, on: ['failure'] };
+export const NO_RETRY: RetryPolicy = { max: 0, backoff: 'constant', delayMs: PIPELINE_LIMITS.retryDelayMsDefault, on: ['failure'] };
 
 /** Reads the stage of one entry of `stages`. Problems are noted; what could not be read has its default. */
-export function readStage(entry: MapEntry, reader: ExpressionReader, budget: MatrixBudget): StageDraft {
+export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBudget): StageDraft {
   const { problems } = reader;
   const path = `stages.${entry.key.length > 80 ? `${entry.key.slice(0, 79)}…` : entry.key}`;
   const fault = nameFault(entry.key, PIPELINE_LIMITS.stageNameLengthMax);
@@ -58,6 +61,8 @@ export function readStage(entry: MapEntry, reader: ExpressionReader, budget: Mat
   };
   const shell = field('shell', readShell);
   const when = field('when', (value) => readWhen(value, reader, sites));
+  const matrix = field('matrix', (value) => readMatrix(value, entry.key, budget));
+  const use = readUse(keys, path, matrix, reader, sites);
   return {
     name: entry.key,
     nameSpan: entry.keySpan,
@@ -67,21 +72,22 @@ export function readStage(entry: MapEntry, reader: ExpressionReader, budget: Mat
     runsAfterFailure: when?.parsed.calls.some((call) => call.name !== 'success') ?? false,
     commands: field('run', (value) => readRun(value, shell, reader, sites)) ?? [],
     env: field('env', (value) => readEnvironment(value, 'stage-env', reader, sites)) ?? new Map<string, Template>(),
-    timeoutMs: field('timeout', (value) => readDuration(value, PIPELINE_LIMITS.timeoutMsMin, PIPELINE_LIMITS.timeoutMsMax)) ?? PIPELINE_LIMITS.timeoutMsDefault,
-    retry: field('retry', readRetry) ?? NO_RETRY,
+    timeoutMs: field('timeout', (value) => readDuration(value, PIPELINE_LIMITS.timeoutMsMin, PIPELINE_LIMITS.timeoutMsMax)),
+    retry: field('retry', readRetry),
     allowFailure: field('allow_failure', readBoolean) ?? false,
     workdir: field('workdir', (value) => readWorkdir(value, reader, sites)),
     shell,
-    workspace: field('workspace', (value) => readWord(value, ['shared', 'fresh'])) ?? 'shared',
+    workspace: field('workspace', (value) => readWord(value, ['shared', 'fresh'])),
     runsOn: field('runs_on', (value) => readLabels(value, reader, sites)) ?? [],
-    outputs: field('outputs', readOutputs) ?? [],
-    matrix: field('matrix', (value) => readMatrix(value, entry.key, budget)),
+    outputs: use?.extension?.body.outputs.map(({ name }) => name) ?? field('outputs', readOutputs) ?? [],
+    use,
+    matrix,
     isMatrix: keys.has('matrix'),
     sites,
   };
 }
 
-function readStageKeys(entry: MapEntry, where: string, path: string, reader: ExpressionReader): Map<string, MapEntry> {
+function readStageKeys(entry: MapEntry, where: string, path: string, reader: StageReader): Map<string, MapEntry> {
   const { value } = entry;
   const { problems } = reader;
   if (value.kind !== 'map') {
@@ -89,12 +95,12 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Exp
     return new Map();
   }
   const keys = readKeys(value, STAGE_KEYS, where, path, problems);
-  const willRun = keys.has('run') || value.entries.some(({ key }) => KEYS_TO_COME.has(key));
+  const willRun = keys.has('run') || keys.has('uses') || value.entries.some(({ key }) => KEYS_TO_COME.has(key));
   if (!willRun) problems.add(entry.keySpan, path, `stage ${quoted(entry.key)} has no 'run'`);
   return keys;
 }
 
-function readRun(field: Field, shell: string | undefined, reader: ExpressionReader, sites: ExpressionSite[]): Command[] | undefined {
+export function readRun(field: Field, shell: string | undefined, reader: ExpressionReader, sites: ExpressionSite[]): Command[] | undefined {
   const nodes = readList(field, 'a command or a list of commands', PIPELINE_LIMITS.commandsMax);
   if (nodes === undefined) return undefined;
   if (nodes.length === 0) field.problems.add(field.node, field.path, "'run' has no commands");
@@ -167,7 +173,7 @@ function readCauses(field: Field): RetryCause[] | undefined {
 }
 
 /** A program without arguments: what follows it is decided by the runner, which passes the script. */
-function readShell(field: Field): string | undefined {
+export function readShell(field: Field): string | undefined {
   const shell = readName(field, 'the name or path of a program', PIPELINE_LIMITS.pathLengthMax);
   if (shell === undefined) return undefined;
   if (/^[A-Za-z0-9_./+][A-Za-z0-9_./+-]*$/.test(shell) && !shell.endsWith('/')) return shell;
@@ -195,7 +201,7 @@ function readLabels(field: Field, reader: ExpressionReader, sites: ExpressionSit
   return nodes?.map((node) => ({ template: readTemplate(node, 'runs-on', field.path, reader, sites), span: node }));
 }
 
-function readOutputs(field: Field): string[] | undefined {
+export function readOutputs(field: Field): string[] | undefined {
   const nodes = readList(field, 'a list of names', PIPELINE_LIMITS.outputsMax);
   if (nodes === undefined) return undefined;
   const names = new Set<string>();
