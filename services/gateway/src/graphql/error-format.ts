@@ -20,11 +20,10 @@ export interface Answer {
   readonly errors?: readonly AnswerError[] | undefined;
 }
 
-/** An answer, and whether something of the request was executed for it. */
 export interface Outcome {
   readonly answer: Answer;
-  /** What was wrong where nothing was executed: the document itself, or the variables and the choice of an operation. */
-  readonly refused?: 'document' | 'input' | undefined;
+  /** Nothing was executed: the document, the variables or the choice of an operation were wrong. */
+  readonly refused: boolean;
 }
 
 /** What executing gave. Errors of ours come wrapped with the place where they arose. */
@@ -35,15 +34,15 @@ export interface Execution {
 
 export function outcomeOf(execution: Execution, log: HttpLog): Outcome {
   const { data, errors } = execution;
-  if (errors === undefined || errors.length === 0) return { answer: { data: data ?? null } };
+  if (errors === undefined || errors.length === 0) return { answer: { data: data ?? null }, refused: false };
   const told = errors.map((error) => executionError(error, log));
   // Without a path nothing was executed yet.
-  const refused = errors.every(({ path }) => path === undefined) && (data === null || data === undefined) ? 'input' : undefined;
-  return { answer: { data: dataBeside(data, told), errors: told }, refused };
+  const isRefused = errors.every(({ path }) => path === undefined) && (data === null || data === undefined);
+  return { answer: { data: dataBeside(data, told), errors: told }, refused: isRefused };
 }
 
-export function refusedDocument(errors: readonly AnswerError[]): Outcome {
-  return { answer: { data: null, errors }, refused: 'document' };
+export function refused(errors: readonly AnswerError[]): Outcome {
+  return { answer: { data: null, errors }, refused: true };
 }
 
 /** Names of the schema that come with errors are a way of reading it: none, where introspection is off. */

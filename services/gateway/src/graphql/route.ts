@@ -5,7 +5,7 @@ import mercurius from 'mercurius';
 import type { Caller, Callers } from '@penstock/identity';
 import { BadUserInput, HttpError, type HttpLog, Unauthenticated } from '@penstock/http';
 import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
-import { answerError, gatewayAnswer, internalError, outcomeOf, refusedDocument, withoutSuggestions, type Execution, type Outcome } from './error-format.ts';
+import { answerError, gatewayAnswer, internalError, outcomeOf, refused, withoutSuggestions, type Execution, type Outcome } from './error-format.ts';
 import * as library from './library.ts';
 import { answerTypeOf, GRAPHQL_ANSWER, type AnswerType } from './media-type.ts';
 import { graphqlModules } from './modules.ts';
@@ -47,12 +47,12 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     try {
       caller = await options.callers.resolve(request.headers.authorization);
     } catch (error) {
-      if (error instanceof Unauthenticated) return send(reply, type, { answer: gatewayAnswer(error) });
+      if (error instanceof Unauthenticated) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
       throw error;
     }
     const problem = documents.check(body.query);
     if (problem !== null) {
-      return send(reply, type, refusedDocument([
+      return send(reply, type, refused([
         problem.kind === 'syntax' ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error) : answerError('GRAPHQL_VALIDATION_FAILED', problem.message),
       ]));
     }
@@ -61,7 +61,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
       if (!reply.raw.writableFinished) left.abort();
     };
     reply.raw.once('close', onClose);
-    const outcome = await execute(app, body, { caller, left: left.signal }, options.log);
+    const outcome = await execute(app, body, { caller, address: request.clientAddress, left: left.signal }, options.log);
     reply.raw.off('close', onClose);
     const { answer } = outcome;
     if (options.introspection || answer.errors === undefined) return send(reply, type, outcome);
@@ -74,7 +74,7 @@ async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: 
   const { schema } = app.graphql;
   const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
   const problems = library.validate(schema, document);
-  if (problems.length > 0) return refusedDocument(problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
+  if (problems.length > 0) return refused(problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
   const execution = await library.execute({
     schema, document, contextValue: context,
     ...(body.variables === undefined ? {} : { variableValues: body.variables }),
@@ -94,11 +94,11 @@ async function execute(app: FastifyInstance, body: GraphqlRequest, context: Grap
     const errors = (error as { readonly errors?: readonly GraphQLError[] }).errors;
     if ((error as { readonly code?: string }).code === 'MER_ERR_GQL_VALIDATION' && errors !== undefined) {
       // Variables and the choice of an operation are checked once a document is valid: those are the caller's input.
-      if (errors.every(isInputError)) return { answer: { data: null, errors: errors.map((each) => answerError('BAD_USER_INPUT', each.message, each)) }, refused: 'input' };
-      return refusedDocument(errors.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
+      const code = errors.every(isInputError) ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED';
+      return refused(errors.map((each) => answerError(code, each.message, each)));
     }
-    if (error instanceof HttpError) return { answer: gatewayAnswer(error) };
-    return { answer: { data: null, errors: [internalError(error, log)] } };
+    if (error instanceof HttpError) return { answer: gatewayAnswer(error), refused: false };
+    return { answer: { data: null, errors: [internalError(error, log)] }, refused: false };
   }
 }
 
@@ -124,12 +124,11 @@ function requestOf(body: unknown): GraphqlRequest {
 }
 
 /**
- * In JSON what was executed is 200, with or without errors, and so is what does not fit the operation; a document that is
- * none is 400. In the newer form whatever was not executed is 400 and has no `data`, as its specification asks.
+ * In JSON every GraphQL answer is 200, errors or not. In the newer form what was not executed is 400 and has no `data`, as
+ * its specification asks.
  */
-function send(reply: FastifyReply, type: AnswerType, { answer, refused }: Outcome): FastifyReply {
-  const newer = type === GRAPHQL_ANSWER;
-  const status = refused === 'document' || (refused === 'input' && newer) ? 400 : 200;
-  const body = refused !== undefined && newer ? { errors: answer.errors } : answer;
-  return reply.code(status).header('Content-Type', `${type}; charset=utf-8`).send(JSON.stringify(body));
+function send(reply: FastifyReply, type: AnswerType, outcome: Outcome): FastifyReply {
+  const isBadRequest = outcome.refused && type === GRAPHQL_ANSWER;
+  const body = isBadRequest ? { errors: outcome.answer.errors } : outcome.answer;
+  return reply.code(isBadRequest ? 400 : 200).header('Content-Type', `${type}; charset=utf-8`).send(JSON.stringify(body));
 }
