@@ -5,7 +5,7 @@
  */
 import { appendFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { startCluster } from '../cluster/cluster.ts';
+import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import { FAULT_KINDS, type FaultKind } from './faults.ts';
 import { processesOfFolder } from './orphans.ts';
 import { reportLines } from './report.ts';
@@ -35,6 +35,18 @@ const seconds = Number(values.seconds ?? schedule.seconds);
 const leaseSecs = Number(values['lease-secs']);
 const first = Number(values.seed ?? 1 + Math.floor(Math.random() * 1_000_000));
 
+let running: Cluster | undefined;
+let interrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    // A second one does not wait: the services die with this process.
+    if (interrupted) process.exit(130);
+    interrupted = true;
+    say('interrupted; the cluster is being stopped');
+    void (running?.stop() ?? Promise.resolve()).finally(() => process.exit(130));
+  });
+}
+
 for (let seed = first; seed < first + Number(values.seeds); seed++) {
   say(`== ${values.schedule}, seed ${seed}, ${seconds} s, store ${store}`);
   const failed = await one(seed);
@@ -48,6 +60,7 @@ process.exit(0);
 async function one(seed: number): Promise<boolean> {
   if (schedule === undefined) return true;
   const cluster = await startCluster({ runnerLeaseSecs: leaseSecs, store });
+  running = cluster;
   let report: ChaosReport | undefined;
   let left: string[] = [];
   try {
@@ -55,6 +68,7 @@ async function one(seed: number): Promise<boolean> {
     for (const line of reportLines(report)) say(line);
   } finally {
     const keepFolder = report === undefined || report.violations.length > 0;
+    running = undefined;
     await cluster.stop({ keepFolder });
     left = processesOfFolder(cluster.folder);
     if (keepFolder) say(`the logs are in ${cluster.folder}`);
