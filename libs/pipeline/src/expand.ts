@@ -56,7 +56,7 @@ interface Frame {
   readonly workdir: Template | undefined;
   readonly runsOn: readonly string[];
   readonly allowFailure: boolean;
-  readonly matrix: Omit<MatrixCell, 'of'> | undefined;
+  readonly matrix: MatrixCell | undefined;
   /** Where problems are shown: the stage of the file that all this comes from. */
   readonly site: { readonly span: Span; readonly path: string } | undefined;
 }
@@ -313,7 +313,7 @@ class LevelExpansion {
   #matrixOf(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): MatrixCell | undefined {
     const frame = this.#frame;
     // The expansions of an outer matrix share the stages inside, each with its like.
-    if (draft.matrix === undefined || values === undefined) return frame.matrix === undefined ? undefined : { of: `${frame.family}${draft.name}`, ...frame.matrix };
+    if (draft.matrix === undefined || values === undefined) return frame.matrix === undefined ? undefined : { ...frame.matrix, of: `${frame.family}${draft.name}` };
     const { maxParallel, failFast } = draft.matrix;
     return { of: `${frame.prefix}${draft.name}`, values, ...(maxParallel === undefined ? {} : { maxParallel }), failFast };
   }

@@ -69,18 +69,26 @@ const STAGES_ROOTS: readonly Root[] = ['inputs', 'env', 'run', 'pipeline', 'stag
  */
 export function parseManifest(text: string): ManifestResult {
   const catalog = new ExtensionCatalog([], { acceptsUnresolved: true, read: readManifest });
-  const read = readManifest(text, catalog);
+  const read = readText(text, catalog, (body, problems) => expandExtension(body, problems));
   if ('diagnostics' in read) return { ok: false, diagnostics: read.diagnostics };
   const { id, version, description, inputs, outputs, form, uses } = read.body;
   return { ok: true, manifest: { id, version, description, inputs, outputs, form, uses } };
 }
 
+type Read = { readonly body: ExtensionBody } | { readonly diagnostics: readonly Diagnostic[] };
+
 /** Reads a manifest together with those of the extensions that it uses. */
-export function readManifest(text: string, extensions: ExtensionCatalog): { readonly body: ExtensionBody } | { readonly diagnostics: readonly Diagnostic[] } {
+export function readManifest(text: string, extensions: ExtensionCatalog): Read {
+  return readText(text, extensions, () => {});
+}
+
+/** `check` looks for what only shows when the stages are made, such as a label that is none: authors see it, users need not pay for it. */
+function readText(text: string, extensions: ExtensionCatalog, check: (body: ExtensionBody, problems: Problems) => void): Read {
   const problems = new Problems();
   const body = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const root = isOfSize(body, problems) && screenText(body, problems) ? readYaml(body, problems) : undefined;
   const read = root === undefined ? undefined : readRoot(root, body, extensions, problems);
+  if (read !== undefined && problems.count === 0) check(read, problems);
   return read !== undefined && problems.count === 0 ? { body: read } : { diagnostics: problems.diagnostics(body) };
 }
 
@@ -124,10 +132,7 @@ function readRoot(root: YamlNode, text: string, extensions: ExtensionCatalog, pr
     problems,
   };
   checkReferences(context, sites);
-  const body: ExtensionBody = { ...named, inputs, outputs: outputs.definitions, form: run === undefined ? 'stages' : 'run', uses: usesOf(text), env: variables, commands, shell, level, values: outputs.values };
-  // What only shows when the stages are made, such as a label that is none, is shown to the author and not to users.
-  if (problems.count === 0 && (level !== undefined || run !== undefined)) expandExtension(body, problems);
-  return body;
+  return { ...named, inputs, outputs: outputs.definitions, form: run === undefined ? 'stages' : 'run', uses: usesOf(text), env: variables, commands, shell, level, values: outputs.values };
 }
 
 const EMPTY_LEVEL: Pick<ReferenceContext, 'drafts' | 'names' | 'graph'> = {
@@ -149,7 +154,7 @@ function readVersion(field: Field): string {
   if (node === undefined) return '';
   if (VERSION.test(node.text) && node.text.length <= VERSION_LENGTH_MAX) return node.text;
   const short = /^v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?$/.exec(node.text);
-  field.problems.add(node, field.path, `${quoted(node.text)} is not a version as of semver.org: MAJOR.MINOR.PATCH`, short === null ? undefined : `did you mean '${short[1] ?? '0'}.${short[2] ?? '0'}.${short[3] ?? '0'}'?`);
+  field.problems.add(node, field.path, `${quoted(node.text)} is not a version as of semver.org: MAJOR.MINOR.PATCH`, short === null ? undefined : `did you mean '${Number(short[1])}.${Number(short[2] ?? 0)}.${Number(short[3] ?? 0)}'?`);
   return node.text;
 }
 
