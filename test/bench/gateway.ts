@@ -15,9 +15,9 @@ import fastify from 'fastify';
 import {
   connectBus, createLogWriter, encodeChunk, ensureStreams, subjects, type Bus, type GetReply, type GetRequest, type WatchReply, type WatchRequest,
 } from '@penstock/bus';
-import { startGateway } from '@penstock/gateway';
+import { gatewayCollections, startGateway } from '@penstock/gateway';
 import { newRunId, type RunEvent, type RunState, type RunView, type StageView } from '@penstock/run';
-import { openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
+import { auditCollections, openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
 import { startTestBroker } from '@penstock/testkit';
 import type { LoadPlan, RequestResult, StreamResult } from './gateway-client.ts';
 
@@ -38,7 +38,7 @@ export async function benchGateway(): Promise<string[]> {
   const bus = await connectBus({ servers: broker.url, name: 'bench' });
   const ownerBus = await connectBus({ servers: broker.url, name: 'bench-owner' });
   await ensureStreams(ownerBus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 512 * MIB });
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections, synchronous: 'normal' });
+  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [...runCollections, ...gatewayCollections, ...auditCollections], synchronous: 'normal' });
   const runs = new RunsRepository(store);
   const owner = new BenchOwner(ownerBus);
   const gateway = await startGateway({ bus, runs, store, partitions: 1, publicRead: true, listen: { host: '127.0.0.1', port: 0 } });

@@ -102,7 +102,7 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
     ...options.env,
   };
   const own = (service: ServiceName, index: number): Record<string, string> => {
-    if (service === 'gateway') return { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey };
+    if (service === 'gateway') return { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey, JWT_SECRET: `${place.apiKey} signs access tokens here` };
     if (service !== 'runner') return {};
     return { SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_DATA_DIR: join(place.folder, `runner-${index}`), SERVICE_SLOTS: String(options.slots ?? 4) };
   };

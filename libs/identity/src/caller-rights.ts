@@ -32,6 +32,11 @@ export function requireChanger(caller: Caller): readonly string[] {
   return caller.changeTenants ?? [own];
 }
 
+/** Whoever presents a credential, of whichever kind. */
+export function requireCredential(caller: Caller): void {
+  if (caller.kind === 'anonymous') throw new Unauthenticated();
+}
+
 /** Who is logged in: neither the API key nor a personal token will do ("JWT required"). */
 export function requireUser(caller: Caller): CallerUser {
   if (caller.kind !== 'user' || caller.user === undefined) throw new Unauthenticated();

@@ -3,7 +3,7 @@ export {
   type Authenticator, type Caller, type CallersOptions, type CallerUser, type TokenScope,
 } from './callers.ts';
 export {
-  actorOf, requireAdmin, requireChanger, requireOperator, requireOwnRuns, requireReader, requireScope, requireUser, requireWriter,
+  actorOf, requireAdmin, requireChanger, requireCredential, requireOperator, requireOwnRuns, requireReader, requireScope, requireUser, requireWriter,
 } from './caller-rights.ts';
 export {
   ACCESS_TOKEN, PERSONAL_TOKEN_PREFIX, REVOCATION_TTL_MS, revocationKeys,

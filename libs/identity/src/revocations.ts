@@ -11,7 +11,6 @@
  */
 import { buckets, watchLeases, type Bus, type LeaseEvent, type LeaseWatch } from '@penstock/bus';
 import { REVOCATION_TTL_MS, revocationKeys, type Revocation } from './auth-messages.ts';
-import type { Caller } from './callers.ts';
 
 export interface RevocationsOptions {
   readonly bus: Bus;
@@ -20,7 +19,11 @@ export interface RevocationsOptions {
 }
 
 /** What a credential hangs on: it is dead once any of these is revoked. */
-export type Revocable = Pick<Caller, 'user' | 'tokenId' | 'issuedAt'>;
+export interface Revocable {
+  readonly user?: { readonly id: string; readonly sessionId?: string | undefined } | undefined;
+  readonly tokenId?: string | undefined;
+  readonly issuedAt?: number | undefined;
+}
 
 export const UNCERTAIN_AFTER_MS = 5_000;
 /** How often the watch is looked at: how late its recovery is noticed at most. */

@@ -1,16 +1,22 @@
 /** The gateway, complete but not listening: for `inject` in tests, and for `main.ts`. */
 import type { FastifyInstance } from 'fastify';
 import packageJson from '../package.json' with { type: 'json' };
-import { Callers } from '@penstock/identity';
+import { randomBytes } from 'node:crypto';
+import { loadTiers } from '@penstock/config';
+import { openIdentity } from '@penstock/identity';
+import { noAudit } from '@penstock/store';
 import { addGraphqlRoute } from './graphql/route.ts';
 import { addInfoRoutes } from './http/info-routes.ts';
 import { buildServer, silentLog } from '@penstock/http';
 import type { GatewayOptions } from './ports.ts';
 import { Owners, RunReads } from '@penstock/run-client';
+import { Refusals } from './refusals.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
+import { runLimitsOf } from './runs/limits.ts';
 import { Trigger } from './runs/trigger.ts';
 import { addStreamRoute } from './stream/route.ts';
 import { Streams } from './stream/streams.ts';
+import { Tickets } from './stream/tickets.ts';
 
 const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;
@@ -28,15 +34,26 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     trustProxy: options.trustProxy,
     log,
   });
-  const callers = new Callers(options);
-  const owners = new Owners(options.bus, options.partitions, options.ownerMsMax);
-  const reads = new RunReads(owners, options.runs);
+  const now = options.now ?? Date.now;
+  const tiers = options.tiers ?? loadTiers();
+  const audit = options.audit ?? noAudit;
+  // Without a secret nobody can have made a token with this one.
+  const jwtSecret = options.jwtSecret ?? randomBytes(32).toString('hex');
+  const { bus, runs, store, apiKey, publicRead, authenticators } = options;
+  const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead, authenticators, sessionLives: options.sessionLives, now });
+  const { callers, revocations, sessionLives } = identity;
+  const tickets = new Tickets({ bus, store, secret: jwtSecret, apiKey, revocations, sessionLives, now });
+  const refusals = new Refusals(audit, now);
+  refusals.watch(app);
+  const owners = new Owners(bus, options.partitions, options.ownerMsMax);
+  const reads = new RunReads(owners, runs);
   const trigger = new Trigger(
-    { bus: options.bus, owners, reads },
+    { bus, owners, reads },
     {
       waitSecs: options.triggerWaitSecs ?? TRIGGER_WAIT_SECS,
       waitsMax: options.triggerWaitsMax ?? TRIGGER_WAITS_MAX,
-      now: options.now ?? Date.now,
+      now,
+      limitsOf: runLimitsOf({ tiers, tenantTier: options.tenantTier }),
     },
   );
   const streams = new Streams(log);
@@ -44,13 +61,22 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     trigger.stopWaiting();
     streams.stop();
   });
-  app.addHook('onClose', () => owners.close());
+  app.addHook('onClose', async () => {
+    owners.close();
+    tickets.close();
+    await identity.close();
+  });
 
-  addInfoRoutes(app, { version, bus: options.bus, store: options.store });
-  await addGraphqlRoute(app, { version, owners, reads, trigger, callers, log, introspection: options.introspection ?? true });
+  addInfoRoutes(app, { version, bus, store });
+  const server = { mode: options.mode ?? 'development', logLevel: options.logLevel ?? 'info', apiAuthenticated: apiKey !== undefined };
+  await addGraphqlRoute(app, {
+    version, owners, reads, trigger, callers, audit, refusals, now, log,
+    identity: { bus, version, tiers, runs, reads, tickets, revocations, audit, server, now },
+    introspection: options.introspection ?? true,
+  });
   if (options.playground === true) addPlaygroundRoutes(app);
   addStreamRoute(app, {
-    bus: options.bus, owners, store: options.runs, reads, callers, streams, streamsMax: options.streamsMax ?? STREAMS_MAX,
+    bus, owners, store: runs, reads, callers, revocations, tickets, streams, streamsMax: options.streamsMax ?? STREAMS_MAX,
   });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;

@@ -1,11 +1,10 @@
 /** What the gateway needs of the world, as narrow as it uses it; `app.ts` is given these, `main.ts` makes the real ones. */
 import type { Bus } from '@penstock/bus';
 import type { HttpLog, RateLimits } from '@penstock/http';
-import type { RunsReader } from '@penstock/store';
+import type { Tiers } from '@penstock/config';
+import type { AuditLog, AuditReader, DocumentStore, RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
-
-
 
 /** What routes of other services are given when they are added to this server. */
 export interface RouteSurroundings {
@@ -15,16 +14,29 @@ export interface RouteSurroundings {
 export interface GatewayOptions {
   readonly bus: Bus;
   readonly runs: RunsReader;
-  /** Settles when the store can answer; for `GET /ready`. */
-  readonly store: { ping(): Promise<void> };
+  /** Opened with `gatewayCollections` among its collections. */
+  readonly store: Pick<DocumentStore, 'ping' | 'collection'>;
   /** P9: what the journal was set up with. */
   readonly partitions: number;
   /** `SERVICE_API_KEY`; absent: no API key is configured and log streams need no token while reading is public. */
   readonly apiKey?: string | undefined;
-  /** Further ways of authentication, asked in order for a token that is not the API key. */
+  /** `JWT_SECRET`; absent: there are no access tokens. */
+  readonly jwtSecret?: string | undefined;
+  /** Further ways of authentication, asked last. */
   readonly authenticators?: readonly Authenticator[] | undefined;
   /** `SERVICE_PUBLIC_READ`: anonymous queries see the tenant `service`. */
   readonly publicRead: boolean;
+  /** Whether a session lives, where this gateway cannot hear of revocations; default: asks auth over the bus. */
+  readonly sessionLives?: ((sessionId: string) => Promise<boolean>) | undefined;
+  /** What each tier allows; default the built-in table. */
+  readonly tiers?: Tiers | undefined;
+  /** `SERVICE_TENANT_TIER`: whose limits hold in the tenant `service`; absent: none. */
+  readonly tenantTier?: string | undefined;
+  /** Where refusals and cancels are recorded, and read from; default nowhere. */
+  readonly audit?: (AuditLog & AuditReader) | undefined;
+  /** What `serverConfig` tells beside the version; default `development`, `info`. */
+  readonly mode?: 'development' | 'production' | undefined;
+  readonly logLevel?: string | undefined;
   /** Exact origins (`https://ci.example.com`) that browsers may call from; default none. */
   readonly corsOrigins?: readonly string[] | undefined;
   /** Requests a minute and client address; default none. */

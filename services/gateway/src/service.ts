@@ -1,8 +1,9 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { ConfigurationError } from '@penstock/config';
+import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { retryUntilDone, runService } from '@penstock/service';
-import { openStore, runCollections, RunsRepository } from '@penstock/store';
+import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
+import { gatewayCollections } from './collections.ts';
 import { startGateway } from './main.ts';
 
 const PARTITIONS = 16;
@@ -20,17 +21,27 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
     keys: [
       'listen', 'mode', 'corsOrigins', 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions',
       'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy', 'playground', 'introspection',
+      'jwtSecret', 'tiersFile', 'tenantTier',
     ],
     check(settings) {
-      if (settings.apiKey === undefined) throw new ConfigurationError(['SERVICE_API_KEY is missing; gateways that run apart make none for themselves: openssl rand -hex 32']);
+      const missing = [...(settings.apiKey === undefined ? ['SERVICE_API_KEY'] : []), ...(settings.jwtSecret === undefined ? ['JWT_SECRET'] : [])];
+      if (missing.length > 0) throw new ConfigurationError(missing.map((name) => `${name} is missing; gateways that run apart make none for themselves: openssl rand -hex 32`));
+      loadTiers(settings.tiersFile);
     },
     async start({ settings, bus, log, stopping }) {
-      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, runCollections));
+      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections]));
+      const audit = new AuditRepository(store, { log });
       const gateway = await startGateway({
         listen: settings.listen, bus, store, log,
         runs: new RunsRepository(store),
         partitions: settings.partitions ?? PARTITIONS,
         apiKey: settings.apiKey,
+        jwtSecret: settings.jwtSecret,
+        tiers: loadTiers(settings.tiersFile),
+        tenantTier: settings.tenantTier,
+        audit,
+        mode: serverMode(settings) ?? 'production',
+        logLevel: settings.logLevel,
         publicRead: settings.publicRead ?? false,
         corsOrigins: settings.corsOrigins,
         triggerWaitSecs: settings.triggerWaitSecs,
@@ -45,6 +56,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         async drain() {
           await pause(LEAVING_MS);
           await gateway.close(CLOSE_MS_MAX);
+          await audit.close();
           await store.close();
         },
       };

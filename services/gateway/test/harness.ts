@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { connectBus, createLogWriter, encodeChunk, ensureStreams, subjects, type Bus, type Chunk } from '@penstock/bus';
 import { newRunId, type RunEvent } from '@penstock/run';
-import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
+import { auditCollections, openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import type { FastifyInstance } from 'fastify';
-import { buildGateway, type GatewayOptions } from '../src/index.ts';
+import { buildGateway, gatewayCollections, type GatewayOptions } from '../src/index.ts';
 import { FakeOwner } from './fake-owner.ts';
 
 export const API_KEY = 'test-api-key-with-enough-length';
@@ -47,7 +47,7 @@ export async function makeWorld(): Promise<World> {
   const bus = await connectBus({ servers: broker.url, name: 'gateway' });
   const ownerBus = await connectBus({ servers: broker.url, name: 'owner' });
   await ensureStreams(ownerBus, { partitions: PARTITIONS, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 256 * MEBIBYTE });
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections, synchronous: 'normal' });
+  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [...runCollections, ...gatewayCollections, ...auditCollections], synchronous: 'normal' });
   const runs = new RunsRepository(store);
   let owner = new FakeOwner(ownerBus, runs, PARTITIONS);
   await owner.open();

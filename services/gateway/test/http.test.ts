@@ -41,7 +41,7 @@ describe('information', () => {
   test('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
     const app = await world.gateway();
     expect((await app.inject('/ready')).statusCode).toBe(200);
-    const broken = await world.gateway({ store: { ping: () => Promise.reject(new Error('away')) } });
+    const broken = await world.gateway({ store: { ping: () => Promise.reject(new Error('away')), collection: (spec) => world.store.collection(spec) } });
     const response = await broken.inject('/ready');
     expect([response.statusCode, response.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/u)]);
     expect(response.json()).toMatchObject({ error: 'unavailable', message: expect.stringContaining('store') });

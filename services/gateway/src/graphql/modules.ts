@@ -1,4 +1,9 @@
 /** The schema's parts, one a subject: each brings its types (`extend type Query { … }`) and the resolvers of its fields. */
+import { Forbidden, Unauthenticated } from '@penstock/http';
+import { actorOf } from '@penstock/identity';
+import type { Refusals } from '../refusals.ts';
+import type { GraphqlContext } from './arguments.ts';
+import { identityModule } from './identity.ts';
 import { makeResolvers, type ResolverOptions } from './resolvers.ts';
 import { SCHEMA } from './schema.ts';
 
@@ -9,10 +14,39 @@ export interface GraphqlModule {
 }
 
 export function graphqlModules(options: ResolverOptions): GraphqlModule {
-  const modules: readonly GraphqlModule[] = [{ sdl: SCHEMA, resolvers: makeResolvers(options) }];
+  const modules: readonly GraphqlModule[] = [
+    { sdl: SCHEMA, resolvers: makeResolvers(options) },
+    identityModule(options.identity),
+  ];
   const resolvers: Record<string, Record<string, unknown>> = {};
   for (const module of modules) {
-    for (const [type, fields] of Object.entries(module.resolvers)) resolvers[type] = { ...resolvers[type], ...fields };
+    for (const [type, fields] of Object.entries(module.resolvers)) {
+      resolvers[type] = { ...resolvers[type], ...(type === 'Query' || type === 'Mutation' ? audited(fields, options.refusals) : fields) };
+    }
   }
   return { sdl: modules.map(({ sdl }) => sdl).join('\n'), resolvers };
+}
+
+type Resolve = (source: unknown, args: unknown, context: GraphqlContext, info: unknown) => unknown;
+
+/** Notes what is refused to who presented a credential. In one place for all operations, so that none can forget to. */
+function audited(fields: Readonly<Record<string, unknown>>, refusals: Refusals): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([field, resolve]) => [field, auditedField(field, resolve as Resolve, refusals)]));
+}
+
+function auditedField(field: string, resolve: Resolve, refusals: Refusals): Resolve {
+  return (source, args, context, info) => {
+    const refused = (error: unknown): never => {
+      if ((error instanceof Forbidden || error instanceof Unauthenticated) && context.caller.kind !== 'anonymous') {
+        refusals.note({ actor: actorOf(context.caller), action: field, outcome: error.code, address: context.address });
+      }
+      throw error;
+    };
+    try {
+      const answer = resolve(source, args, context, info);
+      return answer instanceof Promise ? answer.catch(refused) : answer;
+    } catch (error) {
+      return refused(error);
+    }
+  };
 }

@@ -1,29 +1,32 @@
 /** From arguments to answers. Who may see what is decided by the caller's tenants, which every read is given. */
-import { requireReader, type Caller } from '@penstock/identity';
+import { actorOf, requireOwnRuns, requireReader } from '@penstock/identity';
 import { BadUserInput } from '@penstock/http';
+import type { AuditLog } from '@penstock/store';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { Trigger, TriggerInput } from '../runs/trigger.ts';
+import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
+import type { Refusals } from '../refusals.ts';
+import type { IdentityModuleOptions } from './identity.ts';
 
-export interface GraphqlContext {
-  readonly caller: Caller;
-  /** Aborted when the client has left. */
-  readonly left: AbortSignal;
-}
+export type { GraphqlContext } from './arguments.ts';
 
 export interface ResolverOptions {
   readonly version: string;
   readonly owners: Owners;
   readonly reads: RunReads;
   readonly trigger: Trigger;
+  readonly identity: IdentityModuleOptions;
+  readonly audit: AuditLog;
+  readonly refusals: Refusals;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 const RUNS_LIMIT = { default: 20, max: 100 } as const;
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
-type Maybe<T> = T | null | undefined;
-
-export function makeResolvers({ version, owners, reads, trigger }: ResolverOptions) {
+export function makeResolvers({ version, owners, reads, trigger, audit, now }: ResolverOptions) {
   return {
     Query: {
       health: () => 'ok',
@@ -33,7 +36,7 @@ export function makeResolvers({ version, owners, reads, trigger }: ResolverOptio
       run: (_: unknown, args: { id?: Maybe<string> }, { caller }: GraphqlContext) =>
         reads.view(given(args.id, 'id'), requireReader(caller)),
       pipelineHealth: (_: unknown, args: { pipelineName?: Maybe<string>; limit?: Maybe<number> }, { caller }: GraphqlContext) =>
-        reads.health(given(args.pipelineName, 'pipelineName'), requireReader(caller), limitOf(args.limit, HEALTH_LIMIT)),
+        reads.health(given(args.pipelineName, 'pipelineName'), requireOwnRuns(caller), limitOf(args.limit, HEALTH_LIMIT)),
       artifacts: async (_: unknown, args: { run_id?: Maybe<string>; runId?: Maybe<string> }, { caller }: GraphqlContext) => {
         if (args.run_id != null && args.runId != null && args.run_id !== args.runId) throw new BadUserInput("'run_id' and 'runId' name different runs.");
         const run = await reads.view(given(args.run_id ?? args.runId, 'run_id'), requireReader(caller));
@@ -42,19 +45,11 @@ export function makeResolvers({ version, owners, reads, trigger }: ResolverOptio
     },
     Mutation: {
       triggerPipeline: (_: unknown, args: TriggerInput, { caller, left }: GraphqlContext) => trigger.trigger(caller, args, left),
-      cancelPipeline: (_: unknown, args: { id?: Maybe<string> }, { caller }: GraphqlContext) => cancelRun(owners, reads, caller, args.id),
+      cancelPipeline: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
+        const cancelled = await cancelRun(owners, reads, caller, args.id);
+        audit.record({ at: now(), actor: actorOf(caller), action: 'run.cancel', target: cancelled.run.id, outcome: 'ok', ip: address });
+        return cancelled;
+      },
     },
   };
-}
-
-function given(value: Maybe<string>, name: string): string {
-  if (value === null || value === undefined) throw new BadUserInput(`The argument '${name}' is missing.`);
-  // Half a surrogate pair is in no name and no id, and no store takes it.
-  return value.toWellFormed();
-}
-
-function limitOf(limit: Maybe<number>, bounds: { readonly default: number; readonly max: number }): number {
-  if (limit === null || limit === undefined) return bounds.default;
-  if (limit < 1) throw new BadUserInput(`'limit' is ${limit}; it must be 1 or more.`);
-  return Math.min(limit, bounds.max);
 }

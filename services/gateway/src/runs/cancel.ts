@@ -1,6 +1,6 @@
 /** `cancelPipeline`: answers with the run already CANCELLED. */
 import { isEnded, isRunId, type RunView } from '@penstock/run';
-import { requireWriter, type Caller } from '@penstock/identity';
+import { requireChanger, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/http';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
@@ -11,18 +11,18 @@ export interface CancelResult {
 
 /** Throws `NotFound` for an unknown run or another tenant's, `Conflict` for one that has ended. */
 export async function cancelRun(owners: Owners, reads: RunReads, caller: Caller, runId: string | null | undefined): Promise<CancelResult> {
-  const tenant = requireWriter(caller);
+  const tenants = requireChanger(caller);
   if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
   if (!isRunId(runId)) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
   try {
-    const { run, cancelledStages } = await owners.cancel({ runId, tenants: [tenant] });
+    const { run, cancelledStages } = await owners.cancel({ runId, tenants });
     return { run, cancelledStages };
   } catch (error) {
     if (!(error instanceof OwnerRefused)) throw error;
     const { cause, repeated } = error;
     if (!(cause instanceof NotFound) && !(cause instanceof Conflict)) throw cause;
     // An owner knows only the runs in its memory; one that it has let go has ended.
-    const run = await reads.view(runId, [tenant]);
+    const run = await reads.view(runId, tenants);
     if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
     if (!isEnded(run.status)) throw new Unavailable('The run is changing hands.', { cause });
     if (repeated && run.status === 'CANCELLED') return { run, cancelledStages: run.cancelledStages ?? 0 };

@@ -1,6 +1,7 @@
 /** `triggerPipeline`: check the file, create the run durably, wait a while for its end, answer with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
 import { diagnosticLine, parseRemembered, type Diagnostic } from '@penstock/pipeline';
+import type { CreateRequest } from '@penstock/bus';
 import { isEnded, keyOf, newRunId, runIdFitsKey, runIdTime, summaryOf, type RunSummary, type RunView } from '@penstock/run';
 import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/http';
@@ -23,6 +24,8 @@ export interface TriggerSettings {
   readonly waitSecs: number;
   readonly waitsMax: number;
   readonly now: () => number;
+  /** Of the tier that the caller's runs count against; undefined: none. */
+  readonly limitsOf: (caller: Caller) => CreateRequest['limits'];
 }
 
 export const WAIT_SECS_MAX = 300;
@@ -61,7 +64,12 @@ export class Trigger {
     if (yaml === null || yaml === undefined) throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
     const key = keyOf({ tenant, pipelineName: this.#nameOf(yaml) });
     const runId = this.#runIdOf(input.runId, key);
-    const request = { runId, tenant, key, yaml, origin: { kind: 'api' }, ...(priority === undefined ? {} : { priority }) } as const;
+    const limits = this.#settings.limitsOf(caller);
+    const request: CreateRequest = {
+      runId, tenant, key, yaml, origin: { kind: 'api' },
+      ...(priority === undefined ? {} : { priority }),
+      ...(limits === undefined ? {} : { limits }),
+    };
 
     if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await this.#created(request);
     const wait = new AbortController();
@@ -81,7 +89,7 @@ export class Trigger {
     }
   }
 
-  async #created(request: Parameters<Owners['create']>[0]): Promise<TriggerResult> {
+  async #created(request: CreateRequest): Promise<TriggerResult> {
     const reply = await this.#owners.create(request).catch((error: unknown) => {
       throw error instanceof Conflict ? new BadUserInput(`The run id ${request.runId} belongs to another run.`) : error;
     });

@@ -3,7 +3,7 @@ import type { Bus } from '@penstock/bus';
 import { isEnded, isRunId, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { requireReader, type Callers } from '@penstock/identity';
+import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
 import { NotFound, Unauthenticated, Unavailable } from '@penstock/http';
 import { endsRun, type Owners, type RunReads } from '@penstock/run-client';
 import { Told } from '../story/cursor.ts';
@@ -11,6 +11,7 @@ import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
 import { BusRunSource } from './run-source.ts';
 import type { Streams } from './streams.ts';
+import type { Ticket, Tickets } from './tickets.ts';
 
 export interface StreamRouteOptions {
   readonly bus: Bus;
@@ -18,6 +19,8 @@ export interface StreamRouteOptions {
   readonly store: RunsReader;
   readonly reads: RunReads;
   readonly callers: Callers;
+  readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
+  readonly tickets: Tickets;
   readonly streams: Streams;
   readonly streamsMax: number;
 }
@@ -31,7 +34,7 @@ const STREAM_HEADERS = {
 const BUSY_RETRY_SECS = 5;
 
 export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions): void {
-  const { callers, reads, streams } = options;
+  const { reads, revocations, streams, tickets } = options;
 
   app.route<{ Params: { readonly id: string } }>({
     method: ['GET', 'HEAD'],
@@ -39,11 +42,10 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
     config: { tier: 'read' },
     handler: async (request, reply) => {
       const runId = request.params.id;
-      const caller = await callers.resolve(request.headers.authorization, queryText(request, 'token'));
-      if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
-      const tenants = requireReader(caller);
+      const { tenants, credential, ticket } = await watcherOf(options, request, runId);
       const run = isRunId(runId) ? await reads.view(runId, tenants) : null;
       if (run === null) throw new NotFound('There is no such run.');
+      if (ticket !== undefined) await tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));
       const source = new BusRunSource(options, runId, tenants);
       const ended = isEnded(run.status);
 
@@ -65,9 +67,37 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
       const client = new StreamClient(reply.raw);
       client.write(OPENING_FRAME);
-      await streams.serve(client, source, told, !ended);
+      const stopWaiting = revocations.onRevoked(credential, () => client.end());
+      // It may have been revoked since it was looked at.
+      if (revocations.isRevoked(credential)) client.end();
+      try {
+        await streams.serve(client, source, told, !ended);
+      } finally {
+        stopWaiting();
+      }
     },
   });
+}
+
+interface Watcher {
+  /** Whose runs it may read. */
+  readonly tenants: readonly string[];
+  /** The stream ends when this is revoked. */
+  readonly credential: Revocable;
+  readonly ticket?: Ticket | undefined;
+}
+
+/** Who watches: by the header, by a token in the address, or by a ticket there. */
+async function watcherOf({ callers, tickets }: StreamRouteOptions, request: FastifyRequest, runId: string): Promise<Watcher> {
+  const { authorization } = request.headers;
+  const token = queryText(request, 'token');
+  if (bearerTokenOf(authorization) === undefined && token !== undefined && tickets.isTicket(token)) {
+    const ticket = await tickets.read(token, runId);
+    return { tenants: ticket.tenants, credential: ticket.credential, ticket };
+  }
+  const caller = await callers.resolve(authorization, token);
+  if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
+  return { tenants: requireReader(caller), credential: caller };
 }
 
 /** An unknown cursor is as none: the whole story. The header is newer than the address, which a browser repeats. */

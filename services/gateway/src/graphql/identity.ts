@@ -1,0 +1,225 @@
+/** What a user is and has: profile, usage, personal tokens; what only operators see: the configuration, the audit log. */
+import { UNLIMITED, type TierLimits, type Tiers } from '@penstock/config';
+import { callAuth, requireAdmin, requireCredential, requireOperator, requireReader, requireUser, tenantOfUser, TOKEN_SCOPES, type Revocations, revocationKeys } from '@penstock/identity';
+import { BadUserInput, NotFound } from '@penstock/http';
+import { unavailableStore, type RunReads } from '@penstock/run-client';
+import type { Bus } from '@penstock/bus';
+import type { AuditReader, RunsReader } from '@penstock/store';
+import { monthOf, type Month } from './month.ts';
+import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
+import type { GraphqlModule } from './modules.ts';
+import type { Tickets } from '../stream/tickets.ts';
+
+export interface IdentityModuleOptions {
+  readonly bus: Bus;
+  readonly version: string;
+  readonly tiers: Tiers;
+  readonly runs: Pick<RunsReader, 'usage'>;
+  readonly reads: RunReads;
+  readonly tickets: Tickets;
+  readonly revocations: Pick<Revocations, 'note'>;
+  readonly audit: AuditReader;
+  /** What `serverConfig` tells. */
+  readonly server: { readonly mode: string; readonly logLevel: string; readonly apiAuthenticated: boolean };
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+const SDL = /* GraphQL */ `
+type UserProfile {
+  id: String!
+  email: String!
+  tier: String!
+  isAdmin: Boolean!
+  "Runs a calendar month in UTC; 2147483647 where there is no limit."
+  pipelineRunLimit: Int!
+  "Runs at a time; further ones wait as QUEUED. 2147483647 where there is no limit."
+  maxConcurrent: Int!
+  canUsePrivateExtensions: Boolean!
+  canPublishExtensions: Boolean!
+}
+
+type UsageSummary {
+  "pipeline_runs, concurrent_runs, stage_minutes or artifact_storage_mb"
+  metric: String!
+  total: Int!
+  "2147483647 where there is no limit."
+  limit: Int!
+  percentage: Float!
+  "ok below 80 %, warning from 80 %, exceeded from 100 %."
+  status: String!
+  "The calendar month in UTC, ISO 8601; it ends where the next one begins."
+  periodStart: String!
+  periodEnd: String!
+}
+
+type ApiTokenInfo {
+  id: String!
+  name: String!
+  scopes: [String!]!
+  createdAt: String!
+  lastUsedAt: String
+}
+
+type CreateApiTokenResult {
+  id: String!
+  name: String!
+  "Shown this once."
+  token: String!
+  scopes: [String!]!
+  createdAt: String!
+}
+
+type ServerConfig {
+  version: String!
+  "development or production"
+  mode: String!
+  logLevel: String!
+  "Whether an API key is configured."
+  apiAuthenticated: Boolean!
+}
+
+"What was done, or refused (additional)."
+type AuditEntry {
+  at: String!
+  actor: String!
+  action: String!
+  target: String!
+  "ok, or the code of the refusal"
+  outcome: String!
+  ip: String
+}
+
+extend type Query {
+  "With an access token."
+  me: UserProfile!
+  "Of this month, with an access token."
+  usage: [UsageSummary!]!
+  "The newest first, with an access token."
+  apiTokens: [ApiTokenInfo!]!
+  "For the API key and for admins."
+  serverConfig: ServerConfig!
+  "The newest first; 'limit' is 20 where it is absent, at most 1000. For admins (additional)."
+  auditLog(limit: Int): [AuditEntry!]!
+}
+
+extend type Mutation {
+  "Scopes: read, trigger, publish."
+  createApiToken(name: String, scopes: [String]): CreateApiTokenResult!
+  revokeApiToken(id: String): Boolean!
+  "For the token parameter of the run's log stream: to be used within 60 s, then good for that run until 5 minutes after its end (additional)."
+  createStreamTicket(runId: String, run_id: String): String!
+}
+`;
+
+const AUDIT_LIMIT = { default: 20, max: 1_000 } as const;
+/** Above, a status is said to be one further. */
+const WARNING_PERCENT = 80;
+const EXCEEDED_PERCENT = 100;
+const SECONDS_A_MINUTE = 60;
+
+export function identityModule(options: IdentityModuleOptions): GraphqlModule {
+  const { bus, tiers, now } = options;
+  return {
+    sdl: SDL,
+    resolvers: {
+      Query: {
+        me: (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
+          const { id, email, tier, isAdmin } = requireUser(caller);
+          const limits = tiers.limitsOf(tier);
+          return {
+            id, email, tier, isAdmin,
+            pipelineRunLimit: limits.pipelineRunLimit,
+            maxConcurrent: limits.maxConcurrent,
+            canUsePrivateExtensions: isAdmin || limits.canUsePrivateExtensions,
+            canPublishExtensions: isAdmin || limits.canPublishExtensions,
+          };
+        },
+        usage: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
+          const user = requireUser(caller);
+          const month = monthOf(now());
+          const counted = await options.runs.usage({ tenant: tenantOfUser(user.id), month: month.name }).catch((error: unknown) => {
+            throw unavailableStore(error);
+          });
+          return usageSummaries(counted, tiers.limitsOf(user.tier), month);
+        },
+        apiTokens: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
+          const { id: userId } = requireUser(caller);
+          return (await callAuth(bus, 'tokens.list', { userId })).tokens;
+        },
+        serverConfig: (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
+          requireOperator(caller);
+          return { version: options.version, ...options.server };
+        },
+        auditLog: async (_: unknown, args: { limit?: Maybe<number> }, { caller }: GraphqlContext) => {
+          requireAdmin(caller);
+          const entries = await options.audit.newest(limitOf(args.limit, AUDIT_LIMIT)).catch((error: unknown) => {
+            throw unavailableStore(error);
+          });
+          return entries.map(({ at, ...entry }) => ({ at: new Date(at).toISOString(), ...entry }));
+        },
+      },
+      Mutation: {
+        createApiToken: async (_: unknown, args: { name?: Maybe<string>; scopes?: Maybe<readonly Maybe<string>[]> }, { caller, address }: GraphqlContext) => {
+          const { id: userId } = requireUser(caller);
+          const name = given(args.name, 'name').trim();
+          if (name === '') throw new BadUserInput("'name' is empty; it tells your tokens apart.");
+          return await callAuth(bus, 'tokens.create', { userId, name, scopes: scopesOf(args.scopes), ip: address });
+        },
+        revokeApiToken: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
+          const { id: userId } = requireUser(caller);
+          const id = given(args.id, 'id');
+          await callAuth(bus, 'tokens.revoke', { userId, id, ip: address });
+          options.revocations.note(revocationKeys.token(id));
+          return true;
+        },
+        createStreamTicket: async (_: unknown, args: { runId?: Maybe<string>; run_id?: Maybe<string> }, { caller }: GraphqlContext) => {
+          // As every mutation: not for callers without credentials, also where they could read the run.
+          requireCredential(caller);
+          const tenants = requireReader(caller);
+          const runId = given(args.runId ?? args.run_id, 'runId');
+          const run = await options.reads.view(runId, tenants);
+          if (run === null) throw new NotFound('There is no such run.');
+          return await options.tickets.make(caller, run.id, run.tenant);
+        },
+      },
+    },
+  };
+}
+
+function scopesOf(scopes: Maybe<readonly Maybe<string>[]>): string[] {
+  if (scopes === null || scopes === undefined || scopes.length === 0) throw new BadUserInput(`'scopes' names none; there are ${TOKEN_SCOPES.join(', ')}.`);
+  const named = [...new Set(scopes.map((scope) => scope ?? ''))];
+  const unknown = named.find((scope) => !(TOKEN_SCOPES as readonly string[]).includes(scope));
+  if (unknown !== undefined) throw new BadUserInput(`'${unknown.slice(0, 100).toWellFormed()}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`);
+  return named;
+}
+
+/** What a tenant has used of a month, as the projection counts it. */
+interface Used {
+  readonly pipelineRuns: number;
+  readonly concurrentRuns: number;
+  readonly stageSeconds: number;
+}
+
+function usageSummaries(used: Used, limits: TierLimits, { start, end }: Month): object[] {
+  const rows: readonly (readonly [metric: string, total: number, limit: number])[] = [
+    ['pipeline_runs', used.pipelineRuns, limits.pipelineRunLimit],
+    ['concurrent_runs', used.concurrentRuns, limits.maxConcurrent],
+    // A minute that has begun counts; no tier bounds them.
+    ['stage_minutes', Math.ceil(used.stageSeconds / SECONDS_A_MINUTE), UNLIMITED],
+    // Nothing is kept as artifacts yet.
+    ['artifact_storage_mb', 0, limits.artifactStorageMb],
+  ];
+  return rows.map(([metric, total, limit]) => {
+    const percentage = percentageOf(total, limit);
+    const status = percentage >= EXCEEDED_PERCENT ? 'exceeded' : percentage >= WARNING_PERCENT ? 'warning' : 'ok';
+    return { metric, total: Math.min(total, UNLIMITED), limit, percentage, status, periodStart: start, periodEnd: end };
+  });
+}
+
+/** To two places; of a limit of zero nothing is left from the start. */
+function percentageOf(total: number, limit: number): number {
+  if (limit >= UNLIMITED) return 0;
+  return limit === 0 ? EXCEEDED_PERCENT : Math.floor((total / limit) * 10_000) / 100;
+}

@@ -1,0 +1,170 @@
+/**
+ * Tickets: what a browser puts into the address of a log stream in place of a credential. A ticket is a signed text that
+ * any gateway can read; which of them have been used stands in the store.
+ *
+ *  T1 A ticket is good for one run, and for nothing but its log stream.
+ *  T2 It is to be used within 60 s. Used once, it is good until 5 minutes after the end of its run: an EventSource comes
+ *     back with the same address.
+ *  T3 It is dead as soon as the session or the personal token is that it was made with, or the API key another one.
+ */
+import { createHmac, randomUUID } from 'node:crypto';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { callAuth, type Caller, type Revocable, type Revocations } from '@penstock/identity';
+import { Unauthenticated } from '@penstock/http';
+import { unavailableStore } from '@penstock/run-client';
+import type { Bus } from '@penstock/bus';
+import type { Collection, CollectionSpec, DocumentStore } from '@penstock/store';
+
+/** One a ticket that has been used; its id is the ticket's. */
+export const ticketsSpec = {
+  name: 'stream_tickets',
+  fields: {
+    /** Milliseconds since 1970. */
+    usedAt: 'integer',
+  },
+  parts: [],
+  indexes: [['usedAt']],
+} as const satisfies CollectionSpec;
+
+export interface TicketsOptions {
+  readonly bus: Bus;
+  readonly store: Pick<DocumentStore, 'collection'>;
+  /** `JWT_SECRET` */
+  readonly secret: string;
+  readonly apiKey?: string | undefined;
+  readonly revocations: Pick<Revocations, 'certain' | 'isRevoked'>;
+  readonly sessionLives: (sessionId: string) => Promise<boolean>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** A ticket that is genuine and lives; whether it is in time is asked by `use`. */
+export interface Ticket {
+  readonly id: string;
+  /** Whose runs it may read: the run's own tenant. */
+  readonly tenants: readonly string[];
+  readonly credential: Revocable;
+  readonly issuedAt: number;
+}
+
+export const FIRST_USE_MS_MAX = 60_000;
+export const AFTER_END_MS_MAX = 5 * 60_000;
+/** No stream is watched for longer with one ticket; what is known of its use is forgotten then. */
+const LIFE_MS_MAX = 40 * 24 * 3_600_000;
+/** The bucket of revocations tells of the last 17 minutes: older tickets are asked after. */
+const TOLD_OF_MS = 15 * 60_000;
+const SWEEP_MS = 3_600_000;
+const SWEEP_MAX = 1_000;
+
+const HEADER = { alg: 'HS256', typ: 'st+jwt' } as const;
+const AUDIENCE = 'penstock-stream';
+const ISSUER = 'penstock';
+/** How every ticket begins, and no other token. */
+const BEGINNING = `${Buffer.from(JSON.stringify(HEADER)).toString('base64url')}.`;
+
+interface Claims {
+  readonly run: string;
+  readonly tenant: string;
+  readonly at: number;
+  readonly user?: string | undefined;
+  readonly sid?: string | undefined;
+  readonly tokenId?: string | undefined;
+  /** Of a ticket made with the API key: which one that was. */
+  readonly key?: string | undefined;
+}
+
+export class Tickets {
+  readonly #options: TicketsOptions;
+  readonly #secret: Uint8Array;
+  readonly #keyMark: string | undefined;
+  readonly #used: Collection<typeof ticketsSpec>;
+  readonly #sweep: NodeJS.Timeout;
+
+  /** The store has to be opened with `gatewayCollections` among its collections. */
+  constructor(options: TicketsOptions) {
+    this.#options = options;
+    this.#secret = new TextEncoder().encode(options.secret);
+    this.#keyMark = options.apiKey === undefined ? undefined : createHmac('sha256', options.secret).update(`api key ${options.apiKey}`).digest('base64url').slice(0, 16);
+    this.#used = options.store.collection(ticketsSpec);
+    this.#sweep = setInterval(() => void this.#forgetOld().catch(() => {}), SWEEP_MS);
+    this.#sweep.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#sweep);
+  }
+
+  /** For a run that the caller may see; `tenant` is the run's. */
+  async make(caller: Caller, runId: string, tenant: string): Promise<string> {
+    const { user, tokenId, kind } = caller;
+    const claims: Claims = {
+      run: runId, tenant, at: this.#options.now(),
+      ...(user === undefined ? {} : { user: user.id }),
+      ...(user?.sessionId === undefined ? {} : { sid: user.sessionId }),
+      ...(tokenId === undefined ? {} : { tokenId }),
+      ...(kind === 'api-key' ? { key: this.#keyMark } : {}),
+    };
+    return await new SignJWT({ ...claims }).setProtectedHeader(HEADER).setIssuer(ISSUER).setAudience(AUDIENCE).setJti(randomUUID()).sign(this.#secret);
+  }
+
+  isTicket(token: string): boolean {
+    return token.startsWith(BEGINNING);
+  }
+
+  /** Throws `Unauthenticated` for one that is not genuine, of another run, or revoked; `Unavailable` where that cannot be said. */
+  async read(token: string, runId: string): Promise<Ticket> {
+    const { id, claims } = await this.#verified(token);
+    if (claims.run !== runId) throw new Unauthenticated();
+    const credential: Revocable = {
+      ...(claims.user === undefined ? {} : { user: { id: claims.user, ...(claims.sid === undefined ? {} : { sessionId: claims.sid }) } }),
+      ...(claims.tokenId === undefined ? {} : { tokenId: claims.tokenId }),
+      issuedAt: claims.at,
+    };
+    if (!(await this.#lives(claims, credential))) throw new Unauthenticated();
+    return { id, tenants: [claims.tenant], credential, issuedAt: claims.at };
+  }
+
+  /** T2. `endedAt`: when the run ended, in milliseconds since 1970; null while it has not. Throws `Unauthenticated`, `Unavailable`. */
+  async use(ticket: Ticket, endedAt: number | null): Promise<void> {
+    const now = this.#options.now();
+    try {
+      if (now <= ticket.issuedAt + FIRST_USE_MS_MAX) {
+        await this.#used.insert({ id: ticket.id, usedAt: now });
+        return;
+      }
+      const use = now <= ticket.issuedAt + LIFE_MS_MAX ? await this.#used.get(ticket.id) : null;
+      // A run that had ended before is told once more: its 5 minutes begin with the use.
+      const over = use === null || (endedAt !== null && now > Math.max(endedAt, use.usedAt) + AFTER_END_MS_MAX);
+      if (over) throw new Unauthenticated();
+    } catch (error) {
+      throw unavailableStore(error);
+    }
+  }
+
+  async #verified(token: string): Promise<{ readonly id: string; readonly claims: Claims }> {
+    try {
+      const { payload } = await jwtVerify(token, this.#secret, { algorithms: [HEADER.alg], typ: HEADER.typ, issuer: ISSUER, audience: AUDIENCE, requiredClaims: ['jti', 'run', 'tenant', 'at'] });
+      return { id: payload.jti ?? '', claims: payload as unknown as Claims };
+    } catch (error) {
+      if (error instanceof errors.JOSEError) throw new Unauthenticated();
+      throw error;
+    }
+  }
+
+  /** T3 */
+  async #lives(claims: Claims, credential: Revocable): Promise<boolean> {
+    const { revocations, now, bus, sessionLives } = this.#options;
+    const { user, sid, tokenId } = claims;
+    if (user === undefined) return claims.key !== undefined && claims.key === this.#keyMark;
+    if (revocations.isRevoked(credential)) return false;
+    if (revocations.certain && now() - claims.at <= TOLD_OF_MS) return true;
+    if (sid !== undefined) return await sessionLives(sid);
+    const { tokens } = await callAuth(bus, 'tokens.list', { userId: user });
+    return tokens.some(({ id }) => id === tokenId);
+  }
+
+  async #forgetOld(): Promise<void> {
+    const before = this.#options.now() - LIFE_MS_MAX;
+    await this.#used.deleteWhere({ where: { usedAt: { lt: before } }, orderBy: { field: 'usedAt', direction: 'asc' }, limit: SWEEP_MAX });
+  }
+}
