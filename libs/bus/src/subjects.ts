@@ -26,6 +26,8 @@ export const subjects = {
   connections: 'ingest.connections',
   /** A request to one of the services that keep no partition; any process of it answers. */
   service: (service: 'auth' | 'registry' | 'webhook-ingest', verb: string) => `svc.${service}.${verb}`,
+  /** From one registry to the others: what has changed in the store. */
+  registryChanged: 'registry.changed',
 } as const;
 
 export const streams = { journal: 'JOURNAL', logs: 'LOGS', deliveries: 'DELIVERIES' } as const;

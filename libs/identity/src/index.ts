@@ -16,3 +16,4 @@ export { jwtAuthenticator, type JwtAuthenticatorOptions } from './jwt-authentica
 export { personalTokenAuthenticator, type PersonalTokenAuthenticatorOptions } from './personal-token-authenticator.ts';
 export { isPersonalToken, newPersonalToken, personalTokenHash } from './personal-token.ts';
 export { Revocations, type Revocable, type RevocationsOptions } from './revocations.ts';
+export { onBehalfOf, type OnBehalf } from './on-behalf.ts';
