@@ -4,6 +4,7 @@ import { actorOf } from '@penstock/identity';
 import type { Refusals } from '../refusals.ts';
 import type { GraphqlContext } from './arguments.ts';
 import { identityModule } from './identity.ts';
+import { registryModule } from './registry.ts';
 import { makeResolvers, type ResolverOptions } from './resolvers.ts';
 import { SCHEMA } from './schema.ts';
 
@@ -17,6 +18,7 @@ export function graphqlModules(options: ResolverOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
     identityModule(options.identity),
+    registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
   ];
   const resolvers: Record<string, Record<string, unknown>> = {};
   for (const module of modules) {
