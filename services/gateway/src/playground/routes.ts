@@ -22,23 +22,21 @@ const ASSET_CACHE = 'public, max-age=31536000, immutable';
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
 const STYLE_TYPE = 'text/css; charset=utf-8';
 
+interface PageFiles {
+  readonly icon: Asset;
+  readonly styles: readonly Asset[];
+  readonly scripts: readonly Asset[];
+}
+
 export function addPlaygroundRoutes(app: FastifyInstance): void {
-  const start = readFileSync(new URL('start.js', import.meta.url));
-  const style = readFileSync(new URL('page.css', import.meta.url));
-  const styles = [asset('graphiql.css', STYLE_TYPE, ofPackage('graphiql', 'graphiql.min.css')), asset('page.css', STYLE_TYPE, style)];
-  const scripts = [
-    asset('react.js', SCRIPT_TYPE, ofPackage('react', 'umd/react.production.min.js')),
-    asset('react-dom.js', SCRIPT_TYPE, ofPackage('react-dom', 'umd/react-dom.production.min.js')),
-    asset('graphiql.js', SCRIPT_TYPE, ofPackage('graphiql', 'graphiql.min.js')),
-    asset('start.js', SCRIPT_TYPE, start),
-  ];
-  const assets = new Map([...styles, ...scripts].map((each) => [each.name, each]));
+  const files = pageFiles();
+  const assets = new Map([files.icon, ...files.styles, ...files.scripts].map((each) => [each.name, each]));
 
   app.get('/graphql/playground', { config: { tier: 'read' } }, (_request, reply) => {
     const nonce = randomBytes(16).toString('base64');
     return reply
       .headers({ 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policyOf(nonce), 'Cache-Control': 'no-store' })
-      .send(pageOf(styles, scripts, nonce));
+      .send(pageOf(files, nonce));
   });
 
   app.get<{ Params: { readonly name: string } }>(`${ASSETS}/:name`, { config: { tier: 'read' } }, (request, reply) => {
@@ -48,14 +46,28 @@ export function addPlaygroundRoutes(app: FastifyInstance): void {
   });
 }
 
+function pageFiles(): PageFiles {
+  const own = (file: string): Buffer => readFileSync(new URL(file, import.meta.url));
+  return {
+    icon: asset('icon.svg', 'image/svg+xml', own('icon.svg')),
+    styles: [asset('graphiql.css', STYLE_TYPE, ofPackage('graphiql', 'graphiql.min.css')), asset('page.css', STYLE_TYPE, own('page.css'))],
+    scripts: [
+      asset('react.js', SCRIPT_TYPE, ofPackage('react', 'umd/react.production.min.js')),
+      asset('react-dom.js', SCRIPT_TYPE, ofPackage('react-dom', 'umd/react-dom.production.min.js')),
+      asset('graphiql.js', SCRIPT_TYPE, ofPackage('graphiql', 'graphiql.min.js')),
+      asset('start.js', SCRIPT_TYPE, own('start.js')),
+    ],
+  };
+}
+
 function policyOf(nonce: string): string {
   return [
-    "default-src 'none'", "script-src 'self'", `style-src 'self' 'nonce-${nonce}'`, 'font-src data:', "connect-src 'self'",
+    "default-src 'none'", "script-src 'self'", `style-src 'self' 'nonce-${nonce}'`, 'font-src data:', "img-src 'self'", "connect-src 'self'",
     "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
   ].join('; ');
 }
 
-function pageOf(styles: readonly Asset[], scripts: readonly Asset[], nonce: string): string {
+function pageOf({ icon, styles, scripts }: PageFiles, nonce: string): string {
   return [
     '<!doctype html>',
     '<html lang="en">',
@@ -63,7 +75,7 @@ function pageOf(styles: readonly Asset[], scripts: readonly Asset[], nonce: stri
     '<meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     // A browser asks for /favicon.ico where none is named, and would report that there is none.
-    '<link rel="icon" href="data:,">',
+    `<link rel="icon" href="${ASSETS}/${icon.name}">`,
     '<title>Penstock GraphQL</title>',
     ...styles.map(({ name }) => `<link rel="stylesheet" href="${ASSETS}/${name}">`),
     '</head>',
