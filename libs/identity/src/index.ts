@@ -9,7 +9,7 @@ export {
   ACCESS_TOKEN, PERSONAL_TOKEN_PREFIX, REVOCATION_TTL_MS, revocationKeys,
   type AccessClaims, type AuthCalls, type AuthUser, type AuthVerb, type CreatedToken, type Revocation, type TokenIdentity, type TokenInfo,
 } from './auth-messages.ts';
-export { signAccessToken } from './access-token.ts';
+export { signAccessToken, verifyAccessToken, type VerifiedAccess } from './access-token.ts';
 export { callAuth } from './auth-client.ts';
 export { openIdentity, type Identity, type IdentityOptions } from './identity.ts';
 export { jwtAuthenticator, type JwtAuthenticatorOptions } from './jwt-authenticator.ts';

@@ -95,7 +95,7 @@ extend type Query {
   me: UserProfile!
   "Of this month, with an access token."
   usage: [UsageSummary!]!
-  "The newest first, with an access token."
+  "The oldest first, with an access token."
   apiTokens: [ApiTokenInfo!]!
   "For the API key and for admins."
   serverConfig: ServerConfig!
