@@ -1,3 +1,4 @@
 export * from './broker.ts';
 export * from './proxy.ts';
 export * from './cluster.ts';
+export * from './fake-git-host.ts';

@@ -1,10 +1,68 @@
-/** `penstock service auth`: takes its place among the processes of an installation. What it serves comes with its own issue. */
-import { runService } from '@penstock/service';
+/** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
+import { buildServer } from '@penstock/http';
+import { retryUntilDone, runService } from '@penstock/service';
+import { auditCollections, AuditRepository, openStore } from '@penstock/store';
+import { startAuth } from './auth.ts';
+import { authCollections } from './collections.ts';
+import { chosenProvider } from './providers/choice.ts';
+import { providerSettings } from './providers/settings.ts';
+
+/** As the gateway: whoever spreads the load has to notice first that this process leaves. */
+const LEAVING_MS = 1_500;
+const CONNECTIONS_MAX = 20_000;
+
+const KEYS = [
+  'listen', 'mode', 'corsOrigins', 'storeUrl', 'jwtSecret', 'baseUrl', 'dashboardUrl', 'gitHostProvider', 'gitHostBaseUrl', 'gitHostApiUrl', 'gitHostIssuer',
+  'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy',
+] as const;
 
 export function runAuthService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'auth',
-    keys: [],
-    start: async () => ({ ready: async () => {}, drain: async () => {} }),
+    keys: KEYS,
+    check(settings) {
+      if (settings.jwtSecret === undefined) throw new ConfigurationError(['JWT_SECRET is missing; services that run apart share one: openssl rand -hex 32']);
+      try {
+        chosenProvider({ settings: providerSettings(settings), mode: serverMode(settings) ?? 'production', baseUrl: () => '' });
+      } catch (error) {
+        throw error instanceof RangeError ? new ConfigurationError([error.message]) : error;
+      }
+    },
+    async start({ settings, bus, log, stopping }) {
+      const { listen, jwtSecret = '' } = settings;
+      if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
+      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...authCollections, ...auditCollections]));
+      const audit = new AuditRepository(store, { log });
+      const app = buildServer({
+        corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log,
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+        trustProxy: settings.trustProxy,
+      });
+      let ownUrl = '';
+      const auth = startAuth({
+        bus, store, jwtSecret, audit, log,
+        mode: serverMode(settings) ?? 'production',
+        baseUrl: () => settings.baseUrl ?? ownUrl,
+        dashboardUrl: settings.dashboardUrl,
+        provider: providerSettings(settings),
+        admins: settings.admins,
+        defaultTier: settings.defaultTier,
+      });
+      await auth.addRoutes(app);
+      ownUrl = await app.listen({ host: listen.host, port: listen.port });
+      log.info({ url: ownUrl }, 'listens');
+      return {
+        ready: () => store.ping(),
+        async drain() {
+          await pause(LEAVING_MS);
+          await app.close();
+          await auth.close();
+          await audit.close();
+          await store.close();
+        },
+      };
+    },
   }, env);
 }

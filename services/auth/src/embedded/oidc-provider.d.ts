@@ -1,0 +1,26 @@
+/** The part of `oidc-provider` that is used here; it brings no types of its own. */
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http';
+
+  export interface Interaction {
+    readonly uid: string;
+    readonly prompt: { readonly name: string };
+    readonly params: Readonly<Record<string, unknown>>;
+    readonly session?: { readonly accountId: string } | undefined;
+  }
+
+  export interface Grant {
+    addOIDCScope(scope: string): void;
+    save(): Promise<string>;
+  }
+
+  export class Provider {
+    constructor(issuer: string, configuration: Readonly<Record<string, unknown>>);
+    readonly Grant: new (owner: { readonly accountId: string; readonly clientId: string }) => Grant;
+    callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+    interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
+    /** Answers where the browser is to go. */
+    interactionResult(request: IncomingMessage, response: ServerResponse, result: Readonly<Record<string, unknown>>, options?: { readonly mergeWithLastSubmission?: boolean }): Promise<string>;
+    on(event: string, listener: (...details: unknown[]) => void): this;
+  }
+}

@@ -1,0 +1,35 @@
+/** What auth refuses in words of its own (the REST bodies of the device and web flows), and how an identity provider fails. */
+
+/** Answered as it is: `{error, message}` with this status, `fields` beside them. */
+export class AuthRefusal extends Error {
+  override readonly name = 'AuthRefusal';
+  readonly status: number;
+  readonly code: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, code: string, message: string, fields: Readonly<Record<string, unknown>> = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.fields = fields;
+  }
+}
+
+/** No answer, or one that makes no sense: worth trying again. */
+export class ProviderUnavailable extends Error {
+  readonly tag = 'ProviderUnavailable';
+  override readonly name = 'ProviderUnavailable';
+}
+
+/** The provider does not take what it was shown: a code that was used before, an account it refuses. */
+export class ProviderRefused extends Error {
+  readonly tag = 'ProviderRefused';
+  override readonly name = 'ProviderRefused';
+  /** The provider's own word for it: `invalid_grant`, `bad_verification_code`. */
+  readonly code: string;
+
+  constructor(code: string, options?: ErrorOptions) {
+    super(`the identity provider refused: ${code}`, options);
+    this.code = code;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Any OpenID Connect issuer, through `openid-client`: what it can do is learned from its discovery document, once and
+ * again after a failure; id tokens are verified by its keys, with nonce and PKCE.
+ */
+import { isLoopback } from '@penstock/config';
+import {
+  allowInsecureRequests, authorizationCodeGrant, AuthorizationResponseError, buildAuthorizationUrl, ClientSecretBasic, ClientSecretPost, Configuration,
+  discovery, fetchUserInfo, ResponseBodyError,
+} from 'openid-client';
+import { ProviderRefused, ProviderUnavailable } from '../errors.ts';
+import { hashedVerifier } from './pkce.ts';
+import type { IdentityProvider, Profile, WebRequest } from './port.ts';
+import { PROVIDER_MS_MAX, textOf, fieldOf } from './provider-http.ts';
+
+export interface OidcSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Asks the person anew each time, for a provider where several may share a browser. */
+  readonly alwaysAsks?: boolean | undefined;
+}
+
+const SCOPE = 'openid profile email';
+
+export function oidcProvider(settings: OidcSettings): IdentityProvider {
+  const { issuer } = settings;
+  let found: Promise<Configuration> | null = null;
+  const configuration = async (): Promise<Configuration> => {
+    found ??= discovered(settings);
+    try {
+      return await found;
+    } catch (error) {
+      found = null;
+      throw failure(issuer, error);
+    }
+  };
+
+  return {
+    name: `oidc ${issuer}`,
+    host: new URL(issuer).hostname,
+
+    async authorizeUrl({ redirectUri, state, nonce, verifier }: WebRequest) {
+      const url = buildAuthorizationUrl(await configuration(), {
+        redirect_uri: redirectUri, scope: SCOPE, state, nonce,
+        code_challenge: hashedVerifier(verifier), code_challenge_method: 'S256',
+        ...(settings.alwaysAsks === true ? { prompt: 'login consent' } : {}),
+      });
+      return url.href;
+    },
+
+    async profileOf(callback: URL, { redirectUri, state, nonce, verifier }: WebRequest) {
+      const config = await configuration();
+      // The provider compares the redirect address with the one it was given; ours may have come through a proxy.
+      const answer = new URL(redirectUri);
+      answer.search = callback.search;
+      try {
+        const tokens = await authorizationCodeGrant(config, answer, { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true });
+        const claims = tokens.claims();
+        if (claims === undefined) throw new ProviderUnavailable(`${issuer} gives no id token`);
+        const isComplete = textOf(claims, 'email') !== '' && textOf(claims, 'preferred_username') !== '';
+        const more = isComplete || config.serverMetadata().userinfo_endpoint === undefined ? {} : await fetchUserInfo(config, tokens.access_token, claims.sub);
+        return profileFrom({ ...claims, ...more });
+      } catch (error) {
+        throw failure(issuer, error);
+      }
+    },
+  };
+}
+
+async function discovered({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
+  const server = new URL(issuer);
+  const insecure = server.protocol === 'http:' && isLoopback(server.hostname.replace(/^\[|\]$/gu, ''));
+  const options = { timeout: PROVIDER_MS_MAX / 1000, ...(insecure ? { execute: [allowInsecureRequests] } : {}) };
+  const metadata = (await discovery(server, clientId, undefined, undefined, options)).serverMetadata();
+  // Where the issuer says nothing, Basic is what the standard has it take.
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  const config = new Configuration(metadata, clientId, clientSecret, methods.includes('client_secret_basic') ? ClientSecretBasic(clientSecret) : ClientSecretPost(clientSecret));
+  config.timeout = PROVIDER_MS_MAX / 1000;
+  if (insecure) allowInsecureRequests(config);
+  return config;
+}
+
+function profileFrom(claims: object): Profile {
+  const subject = textOf(claims, 'sub');
+  const email = textOf(claims, 'email');
+  return {
+    subject, email, emailVerified: fieldOf(claims, 'email_verified') === true,
+    login: textOf(claims, 'preferred_username') || textOf(claims, 'nickname') || email.split('@', 1)[0] || subject,
+    name: textOf(claims, 'name'), avatarUrl: textOf(claims, 'picture'),
+  };
+}
+
+/** A refusal where the issuer said so; what cannot be trusted or read counts as no answer. */
+function failure(issuer: string, error: unknown): Error {
+  if (error instanceof ProviderUnavailable || error instanceof ProviderRefused) return error;
+  if (error instanceof AuthorizationResponseError) return new ProviderRefused(error.error, { cause: error });
+  if (error instanceof ResponseBodyError && error.status < 500) return new ProviderRefused(error.error, { cause: error });
+  return new ProviderUnavailable(`${issuer} does not answer as an issuer does`, { cause: error });
+}

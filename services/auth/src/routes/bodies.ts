@@ -1,0 +1,22 @@
+/** Fields of JSON bodies: there and of the right type, or 400 `bad_request` naming the field. */
+import { BadUserInput } from '@penstock/http';
+
+export function textField(body: unknown, name: string): string {
+  const value = fieldsOf(body)[name];
+  if (typeof value !== 'string' || value === '') throw new BadUserInput(`The field '${name}' is missing or is not a text.`, { field: name });
+  return value;
+}
+
+/** False where it is not there. */
+export function flagField(body: unknown, name: string): boolean {
+  const value = fieldsOf(body)[name] ?? false;
+  if (typeof value !== 'boolean') throw new BadUserInput(`The field '${name}' is not true or false.`, { field: name });
+  return value;
+}
+
+/** Of a body that is an object; none at all counts as an empty one. */
+export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
+  if (body === undefined || body === null) return {};
+  if (typeof body !== 'object' || Array.isArray(body)) throw new BadUserInput('The body is not a JSON object.');
+  return body as Record<string, unknown>;
+}

@@ -1,0 +1,55 @@
+/** `POST /auth/device` and `POST /auth/device/token`: the side of the device flow that the waiting client sees. */
+import type { FastifyInstance } from 'fastify';
+import { AuthRefusal } from '../errors.ts';
+import type { DeviceFlow } from '../device-flow.ts';
+import type { Sessions } from '../sessions.ts';
+import type { Tries } from '../tries.ts';
+import type { Users } from '../users.ts';
+import { fieldsOf, textField } from './bodies.ts';
+import type { Told } from './told.ts';
+
+export interface DeviceRoutesOptions {
+  readonly devices: DeviceFlow;
+  readonly sessions: Sessions;
+  readonly users: Users;
+  readonly tries: Tries;
+  readonly told: Told;
+}
+
+export function addDeviceRoutes(app: FastifyInstance, { devices, sessions, users, tries, told }: DeviceRoutesOptions): void {
+  app.post('/auth/device', { config: { tier: 'api' } }, async (request, reply) => {
+    fieldsOf(request.body);
+    return reply.send(await devices.begin({ ip: request.clientAddress, agent: request.headers['user-agent'] ?? '' }));
+  });
+
+  app.post('/auth/device/token', { config: { tier: 'api' } }, async (request, reply) => {
+    const deviceCode = textField(request.body, 'device_code');
+    const outcome = await devices.poll(deviceCode);
+    switch (outcome.kind) {
+      case 'authorized': {
+        const { user } = outcome;
+        const login = await sessions.begin(user, 'device');
+        told.login(request, user.id, login.sessionId, 'device');
+        const { id, email, name, login: gitHostLogin, avatarUrl, tier } = users.shown(user);
+        return reply.send({
+          status: 'authorized', access_token: login.accessToken, refresh_token: login.refreshToken,
+          user: { id, email, name, git_host_login: gitHostLogin, avatar_url: avatarUrl, tier },
+        });
+      }
+      case 'pending':
+        return reply.send({ status: 'pending', error: 'authorization_pending' });
+      case 'slow_down':
+        return reply.send({ status: 'pending', error: 'slow_down', interval: outcome.intervalSecs });
+      case 'denied':
+        throw new AuthRefusal(400, 'access_denied', 'The login was declined.', { status: 'denied' });
+      case 'expired':
+        throw new AuthRefusal(400, 'expired_token', 'The code is over: begin again.', { status: 'expired' });
+      case 'unknown':
+        // A right code is not held up by somebody's guesses from the same address.
+        tries.check(request.clientAddress);
+        tries.failed(request.clientAddress);
+        told.refused(request, 'login', 'invalid_grant');
+        throw new AuthRefusal(400, 'invalid_grant', 'There is no such device code.');
+    }
+  });
+}

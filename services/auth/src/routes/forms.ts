@@ -1,0 +1,18 @@
+/** Bodies of HTML forms, for the pages alone: everywhere else only JSON is taken, which no foreign page can send unasked. */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+
+/** On an encapsulated instance, so that no other route takes forms. */
+export function acceptForms(app: FastifyInstance): void {
+  app.addContentTypeParser(FORM_TYPE, { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(String(body))));
+}
+
+/** Leaves the bytes of a form to whoever reads the socket. */
+export function leaveForms(app: FastifyInstance): void {
+  app.addContentTypeParser(FORM_TYPE, (_request, _payload, done) => done(null));
+}
+
+export function formOf(request: FastifyRequest): URLSearchParams {
+  return request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+}

@@ -1,0 +1,19 @@
+/** What a route throws, as an answer: our own refusals word for word, a provider or a store that is away as 503. */
+import { Unauthenticated, Unavailable } from '@penstock/http';
+import { StoreUnavailable } from '@penstock/store';
+import type { FastifyReply } from 'fastify';
+import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../errors.ts';
+
+/** Throws what the server itself answers better. */
+export function answerRefusal(error: unknown, reply: FastifyReply): FastifyReply {
+  if (error instanceof AuthRefusal) return reply.code(error.status).send({ error: error.code, message: error.message, ...error.fields });
+  throw asHttpError(error);
+}
+
+/** For routes and for calls of other services alike. */
+export function asHttpError(error: unknown): unknown {
+  if (error instanceof ProviderUnavailable) return new Unavailable('The identity provider does not answer; try again.', { cause: error });
+  if (error instanceof ProviderRefused) return new Unauthenticated('The identity provider does not take this login: begin it again.');
+  if (error instanceof StoreUnavailable) return new Unavailable('The store cannot be reached; try again.', { cause: error });
+  return error;
+}

@@ -1,0 +1,93 @@
+/** `GET /auth/web/login` and `GET /auth/callback/web`: the login of a browser, and where it is sent afterwards. */
+import { isLoopback } from '@penstock/config';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { UserRow } from '../collections.ts';
+import { clearCookie, cookieOf, setCookie } from '../cookies.ts';
+import { AuthRefusal, ProviderRefused } from '../errors.ts';
+import { callbackPage, HTML_TYPE } from '../pages.ts';
+import type { Profile } from '../providers/port.ts';
+import type { Sessions } from '../sessions.ts';
+import { LOGIN_LIFETIME_SECS, WEB_CALLBACK, type WebLogin, type WebLoginEnd, type WebLoginStart } from '../web-login.ts';
+import type { Told } from './told.ts';
+
+export interface WebRoutesOptions {
+  readonly webLogin: WebLogin;
+  readonly sessions: Sessions;
+  readonly signedIn: (profile: Profile) => Promise<UserRow>;
+  readonly baseUrl: () => string;
+  readonly dashboardUrl: () => string;
+  readonly mode: 'development' | 'production';
+  readonly secure: () => boolean;
+  readonly told: Told;
+  /** A login that was for a device goes on there; `user` null: it was declined. */
+  readonly continueDevice: (userCode: string, user: UserRow | null, reply: FastifyReply) => Promise<FastifyReply>;
+}
+
+/** Where the browser arrives with its tokens: the dashboard's page, or a plain one of this server. */
+const ARRIVAL = '/auth/callback';
+
+export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): void {
+  const { webLogin, sessions, baseUrl, dashboardUrl, secure, told } = options;
+
+  app.get('/auth/web/login', { config: { tier: 'read' } }, async (request, reply) => {
+    const elsewhere = otherName(request, options);
+    if (elsewhere !== null) return reply.redirect(elsewhere, 302);
+    return sendToProvider(reply, await webLogin.begin({ kind: 'web' }), secure());
+  });
+
+  app.get(WEB_CALLBACK, { config: { tier: 'read' } }, async (request, reply) => {
+    const callback = new URL(request.url, baseUrl());
+    const cookieName = webLogin.cookieNameOf(callback);
+    const end = await finished(callback, request, cookieName);
+    reply.header('Set-Cookie', clearCookie(cookieName, { path: WEB_CALLBACK, secure: secure() }));
+    if (end.purpose.kind === 'device') {
+      return await options.continueDevice(end.purpose.userCode, end.kind === 'profile' ? await options.signedIn(end.profile) : null, reply);
+    }
+    if (end.kind === 'refused') {
+      told.refused(request, 'login.web', end.error);
+      return arrive(reply, { error: end.error });
+    }
+    const user = await options.signedIn(end.profile);
+    const login = await sessions.begin(user, 'web');
+    told.login(request, user.id, login.sessionId, 'web');
+    return arrive(reply, { access_token: login.accessToken, refresh_token: login.refreshToken });
+  });
+
+  app.get(ARRIVAL, { config: { tier: 'read' } }, async (_request, reply) => {
+    if (dashboardUrl() !== baseUrl()) throw new AuthRefusal(404, 'not_found', 'This page is the dashboard\'s.');
+    return reply.type(HTML_TYPE).send(callbackPage());
+  });
+
+  async function finished(callback: URL, request: FastifyRequest, cookieName: string): Promise<WebLoginEnd> {
+    try {
+      return await webLogin.finish(callback, cookieOf(request, cookieName));
+    } catch (error) {
+      if (error instanceof AuthRefusal) told.refused(request, 'login.web', error.code);
+      if (!(error instanceof ProviderRefused)) throw error;
+      told.refused(request, 'login.web', 'invalid_grant');
+      throw new AuthRefusal(400, 'invalid_grant', 'The identity provider does not take this code (any more): begin the login again.');
+    }
+  }
+
+  /** In the fragment: it is not sent to any server, and stands in no log. */
+  function arrive(reply: FastifyReply, fields: Readonly<Record<string, string>>): FastifyReply {
+    return reply.redirect(`${dashboardUrl()}${ARRIVAL}#${new URLSearchParams(fields).toString()}`, 302);
+  }
+}
+
+export function sendToProvider(reply: FastifyReply, { location, cookieName, cookie }: WebLoginStart, secure: boolean): FastifyReply {
+  return reply.header('Set-Cookie', setCookie(cookieName, cookie, { path: WEB_CALLBACK, maxAgeSecs: LOGIN_LIFETIME_SECS, secure })).redirect(location, 303);
+}
+
+/**
+ * `localhost` and `127.0.0.1` are one server and two names with cookies of their own; the callback comes to the one of the
+ * base address, so the login has to begin there. In development mode only: elsewhere the proxy decides about names.
+ */
+function otherName(request: FastifyRequest, { baseUrl, mode }: WebRoutesOptions): string | null {
+  const base = new URL(baseUrl());
+  const { host } = request.headers;
+  if (mode !== 'development' || host === undefined || host === base.host || !URL.canParse(`http://${host}`)) return null;
+  const asked = new URL(`http://${host}`);
+  const bare = (name: string): string => name.replace(/^\[|\]$/gu, '');
+  return asked.port === base.port && isLoopback(bare(asked.hostname)) && isLoopback(bare(base.hostname)) ? `${base.origin}/auth/web/login` : null;
+}

@@ -1,0 +1,38 @@
+/** Wrong guesses by client address: after so many in a minute the next ones are refused without a look. Bounded in memory. */
+import { clientKeyOf, RateLimited } from '@penstock/http';
+
+const WINDOW_MS = 60_000;
+/** Beyond it the longest known are forgotten: who has so many addresses is not held up by this, but by the size of the codes. */
+const ADDRESSES_MAX = 10_000;
+
+export class Tries {
+  readonly #triesMax: number;
+  readonly #now: () => number;
+  readonly #failures = new Map<string, { since: number; count: number }>();
+
+  constructor(triesMax: number, now: () => number) {
+    this.#triesMax = triesMax;
+    this.#now = now;
+  }
+
+  /** Throws `RateLimited` where this address has used up its tries. */
+  check(address: string): void {
+    const known = this.#failures.get(clientKeyOf(address));
+    if (known === undefined || known.count < this.#triesMax) return;
+    const restMs = known.since + WINDOW_MS - this.#now();
+    if (restMs > 0) throw new RateLimited('Too many wrong codes from this address: wait a minute.', { retryAfter: Math.ceil(restMs / 1000) });
+  }
+
+  failed(address: string): void {
+    const key = clientKeyOf(address);
+    const known = this.#failures.get(key);
+    if (known !== undefined && this.#now() - known.since < WINDOW_MS) {
+      known.count += 1;
+      return;
+    }
+    this.#failures.delete(key);
+    this.#failures.set(key, { since: this.#now(), count: 1 });
+    const [longest] = this.#failures.keys();
+    if (this.#failures.size > ADDRESSES_MAX && longest !== undefined) this.#failures.delete(longest);
+  }
+}
