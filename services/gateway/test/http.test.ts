@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, makeWorld, runIdFor, YAML, type World } from './harness.ts';
+import { routesOf } from '@penstock/http';
+import { API_KEY, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -185,22 +186,80 @@ describe('CORS', () => {
   });
 });
 
-describe('security headers on every response', () => {
-  test('of routes, errors, unknown paths, wrong methods and bodies too large', async () => {
-    const app = await world.gateway({ corsOrigins: [ORIGIN] });
+describe('every route', () => {
+  const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'] as const;
+  const everything = { corsOrigins: [ORIGIN], playground: true, rateLimits: { read: 10_000, api: 10_000, webhook: 10_000 } };
+
+  test('says which rate limit it counts for', async () => {
+    const routes = routesOf(await world.gateway(everything));
+    expect(routes.length).toBeGreaterThan(5);
+    expect(routes.filter(({ tier }) => tier === undefined)).toEqual([]);
+    const tiers = Object.fromEntries(routes.map(({ url, tier }) => [url, tier]));
+    expect(tiers).toMatchObject({ '/': 'read', '/health': 'read', '/ready': 'read', '/graphql': 'api', '/graphql/playground': 'read', '/pipeline/:id/logs': 'read' });
+  });
+
+  test('S23: by every method, with a key, a wrong key and none, answers with all security headers, CORS, and the limit where it has one', async () => {
+    const app = await world.gateway(everything);
     const id = runIdFor();
     world.owner.adopt(id, YAML);
-    const requests: InjectOptions[] = [
-      { url: '/' }, { url: '/health' }, { url: '/ready' }, { url: '/nothing' }, { method: 'DELETE', url: '/' }, { method: 'HEAD', url: '/' }, { url: '/graphql' },
-      { method: 'OPTIONS', url: '/graphql', headers: { origin: ORIGIN, 'access-control-request-method': 'POST' } },
-      { ...JSON_POST, payload: '{"query":"{ health }"}' }, { ...JSON_POST, payload: '{' }, { ...JSON_POST, payload: '{"query":"{"}' },
-      { ...JSON_POST, payload: 'x'.repeat(2 * 1024 * 1024) }, { method: 'POST', url: '/graphql', headers: { 'content-type': 'text/plain' }, payload: 'x' },
-      { url: '/pipeline/x/logs' }, { url: `/pipeline/${id}/logs` }, { method: 'HEAD', url: `/pipeline/${id}/logs?token=${API_KEY}` }, { url: '/%ff' }, { url: `/pipeline/${'x'.repeat(500)}/logs` },
-    ];
-    for (const request of requests) {
-      const response = await app.inject(request);
-      expect([request, response.headers]).toEqual([request, expect.objectContaining(SECURITY_HEADERS)]);
+    world.owner.commit(id, [happened.runCompleted()]);
+    const routes = routesOf(app);
+    for (const { url: pattern } of new Map(routes.map((route) => [route.url, route])).values()) {
+      const url = pattern.replace(':id', id).replace(/:\w+|\*/gu, 'x');
+      const methods = routes.filter((route) => route.url === pattern).flatMap((route) => route.methods);
+      for (const method of METHODS) {
+        for (const authorization of [undefined, `Bearer ${API_KEY}`, 'Bearer wrong']) {
+          const response = await app.inject({
+            method: method as 'GET', url,
+            headers: { origin: ORIGIN, ...(authorization === undefined ? {} : { authorization }), ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) },
+            ...(method === 'POST' ? { payload: '{}' } : {}),
+          });
+          const wider = url === '/graphql/playground' && response.statusCode === 200;
+          const expected = wider ? { ...SECURITY_HEADERS, 'content-security-policy': expect.stringContaining("default-src 'none'; script-src 'self';") } : SECURITY_HEADERS;
+          const limited = methods.includes(method) ? { 'x-ratelimit-limit': '10000' } : {};
+          expect([method, url, response.statusCode, response.headers]).toEqual([method, url, expect.any(Number), expect.objectContaining({ ...expected, ...limited, 'access-control-allow-origin': ORIGIN, vary: 'Origin' })]);
+          if (!methods.includes(method)) expect([method, url, response.statusCode, response.headers['allow']]).toEqual([method, url, method === 'OPTIONS' ? 204 : 405, expect.any(String)]);
+        }
+      }
     }
+  });
+
+  test('log streams, malformed addresses and bodies too large have them too', async () => {
+    const app = await world.gateway(everything);
+    const id = runIdFor();
+    world.owner.adopt(id, YAML);
+    world.owner.commit(id, [happened.runCompleted()]);
+    const requests: readonly [InjectOptions, number][] = [
+      [{ url: `/pipeline/${id}/logs?token=${API_KEY}` }, 200], [{ url: `/pipeline/${id}/logs` }, 401], [{ url: '/pipeline/x/logs', headers: { authorization: `Bearer ${API_KEY}` } }, 404],
+      [{ url: '/%ff' }, 400], [{ url: `/pipeline/${'x'.repeat(500)}/logs` }, 414], [{ url: '/nothing' }, 404],
+      [{ ...JSON_POST, payload: '{' }, 400], [{ ...JSON_POST, payload: 'x'.repeat(2 * 1024 * 1024) }, 413], [{ method: 'POST', url: '/graphql', headers: { 'content-type': 'text/plain' }, payload: 'x' }, 415],
+    ];
+    for (const [request, status] of requests) {
+      const response = await app.inject(request);
+      expect([request.url, response.statusCode, response.headers]).toEqual([request.url, status, expect.objectContaining(SECURITY_HEADERS)]);
+    }
+  });
+});
+
+describe('rate limits', () => {
+  test('beyond the limit POST /graphql is 429 with the body of REST errors, and reading goes on', async () => {
+    const app = await world.gateway({ rateLimits: { read: 5, api: 2, webhook: 1 } });
+    const answers = [];
+    for (let count = 0; count < 3; count++) answers.push(await app.inject({ ...JSON_POST, payload: '{"query":"{ health }"}' }));
+    expect(answers.map(({ statusCode, headers }) => [statusCode, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']])).toEqual([[200, '2', '1'], [200, '2', '0'], [429, '2', '0']]);
+    expect([answers[2]?.json(), answers[2]?.headers['retry-after']]).toEqual([{ error: 'rate_limited', message: expect.any(String) }, expect.stringMatching(/^\d+$/u)]);
+    expect((await app.inject('/health')).headers).toMatchObject({ 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '4' });
+  });
+
+  test('log streams count as read, and carry the limit', async () => {
+    const app = await world.gateway({ rateLimits: { read: 2, api: 1, webhook: 1 } });
+    const id = runIdFor();
+    world.owner.adopt(id, YAML);
+    world.owner.commit(id, [happened.runCompleted()]);
+    const url = `/pipeline/${id}/logs?token=${API_KEY}`;
+    expect((await app.inject(url)).headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-ratelimit-limit': '2', 'x-ratelimit-remaining': '1' });
+    expect((await app.inject('/')).statusCode).toBe(200);
+    expect((await app.inject(url)).statusCode).toBe(429);
   });
 });
 
