@@ -11,6 +11,8 @@ export class SimStore {
   up = true;
   readonly documents = new Map<string, EncodedRun>();
   readonly checkpoints = new Map<number, Checkpoint>();
+  /** By key and month. */
+  readonly counters = new Map<string, RunCounter>();
 
   view(id: string): RunView | undefined {
     const document = this.documents.get(id);
@@ -77,15 +79,26 @@ export class SimLedger implements RunsLedger {
     return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
   }
 
-  async saveCounters(_counters: readonly RunCounter[]): Promise<void> {
-    await this.#ask(() => true);
+  async saveCounters(counters: readonly RunCounter[]): Promise<void> {
+    for (let from = 0; from < counters.length; from += BATCH) {
+      await this.#ask((store) => {
+        for (const counter of counters.slice(from, from + BATCH)) {
+          const id = `${counter.key} ${counter.month}`;
+          const known = store.counters.get(id);
+          if (known === undefined || isLower(known, counter)) store.counters.set(id, counter);
+        }
+        return true;
+      });
+    }
   }
 
-  async counter(): Promise<RunCounter | null> {
-    return null;
+  counter(key: string, month: string): Promise<RunCounter | null> {
+    return this.#ask((store) => store.counters.get(`${key} ${month}`) ?? null);
   }
 
-  async *countersOf(): AsyncIterable<RunCounter> {}
+  async *countersOf(partition: number, month: string): AsyncIterable<RunCounter> {
+    yield* await this.#ask((store) => [...store.counters.values()].filter((counter) => counter.partition === partition && counter.month === month));
+  }
 
   #write(store: SimStore, document: EncodedRun): boolean {
     const known = store.documents.get(document.id);

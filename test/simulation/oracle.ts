@@ -103,7 +103,7 @@ export class Oracle {
     for (const [index, event] of events.entries()) {
       if (event.type === 'run_created') {
         world.check(run === undefined && from + index === 1, 'P7', `run ${id} is created twice`);
-        const plan = planOf(world.definitions.truly(event.yaml));
+        const plan = planOf(world.definitions.truly(event));
         run = { id, partition, plan, state: newRun(id, event, plan), events: [event], versions: [], observed: 0, storedVersion: 0 };
         this.runs.set(id, run);
         if (event.group !== undefined) this.#group(run).push(id);

@@ -1,6 +1,6 @@
 /** One partition in one simulated scheduler: partition-owner.ts over the simulated world. */
 import type { Job, JobReply, RunnerLease, StopReply, StopRequest } from '@penstock/bus';
-import { handBack, loadRuns, openPartition, Partition, Projector, type JobAnswer, type OpenedPartition, type Opening, type PartitionPorts, type StopAnswer } from '@penstock/scheduler';
+import { handBack, loadPartition, openPartition, Partition, Projector, type JobAnswer, type OpenedPartition, type Opening, type PartitionPorts, type StopAnswer } from '@penstock/scheduler';
 import { SimOutage } from './errors.ts';
 import { SimPartitionLog } from './journal.ts';
 import { leased } from './leases.ts';
@@ -45,7 +45,7 @@ export class SimOwner {
     if (opened === null) return false;
     this.epoch = opened.epoch;
     const settings = { queueTimeoutMs: profile.queueTimeoutMs, logBytesMax: 1 << 24, workspaceGraceMs: profile.leaseMs, liveRunsPerKeyMax: 10_000 };
-    const runs = await loadRuns(opened, opening, { definitions, settings, log: { error: () => world.mark('run could not be restored') } });
+    const { runs, usages } = await loadPartition(opened, opening, { definitions, settings, log: { error: () => world.mark('run could not be restored') } });
     this.#scheduler.refreshSessions([...(await world.keysNow(node, 'runners')).values()].map(({ value }) => leased<RunnerLease>(value)));
     if (signal.aborted) return false;
     if (opened.incarnation > 1) world.mark('new incarnation');
@@ -60,7 +60,7 @@ export class SimOwner {
       clock: { now: () => this.#scheduler.now(), pause: (milliseconds, aborted) => world.pause(node, milliseconds, aborted), turn: () => world.pause(node, 0, signal) },
     });
     this.listens = true;
-    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, runs });
+    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, neverOwned: opened.neverOwned, runs, usages });
     world.publishOpened(node, this.number);
     this.#armTimer();
     return true;

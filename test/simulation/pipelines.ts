@@ -3,7 +3,8 @@
  * that a world costs no YAML parsing; the parser has its own tests.
  */
 import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/pipeline';
-import { BadPipeline, type DefinitionSource } from '@penstock/scheduler';
+import type { RunCreated } from '@penstock/run';
+import { BadPipeline, definitionOf, type DefinedPipeline, type DefinitionSource } from '@penstock/scheduler';
 import type { Random } from './random.ts';
 
 export interface PipelineOptions {
@@ -88,17 +89,16 @@ export class SimDefinitions implements DefinitionSource {
   /** Whether texts marked so can be read no more. */
   newBuild = false;
 
-  of(text: string): PipelineDefinition {
-    const known = this.#known.get(text);
-    const definition = known ?? makeDefinition(text);
+  find(text: string): DefinedPipeline {
+    const definition = this.#known.get(text) ?? makeDefinition(text);
     this.#known.set(text, definition);
     if (this.newBuild && definition.name.endsWith(UNRESTORABLE)) throw new BadPipeline('this build does not know the keys of this pipeline');
-    return definition;
+    return { definition, yaml: text };
   }
 
-  /** What the text means, whatever this build can read. */
-  truly(text: string): PipelineDefinition {
-    return this.#known.get(text) ?? makeDefinition(text);
+  /** What the created run's text means, whatever this build can read. */
+  truly(created: RunCreated): PipelineDefinition {
+    return definitionOf(created, { find: (text) => ({ definition: this.#known.get(text) ?? makeDefinition(text), yaml: text }) });
   }
 }
 

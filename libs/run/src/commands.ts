@@ -3,11 +3,11 @@
  * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
  * `at` is the owner's clock in milliseconds; it never runs backwards within a run.
  */
-import type { StageReason } from './state.ts';
+import type { RunEnd, StageReason } from './state.ts';
 
 export type RunCommand =
-  /** Sent once, first: queues what has no dependencies. `held`: the run waits for its turn. */
-  | { readonly type: 'start'; readonly at: number; readonly held?: 'group' | 'quota' | undefined }
+  /** Sent once, first: queues what has no dependencies. `held`: the run waits for its turn. `ended`: it ends as it begins. */
+  | { readonly type: 'start'; readonly at: number; readonly held?: 'group' | 'quota' | undefined; readonly ended?: RunEnd | undefined }
   | { readonly type: 'admit'; readonly at: number }
   | GrantCommand
   | { readonly type: 'return-grant'; readonly at: number; readonly stage: string; readonly attempt: number }

@@ -8,7 +8,7 @@ import type { RunEffect } from './effects.ts';
 import type { RunEvent } from './events.ts';
 import { evolve, isEnded, stageNamed } from './evolve.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
-import type { RunState, StageReason, StageState } from './state.ts';
+import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
 
 export interface RunSettings {
   /** A stage that no runner takes for so long is FAILED with reason `no_runner`. */
@@ -41,6 +41,12 @@ export class Decision {
   start(at: number, held: 'group' | 'quota' | undefined): void {
     if (held !== undefined) this.#emit({ type: 'run_held', at, reason: held });
     else this.#advanceAll(at);
+  }
+
+  /** A run without stages that was over before it could begin: nothing matched, or its file could not be had. */
+  endAtOnce(at: number, { status, reason }: RunEnd): void {
+    this.#emit({ type: 'run_completed', at, status, ...(reason === undefined ? {} : { reason }) });
+    this.effects.push({ type: 'settle' });
   }
 
   admit(at: number): void {

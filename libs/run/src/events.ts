@@ -3,6 +3,7 @@
  * events have contiguous versions, the first (`run_created`) having version 1. Times are milliseconds since 1970, UTC.
  * A stage is named by its full name.
  */
+import type { ResolvedExtension } from '@penstock/pipeline';
 import type { StageReason, TriggerOrigin } from './state.ts';
 
 export type RunEvent =
@@ -31,15 +32,21 @@ export interface RunCreated {
   /** Quotas, order, fairness and groups are per key: a user, `service/<repository>` or `service/<pipeline name>`. */
   readonly key: string;
   readonly pipelineName: string;
-  /** The pipeline's text; its expansion is made anew from it (P1). */
+  /** The pipeline's text; its expansion is made anew from it (P1). Empty: the run has ended as it began, without stages. */
   readonly yaml: string;
+  /** What the `uses` of the text were resolved to: the run's lock. */
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
   readonly priority: number;
   readonly origin: TriggerOrigin;
   /** The concurrency group within the key, evaluated; absent: none. */
   readonly group?: string | undefined;
+  /** How many runs the key has had created in the month of `at`, this one included (P23); absent: it does not count. */
+  readonly runOfMonth?: number | undefined;
+  /** How many runs of the key may go on at a time from here on; absent: any number. */
+  readonly maxConcurrent?: number | undefined;
 }
 
-/** The run waits for its turn in its concurrency group, or for its key's quota. */
+/** The run waits for its turn in its concurrency group, or for a place under its key's quota; it may come to wait for both. */
 export interface RunHeld {
   readonly type: 'run_held';
   readonly at: number;

@@ -5,10 +5,11 @@
  * It writes in place. A partition that loses a commit throws its whole memory away, so nothing needs the old state; and
  * copying a run of 2,000 stages at each of its 6,000 events would cost more than deciding them.
  */
+import type { ResolvedExtension } from '@penstock/pipeline';
 import { assertNever, RunInvariantError } from './errors.ts';
 import type { RunCreated, RunEvent } from './events.ts';
 import type { Plan } from './plan.ts';
-import type { RunState, StageState } from './state.ts';
+import type { LockedExtension, RunState, StageState } from './state.ts';
 
 export function newRun(id: string, created: RunCreated, plan: Plan): RunState {
   return {
@@ -19,6 +20,7 @@ export function newRun(id: string, created: RunCreated, plan: Plan): RunState {
     yaml: created.yaml,
     priority: created.priority,
     origin: created.origin,
+    ...(created.extensions === undefined ? {} : { extensions: lockOf(created.extensions) }),
     ...(created.group === undefined ? {} : { group: created.group }),
     createdAt: created.at,
     version: 1,
@@ -29,6 +31,15 @@ export function newRun(id: string, created: RunCreated, plan: Plan): RunState {
     liveAttempts: 0,
     workspaces: {},
   };
+}
+
+/** One for all runs that share a list. */
+const locks = new WeakMap<readonly ResolvedExtension[], readonly LockedExtension[]>();
+
+function lockOf(extensions: readonly ResolvedExtension[]): readonly LockedExtension[] {
+  let lock = locks.get(extensions);
+  if (lock === undefined) locks.set(extensions, (lock = extensions.map(({ uses, id, version, hash }) => ({ uses, id, version, hash }))));
+  return lock;
 }
 
 /** Applies every event but `run_created`. Throws RunInvariantError where the event cannot follow the state. */

@@ -9,4 +9,6 @@ export { nextDeadline, RUN_OUTPUTS_MAX, type RunSettings } from './decide.ts';
 export * from './machine.ts';
 export * from './projection.ts';
 export * from './job.ts';
+export * from './month.ts';
+export * from './attempt-time.ts';
 export * from './errors.ts';

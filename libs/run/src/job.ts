@@ -3,7 +3,7 @@ import { evaluate, renderTemplate, type Expression } from '@penstock/pipeline';
 import { environmentOf, scopeOf } from './decide.ts';
 import { WorkTooLarge } from './errors.ts';
 import type { Plan } from './plan.ts';
-import type { RunState } from './state.ts';
+import type { RunState, TriggerOrigin } from './state.ts';
 
 export interface StageWork {
   readonly workspace: 'shared' | 'fresh';
@@ -13,6 +13,8 @@ export interface StageWork {
   readonly shell?: string | undefined;
   readonly outputs: readonly string[];
   readonly timeoutMs: number;
+  /** The extension that the stage comes from: its package is to lie where `SERVICE_EXTENSION_PATH` says. */
+  readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;
 }
 
 /** UTF-16 units of all values of a stage; more fits no message. A value of 64 KiB may be named in 25,600 places. */
@@ -44,12 +46,21 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
       script,
       bindings: Object.fromEntries(Object.entries(bindings).map(([name, expression]) => [name, textOf(expression)])),
     })),
-    env,
+    // What the host says about the push cannot be put in its place by the file.
+    env: { ...env, ...originEnvironment(run.origin) },
     ...(definition.workdir === undefined ? {} : { workdir: counted(renderTemplate(definition.workdir, scope)) }),
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
     timeoutMs: definition.timeoutMs,
+    ...(definition.extension === undefined ? {} : { extension: definition.extension }),
   };
+}
+
+/** What a stage may know of the push that it runs for, as data: a ref may be called `$(touch x)`. */
+function originEnvironment({ repository, ref, commit, provider }: TriggerOrigin): Record<string, string> {
+  const values = { SERVICE_REPOSITORY: repository, SERVICE_REF: ref, SERVICE_COMMIT: commit, SERVICE_PROVIDER: provider };
+  // NUL ends a variable for the operating system: it could not be passed at all.
+  return Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value.replaceAll('\0', '')]])));
 }
 
 /** The concurrency group of a new run, evaluated before it has any state; undefined: none. */

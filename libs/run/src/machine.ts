@@ -63,7 +63,7 @@ export const runMachine = setup({
     holdsWorkspace: ({ context, event }) => event.type === 'lose-workspace' && Object.values(context.run.workspaces).includes(event.runner),
   },
   actions: {
-    start: assign(on('start', (decision, { at, held }) => decision.start(at, held))),
+    start: assign(on('start', (decision, { at, held, ended }) => (ended === undefined ? decision.start(at, held) : decision.endAtOnce(at, ended)))),
     admit: assign(on('admit', (decision, { at }) => decision.admit(at))),
     grant: assign(on('grant', (decision, command) => decision.grant(command))),
     returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),

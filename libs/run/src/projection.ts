@@ -1,6 +1,6 @@
 /** State as the API shows it. */
 import { isEnded } from './evolve.ts';
-import type { RunState, RunView, StageState, StageView } from './state.ts';
+import type { RunState, RunView, StageState, StageView, TriggerOrigin } from './state.ts';
 
 export function viewOf(run: RunState): RunView {
   return {
@@ -16,6 +16,18 @@ export function viewOf(run: RunState): RunView {
     version: run.version,
     cancelledStages: run.cancelledStages ?? null,
     stages: run.stages.map(stageViewOf),
+    ...originViewOf(run.origin),
+    ...(run.extensions === undefined ? {} : { extensions: run.extensions }),
+  };
+}
+
+/** Never the address that it was cloned from: that may hold credentials. */
+function originViewOf({ source, repository, ref, commit }: TriggerOrigin): Pick<RunView, 'source' | 'repository' | 'ref' | 'commit'> {
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...(repository === undefined ? {} : { repository }),
+    ...(ref === undefined ? {} : { ref }),
+    ...(commit === undefined ? {} : { commit }),
   };
 }
 

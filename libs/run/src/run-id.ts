@@ -55,7 +55,8 @@ export const SERVICE_TENANT = 'service';
 
 /** A user's runs share one key; inside `service`, strangers are kept apart by repository, else by pipeline name. */
 export function keyOf(owner: { readonly tenant: string; readonly repository?: string | undefined; readonly pipelineName: string }): string {
-  return owner.tenant === SERVICE_TENANT ? `${SERVICE_TENANT}/${owner.repository ?? owner.pipelineName}` : owner.tenant;
+  // A name may hold half of a surrogate pair, which no store takes: the key is the same wherever it is written.
+  return (owner.tenant === SERVICE_TENANT ? `${SERVICE_TENANT}/${owner.repository ?? owner.pipelineName}` : owner.tenant).toWellFormed();
 }
 
 /** FNV-1a over UTF-16 units, folded to 12 bits. Part of the contract: ids in use carry it. */

@@ -6,6 +6,21 @@ export type StageReason =
   | 'exit' | 'timeout' | 'oom' | 'signal' | 'runner_lost' | 'no_runner' | 'checkout' | 'pipeline_file'
   | 'log_limit' | 'quota' | 'quarantined' | 'cancelled' | 'dependency' | 'when';
 
+/** How a run ends that ends as it begins. */
+export interface RunEnd {
+  readonly status: 'FAILED' | 'SKIPPED';
+  readonly reason?: StageReason | undefined;
+}
+
+/** What one `uses` of a run's file stands for: one line of its lock. */
+export interface LockedExtension {
+  readonly uses: string;
+  readonly id: string;
+  readonly version: string;
+  /** SHA-256 of the package, lower-case hex. */
+  readonly hash: string;
+}
+
 /** Where a run came from; shown to its owner, and to the stages as their environment. */
 export interface TriggerOrigin {
   readonly kind: 'api' | 'webhook' | 'schedule' | 'local';
@@ -61,6 +76,7 @@ export interface RunState {
   readonly yaml: string;
   readonly priority: number;
   readonly origin: TriggerOrigin;
+  readonly extensions?: readonly LockedExtension[] | undefined;
   readonly group?: string | undefined;
   readonly createdAt: number;
   /** The number of events that made this state. */
@@ -99,6 +115,13 @@ export interface RunView {
   /** Set on a cancelled run. */
   readonly cancelledStages: number | null;
   readonly stages: readonly StageView[];
+  /** Which file ran: its path in the repository, `server_template`, or `none`; absent for a run that came from no repository. */
+  readonly source?: string | undefined;
+  readonly repository?: string | undefined;
+  readonly ref?: string | undefined;
+  readonly commit?: string | undefined;
+  /** The run's lock; absent where its file uses no extension. */
+  readonly extensions?: readonly LockedExtension[] | undefined;
 }
 
 export interface StageView {

@@ -32,11 +32,24 @@ export const checkpointsSpec = {
   version: ['incarnation', 'sequence'],
 } as const satisfies CollectionSpec;
 
+/** What a key has used in a month (P23). */
 export const countersSpec = {
   name: 'run_counters',
-  fields: { partition: 'integer', key: 'string', month: 'string', runs: 'integer', incarnation: 'integer', sequence: 'integer' },
+  fields: {
+    partition: 'integer',
+    tenant: 'string',
+    key: 'string',
+    month: 'string',
+    runs: 'integer',
+    stageMs: 'integer',
+    active: 'integer',
+    /** -1: any number. */
+    maxConcurrent: 'integer',
+    incarnation: 'integer',
+    sequence: 'integer',
+  },
   parts: [],
-  indexes: [['partition', 'month']],
+  indexes: [['partition', 'month'], ['tenant', 'month']],
   version: ['incarnation', 'sequence'],
 } as const satisfies CollectionSpec;
 

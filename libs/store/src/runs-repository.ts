@@ -12,7 +12,7 @@
  *
  * All methods reject with the errors of the store's port.
  */
-import type { RunView } from '@penstock/run';
+import { monthOf, monthStart, type RunView } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { StoreUsageError } from './errors.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
@@ -28,15 +28,33 @@ export interface Checkpoint {
   readonly commit: number;
 }
 
-/** How many runs a key has had created in a month (P23). */
+/** What a key has used in a month (P23), as of a commit of its partition. */
 export interface RunCounter {
   readonly partition: number;
+  readonly tenant: string;
   readonly key: string;
   /** UTC, `2026-11`. */
   readonly month: string;
+  /** Runs created that count against the month's limit. */
   readonly runs: number;
+  /** Of attempts that ended in the month, milliseconds from their grants. */
+  readonly stageMs: number;
+  /** Of the key, not of the month: its runs that have a place now. Of several months' counters the newest says it. */
+  readonly active: number;
+  /** Of the key as well: how many may have one, by its newest run; null: any number. */
+  readonly maxConcurrent: number | null;
   readonly incarnation: number;
   readonly sequence: number;
+}
+
+/** What a tenant has used. */
+export interface TenantUsage {
+  /** Created in the month. */
+  readonly pipelineRuns: number;
+  /** Now, whatever the month: those that are not held back. */
+  readonly concurrentRuns: number;
+  /** Of attempts that ended in the month; whole seconds. */
+  readonly stageSeconds: number;
 }
 
 export interface RunsReader {
@@ -56,6 +74,9 @@ export interface RunsReader {
 
   /** Of the newest `limit` runs of that name, 1 to 500; an unknown name has none. */
   pipelineHealth(pipelineName: string, options: { readonly tenants: readonly string[]; readonly limit: number }): Promise<PipelineHealth>;
+
+  /** As projected, so about a second behind. `month` is UTC, `2026-11`; a month without runs has zeros. */
+  usage(options: { readonly tenant: string; readonly month: string }): Promise<TenantUsage>;
 }
 
 export interface RunsLedger {
@@ -85,6 +106,10 @@ export interface RunsLedger {
 export const PAGE_LIMIT_MAX = 500;
 /** Full documents read at a time in a take-over: some hundreds of KiB, and where all carry their most, 200 MiB. */
 const ITERATION_BATCH = 50;
+/** Stands for "any number" in a counter's row. */
+const NO_LIMIT = -1;
+/** Counters have no parts: a page of them is small. */
+const COUNTERS_PAGE = 1_000;
 /** Characters of documents sent in one write: a batch stays well below the port's bound, however large its runs are. */
 const BATCH_CHARACTERS_MAX = 4 * 1024 * 1024;
 
@@ -126,6 +151,26 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async pipelineHealth(pipelineName: string, options: { readonly tenants: readonly string[]; readonly limit: number }): Promise<PipelineHealth> {
     return pipelineHealth(pipelineName, await this.page({ ...options, pipelineName }));
+  }
+
+  async usage({ tenant, month }: Parameters<RunsReader['usage']>[0]): Promise<TenantUsage> {
+    const counted = new Set<string>();
+    let pipelineRuns = 0;
+    let concurrentRuns = 0;
+    let stageMs = 0;
+    // A key that still has runs from before then, and has done nothing since, is counted only where it is the tenant's newest.
+    const before = monthOf(monthStart(month) - 1);
+    // The newest month first, so that the first counter of a key is the one that knows what it has now.
+    for await (const counter of this.#countersOfTenant(tenant)) {
+      if (!counted.has(counter.key)) concurrentRuns += counter.active;
+      counted.add(counter.key);
+      if (counter.month === month) {
+        pipelineRuns += counter.runs;
+        stageMs += counter.stageMs;
+      }
+      if (counter.month < before) break;
+    }
+    return { pipelineRuns, concurrentRuns, stageSeconds: Math.floor(stageMs / 1000) };
   }
 
   async saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }> {
@@ -198,7 +243,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {
     for (let from = 0; from < counters.length; from += BATCH_DOCUMENTS_MAX) {
-      await this.#counters.replaceNewer(counters.slice(from, from + BATCH_DOCUMENTS_MAX).map((counter) => ({ id: counterId(counter.key, counter.month), ...counter })));
+      await this.#counters.replaceNewer(counters.slice(from, from + BATCH_DOCUMENTS_MAX).map(rowOfCounter));
     }
   }
 
@@ -210,10 +255,21 @@ export class RunsRepository implements RunsReader, RunsLedger {
   async *countersOf(partition: number, month: string): AsyncIterable<RunCounter> {
     let after: { readonly id: string } | undefined;
     for (;;) {
-      const rows = await this.#counters.list({ where: { partition, month }, limit: ITERATION_BATCH, after });
+      const rows = await this.#counters.list({ where: { partition, month }, limit: COUNTERS_PAGE, after });
       yield* rows.map(counterOf);
-      if (rows.length < ITERATION_BATCH) return;
+      if (rows.length < COUNTERS_PAGE) return;
       after = rows.at(-1);
+    }
+  }
+
+  async *#countersOfTenant(tenant: string): AsyncIterable<RunCounter> {
+    let after: { readonly id: string; readonly value: string } | undefined;
+    for (;;) {
+      const rows = await this.#counters.list({ where: { tenant }, orderBy: { field: 'month', direction: 'desc' }, limit: COUNTERS_PAGE, ...(after === undefined ? {} : { after }) });
+      yield* rows.map(counterOf);
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < COUNTERS_PAGE) return;
+      after = { id: last.id, value: last.month };
     }
   }
 
@@ -235,6 +291,11 @@ function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
 }
 
 function counterOf(row: DocumentOf<typeof countersSpec>): RunCounter {
-  const { partition, key, month, runs, incarnation, sequence } = row;
-  return { partition, key, month, runs, incarnation, sequence };
+  const { partition, tenant, key, month, runs, stageMs, active, maxConcurrent, incarnation, sequence } = row;
+  return { partition, tenant, key, month, runs, stageMs, active, maxConcurrent: maxConcurrent === NO_LIMIT ? null : maxConcurrent, incarnation, sequence };
+}
+
+function rowOfCounter({ tenant, key, maxConcurrent, ...counter }: RunCounter): DocumentOf<typeof countersSpec> {
+  // The store takes no half of a surrogate pair; the id is made from the key as it is.
+  return { ...counter, id: counterId(key, counter.month), tenant: tenant.toWellFormed(), key: key.toWellFormed(), maxConcurrent: maxConcurrent ?? NO_LIMIT };
 }

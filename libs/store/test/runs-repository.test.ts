@@ -114,7 +114,7 @@ describe('runs repository', () => {
   });
 
   it('P23: keeps the counter of a key and month, over a lower one only', async () => {
-    const counter = { partition: 2, key: KEY, month: '2026-11', runs: 41, incarnation: 1, sequence: 10 };
+    const counter = { partition: 2, tenant: 'service', key: KEY, month: '2026-11', runs: 41, stageMs: 1_500, active: 2, maxConcurrent: null, incarnation: 1, sequence: 10 };
     await runs.saveCounters([counter, { ...counter, key: `${KEY}/${'x'.repeat(5_000)}`, runs: 1 }, { ...counter, month: '2026-10', runs: 900 }]);
     await runs.saveCounters([{ ...counter, runs: 40, sequence: 9 }]);
     expect(await runs.counter(KEY, '2026-11')).toEqual(counter);

@@ -1,6 +1,7 @@
 /** Parsed definitions, shared by all runs of one text: a three-stage file costs more to parse than to run. */
 import { createHash } from 'node:crypto';
-import { diagnosticLine, parseRemembered, type PipelineDefinition } from '@penstock/pipeline';
+import { diagnosticLine, parseRemembered, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
+import type { RunCreated } from '@penstock/run';
 
 const DEFINITIONS_MAX = 2_000;
 /** Bounds the texts behind the cached definitions. */
@@ -10,35 +11,61 @@ export class BadPipeline extends Error {
   override readonly name = 'BadPipeline';
 }
 
+/** A text, what its `uses` stand for, and what they mean together. Runs of the same text share the first two as well. */
+export interface DefinedPipeline {
+  readonly definition: PipelineDefinition;
+  readonly yaml: string;
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
+}
+
 /** Where an owner gets the definition of a text; throws BadPipeline for a text that is none. */
 export interface DefinitionSource {
-  of(yaml: string): PipelineDefinition;
+  find(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline;
+}
+
+/** Of a created run. One without a text has no stages: it ended as it began. */
+export function definitionOf({ yaml, extensions, pipelineName }: RunCreated, source: DefinitionSource): PipelineDefinition {
+  return yaml === '' ? emptyPipeline(pipelineName) : source.find(yaml, extensions).definition;
+}
+
+export function emptyPipeline(name: string): PipelineDefinition {
+  return { name, schedule: [], stages: [] };
+}
+
+interface Entry extends DefinedPipeline {
+  /** UTF-16 units of the texts. */
+  readonly length: number;
 }
 
 export class Definitions implements DefinitionSource {
   /** By hash, least recently used first. */
-  readonly #cache = new Map<string, { readonly definition: PipelineDefinition; readonly bytes: number }>();
-  #bytes = 0;
+  readonly #cache = new Map<string, Entry>();
+  #length = 0;
 
   /** Throws BadPipeline for a text that is none; senders check first, so this is a sender's mistake. */
-  of(yaml: string): PipelineDefinition {
-    const hash = createHash('sha256').update(yaml).digest('base64');
+  find(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline {
+    const digest = createHash('sha256').update(yaml);
+    // No text holds NUL, so no text looks like another with its extensions.
+    if (extensions !== undefined) digest.update(`\0${JSON.stringify(extensions)}`);
+    const hash = digest.digest('base64');
     const known = this.#cache.get(hash);
     if (known !== undefined) {
       this.#cache.delete(hash);
       this.#cache.set(hash, known);
-      return known.definition;
+      return known;
     }
-    const parsed = parseRemembered(yaml, { template: true });
+    const parsed = parseRemembered(yaml, { template: true, ...(extensions === undefined ? {} : { extensions }) });
     if (!parsed.ok) throw new BadPipeline(parsed.diagnostics.map(diagnosticLine).join('\n'));
-    this.#cache.set(hash, { definition: parsed.definition, bytes: yaml.length });
-    this.#bytes += yaml.length;
-    while (this.#cache.size > DEFINITIONS_MAX || this.#bytes > DEFINITION_BYTES_MAX) {
+    const length = yaml.length + (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
+    const entry: Entry = { definition: parsed.definition, yaml, extensions, length };
+    this.#cache.set(hash, entry);
+    this.#length += length;
+    while (this.#cache.size > DEFINITIONS_MAX || this.#length > DEFINITION_BYTES_MAX) {
       const [oldest] = this.#cache;
       if (oldest === undefined || oldest[0] === hash) break;
       this.#cache.delete(oldest[0]);
-      this.#bytes -= oldest[1].bytes;
+      this.#length -= oldest[1].length;
     }
-    return parsed.definition;
+    return entry;
   }
 }

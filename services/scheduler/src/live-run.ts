@@ -23,6 +23,10 @@ export class LiveRun {
   committedSequence = 0;
   /** When the machine wants to be woken; undefined: not at all. */
   wakeAt: number | undefined;
+  /** Whether it may go on, as its owner has decided; kept by `Places`. */
+  standing: 'none' | 'held' | 'placed' = 'none';
+  /** Whether its key's committed count of runs that go on has it; kept by `KeyCounts`. */
+  countsAsActive = false;
   /** Why the run could not be restored; undefined: it could. */
   readonly poison: string | undefined;
   readonly #settings: RunSettings;

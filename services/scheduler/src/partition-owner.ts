@@ -12,10 +12,11 @@ import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import type { Definitions } from './definitions.ts';
 import type { Dispatch } from './dispatch.ts';
-import { Partition, type PartitionSettings, type SchedulerLoad } from './partition.ts';
+import { Partition, type PartitionSettings } from './partition.ts';
 import type { AttemptLog, PartitionPorts } from './ports.ts';
 import { Projector } from './projector.ts';
-import { handBack, loadRuns, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
+import type { SchedulerLoad } from './scheduler-load.ts';
+import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 
 /** A runner answers a grant or a stop at once; what takes longer is repeated. */
 const RUNNER_ANSWER_MS = 2_000;
@@ -78,7 +79,7 @@ export class PartitionOwner {
     const opened = await openPartition(opening);
     if (opened === null) return false;
     this.#opened = opened;
-    const runs = await loadRuns(opened, opening, { definitions, settings, log });
+    const { runs, usages } = await loadPartition(opened, opening, { definitions, settings, log });
     const sessions = new Set(runs.flatMap(({ state }) => state.stages.flatMap(({ live }) => live?.session ?? [])));
     await this.#options.refreshSessions([...sessions], this.#abort.signal);
     if (this.#abort.signal.aborted) return false;
@@ -86,7 +87,7 @@ export class PartitionOwner {
     this.#partition = core;
     this.#projector = new Projector({ partition: core, incarnation: opened.incarnation, ledger, journal: this.#journal, load, log });
     this.#subscriptions.push(bus.respond(subjects.ownerAll(partition), (body, call) => this.#request(core, body, call)));
-    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, runs });
+    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, neverOwned: opened.neverOwned, runs, usages });
     const message: PartitionOpened = { partition, epoch: opened.epoch, owner: this.#member };
     bus.publish(subjects.opened(partition), message);
     log.info({ partition, epoch: opened.epoch, runs: runs.length }, 'owns the partition');

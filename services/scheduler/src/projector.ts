@@ -1,14 +1,16 @@
 /**
- * Writes the documents of a partition's runs behind its commits, then the checkpoint (P6, P8), and purges the log behind
- * it. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
+ * Writes the documents of a partition's runs behind its commits and the counters of their keys (P23), then the checkpoint
+ * (P6, P8), and purges the log behind it. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PartitionLog } from '@penstock/bus';
 import { viewOf } from '@penstock/run';
 import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
+import type { KeyCounter } from './key-counts.ts';
 import type { LiveRun } from './live-run.ts';
-import type { Partition, SchedulerLoad } from './partition.ts';
+import type { Partition } from './partition.ts';
+import type { SchedulerLoad } from './scheduler-load.ts';
 
 /** Short enough that `runs` is fresh and memory small; long enough that most short runs are written once. */
 const INTERVAL_MS = 50;
@@ -98,13 +100,14 @@ export class Projector {
       // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
       const { sequence, commitNumber, dirtyRuns } = partition;
       if (dirtyRuns === 0 && sequence === this.#checkpointed) return;
+      const counters = partition.takeCounters();
       const { encoded, runs } = await this.#encode(dirtyRuns);
       try {
-        await this.#write(encoded, sequence, commitNumber);
+        await this.#write(encoded, counters, sequence, commitNumber);
       } catch (error) {
         this.#options.log.warn({ err: error, runs: runs.length }, 'the store did not take run documents; they are written again');
         this.#countUnprojected(encoded.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
-        partition.stillDirty(runs);
+        partition.stillDirty(runs, counters);
         await this.#clock.pause(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
         continue;
@@ -136,10 +139,12 @@ export class Projector {
     return { encoded, runs };
   }
 
-  async #write(encoded: readonly EncodedRun[], sequence: number, commit: number): Promise<void> {
-    const { incarnation, ledger, partition } = this.#options;
+  async #write(encoded: readonly EncodedRun[], counters: readonly KeyCounter[], sequence: number, commit: number): Promise<void> {
+    const { incarnation, ledger } = this.#options;
+    const { partition } = this.#options.partition.settings;
     if (encoded.length > 0) await ledger.saveBatch(encoded);
-    await ledger.saveCheckpoint({ partition: partition.settings.partition, incarnation, sequence, commit });
+    if (counters.length > 0) await ledger.saveCounters(counters.map((counter) => ({ ...counter, partition, incarnation, sequence })));
+    await ledger.saveCheckpoint({ partition, incarnation, sequence, commit });
   }
 
   /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */

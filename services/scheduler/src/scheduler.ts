@@ -12,7 +12,7 @@ import { Dispatch } from './dispatch.ts';
 import { SchedulerMembership } from './membership.ts';
 import { ownerOf } from './ownership.ts';
 import { PartitionOwner } from './partition-owner.ts';
-import type { SchedulerLoad } from './partition.ts';
+import type { SchedulerLoad } from './scheduler-load.ts';
 
 export interface SchedulerOptions {
   readonly bus: Bus;

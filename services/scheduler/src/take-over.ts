@@ -3,12 +3,14 @@
  * or stand for a later commit, and the log behind it.
  */
 import type { PartitionLog } from '@penstock/bus';
-import type { RunEvent, RunSettings } from '@penstock/run';
+import { RunInvariantError, type RunEvent, type RunSettings } from '@penstock/run';
 import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from './commit.ts';
-import type { DefinitionSource } from './definitions.ts';
+import { definitionOf, type DefinitionSource } from './definitions.ts';
+import type { KeyUsage } from './key-counts.ts';
 import { LiveRun } from './live-run.ts';
+import { loadUsages, type ReplayedEvents } from './usage-take-over.ts';
 
 /** A new incarnation's epochs begin here times its number: above every epoch of a log that was lost. */
 const EPOCHS_PER_INCARNATION = 1_000_000_000;
@@ -21,6 +23,13 @@ export interface OpenedPartition {
   /** Of the `opened` commit. */
   readonly sequence: number;
   readonly commitNumber: number;
+  /** Neither the log nor the store had anything of the partition: nobody has owned it before. */
+  readonly neverOwned: boolean;
+}
+
+export interface LoadedPartition {
+  readonly runs: LiveRun[];
+  readonly usages: KeyUsage[];
 }
 
 export interface Opening {
@@ -49,7 +58,10 @@ export async function openPartition({ partition, member, log, ledger, isGone, no
   const id = newCommitId();
   const bytes = encodeCommit({ id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
   const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
-  return appended.ok ? { epoch, incarnation, sequence: appended.sequence, commitNumber: number } : null;
+  if (!appended.ok) return null;
+  // A document without a log and a checkpoint would have made it another incarnation.
+  const neverOwned = last === null && checkpoint === null && incarnation === 1;
+  return { epoch, incarnation, sequence: appended.sequence, commitNumber: number, neverOwned };
 }
 
 /**
@@ -75,15 +87,18 @@ async function appendReleased(opening: Opening, { epoch, sequence, commitNumber 
   return (await log.append(bytes, { commitId: id, expectedSequence: sequence }, signal)).ok;
 }
 
-/** The runs of interest, as committed. Call it once `opened` is acknowledged: from then on no older owner adds to the log. */
-export async function loadRuns(
+/** The runs of interest, as committed, and what keys have used. Call it once `opened` is acknowledged: from then on no older owner adds to the log. */
+export async function loadPartition(
   opened: OpenedPartition,
-  { partition, log, ledger, signal }: Opening,
+  { partition, log, ledger, signal, now }: Opening,
   shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> },
-): Promise<LiveRun[]> {
+): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
-    const histories = await loadHistories(opened, { partition, log, ledger, signal });
-    if (histories !== undefined) return [...histories].map(([id, history]) => liveRunOf(id, history, shared));
+    const loaded = await loadHistories(opened, { partition, log, ledger, signal });
+    if (loaded !== undefined) {
+      const usages = await loadUsages(ledger, partition, loaded.replayed, now());
+      return { runs: [...loaded.histories].map(([id, history]) => liveRunOf(id, history, shared)), usages };
+    }
     if (attempt === LOAD_TRIES) throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
   }
 }
@@ -93,13 +108,16 @@ interface History {
   sequence: number;
 }
 
+type Histories = Map<string, History>;
+
 async function loadHistories(
   opened: OpenedPartition,
   { partition, log, ledger, signal }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'>,
-): Promise<Map<string, History> | undefined> {
+): Promise<{ readonly histories: Histories; readonly replayed: readonly ReplayedEvents[] } | undefined> {
   const checkpoint = await ledger.checkpoint(partition);
   const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
-  const histories = new Map<string, History>();
+  const histories: Histories = new Map();
+  const replayed: ReplayedEvents[] = [];
   const take = (document: RunDocument): void => {
     const known = histories.get(document.state.id);
     if (known !== undefined && known.events.length >= document.events.length) return;
@@ -117,12 +135,16 @@ async function loadHistories(
     if (next !== undefined && commit.number !== next) return undefined;
     next = commit.number + 1;
     if (!(await replay(histories, commit, entry.sequence, ledger, take))) return undefined;
+    for (const { id, from, events } of commit.runs) {
+      const story = histories.get(id)?.events ?? [];
+      replayed.push({ incarnation: incarnationOf(commit.epoch), sequence: entry.sequence, story, from, count: events.length });
+    }
   }
-  return histories;
+  return { histories, replayed };
 }
 
 /** False: a run's events do not continue what is known of it. */
-async function replay(histories: Map<string, History>, commit: Commit, sequence: number, ledger: RunsLedger, take: (document: RunDocument) => void): Promise<boolean> {
+async function replay(histories: Histories, commit: Commit, sequence: number, ledger: RunsLedger, take: (document: RunDocument) => void): Promise<boolean> {
   for (const { id, from, events } of commit.runs) {
     let history = histories.get(id);
     if (from > (history?.events.length ?? 0) + 1) {
@@ -158,7 +180,8 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
   let run: LiveRun;
   try {
     const [created] = history.events;
-    const definition = shared.definitions.of(created?.type === 'run_created' ? created.yaml : '');
+    if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
+    const definition = definitionOf(created, shared.definitions);
     run = LiveRun.restore(id, definition, history.events, shared.settings);
   } catch (error) {
     shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
@@ -174,7 +197,7 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
  * nothing of it is in the store yet.
  */
 async function incarnationNow(checkpoint: Checkpoint | null, ledger: RunsLedger, log: PartitionLog, lastSequence: number, lastEpoch: number, signal: AbortSignal): Promise<number> {
-  const known = Math.max(1, checkpoint?.incarnation ?? 1, Math.floor(lastEpoch / EPOCHS_PER_INCARNATION));
+  const known = Math.max(checkpoint?.incarnation ?? 1, incarnationOf(lastEpoch));
   let newest = known;
   let isAhead = checkpoint?.incarnation === known && !(await stands(log, checkpoint, signal));
   for await (const { incarnation } of ledger.laterThan(log.partition, { incarnation: known, sequence: lastSequence })) {
@@ -182,4 +205,8 @@ async function incarnationNow(checkpoint: Checkpoint | null, ledger: RunsLedger,
     newest = Math.max(newest, incarnation);
   }
   return isAhead ? newest + 1 : newest;
+}
+
+function incarnationOf(epoch: number): number {
+  return Math.max(1, Math.floor(epoch / EPOCHS_PER_INCARNATION));
 }

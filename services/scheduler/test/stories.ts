@@ -10,7 +10,7 @@ export function createdOf(yaml: string, more: Partial<RunCreated> = {}): { resto
   const created: RunCreated = { type: 'run_created', at: NOW, tenant: 'ada', key: 'ada', pipelineName: 'ship', yaml, priority: 0, origin: { kind: 'api' }, ...more };
   const id = newRunId({ now: NOW, key: 'ada', random: Uint8Array.of(1, 0, 0, 0, 0, 0, ++count >> 8, count & 255) });
   return {
-    restored: (events) => LiveRun.restore(id, definitions.of(yaml), [created, ...events], settings),
+    restored: (events) => LiveRun.restore(id, definitions.find(yaml).definition, [created, ...events], settings),
     poisoned: (events) => LiveRun.poisoned(id, [created, ...events], settings, 'this build does not know its text'),
   };
 }

@@ -23,9 +23,9 @@ export function text(stages: readonly StageDefinition[], more: Partial<PipelineD
 }
 
 export const definitions: DefinitionSource = {
-  of: (yaml) => {
+  find: (yaml, extensions) => {
     if (!yaml.startsWith('{')) throw new BadPipeline('1:1 no pipeline');
-    return JSON.parse(yaml) as PipelineDefinition;
+    return { definition: JSON.parse(yaml) as PipelineDefinition, yaml, extensions };
   },
 };
 

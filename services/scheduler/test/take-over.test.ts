@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { viewOf, type RunEvent } from '@penstock/run';
-import { COMMIT_FORMAT, decodeCommit, encodeCommit, handBack, LiveRun, loadRuns, openPartition, type Commit, type Opening, type RunEntry } from '@penstock/scheduler';
+import { COMMIT_FORMAT, decodeCommit, encodeCommit, handBack, LiveRun, loadPartition, openPartition, type Commit, type Opening, type RunEntry } from '@penstock/scheduler';
 import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
 import { encodeEvent } from '../src/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';
@@ -42,7 +42,7 @@ class Place implements PartitionLog {
   }
 
   document(id: string, events: readonly RunEvent[], sequence: number, more: Partial<RunDocument> = {}): void {
-    const { state } = LiveRun.restore(id, definitions.of(yaml), [...events], settings);
+    const { state } = LiveRun.restore(id, definitions.find(yaml).definition, [...events], settings);
     this.documents.set(id, { partition: 0, open: true, incarnation: 1, sequence, state, events, view: viewOf(state), ...more });
   }
 
@@ -98,7 +98,7 @@ async function takeOver(place: Place): Promise<readonly LiveRun[]> {
   const opening = place.opening();
   const opened = await openPartition(opening);
   if (opened === null) throw new Error('not opened');
-  return loadRuns(opened, opening, { definitions, settings, log: { error: () => {} } });
+  return (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
 }
 
 describe('opening a partition (P3)', () => {
@@ -205,7 +205,7 @@ describe('what is read back (P6)', () => {
       place.point = { partition: 0, incarnation: 1, sequence: second.sequence, commit: 2 };
     };
     place.entries.splice(0, 2);
-    const runs = opened && (await loadRuns(opened, opening, { definitions, settings, log: { error: () => {} } }));
+    const runs = opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
     expect(reads).toBe(2);
     expect(runs?.map(({ events }) => events)).toEqual([story]);
   });
@@ -234,7 +234,7 @@ describe('the store is ahead of the log', () => {
     const opening = place.opening();
     const opened = await openPartition(opening);
     expect(opened).toMatchObject({ incarnation: 2, epoch: 2_000_000_000, commitNumber: 3 });
-    const runs = opened && (await loadRuns(opened, opening, { definitions, settings, log: { error: () => {} } }));
+    const runs = opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
     expect(runs?.map(({ events }) => events)).toEqual([story]);
     // Written as the old sequence, the run's next documents would count as old.
     expect(runs?.[0]?.committedSequence).toBe(opened?.sequence);

@@ -1,0 +1,26 @@
+/** What the partitions of a scheduler share, and when it is too much for new runs or grants. */
+
+export interface SchedulerLoad {
+  liveRuns: number;
+  readonly liveRunsMax: number;
+  /** Of JOURNAL's bytes, 0 to 1: from 0.8 no creates, from 0.95 no grants (P8). */
+  journalUsed: number;
+  /** Bytes of ended runs that the store has not taken yet; from 256 MiB no creates (P6). */
+  unprojectedBytes: number;
+}
+
+const CREATES_STOP_AT = 0.8;
+const GRANTS_STOP_AT = 0.95;
+const UNPROJECTED_BYTES_MAX = 256 * 1024 * 1024;
+
+/** Why no run is created now; undefined: they are. */
+export function overloadOf(load: SchedulerLoad): string | undefined {
+  if (load.journalUsed >= CREATES_STOP_AT) return 'the journal is nearly full';
+  if (load.unprojectedBytes >= UNPROJECTED_BYTES_MAX) return 'the store is too far behind';
+  if (load.liveRuns >= load.liveRunsMax) return 'too many runs are live';
+  return undefined;
+}
+
+export function mayGrant(load: SchedulerLoad): boolean {
+  return load.journalUsed < GRANTS_STOP_AT;
+}
