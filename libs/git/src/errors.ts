@@ -1,0 +1,48 @@
+/** What can go wrong between a clone address and a workspace; the code is what callers decide by. */
+
+export type GitErrorCode =
+  /** The address, or what its name resolves to, is not allowed: nothing was started. */
+  | 'address_not_allowed'
+  /** No such repository, or no such commit in it. */
+  | 'not_found'
+  /** The host does not answer, or does not answer as a git server. */
+  | 'unreachable'
+  | 'timeout'
+  /** The repository, or the tree of the commit, is over its limit. */
+  | 'too_large'
+  /** The host wants other credentials than it was given. */
+  | 'denied'
+  /** A file, or an object, that is not to be read: a link, a folder, too large, no text. */
+  | 'bad_file'
+  /** There is no git on this machine, or one that is too old. */
+  | 'git_unusable';
+
+/**
+ * The message is for the owner of the run: it names the address without any credential and holds nothing that a server
+ * said. What git wrote is in `cause`, for the operator's log.
+ */
+export class GitError extends Error {
+  readonly _tag = 'GitError';
+  readonly code: GitErrorCode;
+
+  constructor(code: GitErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'GitError';
+    this.code = code;
+  }
+}
+
+/** A git process that ended with another exit code than 0. */
+export class GitCommandFailed extends Error {
+  readonly _tag = 'GitCommandFailed';
+  readonly exitCode: number | null;
+  /** Without the values of credentials. */
+  readonly stderr: string;
+
+  constructor(command: string, exitCode: number | null, stderr: string) {
+    super(`git ${command} ended with ${exitCode === null ? 'a signal' : `code ${exitCode}`}: ${stderr}`);
+    this.name = 'GitCommandFailed';
+    this.exitCode = exitCode;
+    this.stderr = stderr;
+  }
+}

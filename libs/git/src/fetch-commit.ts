@@ -1,0 +1,105 @@
+/**
+ * The ways to get one commit into a mirror, from the cheapest to the last: the commit alone; where a server gives commits
+ * only by the names of its refs, their history in growing steps until the commit is there; and all of it from a server that
+ * is nothing but files.
+ */
+import type { Connection } from './connection.ts';
+import type { Credentials } from './credentials.ts';
+import { doesNotKnowCommit, isDumb, refusesBareCommit } from './failure.ts';
+import { GitCommandFailed, GitError } from './errors.ts';
+import { runGit } from './git-command.ts';
+
+export interface FetchSurroundings {
+  /** The mirror. */
+  readonly gitFolder: string;
+  /** It is one that may lack objects. */
+  readonly partial: boolean;
+  readonly connection: Connection;
+  readonly credentials: Credentials;
+  readonly credentialsFile: string | undefined;
+  /** Of the mirror, while it grows. */
+  readonly bytesMax: number;
+  readonly signal: AbortSignal;
+  /** Milliseconds left until the deadline. */
+  readonly timeLeftMs: () => number;
+}
+
+interface CommitFetch extends FetchSurroundings {
+  readonly commit: string;
+  readonly whole: boolean;
+}
+
+/** A push of more commits at once than a thousand is rare; the last step is all there is. */
+const DEPTHS = [1, 50, 1_000, 2_147_483_647];
+/** A server that says it has no such commit is asked once for the newest of its refs: it may mean that no ref names it. */
+const DEPTH_OF_DOUBT = [50];
+const EVERY_REF = ['+refs/heads/*:refs/penstock/remote/heads/*', '+refs/tags/*:refs/penstock/remote/tags/*'];
+
+/** Where a commit that is there, with what it needs, is remembered: git writes it last. */
+export function refOf(commit: string, whole: boolean): string {
+  return `refs/penstock/${whole ? 'whole' : 'partial'}/${commit}`;
+}
+
+/** `whole`: with everything in its tree; else without the contents of files, where the server can do that. @throws as `runGit` */
+export async function fetchCommit(surroundings: FetchSurroundings, commit: string, whole: boolean): Promise<void> {
+  const fetch: CommitFetch = { ...surroundings, commit, whole };
+  try {
+    await runFetch(fetch, ['--depth=1'], [`${commit}:${refOf(commit, whole)}`]);
+    return;
+  } catch (error) {
+    const wanted = isDumb(error) ? null : refusesBareCommit(error) ? DEPTHS : doesNotKnowCommit(error) ? DEPTH_OF_DOUBT : undefined;
+    if (wanted === undefined) throw error;
+    await fetchHistory(fetch, wanted);
+  }
+}
+
+/** `depths` null: all of it, from a server that knows no other way. */
+async function fetchHistory(fetch: CommitFetch, depths: readonly number[] | null): Promise<void> {
+  for (const depth of depths ?? [null]) {
+    await runFetch(fetch, depth === null ? [] : [`--depth=${depth}`], EVERY_REF);
+    if (!(await isThere(fetch))) continue;
+    await git(fetch, ['update-ref', refOf(fetch.commit, fetch.whole), fetch.commit]);
+    return;
+  }
+  throw new GitError('not_found', 'the repository has no such commit, or none that a branch or a tag leads to');
+}
+
+/** With all that it needs: a walk of the server's files may have brought the commit and not its tree. */
+async function isThere(fetch: CommitFetch): Promise<boolean> {
+  try {
+    await git(fetch, ['cat-file', '-e', `${fetch.commit}^{tree}`]);
+    return true;
+  } catch (error) {
+    if (error instanceof GitCommandFailed) return false;
+    throw error;
+  }
+}
+
+/** An object by its id, which servers that leave things out give on request. @throws as `runGit` */
+export async function fetchObject(fetch: FetchSurroundings, object: string): Promise<void> {
+  // Told which commits are here, the server would take it that their files are too.
+  const connection = { ...fetch.connection, options: [...fetch.connection.options, '-c', 'fetch.negotiationAlgorithm=noop'] };
+  await fetchRefs({ ...fetch, connection }, ['--filter=blob:none'], [object]);
+}
+
+async function runFetch(fetch: CommitFetch, depth: readonly string[], refspecs: readonly string[]): Promise<void> {
+  const filter = !fetch.partial ? [] : fetch.whole ? ['--no-filter', '--refetch'] : ['--filter=blob:none'];
+  await fetchRefs(fetch, [...depth, ...filter], refspecs);
+}
+
+const QUIET = ['--quiet', '--no-tags', '--no-write-fetch-head', '--no-auto-maintenance', '--no-recurse-submodules', '--no-show-forced-updates', '--force', '--update-shallow'];
+
+async function fetchRefs({ gitFolder, connection, credentials, credentialsFile, bytesMax, signal, timeLeftMs }: FetchSurroundings, options: readonly string[], refspecs: readonly string[]): Promise<void> {
+  await runGit({
+    cwd: gitFolder, signal, credentialsFile,
+    timeoutMs: timeLeftMs(),
+    bound: { folder: gitFolder, bytesMax },
+    options: [...credentials.options, ...connection.options, `--git-dir=${gitFolder}`],
+    env: { ...credentials.env, ...connection.env },
+    args: ['fetch', ...QUIET, ...options, '--end-of-options', 'origin', ...refspecs],
+  });
+}
+
+function git({ gitFolder, signal, timeLeftMs }: FetchSurroundings, args: readonly string[]): Promise<Buffer> {
+  return runGit({ args, options: [`--git-dir=${gitFolder}`], cwd: gitFolder, timeoutMs: timeLeftMs(), signal });
+}

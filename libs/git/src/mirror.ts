@@ -1,0 +1,318 @@
+/**
+ * One repository's bare mirror: it owns a folder and everything that runs in it.
+ *
+ * M1. One process at a time fetches into it; reading goes on meanwhile, as git allows.
+ * M2. A commit counts as present when its own ref stands, which git writes only after everything it needs.
+ * M3. A folder in use is not removed by the cache; one found damaged is removed at once, and who reads from it then comes
+ *     again. Removal is a rename, so that nobody meets half of a mirror.
+ * M4. Callers that want the same commit share one fetch; it is given up when all of them have left.
+ */
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { connectionTo, type Lookup } from './connection.ts';
+import { credentialsFrom } from './credentials.ts';
+import { GitCommandFailed, GitError } from './errors.ts';
+import { failureOf, isDamage, isDiskFull } from './failure.ts';
+import { fetchCommit, fetchObject, refOf, type FetchSurroundings } from './fetch-commit.ts';
+import { folderBytes } from './folder-bytes.ts';
+import { runGit } from './git-command.ts';
+import type { CloneAddress, GitPolicy } from './policy.ts';
+import { writeSkeleton } from './skeleton.ts';
+import type { Slots } from './slots.ts';
+
+export interface GitLog {
+  debug(details: object, message: string): void;
+  warn(details: object, message: string): void;
+}
+
+/** What all mirrors of a cache have in common. */
+export interface MirrorSurroundings {
+  readonly policy: GitPolicy;
+  readonly lookup: Lookup;
+  readonly credentialsFile: string | undefined;
+  readonly partial: boolean;
+  readonly repositoryBytesMax: number;
+  readonly fetchMsMax: number;
+  readonly slots: Slots;
+  /** Rejects where there is no git to fetch with. */
+  readonly assertUsable: () => Promise<void>;
+  readonly log: GitLog;
+}
+
+/** Enough to make looking into them the larger part of a fetch. */
+const PACKS_MAX = 50;
+/** Each fetched commit leaves a line among the shallow ones; with so many a new mirror is cheaper than this one. */
+const SHALLOW_BYTES_MAX = 2_000 * 41;
+const COMMITS_KNOWN_MAX = 10_000;
+const READ_MS_MAX = 30_000;
+
+interface Wanted {
+  readonly commit: string;
+  /** With everything in its tree. */
+  readonly whole: boolean;
+  readonly signal: AbortSignal;
+}
+
+interface Flight {
+  readonly done: Promise<void>;
+  readonly abort: AbortController;
+  callers: number;
+}
+
+export class Mirror {
+  readonly folder: string;
+  users = 0;
+  usedAt: number;
+  /** As last measured. */
+  bytes = 0;
+  readonly #around: MirrorSurroundings;
+  /** Present, by ref; the value is the commit itself where the name was a tag's. */
+  readonly #known = new Map<string, string>();
+  readonly #flights = new Map<string, Flight>();
+  /** M1. */
+  #tail: Promise<void> = Promise.resolve();
+  #isTidied = false;
+
+  constructor(folder: string, usedAt: number, around: MirrorSurroundings) {
+    this.folder = folder;
+    this.usedAt = usedAt;
+    this.#around = around;
+  }
+
+  /** Runs `work` with the commit present. A mirror that turns out damaged is made anew, once. Counts as use meanwhile. */
+  async with<T>(address: CloneAddress, request: Wanted, work: (commit: string) => Promise<T>): Promise<T> {
+    this.users += 1;
+    try {
+      for (let isRepeated = false; ; isRepeated = true) {
+        try {
+          return await work(await this.#ensure(address, request));
+        } catch (error) {
+          if (isRepeated || !(error instanceof GitCommandFailed) || isDiskFull(error)) throw failureOf(error);
+          this.#around.log.warn({ err: error, url: address.url }, 'a mirrored repository is damaged and is fetched anew');
+          this.discard();
+        }
+      }
+    } finally {
+      this.users -= 1;
+      this.touch();
+    }
+  }
+
+  /** M3. Resolves at once; its bytes are freed in the background. */
+  discard(): void {
+    this.#known.clear();
+    this.#isTidied = false;
+    this.bytes = 0;
+    if (!existsSync(this.folder)) return;
+    const trash = join(dirname(this.folder), `trash-${randomUUID()}`);
+    renameSync(this.folder, trash);
+    rm(trash, { recursive: true, force: true }).catch((error: unknown) => {
+      this.#around.log.warn({ err: error }, 'a discarded mirror could not be removed; the next start tries again');
+    });
+  }
+
+  touch(): void {
+    this.usedAt = Date.now();
+    const now = new Date(this.usedAt);
+    try {
+      utimesSync(this.folder, now, now);
+    } catch {
+      // It was discarded.
+    }
+  }
+
+  async #ensure(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<string> {
+    signal.throwIfAborted();
+    const ref = refOf(commit, whole);
+    for (;;) {
+      const known = this.#known.get(ref) ?? this.#known.get(refOf(commit, true));
+      if (known !== undefined) return known;
+      await this.#join(ref, signal, (flightSignal) => this.#arrive(address, { commit, whole, signal: flightSignal }));
+    }
+  }
+
+  /** M4. */
+  async #join(ref: string, signal: AbortSignal, begin: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    let flight = this.#flights.get(ref);
+    if (flight === undefined) {
+      const abort = new AbortController();
+      const done = begin(abort.signal).finally(() => {
+        if (this.#flights.get(ref)?.abort === abort) this.#flights.delete(ref);
+      });
+      done.catch(() => {});
+      flight = { done, abort, callers: 0 };
+      this.#flights.set(ref, flight);
+    }
+    const joined = flight;
+    joined.callers += 1;
+    const { promise: left, reject } = Promise.withResolvers<never>();
+    const onAbort = (): void => {
+      joined.callers -= 1;
+      if (joined.callers === 0) {
+        // Nobody joins a fetch that is being given up.
+        if (this.#flights.get(ref) === joined) this.#flights.delete(ref);
+        joined.abort.abort(signal.reason);
+      }
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await Promise.race([joined.done, left]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** An object that a partial mirror may lack. @throws GitError */
+  async bring(address: CloneAddress, object: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#git(['cat-file', '-e', object], signal);
+    } catch (error) {
+      if (!(error instanceof GitCommandFailed)) throw error;
+      await this.#inTurn(signal, (fetch) => fetchObject(fetch, object), address);
+    }
+  }
+
+  async #arrive(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<void> {
+    const { partial, log } = this.#around;
+    await this.#inTurn(signal, async (fetch) => {
+      const isWarm = existsSync(join(this.folder, 'HEAD'));
+      const attempt = async (): Promise<void> => {
+        if (!existsSync(join(this.folder, 'HEAD'))) {
+          mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+          await writeSkeleton(this.folder, { bare: true, url: address.url, sha256: commit.length === 64, partial });
+        }
+        await fetchCommit(fetch, commit, whole || !partial);
+      };
+      try {
+        await attempt().catch(async (error: unknown) => {
+          // Of a mirror that has grown over time, what is wanted now may well have room.
+          const isOutgrown = error instanceof GitError && error.code === 'too_large';
+          if (!isWarm || !(isOutgrown || isDamage(error))) throw error;
+          log.warn({ err: error, url: address.url }, 'a mirrored repository is fetched anew');
+          this.discard();
+          await attempt();
+        });
+      } catch (error) {
+        // A killed fetch leaves its parts: a warm mirror is rid of them, a new one is nothing yet.
+        if (isWarm && existsSync(this.folder)) this.#clearLeftovers();
+        else this.discard();
+        throw error;
+      }
+      await this.#recall(commit, whole, fetch.signal);
+      await this.#maintain();
+    }, address, { commit, whole });
+  }
+
+  /**
+   * `work` when it is this caller's turn in the mirror and a slot is free, with a connection to the repository. Nothing at
+   * all is done where `unless` is there already. Waiting counts against the deadline: whoever waits behind a slow server
+   * has one too.
+   */
+  async #inTurn(given: AbortSignal, work: (fetch: FetchSurroundings) => Promise<void>, address: CloneAddress, unless?: { readonly commit: string; readonly whole: boolean }): Promise<void> {
+    const { slots, fetchMsMax, policy, lookup, credentialsFile, partial, repositoryBytesMax: bytesMax } = this.#around;
+    const deadline = performance.now() + fetchMsMax;
+    const tooLate = AbortSignal.timeout(fetchMsMax);
+    const signal = AbortSignal.any([given, tooLate]);
+    try {
+      await this.#alone(() => slots.with(signal, async () => {
+        if (existsSync(join(this.folder, 'HEAD'))) {
+          this.#tidy();
+          if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
+        }
+        const connection = await connectionTo(address, policy, (host) => withDeadline(lookup(host), signal));
+        await this.#around.assertUsable();
+        const credentials = credentialsFrom(address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined);
+        await work({
+          gitFolder: this.folder, partial, connection, signal, credentials, credentialsFile, bytesMax,
+          timeLeftMs: () => Math.max(1, deadline - performance.now()),
+        });
+      }), signal);
+    } catch (error) {
+      if (tooLate.aborted && !given.aborted) throw new GitError('timeout', `the repository was not fetched within ${Math.round(fetchMsMax / 1000)} s`, { cause: error });
+      throw failureOf(error);
+    }
+  }
+
+  /** M2. */
+  async #recall(commit: string, whole: boolean, signal: AbortSignal): Promise<boolean> {
+    for (const ref of whole || !this.#around.partial ? [refOf(commit, true)] : [refOf(commit, true), refOf(commit, false)]) {
+      try {
+        const found = await this.#git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`], signal);
+        if (this.#known.size >= COMMITS_KNOWN_MAX) this.#known.clear();
+        this.#known.set(refOf(commit, whole), found.toString('latin1').trim());
+        return true;
+      } catch (error) {
+        if (!(error instanceof GitCommandFailed)) throw error;
+      }
+    }
+    return false;
+  }
+
+  /** Before the first use of a mirror that an earlier process has left, perhaps in the middle of a fetch. */
+  #tidy(): void {
+    if (this.#isTidied) return;
+    this.#isTidied = true;
+    this.#clearLeftovers();
+  }
+
+  #clearLeftovers(): void {
+    for (const name of ['shallow.lock', 'packed-refs.lock', 'config.lock', 'HEAD.lock']) rmSync(join(this.folder, name), { force: true });
+    for (const folder of ['objects/pack', 'refs/penstock/whole', 'refs/penstock/partial']) {
+      const path = join(this.folder, folder);
+      if (!existsSync(path)) continue;
+      for (const name of readdirSync(path)) if (name.startsWith('tmp_') || name.endsWith('.lock')) rmSync(join(path, name), { force: true });
+    }
+  }
+
+  /** Keeps the number of packs and refs bounded; a mirror that has had its day goes when nobody uses it. */
+  async #maintain(): Promise<void> {
+    const { log } = this.#around;
+    try {
+      const packs = readdirSync(join(this.folder, 'objects/pack')).filter((name) => name.endsWith('.pack')).length;
+      const shallow = join(this.folder, 'shallow');
+      if (existsSync(shallow) && readFileSync(shallow).length > SHALLOW_BYTES_MAX && this.users <= 1) {
+        this.discard();
+      } else if (packs > PACKS_MAX) {
+        await this.#git(['repack', '-a', '-d', '-q', '--window=0'], undefined);
+        await this.#git(['pack-refs', '--all'], undefined);
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'a mirrored repository could not be tidied up and is discarded');
+      this.discard();
+    }
+    this.bytes = await folderBytes(this.folder);
+  }
+
+  #git(args: readonly string[], signal: AbortSignal | undefined): Promise<Buffer> {
+    return runGit({ args, options: [`--git-dir=${this.folder}`], cwd: dirname(this.folder), timeoutMs: READ_MS_MAX, signal });
+  }
+
+  /** M1. Whoever gives up waiting leaves the queue as it is. */
+  async #alone(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    const before = this.#tail;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#tail = before.then(() => promise);
+    try {
+      await withDeadline(before, signal);
+      await work();
+    } finally {
+      resolve();
+    }
+  }
+}
+
+/** What cannot be interrupted is left behind. */
+async function withDeadline<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * Repositories by address and commit: what is fetched is kept in bare mirrors, one a repository, below a folder that is this
+ * process's alone. Concurrency, sharing and the bound on the folder's size are seen to here.
+ *
+ * C1. The mirrors together hold at most `bytesMax` once a fetch has ended; those not used for longest go first, never one in
+ *     use. While fetches run they may hold `repositoryBytesMax` more for each.
+ * C2. What a caller holds is a commit's name, not a place: where its mirror has gone meanwhile, it is fetched again.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { assertTreeFits, checkOut } from './checkout.ts';
+import { findFile, readMessage, readText, type CommitFile, type InMirror } from './commit-files.ts';
+import { lookupAll, type Lookup } from './connection.ts';
+import { problemWithFile } from './credentials.ts';
+import { folderBytes } from './folder-bytes.ts';
+import { runGit } from './git-command.ts';
+import { assertGitUsable } from './git-version.ts';
+import { Mirror, type GitLog, type MirrorSurroundings } from './mirror.ts';
+import { checkCloneUrl, checkCommit, type CloneAddress, type GitPolicy } from './policy.ts';
+import { Slots } from './slots.ts';
+
+export interface MirrorsOptions {
+  /** No other process uses it. */
+  readonly folder: string;
+  /** Of all mirrors together. */
+  readonly bytesMax: number;
+  readonly policy: GitPolicy;
+  /** In the form of `git credential-store`, or a program that is a git credential helper. Asked for http and https. */
+  readonly credentialsFile?: string | undefined;
+  readonly log: GitLog;
+  /** Leaves the contents of files with servers that allow it until they are read: for who reads a file or two. */
+  readonly partial?: boolean | undefined;
+  /** Of one repository, and of the files of one commit. Default 2 GiB, at most `bytesMax`. */
+  readonly repositoryBytesMax?: number | undefined;
+  /** From the request until the commit is there, waiting included. Default 60,000. */
+  readonly fetchMsMax?: number | undefined;
+  /** Fetches at once, default 4. */
+  readonly concurrency?: number | undefined;
+  /** Default: the system's. */
+  readonly lookup?: Lookup | undefined;
+}
+
+export interface FetchRequest {
+  readonly url: string;
+  /** 40 or 64 hexadecimal digits, of a commit or of a tag; it need not be the head of a branch. */
+  readonly commit: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A commit that was there. Each method may have to fetch again (C2), and rejects as `fetch` does. */
+export interface FetchedCommit {
+  /** The commit's own id, where the request named a tag. */
+  readonly commit: string;
+  /** The clone address without credentials. */
+  readonly url: string;
+  /** The first of `paths` that the commit has, null where it has none. GitError `bad_file`: a link, a folder, a submodule, over `bytesMax`, no UTF-8. */
+  readFile(paths: readonly string[], bytesMax: number, options?: { readonly signal?: AbortSignal | undefined }): Promise<CommitFile | null>;
+  /** At most 64 KiB. */
+  message(): Promise<string>;
+  /** Writes a repository at the commit into `folder`, which is empty or not there. Whole when it resolves, gone when it rejects. */
+  checkout(folder: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+}
+
+export interface Mirrors {
+  /** @throws GitError; the signal's reason */
+  fetch(request: FetchRequest): Promise<FetchedCommit>;
+  /** Ends what runs; resolves when nothing is left. */
+  close(): Promise<void>;
+}
+
+const REPOSITORY_BYTES_MAX = 2 * 1024 ** 3;
+const FETCH_MS_MAX = 60_000;
+const FETCHES_AT_ONCE = 4;
+const FETCHES_WAITING_MAX = 1_000;
+/** Reading from the disk of this machine. */
+const READ_MS_MAX = 60_000;
+const CHECKOUT_MS_MAX = 10 * 60_000;
+const MEASURED_TREES_MAX = 1_000;
+
+export function openMirrors(options: MirrorsOptions): Mirrors {
+  return new MirrorCache(options);
+}
+
+class MirrorCache implements Mirrors {
+  readonly #options: MirrorsOptions;
+  readonly #around: MirrorSurroundings;
+  readonly #mirrors = new Map<string, Mirror>();
+  readonly #closing = new AbortController();
+  readonly #active = new Set<Promise<unknown>>();
+  /** Commits whose tree is known to fit, the oldest first. */
+  readonly #fitting = new Set<string>();
+  /** Of the mirrors that were found, done before the first eviction. */
+  readonly #measured: Promise<unknown>;
+  #usable: Promise<void> | null = null;
+
+  constructor(options: MirrorsOptions) {
+    this.#options = options;
+    const { policy, credentialsFile, log, bytesMax, partial = false, repositoryBytesMax = REPOSITORY_BYTES_MAX, fetchMsMax = FETCH_MS_MAX } = options;
+    this.#around = {
+      policy, credentialsFile, log, partial, fetchMsMax,
+      assertUsable: () => this.#assertUsable(),
+      lookup: options.lookup ?? lookupAll,
+      repositoryBytesMax: Math.min(repositoryBytesMax, bytesMax),
+      slots: new Slots(options.concurrency ?? FETCHES_AT_ONCE, FETCHES_WAITING_MAX),
+    };
+    const problem = credentialsFile === undefined ? null : problemWithFile(credentialsFile);
+    if (problem !== null) log.warn({ file: credentialsFile }, problem);
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    this.#measured = this.#find();
+  }
+
+  async fetch({ url, commit, signal }: FetchRequest): Promise<FetchedCommit> {
+    const address = checkCloneUrl(url, this.#options.policy);
+    const wanted = checkCommit(commit);
+    const found = await this.#with(address, wanted, { whole: !this.#around.partial, signal }, (_mirror, own) => Promise.resolve(own));
+    return {
+      commit: found,
+      url: address.url,
+      readFile: (paths, bytesMax, more) => this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git) => this.#readFile(mirror, { address, commit: own, git }, paths, bytesMax)),
+      message: () => this.#with(address, wanted, { whole: !this.#around.partial, signal: undefined }, (_mirror, own, git) => readMessage(git, own)),
+      checkout: (folder, more) => this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) => this.#checkOut(mirror, { address, commit: own, folder, signal: inner })),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the mirrors are closed'));
+    await Promise.allSettled([...this.#active, this.#measured]);
+  }
+
+  async #with<T>(
+    address: CloneAddress, commit: string, { whole, signal }: { readonly whole: boolean; readonly signal: AbortSignal | undefined },
+    work: (mirror: Mirror, commit: string, git: InMirror, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const inner = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
+    inner.throwIfAborted();
+    const task = (async () => {
+      const mirror = this.#mirrorOf(address, commit);
+      const git: InMirror = (args, stdoutBytesMax) => runGit({ args, options: [`--git-dir=${mirror.folder}`], cwd: mirror.folder, timeoutMs: READ_MS_MAX, signal: inner, stdoutBytesMax });
+      const sizeBefore = mirror.bytes;
+      try {
+        return await mirror.with(address, { commit, whole, signal: inner }, (own) => work(mirror, own, git, inner));
+      } finally {
+        if (mirror.bytes !== sizeBefore) await this.#shrink();
+      }
+    })();
+    this.#active.add(task);
+    return task.finally(() => this.#active.delete(task));
+  }
+
+  #assertUsable(): Promise<void> {
+    this.#usable ??= assertGitUsable(this.#options.folder).catch((error: unknown) => {
+      // Somebody may install it meanwhile.
+      this.#usable = null;
+      throw error;
+    });
+    return this.#usable;
+  }
+
+  async #readFile(mirror: Mirror, { address, commit, git }: { address: CloneAddress; commit: string; git: InMirror }, paths: readonly string[], bytesMax: number): Promise<CommitFile | null> {
+    const found = await findFile(git, commit, paths);
+    if (found === null) return null;
+    if (this.#around.partial) await mirror.bring(address, found.object, this.#closing.signal);
+    return { path: found.path, text: await readText(git, found, bytesMax) };
+  }
+
+  async #checkOut(mirror: Mirror, { address, commit, folder, signal }: { address: CloneAddress; commit: string; folder: string; signal: AbortSignal }): Promise<void> {
+    const bytesMax = this.#around.repositoryBytesMax;
+    const inMirror = { mirror: mirror.folder, commit, timeoutMs: CHECKOUT_MS_MAX, signal };
+    if (!this.#fitting.has(commit)) {
+      await assertTreeFits(inMirror, bytesMax);
+      if (this.#fitting.size >= MEASURED_TREES_MAX) this.#fitting.clear();
+      this.#fitting.add(commit);
+    }
+    await checkOut(inMirror, address.url, folder);
+  }
+
+  /** Repositories of the two kinds of object ids share nothing. */
+  #mirrorOf(address: CloneAddress, commit: string): Mirror {
+    const digest = createHash('sha256').update(`${commit.length} ${address.url}`).digest('hex').slice(0, 40);
+    const name = `${digest}${this.#around.partial ? '.partial' : ''}.git`;
+    let mirror = this.#mirrors.get(name);
+    if (mirror === undefined) {
+      mirror = new Mirror(join(this.#options.folder, name), Date.now(), this.#around);
+      this.#mirrors.set(name, mirror);
+    }
+    return mirror;
+  }
+
+  /** What an earlier process has left: mirrors to use again, and what it had no time to remove. */
+  async #find(): Promise<void> {
+    const { folder, log } = this.#options;
+    const names = readdirSync(folder);
+    const found: Mirror[] = [];
+    for (const name of names) {
+      const path = join(folder, name);
+      if (!/^[0-9a-f]{40}(?:\.partial)?\.git$/u.test(name)) continue;
+      const mirror = new Mirror(path, statSync(path).mtimeMs, this.#around);
+      this.#mirrors.set(name, mirror);
+      found.push(mirror);
+    }
+    for (const name of names) {
+      if (!name.startsWith('trash-')) continue;
+      await rm(join(folder, name), { recursive: true, force: true }).catch((error: unknown) => log.warn({ err: error }, 'a discarded mirror could not be removed'));
+    }
+    for (const mirror of found) {
+      const bytes = await folderBytes(mirror.folder);
+      if (mirror.bytes === 0) mirror.bytes = bytes;
+    }
+  }
+
+  /** C1. */
+  async #shrink(): Promise<void> {
+    await this.#measured;
+    const byAge = [...this.#mirrors].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
+    let bytes = byAge.reduce((sum, [, mirror]) => sum + mirror.bytes, 0);
+    for (const [name, mirror] of byAge) {
+      if (bytes <= this.#options.bytesMax) return;
+      if (mirror.users > 0) continue;
+      bytes -= mirror.bytes;
+      this.#mirrors.delete(name);
+      mirror.discard();
+      this.#options.log.debug({ mirror: name }, 'a mirrored repository made room for others');
+    }
+  }
+}
