@@ -101,12 +101,12 @@ ${block('mappings', '{', '}', mappings)}${block('exports', '[', ']', exports)}${
 
 /** The same lists once more as the user's permissions: what is not allowed is refused at once, and reported. */
 function asCoreUser(peer: PeerUser): CoreUser {
-  const { name, inboxPrefix, asks, hears, answers } = peer;
-  const publish = asks.map(({ subject }) => crossed(subject) ?? subject);
+  const { name, inboxPrefix, asks, hears, answers, tells } = peer;
+  const publish = [...asks.map(({ subject }) => crossed(subject) ?? subject), ...tells];
   if (answers.length > 0) publish.push(CROSSED_REPLIES);
   // An empty list would allow everything. To its own inbox a user may write: nobody else is in its account.
   if (publish.length === 0) publish.push(`${inboxPrefix}.>`);
-  return { name, inboxPrefix, publish, subscribe: [...new Set([`${inboxPrefix}.>`, ...hears, ...answers])] };
+  return { name, inboxPrefix, publish, subscribe: [...new Set([`${inboxPrefix}.>`, ...hears, ...answers, ...tells])] };
 }
 
 function userEntry({ name, publish, subscribe }: CoreUser, hash: string): string {

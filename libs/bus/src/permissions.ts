@@ -42,6 +42,8 @@ export interface PeerUser extends BrokerUser {
   readonly hears: readonly string[];
   /** Requests of the core account that it answers. */
   readonly answers: readonly string[];
+  /** What its own processes tell each other; it does not leave their account. */
+  readonly tells: readonly string[];
 }
 
 export interface BrokerPermissions {
@@ -52,7 +54,7 @@ export interface BrokerPermissions {
 
 export const CORE_ACCOUNT = 'PENSTOCK';
 
-/** Services that have no business with the broker's subjects yet: they may connect, and no more. */
+/** Services that have no business with the broker's subjects yet: they may connect, and know of their own kind. */
 const SILENT_SERVICES = ['auth', 'registry', 'webhook-ingest'] as const;
 
 /** Replies to requests that came from another account; the broker makes their names, which cannot be guessed. */
@@ -107,13 +109,14 @@ function schedulerUser(): CoreUser {
       ...[buckets.members, buckets.runners].flatMap(watchOf),
       subjects.events('*'),
       subjects.opened('*'),
+      subjects.released('*'),
       subjects.demand('*'),
       subjects.release('*'),
       subjects.job('*'),
       subjects.stop('*'),
       CROSSED_REPLIES,
     ],
-    [subjects.ownerAll(ANY), subjects.pull('*', '*')],
+    [subjects.ownerAll(ANY), subjects.pull('*', '*'), subjects.released('*')],
   );
 }
 
@@ -123,6 +126,7 @@ function gatewayUser(): PeerUser {
     asks: [...verbs.map((verb) => many(subjects.owner(ANY, verb))), many(api(`DIRECT.GET.${streams.logs}`))],
     hears: [subjects.events('*'), subjects.opened('*'), subjects.liveLogOfRun('*')],
     answers: [],
+    tells: [subjects.alive('gateway')],
   });
 }
 
@@ -142,11 +146,12 @@ function runnerUser(runner: string): PeerUser {
     // What the watch's consumer delivers comes to its inbox as plain messages.
     hears: [subjects.demand('*'), subjects.release(runner), `${inboxPrefixOf(user)}.>`],
     answers: [subjects.job(runner), subjects.stop(runner)],
+    tells: [],
   });
 }
 
-function silentUser(service: string): PeerUser {
-  return peerUser(service, service.toUpperCase(), { asks: [], hears: [], answers: [] });
+function silentUser(service: (typeof SILENT_SERVICES)[number]): PeerUser {
+  return peerUser(service, service.toUpperCase(), { asks: [], hears: [], answers: [], tells: [subjects.alive(service)] });
 }
 
 /** To write a lease and to read it back. */
@@ -172,7 +177,7 @@ function coreUser(name: string, publish: readonly string[], subscribe: readonly 
   return { name, inboxPrefix, publish, subscribe: [`${inboxPrefix}.>`, ...subscribe] };
 }
 
-function peerUser(name: string, account: string, rights: Pick<PeerUser, 'asks' | 'hears' | 'answers'>): PeerUser {
+function peerUser(name: string, account: string, rights: Pick<PeerUser, 'asks' | 'hears' | 'answers' | 'tells'>): PeerUser {
   assert(account !== CORE_ACCOUNT);
   return { name, account, inboxPrefix: inboxPrefixOf(name), ...rights };
 }

@@ -8,6 +8,7 @@ export const subjects = {
   ownerAll: (partition: number) => `run.${partition}.>`,
   events: (runId: string) => `events.${runId}`,
   opened: (partition: number | '*') => `opened.${partition}`,
+  released: (partition: number | '*') => `released.${partition}`,
   demand: (scheduler: string | '*') => `demand.${scheduler}`,
   pull: (scheduler: string, runner: string | '*') => `pull.${scheduler}.${runner}`,
   job: (runner: string) => `job.${runner}`,
@@ -28,7 +29,11 @@ export const subjects = {
   service: (service: 'auth' | 'registry' | 'webhook-ingest', verb: string) => `svc.${service}.${verb}`,
   /** From one registry to the others: what has changed in the store. */
   registryChanged: 'registry.changed',
+  /** Processes of one service tell each other that they live. */
+  alive: (service: PeerService) => `alive.${service}`,
 } as const;
+
+export type PeerService = 'gateway' | 'auth' | 'registry' | 'webhook-ingest';
 
 export const streams = { journal: 'JOURNAL', logs: 'LOGS', deliveries: 'DELIVERIES' } as const;
 export const buckets = { members: 'members', runners: 'runners', revocations: 'revocations' } as const;

@@ -1,7 +1,7 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
-import { retryUntilDone, runService } from '@penstock/service';
+import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
 import { startGateway } from './main.ts';
@@ -31,6 +31,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
     async start({ settings, bus, log, stopping }) {
       const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections]));
       const audit = new AuditRepository(store, { log });
+      const peers = countPeers(bus, 'gateway');
       const gateway = await startGateway({
         listen: settings.listen, bus, store, log,
         runs: new RunsRepository(store),
@@ -45,7 +46,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         publicRead: settings.publicRead ?? false,
         corsOrigins: settings.corsOrigins,
         triggerWaitSecs: settings.triggerWaitSecs,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
         trustProxy: settings.trustProxy,
         playground: settings.playground,
         introspection: settings.introspection,
@@ -55,6 +56,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         ready: () => store.ping(),
         async drain() {
           await pause(LEAVING_MS);
+          peers.stop();
           await gateway.close(CLOSE_MS_MAX);
           await audit.close();
           await store.close();
