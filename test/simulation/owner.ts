@@ -96,7 +96,9 @@ export class SimOwner {
         this.#abort.abort();
         world.mark('partition handed back that was not open');
       }
-      return await handBack(this.#opening(signal), known);
+      const isFree = await handBack(this.#opening(signal), known);
+      if (isFree && this.epoch > 0) world.publishReleased(this.#scheduler.node, this.number);
+      return isFree;
     } catch (error) {
       if (!(error instanceof SimOutage)) throw error;
       world.mark('hand-over failed');

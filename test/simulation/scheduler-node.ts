@@ -169,6 +169,13 @@ export class SimScheduler {
     }));
   }
 
+  /** Another has handed a partition over: if it is ours now, it is opened at once. */
+  released(partition: number): void {
+    if (this.member === '' || ownerOf(partition, this.#members) !== this.member) return;
+    this.world.mark('opened at the word of its release');
+    this.#rebalance();
+  }
+
   async #rebalanceOnce(): Promise<void> {
     const { member } = this;
     const mine = new Set<number>();

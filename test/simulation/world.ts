@@ -376,6 +376,10 @@ export class World {
     for (const gateway of this.gateways) this.send(from, gateway, () => this.clients.eventsArrived(gateway, partition, message));
   }
 
+  publishReleased(from: SimNode, partition: number): void {
+    for (const scheduler of this.schedulers) this.send(from, scheduler.node, () => scheduler.released(partition));
+  }
+
   publishOpened(from: SimNode, partition: number): void {
     for (const gateway of this.gateways) this.send(from, gateway, () => this.clients.ownerOpened(gateway, partition));
   }

@@ -27,7 +27,10 @@ export interface OwnerRefusal {
   readonly retryAfterSecs?: number | undefined;
 }
 
-/** `run.<p>.create`. The YAML has been checked by the sender. Creating twice with one id is the same run. */
+/**
+ * `run.<p>.create`. The YAML has been checked by the sender. Creating twice with one id is the same run. QUOTA_EXCEEDED: the
+ * month of the key is used up (P23), until `retryAfterSecs` from now; nothing was counted, and the same id may come again.
+ */
 export interface CreateRequest {
   readonly runId: string;
   readonly tenant: string;
@@ -36,11 +39,17 @@ export interface CreateRequest {
   readonly origin: TriggerOrigin;
   /** Higher goes first; default 0. */
   readonly priority?: number | undefined;
-  /** Of the key's tier, as the sender knows it; absent: none. Over `maxConcurrent` a run is held, over `pipelineRunLimit` refused. */
+  /**
+   * Of the key's tier, as the sender knows it; absent, or 2147483647: none. Over `maxConcurrent` a run is held, over
+   * `pipelineRunLimit` refused. Those of the key's newest run hold for all of its runs.
+   */
   readonly limits?: { readonly pipelineRunLimit: number; readonly maxConcurrent: number } | undefined;
   /** What the `uses` of the file were resolved to: the run's lock. */
   readonly extensions?: readonly ResolvedExtension[] | undefined;
-  /** A run that has ended as it begins, without stages (`yaml` is then empty): a push that matched nothing, or that failed before its file was read. */
+  /**
+   * A run that has ended as it begins, without stages (`yaml` is then empty): a push that matched nothing, or that failed
+   * before its file was read. With the reason `quota` it counts against no limit.
+   */
   readonly ended?: { readonly pipelineName: string; readonly status: 'FAILED' | 'SKIPPED'; readonly reason?: StageReason | undefined } | undefined;
 }
 /** `run: null`: it was created before and has left the owner's memory; it is in the store. CONFLICT: another's run has this id. */
@@ -123,6 +132,11 @@ export interface PartitionOpened {
   readonly partition: number;
   readonly epoch: number;
   readonly owner: string;
+}
+
+/** `released.<p>`: the partition has been handed over; whoever it belongs to now can open it at once (P3). */
+export interface PartitionReleased {
+  readonly partition: number;
 }
 
 // --- Runners -------------------------------------------------------------------------------------------------------

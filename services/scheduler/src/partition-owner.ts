@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import {
   LATER, MessageTooLarge, NoResponders, openLog, readChunks, subjects,
   type Bus, type BusSubscription, type CancelRequest, type CommittedEvents, type CreateRequest, type GetRequest, type Job, type JobReply, type OpenRequest,
-  type PartitionLog, type PartitionOpened, type Responder, type ResultRequest, type RunnerLease, type StopReply, type StopRequest, type WatchRequest,
+  type PartitionLog, type PartitionOpened, type PartitionReleased, type Responder, type ResultRequest, type RunnerLease, type StopReply, type StopRequest, type WatchRequest,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
@@ -122,7 +122,10 @@ export class PartitionOwner {
         core.close();
         this.#stopListening();
       }
-      return await handBack(this.#opening(signal), known);
+      const isFree = await handBack(this.#opening(signal), known);
+      const message: PartitionReleased = { partition: this.number };
+      if (isFree && this.#opened !== undefined) this.#options.bus.publish(subjects.released(this.number), message);
+      return isFree;
     } finally {
       await this.forget();
     }

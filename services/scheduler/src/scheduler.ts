@@ -4,7 +4,7 @@
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { bucketAgeMs, monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import { bucketAgeMs, monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PartitionReleased, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { Definitions } from './definitions.ts';
@@ -81,6 +81,8 @@ class SchedulerService implements Scheduler {
   /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
   readonly #expired = new Set<string>();
   #pulls: BusSubscription | undefined;
+  /** Word of partitions that others have handed over: one that is ours is opened at once. */
+  #releases: BusSubscription | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #rebalancing: Promise<void> | undefined;
   #rebalanceAgain = false;
@@ -115,6 +117,9 @@ class SchedulerService implements Scheduler {
       else this.#leaseSeen(event.key, event.value);
     }, { leaseMs: this.#options.runnerLeaseMs });
     this.#watches.push(members, runners);
+    this.#releases = bus.subscribe<PartitionReleased>(subjects.released('*'), ({ partition }) => {
+      if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
+    });
     await Promise.all([members.ready, runners.ready]);
     await this.#membership.join();
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
@@ -135,6 +140,7 @@ class SchedulerService implements Scheduler {
     this.#owners.clear();
     this.#leaving.clear();
     this.#pulls?.stop();
+    this.#releases?.stop();
     for (const watch of this.#watches) watch.stop();
     await this.#membership.leave();
   }

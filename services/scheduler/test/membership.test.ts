@@ -8,7 +8,7 @@ import { COMMIT_FORMAT, decodeCommit, encodeCommit, ownerOf, startScheduler } fr
 import { openSqliteStore, runCollections, RunsRepository, type Checkpoint, type DocumentStore, type RunDocument } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 const STREAMS = { partitions: 2, journalBytesMax: 16 * 1024 ** 2, logsBytesMax: 16 * 1024 ** 2 };
 
@@ -85,6 +85,32 @@ describe('the end of a membership', () => {
     await scheduler.settled();
     await scheduler.close();
     for (const partition of [0, 1]) expect(new Set([first, scheduler.member, ...(await ownersIn(partition))])).toEqual(new Set([first, scheduler.member]));
+  }, 30_000);
+});
+
+describe('a partition that is handed over (P3)', () => {
+  test('P3: is opened by its new owner at the word of its release, without a tick of anybody\'s clock', async () => {
+    await deleteBuckets(bus);
+    await ensureStreams(bus, STREAMS);
+    // Nobody tries again by itself.
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const scheduler = (): ReturnType<typeof startScheduler> => startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, leasesProvenDead: true, log: silentLogger() });
+      const first = await scheduler();
+      await expect.poll(() => first.owned, { timeout: 10_000, interval: 5 }).toBe(2);
+      const others: Awaited<typeof first>[] = [];
+      // Which partitions a member should have is a matter of its id: one of them takes one over.
+      while (first.owned === 2) {
+        others.push(await scheduler());
+        const shares = (): number => [first, ...others].reduce((sum, { owned }) => sum + owned, 0);
+        const members = [first, ...others].map(({ member }) => member);
+        const leaves = [0, 1].filter((partition) => ownerOf(partition, members) !== first.member).length;
+        await expect.poll(() => [first.owned, shares()], { timeout: 10_000, interval: 5 }).toEqual([2 - leaves, 2]);
+      }
+      for (const one of [first, ...others]) await one.close();
+    } finally {
+      vi.useRealTimers();
+    }
   }, 30_000);
 });
 
