@@ -1,4 +1,5 @@
 export type * from './messages.ts';
+export type * from './ingest-messages.ts';
 export * from './subjects.ts';
 export * from './chunk.ts';
 export * from './errors.ts';

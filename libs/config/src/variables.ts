@@ -63,7 +63,7 @@ export const variables = {
     meaning: 'The key that programs present as `Authorization: Bearer`; it sees and changes the runs of the tenant `service`.',
   }),
   jwtSecret: optional({
-    name: 'JWT_SECRET', kind: text('text'), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'auth', 'registry'], secret: true,
+    name: 'JWT_SECRET', kind: text('text'), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'], secret: true,
     requiredInProduction: 'make one with: openssl rand -hex 32',
     meaning: 'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode.',
   }),
@@ -128,7 +128,7 @@ export const variables = {
     meaning: 'Where a browser is sent after its login, and what commit statuses link to.',
   }),
   gitHostProvider: optional({
-    name: 'GIT_HOST_PROVIDER', kind: choice('github', 'gitlab', 'oidc'), defaultText: '`github`; in development mode without `GIT_HOST_CLIENT_ID` the embedded provider', services: ['serve', 'auth'],
+    name: 'GIT_HOST_PROVIDER', kind: choice('github', 'gitlab', 'oidc'), defaultText: '`github`; in development mode without `GIT_HOST_CLIENT_ID` the embedded provider', services: ['serve', 'auth', 'webhook-ingest'],
     meaning: 'Who says who a user is.',
   }),
   gitHostBaseUrl: optional({

@@ -1,0 +1,61 @@
+/**
+ * What the gateway asks of the webhook ingest (`callService(bus, 'webhook-ingest', verb, request)`). Who asks has been
+ * checked by the gateway; which tenants and which user it asks for is said with each question.
+ */
+
+/** Each verb with its question and its answer. */
+export interface IngestCalls {
+  /** BAD_USER_INPUT: no such provider, no name of a repository. CONFLICT: connected already, or too many are. */
+  readonly connect: { readonly request: { readonly userId: string; readonly provider: string; readonly repository: string }; readonly answer: NewConnectionView };
+  /** The newest first. */
+  readonly connections: { readonly request: { readonly userId: string }; readonly answer: { readonly repositories: readonly ConnectionView[] } };
+  /** NOT_FOUND: no such connection, or another user's. */
+  readonly disconnect: { readonly request: { readonly userId: string; readonly id: string }; readonly answer: { readonly disconnected: true } };
+  /** The newest first; those not processed yet are not among them. */
+  readonly deliveries: { readonly request: { readonly tenants: readonly string[]; readonly limit: number }; readonly answer: { readonly deliveries: readonly DeliveryView[] } };
+  /** By our id, the host's, or that of the run. */
+  readonly delivery: { readonly request: { readonly id: string; readonly tenants: readonly string[] }; readonly answer: { readonly delivery: DeliveryView | null } };
+  /** NOT_FOUND, or BAD_USER_INPUT for one of which nothing could ever come. `dryRun`: decided anew, and nothing started. */
+  readonly replay: { readonly request: { readonly id: string; readonly tenants: readonly string[]; readonly dryRun: boolean }; readonly answer: DeliveryView };
+}
+export type IngestVerb = keyof IngestCalls;
+
+export interface ConnectionView {
+  readonly id: string;
+  /** `git_host_a` or `git_host_b`. */
+  readonly provider: string;
+  readonly repository: string;
+  /** What the host is to deliver to. */
+  readonly webhookUrl: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+}
+
+export interface NewConnectionView extends ConnectionView {
+  /** Shown this once. */
+  readonly secret: string;
+}
+
+export interface DeliveryView {
+  readonly id: string;
+  /** As the host gave it, or made by us. */
+  readonly deliveryId: string;
+  readonly provider: string;
+  readonly event: string;
+  readonly repository: string;
+  readonly ref: string;
+  readonly commit: string;
+  /** ISO 8601. */
+  readonly receivedAt: string;
+  /** `server`, `connection` or `none`. */
+  readonly verified: string;
+  /** `Run`, `Skipped`, `Failed`, `Ignored`; `Pending` while it is not decided. */
+  readonly outcome: string;
+  readonly runId: string | null;
+  readonly pipelineName: string | null;
+  readonly source: string;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly trace: readonly { readonly step: string; readonly passed: boolean; readonly detail: string }[];
+  /** The delivery that this one repeats. */
+  readonly replayOf: string | null;
+}

@@ -1,0 +1,123 @@
+/**
+ * From a delivery to its decision: clone, find the pipeline, look at what it wants to run for. What the push or its
+ * repository got wrong is a decision too; what failed on our side (store, registry away) is thrown, and tried again.
+ */
+import { callService } from '@penstock/service';
+import type { Bus } from '@penstock/bus';
+import type { ResolveAnswer, ResolveRequest } from '@penstock/extension';
+import { BadUserInput, Forbidden, NotFound } from '@penstock/http';
+import { diagnosticLine, matchesPush, parsePipeline, PIPELINE_LIMITS, usesOf, type ParseResult, type ResolvedExtension } from '@penstock/pipeline';
+import type { Decision, TraceStep } from './decision.ts';
+import type { Delivery } from './delivery.ts';
+import { gitCodeOf, type DeliveryError } from './errors.ts';
+import type { FetchedCommit, IngestLog, Mirrors } from './ports.ts';
+
+/** The first that is there; the last one is where files stood in earlier releases. */
+export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
+export const SERVER_TEMPLATE = 'server_template';
+const NO_SOURCE = 'none';
+const SKIP = /\[(?:skip ci|ci skip)\]/iu;
+/** Between the decision and the answer that was promised by then: what is decided later counts as promised. */
+const PROMISE_MARGIN_MS = 1_000;
+/** Of a message to a person: a file's first problems. */
+const PROBLEMS_TOLD_MAX = 5;
+
+export interface DecisionSources {
+  readonly bus: Bus;
+  readonly mirrors: Mirrors;
+  /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
+  readonly template: string | null;
+  readonly log: IngestLog;
+  now(): number;
+  /** Of the tenant's tier, for what its extensions may be. */
+  tierOf(delivery: Delivery): Promise<string>;
+}
+
+export async function decide(delivery: Delivery, sources: DecisionSources): Promise<Decision> {
+  const trace: TraceStep[] = [{ step: 'verified', passed: delivery.verified !== 'none', detail: VERIFIED[delivery.verified] }];
+  const passed = (step: TraceStep['step'], detail: string): void => void trace.push({ step, passed: true, detail });
+  const skipped = (step: TraceStep['step'], detail: string, source: string = NO_SOURCE, pipelineName = delivery.repository): Decision => {
+    trace.push({ step, passed: false, detail });
+    return { kind: 'ended', status: 'SKIPPED', pipelineName, source, trace };
+  };
+  const failed = (step: TraceStep['step'], error: DeliveryError & { readonly code: 'checkout' | 'pipeline_file' }, source: string = NO_SOURCE): Decision => {
+    trace.push({ step, passed: false, detail: error.message });
+    return { kind: 'ended', status: 'FAILED', reason: error.code, pipelineName: delivery.repository, source, error, trace };
+  };
+
+  if (delivery.message !== null && SKIP.test(delivery.message)) return skipped('message', SKIPPED_BY_MESSAGE);
+  let commit: FetchedCommit;
+  let found: { readonly path: string; readonly text: string } | null;
+  try {
+    commit = await sources.mirrors.fetch({ url: delivery.cloneUrl, commit: delivery.commit });
+    passed('fetched', `${delivery.commit} was fetched`);
+    if (delivery.message === null && SKIP.test(await commit.message())) return skipped('message', SKIPPED_BY_MESSAGE);
+    found = sources.template === null ? await commit.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax) : { path: SERVER_TEMPLATE, text: sources.template };
+  } catch (error) {
+    const code = gitCodeOf(error);
+    if (code === null) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    sources.log.info({ repository: delivery.repository, commit: delivery.commit, code, err: error }, 'a push could not be read');
+    if (code === 'address_not_allowed' && !isPromised(delivery, sources.now())) {
+      trace.push({ step: 'address', passed: false, detail: message });
+      return { kind: 'nothing', status: 'Failed', source: NO_SOURCE, error: { code: 'address_not_allowed', message }, trace };
+    }
+    return code === 'bad_file' ? failed('file', { code: 'pipeline_file', message }) : failed('fetched', { code: 'checkout', message });
+  }
+  if (found === null) {
+    const detail = `none of ${PIPELINE_FILES.join(', ')} is in the commit`;
+    if (isPromised(delivery, sources.now())) return skipped('file', detail);
+    trace.push({ step: 'file', passed: false, detail });
+    return { kind: 'nothing', status: 'Skipped', source: NO_SOURCE, trace };
+  }
+  const { path: source, text } = found;
+  passed('file', source === SERVER_TEMPLATE ? "the server's template" : source);
+  const read = await readPipeline(text, delivery, sources);
+  if ('problem' in read) return failed('read', { code: 'pipeline_file', message: read.problem }, source);
+  const { definition, extensions } = read;
+  passed('read', `the pipeline '${definition.name}'`);
+  const match = matchesPush(definition.on, delivery);
+  if (!match.matched) return skipped('matched', `filtered by on.push.${match.rule}`, source, definition.name);
+  passed('matched', definition.on?.push === undefined ? 'the file runs for every push' : 'the filters of on.push let it pass');
+  return { kind: 'run', pipelineName: definition.name, yaml: text, source, extensions, trace };
+}
+
+const VERIFIED: Readonly<Record<Delivery['verified'], string>> = {
+  server: "signed with the server's secret",
+  connection: "signed with a connected repository's secret",
+  none: 'not signed: no secrets, no writing to caches',
+};
+const SKIPPED_BY_MESSAGE = "the head commit's message says [skip ci]";
+
+/** Whether the sender has, or may have, an answer that names the run. */
+function isPromised(delivery: Delivery, now: number): boolean {
+  return now > delivery.answeredBy - PROMISE_MARGIN_MS;
+}
+
+type Read = { readonly definition: Extract<ParseResult, { ok: true }>['definition']; readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string };
+
+async function readPipeline(text: string, delivery: Delivery, sources: DecisionSources): Promise<Read> {
+  const uses = usesOf(text);
+  let extensions: readonly ResolvedExtension[] = [];
+  if (uses.length > 0) {
+    const resolved = await resolve(uses, delivery, sources);
+    if ('problem' in resolved) return resolved;
+    extensions = resolved.extensions;
+  }
+  const parsed = parsePipeline(text, { template: sources.template !== null, extensions });
+  if (parsed.ok) return { definition: parsed.definition, extensions };
+  const { diagnostics } = parsed;
+  const more = diagnostics.length - PROBLEMS_TOLD_MAX;
+  return { problem: `${diagnostics.slice(0, PROBLEMS_TOLD_MAX).map(diagnosticLine).join('; ')}${more > 0 ? `; and ${more} more` : ''}` };
+}
+
+async function resolve(uses: readonly string[], delivery: Delivery, sources: DecisionSources): Promise<{ readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string }> {
+  const request: ResolveRequest = { caller: { tenant: delivery.tenant, tier: await sources.tierOf(delivery), isAdmin: false }, uses };
+  try {
+    const { extensions } = await callService<ResolveRequest, ResolveAnswer>(sources.bus, 'registry', 'resolve', request);
+    return { extensions };
+  } catch (error) {
+    if (error instanceof BadUserInput || error instanceof NotFound || error instanceof Forbidden) return { problem: error.message };
+    throw error;
+  }
+}

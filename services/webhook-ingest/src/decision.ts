@@ -1,0 +1,31 @@
+/** What comes of a delivery. Once in the store it does not change, but for what its carrying out adds. */
+import type { ResolvedExtension } from '@penstock/pipeline';
+import type { StageReason } from '@penstock/run';
+import type { DeliveryError } from './errors.ts';
+
+/** One step on the way to a decision, for the person who asks why. */
+export interface TraceStep {
+  readonly step: 'verified' | 'event' | 'address' | 'repository' | 'message' | 'fetched' | 'file' | 'read' | 'matched' | 'run';
+  /** `no`: this step decided that nothing runs. */
+  readonly passed: boolean;
+  readonly detail: string;
+}
+
+interface Decided {
+  /** The file's path in the repository, `server_template`, or `none`. */
+  readonly source: string;
+  readonly trace: readonly TraceStep[];
+}
+
+export type Decision =
+  | (Decided & { readonly kind: 'run'; readonly pipelineName: string; readonly yaml: string; readonly extensions: readonly ResolvedExtension[] })
+  /** A run that ends as it begins. */
+  | (Decided & {
+      readonly kind: 'ended';
+      readonly pipelineName: string;
+      readonly status: 'SKIPPED' | 'FAILED';
+      readonly reason?: StageReason | undefined;
+      readonly error?: DeliveryError | undefined;
+    })
+  /** No run, and nobody was promised one. */
+  | (Decided & { readonly kind: 'nothing'; readonly status: 'Skipped' | 'Failed' | 'Ignored'; readonly error?: DeliveryError | undefined });

@@ -1,0 +1,106 @@
+/**
+ * Decided deliveries. Reads for people take the tenants that the asker may see, and a delivery of any other tenant does
+ * not exist in their answers.
+ *
+ * R1. Of several decisions about one delivery the first insert stands; every later process goes by it.
+ * R2. Look-ups that are asked at the same time go to the store together: the intake asks one for each delivery.
+ */
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { deliveriesSpec } from './collections.ts';
+import type { Decision } from './decision.ts';
+import type { Delivery } from './delivery.ts';
+
+export interface DecidedDelivery {
+  readonly delivery: Delivery;
+  /** What its decision says, as stored. */
+  readonly decision: Decision;
+  readonly revision: number;
+}
+
+type Row = DocumentOf<typeof deliveriesSpec>;
+
+const LOOKUPS_MAX = 500;
+const SWEEP_BATCH = 500;
+
+export class DeliveriesRepository {
+  readonly #deliveries: Collection<typeof deliveriesSpec>;
+  #asked = new Map<string, ((result: Promise<DecidedDelivery | null>) => void)[]>();
+  #asking = false;
+
+  /** The store has to be opened with `ingestCollections` among its collections. */
+  constructor(store: DocumentStore) {
+    this.#deliveries = store.collection(deliveriesSpec);
+  }
+
+  get(id: string): Promise<DecidedDelivery | null> {
+    return new Promise((resolve) => {
+      const waiting = this.#asked.get(id);
+      if (waiting === undefined) this.#asked.set(id, [resolve]);
+      else waiting.push(resolve);
+      if (this.#asking) return;
+      this.#asking = true;
+      setImmediate(() => this.#ask());
+    });
+  }
+
+  /** R1. `duplicate`: a decision stands already. */
+  async insert(delivery: Delivery, decision: Decision): Promise<'inserted' | 'duplicate'> {
+    return await this.#deliveries.insert(rowOf(delivery, decision, 0));
+  }
+
+  /** What carrying the decision out has changed in it. */
+  async revise({ delivery, revision }: DecidedDelivery, decision: Decision): Promise<void> {
+    await this.#deliveries.replaceNewer([rowOf(delivery, decision, revision + 1)]);
+  }
+
+  /** By our id, the run's, or the host's; the newest where several are meant. */
+  async find(id: string, tenants: readonly string[]): Promise<DecidedDelivery | null> {
+    if (id === '' || id.length > 1_000) return null;
+    const own = await this.#deliveries.get(id);
+    const found = [
+      ...(own === null ? [] : [own]),
+      ...(await this.#deliveries.list({ where: { runId: id }, limit: 10 })),
+      ...(await this.#deliveries.list({ where: { deliveryId: id }, limit: 100 })),
+    ].filter(({ tenant }) => tenants.includes(tenant));
+    const newest = found.toSorted((a, b) => b.receivedAt - a.receivedAt)[0];
+    return newest === undefined ? null : decidedOf(newest);
+  }
+
+  /** The newest first. */
+  async newest(tenants: readonly string[], limit: number): Promise<DecidedDelivery[]> {
+    const rows = await this.#deliveries.list({ where: { tenant: { in: tenants } }, orderBy: { field: 'receivedAt', direction: 'desc' }, limit });
+    return rows.map(decidedOf);
+  }
+
+  async removeOlderThan(time: number): Promise<void> {
+    let removed: number;
+    do removed = await this.#deliveries.deleteWhere({ where: { receivedAt: { lt: time } }, orderBy: { field: 'receivedAt', direction: 'asc' }, limit: SWEEP_BATCH });
+    while (removed === SWEEP_BATCH);
+  }
+
+  #ask(): void {
+    const asked = [...this.#asked].slice(0, LOOKUPS_MAX);
+    for (const [id] of asked) this.#asked.delete(id);
+    const found = this.#deliveries.getMany(asked.map(([id]) => id)).then((rows) => new Map(rows.map((row) => [row.id, decidedOf(row)])));
+    // Each asker handles the failure for itself.
+    found.catch(() => {});
+    for (const [id, waiting] of asked) for (const resolve of waiting) resolve(found.then((rows) => rows.get(id) ?? null));
+    this.#asking = this.#asked.size > 0;
+    if (this.#asking) setImmediate(() => this.#ask());
+  }
+}
+
+function rowOf(delivery: Delivery, decision: Decision, revision: number): Row {
+  const { id, tenant, deliveryId, runId, repository, receivedAt } = delivery;
+  return {
+    id, tenant, repository, receivedAt, revision, step: 0,
+    deliveryId: deliveryId.toWellFormed(),
+    runId: decision.kind === 'nothing' ? '' : runId,
+    delivery: JSON.stringify(delivery),
+    decision: JSON.stringify(decision),
+  };
+}
+
+function decidedOf(row: Row): DecidedDelivery {
+  return { delivery: JSON.parse(String(row.delivery)) as Delivery, decision: JSON.parse(String(row.decision)) as Decision, revision: row.revision };
+}

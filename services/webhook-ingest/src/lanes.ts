@@ -1,0 +1,106 @@
+/**
+ * Work in lanes: the lanes take turns, so that one with thousands in it delays the others by one piece each; within a
+ * lane one piece at a time, in order. It owns what waits and what is under way.
+ *
+ * L1. At most `concurrency` pieces are under way.
+ * L2. A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
+ *     pause takes nobody's place.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface LanesOptions<T> {
+  readonly concurrency: number;
+  work(piece: T): Promise<void>;
+  /** `attempt` counts from 1. */
+  failed(piece: T, error: unknown, attempt: number): void;
+}
+
+interface Lane<T> {
+  readonly name: string;
+  readonly pieces: T[];
+  attempt: number;
+}
+
+const RETRY_MS_MIN = 200;
+const RETRY_MS_MAX = 5_000;
+
+export class Lanes<T> {
+  readonly #options: LanesOptions<T>;
+  readonly #lanes = new Map<string, Lane<T>>();
+  /** Lanes with something to do, none of it under way; the first has waited longest. */
+  readonly #turns: Lane<T>[] = [];
+  readonly #stopped = new AbortController();
+  #underWay = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(options: LanesOptions<T>) {
+    this.#options = options;
+  }
+
+  /** In all lanes, what is under way included. */
+  waitingIn(lane: string): number {
+    return this.#lanes.get(lane)?.pieces.length ?? 0;
+  }
+
+  add(name: string, piece: T): void {
+    if (this.#stopped.signal.aborted) return;
+    const known = this.#lanes.get(name);
+    if (known !== undefined) {
+      known.pieces.push(piece);
+      return;
+    }
+    const lane: Lane<T> = { name, pieces: [piece], attempt: 1 };
+    this.#lanes.set(name, lane);
+    this.#turns.push(lane);
+    this.#next();
+  }
+
+  /** Begins nothing more; resolves when what is under way has ended. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #next(): void {
+    while (this.#underWay < this.#options.concurrency && !this.#stopped.signal.aborted) {
+      const lane = this.#turns.shift();
+      if (lane === undefined) return;
+      this.#underWay += 1;
+      void this.#work(lane);
+    }
+  }
+
+  async #work(lane: Lane<T>): Promise<void> {
+    const piece = lane.pieces[0] as T;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      await this.#options.work(piece);
+    } catch (error) {
+      failure = { error };
+    }
+    this.#underWay -= 1;
+    if (failure === undefined) {
+      lane.pieces.shift();
+      lane.attempt = 1;
+      this.#again(lane);
+    } else if (!this.#stopped.signal.aborted) {
+      this.#options.failed(piece, failure.error, lane.attempt);
+      void this.#againLater(lane);
+    }
+    this.#next();
+    if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #again(lane: Lane<T>): void {
+    if (lane.pieces.length > 0) this.#turns.push(lane);
+    else this.#lanes.delete(lane.name);
+  }
+
+  async #againLater(lane: Lane<T>): Promise<void> {
+    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(lane.attempt - 1, 10));
+    lane.attempt += 1;
+    await pause(ceiling * (0.5 + Math.random() / 2), undefined, { signal: this.#stopped.signal }).catch(() => {});
+    this.#again(lane);
+    this.#next();
+  }
+}

@@ -1,0 +1,26 @@
+/** What the ingest needs of the world, as narrow as it uses it. */
+import type { ServerMode } from '@penstock/config';
+
+/** Clones of repositories, as `@penstock/git` gives them. Its refusals are errors with a `code`. */
+export interface Mirrors {
+  fetch(address: { readonly url: string; readonly commit: string }): Promise<FetchedCommit>;
+}
+
+export interface FetchedCommit {
+  /** The first of these paths that is there. Throws (`bad_file`) for one that is no regular file, or too large. */
+  readFile(paths: readonly string[], bytesMax: number): Promise<{ readonly path: string; readonly text: string } | null>;
+  /** Of the commit. */
+  message(): Promise<string>;
+}
+
+export interface ClonePolicy {
+  readonly mode: ServerMode;
+  readonly allowedHosts: readonly string[];
+}
+
+/** Structured log, in the manner of pino. */
+export interface IngestLog {
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+  error(fields: Record<string, unknown>, message: string): void;
+}

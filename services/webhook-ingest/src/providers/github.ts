@@ -1,0 +1,48 @@
+/** Provider A: GitHub, github.com or a server of one's own. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCommit, requireRef, requireRepository, textOf, textsOf, type Fields, type Provider, type Reading } from './provider.ts';
+
+/** Lower case, as GitHub writes it: one signature has one form. */
+const SIGNATURE = /^sha256=[0-9a-f]{64}$/u;
+/** GitHub lists at most so many commits of a push. */
+const COMMITS_MAX = 2_048;
+
+export const github: Provider = {
+  name: 'git_host_a',
+  repositoryPattern: /"full_name"\s*:\s*("(?:[^"\\]|\\.){1,400}")/gu,
+
+  eventOf: (headers) => headerOf(headers, 'x-githosta-event', 'x-github-event'),
+
+  proofOf: (headers) => headerOf(headers, 'x-hub-signature-256'),
+
+  proves(proof, body, secret) {
+    if (!SIGNATURE.test(proof)) return false;
+    return timingSafeEqual(Buffer.from(proof.slice('sha256='.length), 'hex'), createHmac('sha256', secret).update(body).digest());
+  },
+
+  deliveryIdOf: (headers) => headerOf(headers, 'x-githosta-delivery', 'x-github-delivery') ?? null,
+
+  read(event, payload) {
+    const repository = fieldsOf(payload['repository']);
+    if (event !== 'push') return ignored(`the event '${event.slice(0, 50)}' is no push`, repository, payload);
+    if (payload['deleted'] === true || isNoCommit(payload['after'])) return ignored('the ref was deleted', repository, payload);
+    const ref = requireRef(payload['ref']);
+    const head = fieldsOf(payload['head_commit']);
+    // An annotated tag is an object of its own: what it points at is the head commit.
+    const commit = ref.startsWith('refs/tags/') && textOf(head['id']) !== '' ? requireCommit(head['id'], 'head_commit.id') : requireCommit(payload['after'], 'after');
+    return {
+      kind: 'push',
+      push: {
+        repository: requireRepository(repository['full_name'], 'repository.full_name'),
+        ref, commit,
+        cloneUrls: textsOf(repository['clone_url'], repository['git_url'], repository['ssh_url'], repository['html_url'], repository['url']),
+        message: typeof head['message'] === 'string' ? head['message'] : null,
+        paths: changedPaths(payload['commits'], COMMITS_MAX),
+      },
+    };
+  },
+};
+
+function ignored(why: string, repository: Fields, payload: Fields): Reading {
+  return { kind: 'ignored', why, repository: textOf(repository['full_name']), ref: textOf(payload['ref']), commit: textOf(payload['after']) };
+}

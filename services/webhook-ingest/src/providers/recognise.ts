@@ -1,0 +1,24 @@
+/** Which host a request comes from, by its headers alone. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { BadUserInput } from '@penstock/http';
+import { github } from './github.ts';
+import { gitlab } from './gitlab.ts';
+import type { Provider } from './provider.ts';
+
+const PROVIDERS: readonly Provider[] = [github, gitlab];
+
+/** Throws `BadUserInput` where no host, or more than one, claims the request. */
+export function recognise(headers: IncomingHttpHeaders): { readonly provider: Provider; readonly event: string } {
+  const claims = PROVIDERS.flatMap((provider) => {
+    const event = provider.eventOf(headers);
+    return event === undefined ? [] : [{ provider, event }];
+  });
+  const [claim] = claims;
+  if (claim === undefined) throw new BadUserInput('This is no delivery of a git host that is known here: the header that names the event is missing.');
+  if (claims.length > 1) throw new BadUserInput('The headers claim two git hosts at once.');
+  return claim;
+}
+
+export function providerNamed(name: string): Provider | undefined {
+  return PROVIDERS.find((provider) => provider.name === name);
+}

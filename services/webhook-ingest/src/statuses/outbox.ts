@@ -1,0 +1,185 @@
+/**
+ * Commit statuses on their way to the git hosts. It owns what is in the outbox; any number of ingests work it off.
+ *
+ *  S1 A status is written by who has claimed it: a claim is a write over a lower version, so one ingest has it at a time,
+ *     and what it sends has been answered, or given up, before its claim is over.
+ *  S2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
+ *  S3 An entry is done when the host has the final state, or says that it will never take it.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
+import { endsRun, type RunReads } from '@penstock/run-client';
+import { isEnded, type RunView } from '@penstock/run';
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { statusesSpec } from '../collections.ts';
+import type { IngestLog } from '../ports.ts';
+import type { ProviderName } from '../providers/provider.ts';
+import { writeStatus, type StatusHost, type StatusState, type StatusTarget } from './host-api.ts';
+
+export interface StatusOutboxOptions {
+  readonly bus: Bus;
+  readonly store: DocumentStore;
+  readonly reads: RunReads;
+  readonly hosts: { readonly [P in ProviderName]?: StatusHost | undefined };
+  /** Where a run is shown. */
+  urlOfRun(runId: string): string;
+  readonly log: IngestLog;
+  now(): number;
+}
+
+type Entry = DocumentOf<typeof statusesSpec>;
+
+/** Longer than one request to a host may take, with the store's answers around it. */
+const CLAIM_MS = 30_000;
+const BATCH = 50;
+const LOOK_MS = 1_000;
+/** A run whose end nobody heard of is looked at this often. */
+const RUNNING_LOOK_MS = 15_000;
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 5 * 60_000;
+/** A host that was away for so long has lost interest in the commit. */
+const GIVEN_UP_MS = 7 * 24 * 60 * 60 * 1000;
+const CONCURRENCY = 4;
+
+export class StatusOutbox {
+  readonly #options: StatusOutboxOptions;
+  readonly #entries: Collection<typeof statusesSpec>;
+  readonly #stopped = new AbortController();
+  #subscription: BusSubscription | undefined;
+  #working: Promise<void> | undefined;
+  /** Runs with an entry here whose end is waited for. */
+  readonly #running = new Set<string>();
+  #wake: (() => void) | undefined;
+
+  constructor(options: StatusOutboxOptions) {
+    this.#options = options;
+    this.#entries = options.store.collection(statusesSpec);
+  }
+
+  get enabled(): boolean {
+    return Object.values(this.#options.hosts).some((host) => host !== undefined);
+  }
+
+  start(): void {
+    if (!this.enabled) return;
+    this.#subscription = this.#options.bus.subscribe<CommittedEvents>(subjects.events('*'), ({ runId, events }) => {
+      if (this.#running.has(runId) && events.some(endsRun)) void this.#dueNow(runId);
+    });
+    this.#working = this.#work();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    this.#subscription?.stop();
+    await this.#working;
+  }
+
+  /** Idempotent: the first of a run stands. */
+  async add(target: StatusTarget): Promise<void> {
+    if (this.#options.hosts[target.provider] === undefined) return;
+    await this.#entries.insert({ id: target.runId, done: false, dueAt: this.#options.now(), told: '', failures: 0, revision: 0, step: 0, target: JSON.stringify(target) });
+    this.#wake?.();
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      let found = 0;
+      try {
+        const due = await this.#entries.list({ where: { done: false, dueAt: { lte: this.#options.now() } }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: BATCH });
+        found = due.length;
+        const rest = [...due];
+        await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
+          for (let entry = rest.shift(); entry !== undefined && !signal.aborted; entry = rest.shift()) await this.#settle(entry);
+        }));
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'commit statuses could not be worked off; tried again');
+        found = 0;
+      }
+      if (found < BATCH) await this.#idle(signal);
+    }
+  }
+
+  /** Until something was added, or for the usual time. */
+  async #idle(signal: AbortSignal): Promise<void> {
+    const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+    const timer = new AbortController();
+    await Promise.race([woken, pause(LOOK_MS, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(() => {})]);
+    timer.abort();
+    this.#wake = undefined;
+  }
+
+  async #settle(entry: Entry): Promise<void> {
+    const { now, log, hosts } = this.#options;
+    const target = JSON.parse(String(entry.target)) as StatusTarget;
+    const host = hosts[target.provider];
+    const claimed = await this.#write({ ...entry, dueAt: now() + CLAIM_MS });
+    if (claimed === null || host === undefined) return;
+    let view: RunView | null;
+    try {
+      view = await this.#options.reads.view(target.runId, [target.tenant]);
+    } catch {
+      await this.#write({ ...claimed, dueAt: now() + RETRY_MS_MIN });
+      return;
+    }
+    const state = stateOf(view);
+    const final = view !== null && isEnded(view.status);
+    if (state === entry.told && !final) return await this.#lookLater(claimed, target.runId);
+    const answer = await writeStatus(host, target, state, this.#options.urlOfRun(target.runId));
+    if (answer.kind === 'taken') {
+      const told = { ...claimed, told: state, failures: 0 };
+      if (final) await this.#finish(told);
+      else await this.#lookLater(told, target.runId);
+      return;
+    }
+    const age = now() - Number.parseInt(target.runId.slice(0, 8) + target.runId.slice(9, 13), 16);
+    if ((answer.kind === 'refused' && final) || age > GIVEN_UP_MS) {
+      log.warn({ runId: target.runId, repository: target.repository, why: answer.why }, 'the git host does not take a commit status; it is given up');
+      return await this.#finish(claimed);
+    }
+    const failures = entry.failures + 1;
+    if (failures === 1) log.warn({ runId: target.runId, repository: target.repository, why: answer.why }, 'a commit status was not taken; tried again');
+    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures - 1, 20));
+    const afterMs = Math.max(answer.kind === 'later' ? answer.afterMs : 0, ceiling * (0.5 + Math.random() / 2));
+    await this.#write({ ...claimed, failures, dueAt: now() + afterMs });
+  }
+
+  async #lookLater(entry: Entry, runId: string): Promise<void> {
+    this.#running.add(runId);
+    await this.#write({ ...entry, dueAt: this.#options.now() + RUNNING_LOOK_MS });
+    // It may have ended between the look at it and this.
+    const view = await this.#options.reads.view(runId, [(JSON.parse(String(entry.target)) as StatusTarget).tenant]).catch(() => null);
+    if (view !== null && isEnded(view.status)) await this.#dueNow(runId);
+  }
+
+  async #finish(entry: Entry): Promise<void> {
+    this.#running.delete(entry.id);
+    await this.#write({ ...entry, done: true });
+    await this.#entries.delete(entry.id);
+  }
+
+  async #dueNow(runId: string): Promise<void> {
+    this.#running.delete(runId);
+    try {
+      const entry = await this.#entries.get(runId);
+      // One that is claimed is looked at again by who has it.
+      if (entry !== null && !entry.done && entry.told !== '') await this.#write({ ...entry, dueAt: this.#options.now() });
+      this.#wake?.();
+    } catch {
+      // Found at its next look.
+    }
+  }
+
+  /** S1. Null: somebody else has written it meanwhile. */
+  async #write(entry: Entry): Promise<Entry | null> {
+    const next = { ...entry, revision: entry.revision + 1 };
+    const { stale } = await this.#entries.replaceNewer([next]);
+    return stale.length === 0 ? next : null;
+  }
+}
+
+/** A skipped run leaves nothing to object to. */
+function stateOf(view: RunView | null): StatusState {
+  if (view === null || !isEnded(view.status)) return 'pending';
+  return view.status === 'SUCCESS' || view.status === 'SKIPPED' ? 'success' : 'failure';
+}

@@ -1,0 +1,23 @@
+/** `SERVICE_WEBHOOK_PIPELINE`: the server's own pipeline, which runs for every push. */
+import { readFileSync } from 'node:fs';
+import { ConfigurationError } from '@penstock/config';
+import { diagnosticLine, parsePipeline, usesOf } from '@penstock/pipeline';
+
+/** A path, or the text itself where it holds a newline. Throws ConfigurationError for one that cannot be read or is no pipeline. */
+export function readTemplate(given: string | undefined): string | null {
+  if (given === undefined) return null;
+  const text = given.includes('\n') ? given : readText(given);
+  // What it uses is resolved for each push; without that it cannot be judged here.
+  if (usesOf(text).length > 0) return text;
+  const parsed = parsePipeline(text, { template: true });
+  if (parsed.ok) return text;
+  throw new ConfigurationError(parsed.diagnostics.map((each) => `SERVICE_WEBHOOK_PIPELINE: ${diagnosticLine(each)}`));
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ConfigurationError([`SERVICE_WEBHOOK_PIPELINE: ${path} cannot be read (${error instanceof Error ? error.message : String(error)})`]);
+  }
+}
