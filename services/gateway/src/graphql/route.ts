@@ -47,7 +47,8 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     try {
       caller = await options.callers.resolve(request.headers.authorization);
     } catch (error) {
-      if (error instanceof Unauthenticated) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
+      if (error instanceof Unauthenticated) options.refusals.note({ actor: 'unknown', action: 'authenticate', target: 'POST /graphql', outcome: error.code, address: request.clientAddress });
+      if (error instanceof HttpError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
       throw error;
     }
     const problem = documents.check(body.query);
