@@ -127,6 +127,15 @@ describe('each service does its whole job as its own user', () => {
     for (const watch of watches) watch.stop();
   });
 
+  it('processes of one service: tell each other that they live', async () => {
+    const [one, other] = [await busOf('gateway'), await busOf('gateway')];
+    const heard = Promise.withResolvers<unknown>();
+    other.subscribe(subjects.alive('gateway'), heard.resolve);
+    await other.flush();
+    one.publish(subjects.alive('gateway'), { id: 'one' });
+    expect(await heard.promise).toEqual({ id: 'one' });
+  });
+
   it('the gateway: asks owners, also for long answers, and hears of events and chunks', async () => {
     const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
     const long = 'x'.repeat(3 * MIB);

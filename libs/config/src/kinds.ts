@@ -1,5 +1,7 @@
 /** What a variable's text can mean: each kind turns text into a value, or says what was expected and how to write it. */
 
+import { isIP } from 'node:net';
+
 export interface Kind<T> {
   /** For the table: `1 to 300`, `host:port`. */
   readonly form: string;
@@ -138,6 +140,19 @@ export function origin(): Kind<string> {
       if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol)) return { problem: 'is to be an origin such as https://app.example' };
       const value = new URL(given).origin;
       return value === given.toLowerCase().replace(/\/$/, '') ? { value } : { problem: `is to be an origin, that is ${value}` };
+    },
+  };
+}
+
+/** `10.0.0.1`, `10.0.0.0/8`, `::1`, `fd00::/8`, as it was written. */
+export function addressRange(): Kind<string> {
+  return {
+    form: 'address or CIDR range',
+    parse(given) {
+      const [, address = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(given) ?? [];
+      const family = isIP(address);
+      const isRange = family !== 0 && Number(bits ?? 0) <= (family === 4 ? 32 : 128);
+      return isRange ? { value: given } : { problem: 'is to be an address or a range such as 10.0.0.1, 10.0.0.0/8 or fd00::/8' };
     },
   };
 }

@@ -2,7 +2,7 @@
  * Every variable that configures a service, declared once: readers, help texts and the table of docs/operating.md are
  * made from it. A flag of `penstock serve`, where there is one, stands above its variable.
  */
-import { boolean, choice, duration, integer, list, listenAddress, origin, powerOfTwo, storeUrl, text, url, type Kind } from './kinds.ts';
+import { addressRange, boolean, choice, duration, integer, list, listenAddress, origin, powerOfTwo, storeUrl, text, url, type Kind } from './kinds.ts';
 
 export type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
 
@@ -172,7 +172,7 @@ export const variables = {
     meaning: 'Whether GraphQL answers questions about its schema.',
   }),
   trustProxy: variable({
-    name: 'SERVICE_TRUST_PROXY', kind: list(text('address or CIDR range')), default: [], defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_TRUST_PROXY', kind: list(addressRange()), default: [], defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Proxies whose `X-Forwarded-For` is believed.',
   }),
   rateLimitRead: variable({

@@ -23,6 +23,8 @@ describe('configuration', () => {
     expect(read({ SERVICE_LISTEN: '9090' }).listen).toEqual({ host: '127.0.0.1', port: 9090 });
     expect(read({ SERVICE_LISTEN: ':9090', SERVICE_API_KEY: 'k'.repeat(16), JWT_SECRET: 'j'.repeat(32) }).listen).toEqual({ host: '0.0.0.0', port: 9090 });
     expect(read({ SERVICE_CORS_ORIGINS: ' https://a.example , http://localhost:3000/,, ' }).corsOrigins).toEqual(['https://a.example', 'http://localhost:3000']);
+    expect(read({ SERVICE_TRUST_PROXY: '10.0.0.0/8, ::1,192.0.2.7,fd00::/8' }).trustProxy).toEqual(['10.0.0.0/8', '::1', '192.0.2.7', 'fd00::/8']);
+    for (const entry of ['proxy', '10.0.0.0/33', '10.0.0.0/', 'fd00::/129', '10.0.0/8', '10.0.0.0/8/8']) expect(() => read({ SERVICE_TRUST_PROXY: `10.0.0.1,${entry}` })).toThrow(`'${entry}'`);
     expect(read({ SERVICE_QUEUE_TIMEOUT: '1h30m' }).queueTimeout).toBe(5_400_000);
     expect(read({ SERVICE_QUEUE_TIMEOUT: '90' }).queueTimeout).toBe(90_000);
     expect(read({ SERVICE_PUBLIC_READ: 'No' }).publicRead).toBe(false);
