@@ -7,6 +7,7 @@ import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { makeResolvers, type ResolverOptions } from './resolvers.ts';
 import { SCHEMA } from './schema.ts';
+import { webhooksModule } from './webhooks.ts';
 
 export interface GraphqlModule {
   readonly sdl: string;
@@ -19,6 +20,7 @@ export function graphqlModules(options: ResolverOptions): GraphqlModule {
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
+    webhooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
   ];
   const resolvers: Record<string, Record<string, unknown>> = {};
   for (const module of modules) {
