@@ -1,10 +1,61 @@
-/** `penstock service registry`: takes its place among the processes of an installation. What it serves comes with its own issue. */
-import { runService } from '@penstock/service';
+/** `penstock service registry`: extensions in a process of its own; any number of them, behind an ingress. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { ConfigurationError, loadTiers } from '@penstock/config';
+import { buildServer } from '@penstock/http';
+import { openIdentity } from '@penstock/identity';
+import { openObjectStore } from '@penstock/object-store';
+import { retryUntilDone, runService } from '@penstock/service';
+import { openStore } from '@penstock/store';
+import { registryCollections } from './collections.ts';
+import { startRegistry } from './start-registry.ts';
+
+/** The JetStream bucket of packages, where they are kept there. */
+export const PACKAGES_BUCKET = 'packages';
+const CONNECTIONS_MAX = 10_000;
+/** As the gateway's: whoever spreads the load has to notice before the port is closed. */
+const LEAVING_MS = 1_500;
+const CLOSE_MS_MAX = 12_000;
 
 export function runRegistryService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'registry',
-    keys: [],
-    start: async () => ({ ready: async () => {}, drain: async () => {} }),
+    keys: [
+      'listen', 'mode', 'corsOrigins', 'apiKey', 'jwtSecret', 'storeUrl', 'objectsUrl', 'tiersFile', 'extensionPolicy',
+      'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy',
+    ],
+    check(settings) {
+      const missing = [...(settings.apiKey === undefined ? ['SERVICE_API_KEY'] : []), ...(settings.jwtSecret === undefined ? ['JWT_SECRET'] : [])];
+      if (missing.length > 0) throw new ConfigurationError(missing.map((name) => `${name} is missing; it is the one that the gateways have`));
+      loadTiers(settings.tiersFile);
+    },
+    async start({ settings, bus, log, stopping }) {
+      const { apiKey, jwtSecret = '' } = settings;
+      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, registryCollections));
+      const objects = await retryUntilDone('opening the storage of packages', log, stopping, () => openObjectStore(settings.objectsUrl ?? 'nats', { bus, bucket: PACKAGES_BUCKET }));
+      const registry = await retryUntilDone('reading the extensions', log, stopping, () =>
+        startRegistry({ bus, store, objects, log, tiers: loadTiers(settings.tiersFile), policy: settings.extensionPolicy }));
+      const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
+      const app = buildServer({
+        corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log, trustProxy: settings.trustProxy,
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+      });
+      registry.addRoutes(app, { callers: identity.callers });
+      const url = await app.listen({ host: settings.listen.host, port: settings.listen.port });
+      log.info({ url }, 'listens');
+      return {
+        async ready() {
+          await Promise.all([store.ping(), objects.ping()]);
+        },
+        async drain() {
+          await pause(LEAVING_MS);
+          const force = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX);
+          await app.close();
+          clearTimeout(force);
+          await registry.close();
+          await identity.close();
+          await store.close();
+        },
+      };
+    },
   }, env);
 }
