@@ -99,6 +99,10 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
     SERVICE_INTERNAL_LISTEN: '127.0.0.1:0',
     SERVICE_LOG_LEVEL: options.logLevel ?? 'info',
     ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
+    // All its clients have one address, and the load that it is made for would be over any limit.
+    SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0',
+    // The ingress.
+    SERVICE_TRUST_PROXY: '127.0.0.1',
     ...options.env,
   };
   const own = (service: ServiceName, index: number): Record<string, string> => {

@@ -10,6 +10,7 @@
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { SECURITY_HEADERS } from '@penstock/http';
 import type { ServiceName } from './service-process.ts';
 
 export interface Backend {
@@ -180,6 +181,6 @@ function endToEnd(message: IncomingMessage): Record<string, string | string[]> {
 }
 
 function refuse(response: ServerResponse, status: number, body: { readonly error: string; readonly message: string }): void {
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'retry-after': String(RETRY_AFTER_SECS), connection: 'close' });
+  response.writeHead(status, { ...SECURITY_HEADERS, 'content-type': 'application/json; charset=utf-8', 'retry-after': String(RETRY_AFTER_SECS), connection: 'close' });
   response.end(JSON.stringify(body));
 }

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
+/** All clients of a test have one address, and ask more often than a person does. */
+const WITHOUT_RATE_LIMITS = { SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0' };
 
 export interface RunningServer {
   readonly url: string;
@@ -37,7 +39,7 @@ export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: str
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? temporaryFolder('penstock-data-').path;
   const child = spawn(process.execPath, [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])], {
-    env: { ...process.env, ...options.env },
+    env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });

@@ -1,5 +1,4 @@
 /** What a variable's text can mean: each kind turns text into a value, or says what was expected and how to write it. */
-
 import { isIP } from 'node:net';
 
 export interface Kind<T> {

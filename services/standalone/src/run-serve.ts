@@ -1,13 +1,18 @@
 /** The command `penstock serve`: settings from flags and environment, the lines that a person wants to see, signals. */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ConfigurationError, isShortSecret, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
-import { apiKeyFile, keptSecret } from './keys.ts';
+import { providerSettings } from '@penstock/auth';
+import { ConfigurationError, isShortSecret, loadTiers, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
+import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
+import { apiKeyFile, jwtSecretFile, keptSecret } from './keys.ts';
 import { serve, type ServeOptions } from './serve.ts';
 
 const KEYS = [
   'listen', 'mode', 'dataDir', 'corsOrigins', 'playground', 'apiKey', 'jwtSecret', 'publicRead', 'triggerWaitSecs', 'natsUrl', 'natsServer', 'natsSync', 'natsReplicas',
+  'baseUrl', 'gitHostBaseUrl', 'gitHostIssuer', 'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier', 'tiersFile',
+  'introspection', 'trustProxy', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', ...WEBHOOK_KEYS, 'gitCredentialsFile', 'gitCacheBytesMax',
   'storeUrl', 'partitions', 'runnerLeaseSecs', 'queueTimeout', 'slots', 'runnerLabels', 'logBytesMax', 'logLevel',
+  'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy', 'introspection',
 ] as const;
 
 /** Weaker than this and a key can be guessed. */
@@ -57,13 +62,37 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
   const mode = serverMode(settings) ?? 'production';
   const dataDir = resolve(settings.dataDir);
   const publicRead = settings.publicRead ?? mode === 'development';
+  const tiers = loadTiers(settings.tiersFile);
+  const webhooks = webhookSettings(settings, mode);
   const options = (): ServeOptions => ({
     listen: settings.listen,
     dataDir,
+    mode,
+    jwtSecret: settings.jwtSecret ?? keptSecret(jwtSecretFile(dataDir)),
+    baseUrl: settings.baseUrl,
+    dashboardUrl: settings.dashboardUrl,
+    provider: providerSettings(settings),
+    admins: settings.admins,
+    defaultTier: settings.defaultTier,
+    tiers,
+    tenantTier: settings.tenantTier,
+    rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+    trustProxy: settings.trustProxy,
+    playground: settings.playground,
+    introspection: settings.introspection,
+    webhooks: webhooks.settings,
+    gitCredentialsFile: settings.gitCredentialsFile,
+    gitCacheBytesMax: settings.gitCacheBytesMax,
     // In production mode its absence has been refused above.
     apiKey: settings.apiKey ?? keptSecret(apiKeyFile(dataDir)),
     publicRead,
     corsOrigins: settings.corsOrigins,
+    doors: {
+      rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+      trustProxy: settings.trustProxy,
+      playground: settings.playground,
+      introspection: settings.introspection,
+    },
     partitions: settings.partitions ?? 1,
     slots: settings.slots,
     labels: settings.runnerLabels,
@@ -76,7 +105,7 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     natsBinary: settings.natsServer,
     natsSync: settings.natsSync,
     natsReplicas: settings.natsReplicas,
-    storePath: settings.storeUrl?.kind === 'sqlite' ? settings.storeUrl.path : join(dataDir, 'store.sqlite'),
+    store: settings.storeUrl ?? { kind: 'sqlite', path: join(dataDir, 'store.sqlite') },
   });
   const lines = (url: string): string[] => [
     `Penstock listens on ${url}`,
@@ -85,6 +114,8 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     settings.apiKey === undefined ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})` : '  API key      as given by SERVICE_API_KEY',
     `  reading      ${publicRead ? 'public: everybody who reaches this address may read runs' : 'with a token only'}`,
     ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS ? [`  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`] : []),
+    ...(settings.playground ? [`  playground   ${url}/graphql/playground`] : []),
+    ...webhooks.warnings.map((warning) => `  warning      ${warning}`),
     ...(isShortSecret(settings.jwtSecret) ? ['  warning      JWT_SECRET is shorter than 32 bytes; make one with: openssl rand -hex 32'] : []),
     ...unknownVariables(env).map(({ name, suggestion }) => `  warning      ${name} is not a variable of this server${suggestion === null ? '' : `; did you mean ${suggestion}?`}`),
   ];

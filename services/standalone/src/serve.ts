@@ -4,13 +4,18 @@
  */
 import { arch, availableParallelism, platform } from 'node:os';
 import { join } from 'node:path';
+import { authCollections, startAuth, type ProviderSettings } from '@penstock/auth';
 import { connectBus, deleteBuckets, ensureStreams, type Bus } from '@penstock/bus';
+import type { ServerMode, Tiers } from '@penstock/config';
 import { killLeftovers } from '@penstock/executor';
 import { gatewayCollections, startGateway, type RunningGateway } from '@penstock/gateway';
+import { openMirrors } from '@penstock/git';
+import type { RateLimits } from '@penstock/http';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
-import { auditCollections, openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
+import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository, type DocumentStore, type StoreAddress } from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
+import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
@@ -18,9 +23,27 @@ import { lockDataFolder } from './data-lock.ts';
 export interface ServeOptions {
   readonly listen: { readonly host: string; readonly port: number };
   readonly dataDir: string;
+  readonly mode: ServerMode;
   readonly apiKey: string;
+  readonly jwtSecret: string;
+  /** Under which clients reach the server; default where it listens. */
+  readonly baseUrl?: string | undefined;
+  readonly dashboardUrl?: string | undefined;
+  readonly provider: ProviderSettings;
+  /** Logins or emails. */
+  readonly admins: readonly string[];
+  readonly defaultTier: string;
+  readonly tiers: Tiers;
+  readonly tenantTier?: string | undefined;
   readonly publicRead: boolean;
   readonly corsOrigins: readonly string[];
+  readonly rateLimits: RateLimits;
+  readonly trustProxy: readonly string[];
+  readonly playground: boolean;
+  readonly introspection: boolean;
+  readonly webhooks: WebhookSettings;
+  readonly gitCredentialsFile?: string | undefined;
+  readonly gitCacheBytesMax: number;
   readonly partitions: number;
   readonly slots?: number | undefined;
   readonly labels?: readonly string[] | undefined;
@@ -34,8 +57,7 @@ export interface ServeOptions {
   readonly natsBinary?: string | undefined;
   readonly natsSync?: 'default' | 'always' | undefined;
   readonly natsReplicas?: number | undefined;
-  /** Of the SQLite file. */
-  readonly storePath: string;
+  readonly store: StoreAddress;
 }
 
 export interface RunningServer {
@@ -52,7 +74,7 @@ const DRAIN_MS = 10_000;
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
   makeDataFolder(dataDir);
-  const logFor = (service: string): Logger => createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey] });
+  const logFor = (service: string): Logger => createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });
   const log = logFor('serve');
   const started: (() => Promise<unknown> | void)[] = [];
   const close = async (): Promise<void> => {
@@ -70,7 +92,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const leftoversFile = join(dataDir, 'leftovers');
     await killLeftovers(leftoversFile);
     const bus = await startBus(options, log, started);
-    const store = await openSqliteStore({ path: options.storePath, collections: [...runCollections, ...gatewayCollections, ...auditCollections] });
+    const store = await openStore(options.store, [...runCollections, ...gatewayCollections, ...auditCollections, ...authCollections, ...ingestCollections]);
     started.push(() => store.close());
     const gateway = await startServices(options, { bus, store, logFor, leftoversFile }, started);
     return { url: gateway.url, close };
@@ -105,15 +127,23 @@ async function startServices(
   { bus, store, logFor, leftoversFile }: { readonly bus: Bus; readonly store: DocumentStore; logFor(service: string): Logger; readonly leftoversFile: string },
   started: (() => Promise<unknown> | void)[],
 ): Promise<RunningGateway> {
-  const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax } = options;
+  const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax, mode } = options;
   const runs = new RunsRepository(store);
+  const audit = new AuditRepository(store, { log: logFor('audit') });
+  started.push(() => audit.close());
   const scheduler: Scheduler = await startScheduler({
     bus, ledger: runs, log: logFor('scheduler'), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax,
     leasesProvenDead: options.natsUrl === undefined,
   });
   started.push(() => scheduler.close());
+  // The intake reads a file where the runner checks out the whole: one fetch serves both.
+  const mirrors = openMirrors({
+    folder: join(dataDir, 'mirrors'), bytesMax: options.gitCacheBytesMax, credentialsFile: options.gitCredentialsFile, log: logFor('git'),
+    policy: { mode, allowedHosts: options.webhooks.allowedHosts },
+  });
+  started.push(() => mirrors.close());
   const runner: Runner = await startRunner({
-    bus, runnerId: RUNNER_ID,
+    bus, runnerId: RUNNER_ID, mirrors,
     slots: options.slots ?? Math.max(2, availableParallelism()),
     labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
     dataDir, leaseMs: runnerLeaseMs ?? 15_000, leftoversFile,
@@ -121,11 +151,29 @@ async function startServices(
   });
   started.push(() => runner.drain(DRAIN_MS));
   await scheduler.settled();
-  const gateway = await startGateway({
-    listen: options.listen, bus, runs, store, partitions,
-    apiKey: options.apiKey, publicRead: options.publicRead, corsOrigins: options.corsOrigins,
-    triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
+  // A free port is known only once it is listened on.
+  let listening = '';
+  const baseUrl = (): string => options.baseUrl ?? listening;
+  const auth = startAuth({
+    bus, store, audit, mode, baseUrl,
+    jwtSecret: options.jwtSecret, dashboardUrl: options.dashboardUrl, provider: options.provider, admins: options.admins, defaultTier: options.defaultTier,
+    log: logFor('auth'),
   });
+  started.push(() => auth.close());
+  const ingest = await startWebhookIngest({
+    ...options.webhooks, bus, store, mirrors, partitions, baseUrl,
+    jwtSecret: options.jwtSecret, tiers: options.tiers, log: logFor('webhook-ingest'),
+  });
+  started.push(() => ingest.close());
+  const gateway = await startGateway({
+    listen: options.listen, bus, runs, store, partitions, audit, mode,
+    apiKey: options.apiKey, jwtSecret: options.jwtSecret, publicRead: options.publicRead, corsOrigins: options.corsOrigins,
+    rateLimits: options.rateLimits, trustProxy: options.trustProxy, playground: options.playground, introspection: options.introspection,
+    tiers: options.tiers, tenantTier: options.tenantTier, logLevel: options.logLevel,
+    triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
+    routes: [(app) => auth.addRoutes(app), (app) => ingest.addRoutes(app)],
+  });
+  listening = gateway.url;
   started.push(() => gateway.close());
   return gateway;
 }
