@@ -205,7 +205,8 @@ class Host implements FakeGitHost {
     const { clientId, clientSecret } = this.#options;
     const basic = /^Basic (.+)$/u.exec(request.headers.authorization ?? '')?.[1];
     if (basic === undefined) return form.get('client_id') === clientId && form.get('client_secret') === clientSecret;
-    return Buffer.from(basic, 'base64').toString() === `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
+    const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
+    return id === clientId && secret === clientSecret;
   }
 
   #asUser(request: IncomingMessage, response: ServerResponse, shown: (account: FakeAccount) => unknown): void {

@@ -1,5 +1,5 @@
 /** What a route throws, as an answer: our own refusals word for word, a provider or a store that is away as 503. */
-import { Unauthenticated, Unavailable } from '@penstock/http';
+import { RateLimited, Unauthenticated, Unavailable } from '@penstock/http';
 import { StoreUnavailable } from '@penstock/store';
 import type { FastifyReply } from 'fastify';
 import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../errors.ts';
@@ -7,6 +7,7 @@ import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../errors.ts'
 /** Throws what the server itself answers better. */
 export function answerRefusal(error: unknown, reply: FastifyReply): FastifyReply {
   if (error instanceof AuthRefusal) return reply.code(error.status).send({ error: error.code, message: error.message, ...error.fields });
+  if (error instanceof RateLimited) reply.header('Retry-After', String(error.extensions['retryAfter'] ?? 60));
   throw asHttpError(error);
 }
 

@@ -1,0 +1,170 @@
+/** Auth on a real broker and a real store, listening; a browser of cookies and forms; a clock that can be put forward. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
+import { buildServer, silentLog } from '@penstock/http';
+import { openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
+import { startFakeGitHost, startTestBroker, type FakeGitHost, type TestBroker } from '@penstock/testkit';
+import { authCollections, startAuth, type AuthOptions } from '../src/index.ts';
+
+export const JWT_SECRET = 'a-test-secret-of-more-than-32-bytes!';
+export const CLIENT = { clientId: 'client-1', clientSecret: 'client-secret-1' } as const;
+export const ALICE = { id: 7, login: 'alice', name: 'Alice A.', email: 'alice@example.org', avatarUrl: 'https://host.example/alice.png' } as const;
+const MEBIBYTE = 1024 * 1024;
+
+export interface World {
+  readonly broker: TestBroker;
+  readonly bus: Bus;
+  readonly store: DocumentStore;
+  readonly host: FakeGitHost;
+  readonly audit: AuditEntry[];
+  /** Milliseconds that the server's clock is ahead of ours. */
+  aheadMs: number;
+  /** A server of its own on the same store; with the fake host as GitHub unless told otherwise. */
+  server(options?: Partial<AuthOptions>): Promise<TestServer>;
+  /** Closes the servers of the last test and forgets what it set. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface TestServer {
+  readonly url: string;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // Tests look into answers of every shape.
+  readonly body: Record<string, unknown>;
+}
+
+export async function makeWorld(): Promise<World> {
+  const broker = await startTestBroker();
+  const folder = await mkdtemp(join(tmpdir(), 'penstock-auth-'));
+  const bus = await connectBus({ servers: broker.url, name: 'auth' });
+  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 64 * MEBIBYTE });
+  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: authCollections, synchronous: 'normal' });
+  const host = await startFakeGitHost({ ...CLIENT, account: ALICE });
+  const closing: (() => Promise<unknown>)[] = [];
+  const audit: AuditEntry[] = [];
+  const world: World = {
+    broker, bus, store, host, audit, aheadMs: 0,
+    async server(options = {}) {
+      const app = buildServer({ corsOrigins: [], connectionsMax: 1_000, log: silentLog });
+      let url = '';
+      const auth = startAuth({
+        bus, store, jwtSecret: JWT_SECRET, mode: 'development', baseUrl: () => url, log: silentLog,
+        provider: { provider: 'github', baseUrl: host.url, apiUrl: host.url, ...CLIENT },
+        admins: ['root@example.org', 'boss'], defaultTier: 'free',
+        audit: { record: (entry) => void audit.push(entry) },
+        now: () => Date.now() + world.aheadMs,
+        ...options,
+      });
+      await auth.addRoutes(app);
+      url = await app.listen({ host: '127.0.0.1', port: 0 });
+      closing.push(() => app.close(), () => auth.close());
+      return {
+        url,
+        post: (path, body = {}, headers = {}) => asked(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) }),
+        get: (path, headers = {}) => asked(`${url}${path}`, { headers }),
+      };
+    },
+    async reset() {
+      for (const close of closing.splice(0)) await close();
+      Object.assign(host, { device: 'pending', consent: 'granted', broken: false, account: ALICE });
+      host.requests.length = 0;
+      audit.length = 0;
+      world.aheadMs = 0;
+    },
+    async close() {
+      await world.reset();
+      await host.stop();
+      await bus.close();
+      await store.close();
+      await broker.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  return world;
+}
+
+async function asked(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { ...init, redirect: 'manual' });
+  const text = await response.text();
+  let body: Record<string, unknown> = {};
+  try {
+    body = JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    // A page, or nothing.
+  }
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+/** Cookies by path, redirects followed by hand or not at all, forms sent as they stand on the page. */
+export class Browser {
+  readonly #cookies = new Map<string, { readonly value: string; readonly path: string; readonly origin: string }>();
+  /** Each address that was visited. */
+  readonly visited: string[] = [];
+
+  async visit(url: string, init: RequestInit = {}): Promise<Answer> {
+    const at = new URL(url);
+    this.visited.push(url);
+    const cookies = [...this.#cookies].filter(([, { path, origin }]) => origin === at.origin && isUnder(at.pathname, path)).map(([key, { value }]) => `${key.split(' ')[0]}=${value}`);
+    const answer = await asked(url, { ...init, headers: { ...(init.headers as Record<string, string>), ...(cookies.length === 0 ? {} : { cookie: cookies.join('; ') }) } });
+    for (const line of answer.headers.getSetCookie()) this.#take(line, at.origin);
+    return answer;
+  }
+
+  /** Follows redirects until there are none, or one leads to `stopAt`. The last answer, with its address. */
+  async follow(url: string, init: RequestInit = {}, stopAt?: (url: string) => boolean): Promise<{ readonly url: string; readonly answer: Answer }> {
+    let at = url;
+    let answer = await this.visit(at, init);
+    for (let hops = 0; hops < 20 && answer.status >= 300 && answer.status < 400; hops += 1) {
+      at = new URL(answer.headers.get('location') ?? '', at).href;
+      if (stopAt?.(at) === true) break;
+      answer = await this.visit(at);
+    }
+    return { url: at, answer };
+  }
+
+  /** Sends the page's form with these fields, hidden ones as they are. */
+  async submit(page: { readonly url: string; readonly answer: Answer }, fields: Record<string, string>, stopAt?: (url: string) => boolean): Promise<{ readonly url: string; readonly answer: Answer }> {
+    const form = /<form method="post" action="([^"]+)">([\s\S]*?)<\/form>/u.exec(page.answer.text);
+    if (form === null) throw new Error(`no form on ${page.url}: ${page.answer.text}`);
+    const hidden = [...(form[2] ?? '').matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/gu)].map(([, name = '', value = '']) => [name, value] as const);
+    const body = new URLSearchParams([...hidden, ...Object.entries(fields)]).toString();
+    return await this.follow(new URL(form[1] ?? '', page.url).href, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } }, stopAt);
+  }
+
+  #take(line: string, origin: string): void {
+    const [pair = '', ...attributes] = line.split(/; */u);
+    const at = pair.indexOf('=');
+    const attribute = (name: string): string | undefined => attributes.find((text) => text.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
+    const path = attribute('path') ?? '/';
+    const key = `${pair.slice(0, at)} ${path}`;
+    const isOver = attribute('max-age') === '0' || Date.parse(attribute('expires') ?? '') < Date.now();
+    if (isOver) this.#cookies.delete(key);
+    else this.#cookies.set(key, { value: pair.slice(at + 1), path, origin });
+  }
+}
+
+function isUnder(pathname: string, path: string): boolean {
+  return pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
+}
+
+/** The tokens of an address like `…/auth/callback#access_token=…`. */
+export function fragmentOf(url: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(new URL(url).hash.slice(1)));
+}
+
+export const isArrival = (url: string): boolean => new URL(url).pathname === '/auth/callback';
+
+/** A login through the browser, to the address with the tokens. */
+export async function loginByWeb(server: TestServer, browser = new Browser()): Promise<Record<string, string>> {
+  const { url } = await browser.follow(`${server.url}/auth/web/login`, {}, isArrival);
+  return fragmentOf(url);
+}
