@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { startClusterStore, type ClusterStore, type StoreKind } from './cluster-store.ts';
+import { NO_RATE_LIMITS } from '../support/server.ts';
 import { startIngress, type Ingress } from './ingress.ts';
 import { ServiceProcess, type ProcessEnd, type ServiceName } from './service-process.ts';
 
@@ -73,7 +74,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     const store = await startClusterStore(options.store ?? 'sqlite', folder);
     cleanUp.push(() => store.stop());
     const apiKey = randomBytes(24).toString('hex');
-    const processes = makeProcesses(options, { folder, apiKey, brokerUrl: broker.url, storeUrl: store.url });
+    const processes = makeProcesses(options, { folder, apiKey, jwtSecret: randomBytes(32).toString('hex'), brokerUrl: broker.url, storeUrl: store.url });
     cleanUp.push(() => Promise.all(processes.map((one) => one.close())));
     for (const one of processes) one.start();
     const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
@@ -88,7 +89,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 }
 
-function makeProcesses(options: ClusterOptions, place: { readonly folder: string; readonly apiKey: string; readonly brokerUrl: string; readonly storeUrl: string }): ServiceProcess[] {
+function makeProcesses(options: ClusterOptions, place: { readonly folder: string; readonly apiKey: string; readonly jwtSecret: string; readonly brokerUrl: string; readonly storeUrl: string }): ServiceProcess[] {
   const counts: readonly (readonly [ServiceName, number])[] = [['scheduler', options.schedulers ?? 3], ['runner', options.runners ?? 3], ['gateway', options.gateways ?? 2]];
   const logs = join(place.folder, 'logs');
   mkdirSync(logs);
@@ -98,6 +99,8 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
     SERVICE_PARTITIONS: String(options.partitions ?? PARTITIONS),
     SERVICE_INTERNAL_LISTEN: '127.0.0.1:0',
     SERVICE_LOG_LEVEL: options.logLevel ?? 'info',
+    ...NO_RATE_LIMITS,
+    JWT_SECRET: place.jwtSecret,
     ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
     // All its clients have one address, and the load that it is made for would be over any limit.
     SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0',

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
+
+export const NO_RATE_LIMITS = { SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0' };
 /** All clients of a test have one address, and ask more often than a person does. */
 const WITHOUT_RATE_LIMITS = { SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0' };
 

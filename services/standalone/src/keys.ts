@@ -9,7 +9,12 @@ export function apiKeyFile(dataDir: string): string {
   return join(dataDir, 'api-key');
 }
 
-/** The key in the file; made, with mode 0600, where there is none. */
+/** Where `serve` keeps what it signs access tokens with: logins outlive a restart. */
+export function jwtSecretFile(dataDir: string): string {
+  return join(dataDir, 'jwt-secret');
+}
+
+/** The secret in the file; made, with mode 0600, where there is none. */
 export function keptSecret(file: string): string {
   try {
     const kept = readFileSync(file, 'utf8').trim();

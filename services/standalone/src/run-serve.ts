@@ -12,7 +12,6 @@ const KEYS = [
   'baseUrl', 'gitHostBaseUrl', 'gitHostIssuer', 'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier', 'tiersFile',
   'introspection', 'trustProxy', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', ...WEBHOOK_KEYS, 'gitCredentialsFile', 'gitCacheBytesMax',
   'storeUrl', 'partitions', 'runnerLeaseSecs', 'queueTimeout', 'slots', 'runnerLabels', 'logBytesMax', 'logLevel',
-  'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy', 'introspection',
 ] as const;
 
 /** Weaker than this and a key can be guessed. */
@@ -87,12 +86,6 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     apiKey: settings.apiKey ?? keptSecret(apiKeyFile(dataDir)),
     publicRead,
     corsOrigins: settings.corsOrigins,
-    doors: {
-      rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
-      trustProxy: settings.trustProxy,
-      playground: settings.playground,
-      introspection: settings.introspection,
-    },
     partitions: settings.partitions ?? 1,
     slots: settings.slots,
     labels: settings.runnerLabels,
