@@ -65,7 +65,7 @@ async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string
   await ensureStream(manager, created, journalConfig(options, replicas), (stored) => checkPartitions(stored, options.partitions));
   await ensureStream(manager, created, logsConfig(options, replicas));
   await ensureStream(manager, created, deliveriesConfig(options, replicas));
-  for (const bucket of [buckets.members, buckets.runners]) await ensureStream(manager, created, bucketConfig(bucket, replicas));
+  for (const bucket of Object.values(buckets)) await ensureStream(manager, created, bucketConfig(bucket, replicas));
 }
 
 /** No answer, no leader, or a leader that does not know yet what another one has been told. */
