@@ -8,4 +8,4 @@ export { Guard } from './guard.ts';
 export { Chunker, type ChunkerOptions, type LogChunk } from './chunker.ts';
 export { LINE_BYTES_MAX, LineSplitter } from './lines.ts';
 export { OUTPUT_BYTES_MAX, readOutputs, type StageOutputs } from './outputs.ts';
-export { removeTree, type StageFolders, Workspaces } from './workspace.ts';
+export { removeTree, type PrepareOptions, type StageFolders, Workspaces } from './workspace.ts';

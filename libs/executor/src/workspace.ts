@@ -2,10 +2,13 @@
  * The folders of runs: `<root>/<run id>/` is the home of its stages; in it `shared`, a fresh one for each attempt that
  * asks for it, and the files that stages write their outputs to. They are made when the first stage needs them.
  *
- * A stage may do to its folders what it likes: the next one finds them again, empty where they were taken away.
+ * A stage may do to its folders what it likes: the next one finds them again, as new where they were taken away.
  *
  * W1. Nothing outside `<root>/<run id>` is touched, whatever a stage has put inside: removal follows no link.
  * W2. A folder is removed only when no process of its run is left, which the caller sees to.
+ * W3. A workspace that is to be filled appears complete or not at all: that it is there says that it was filled. `shared`
+ *     is filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where
+ *     the first has failed.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,8 +30,22 @@ export interface StageFolders {
   readonly outputFile: string;
 }
 
+export interface PrepareOptions {
+  readonly runId: string;
+  /** Unique in the run. */
+  readonly attempt: string;
+  readonly fresh: boolean;
+  readonly declaresOutputs: boolean;
+  /** Makes a new workspace at a path where nothing is, all of it at once (W3). Absent: workspaces begin empty. */
+  readonly fill?: ((path: string) => Promise<void>) | undefined;
+  /** Ends waiting for another's filling. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 export class Workspaces {
   readonly #root: string;
+  /** W3. Settles, and never rejects, when the filling under way is over. */
+  readonly #fillings = new Map<string, Promise<void>>();
   readonly #removals = new Map<string, Promise<void>>();
 
   constructor(root: string) {
@@ -36,15 +53,18 @@ export class Workspaces {
     mkdirSync(root, { recursive: true, mode: 0o700 });
   }
 
-  /** The folders for one attempt. A removal of the run that is under way is waited for. `attempt` is unique in the run. */
-  async prepare(options: { readonly runId: string; readonly attempt: string; readonly fresh: boolean; readonly declaresOutputs: boolean }): Promise<StageFolders> {
-    const { runId, attempt, fresh, declaresOutputs } = options;
+  /** The folders for one attempt. A removal of the run that is under way is waited for. @throws as `fill`; the signal's reason */
+  async prepare(options: PrepareOptions): Promise<StageFolders> {
+    const { runId, attempt, fresh, declaresOutputs, fill, signal } = options;
     const run = this.#folderOf(runId);
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
-    for (const folder of [run, shared]) makeFolder(folder);
+    makeFolder(run);
+    if (fill === undefined) makeFolder(shared);
+    else if (!fresh) await this.#fillOnce(shared, fill, signal);
     const workspace = fresh ? join(run, `fresh-${attempt}`) : shared;
-    if (fresh) mkdirSync(workspace, { recursive: true, mode: 0o700 });
+    if (fresh && fill !== undefined) await fill(workspace);
+    else if (fresh) mkdirSync(workspace, { recursive: true, mode: 0o700 });
     const outputFile = join(run, `output-${attempt}`);
     if (declaresOutputs) writeFileSync(outputFile, '', { flag: 'wx', mode: 0o600 });
     return { workspace, fresh, home: run, outputFile };
@@ -70,18 +90,45 @@ export class Workspaces {
     return removal;
   }
 
+  async #fillOnce(path: string, fill: (path: string) => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    for (let underway = this.#fillings.get(path); underway !== undefined; underway = this.#fillings.get(path)) await unlessAborted(underway, signal);
+    if (!clearUnlessFolder(path)) return;
+    const filling = fill(path);
+    const over = filling.catch(() => {}).then(() => {
+      this.#fillings.delete(path);
+    });
+    this.#fillings.set(path, over);
+    await filling;
+  }
+
   #folderOf(runId: string): string {
     if (!RUN_ID.test(runId)) throw new RangeError(`not a run id: ${JSON.stringify(runId)}`);
     return join(this.#root, runId);
   }
 }
 
-/** A link, a file in its place: W1 would not hold through it. */
 function makeFolder(path: string): void {
+  if (clearUnlessFolder(path)) mkdirSync(path, { mode: 0o700 });
+}
+
+/** Whether nothing is there (any more). A link, a file in its place: W1 would not hold through it. */
+function clearUnlessFolder(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory()) return;
+  if (found?.isDirectory()) return false;
   if (found !== undefined) rmSync(path);
-  mkdirSync(path, { mode: 0o700 });
+  return true;
+}
+
+async function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
 }
 
 async function removeRun(folder: string): Promise<void> {

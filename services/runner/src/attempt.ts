@@ -10,11 +10,13 @@ import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { StageReason } from '@penstock/run';
 import type { Logger } from '@penstock/telemetry';
 import type { AttemptLog } from './chunk-store.ts';
+import { checkoutFailure, type Checkouts } from './checkouts.ts';
 import { stageEnvironment } from './stage-env.ts';
 
 export interface AttemptParts {
   readonly executor: Executor;
   readonly workspaces: Workspaces;
+  readonly checkouts: Checkouts;
   readonly attemptLog: AttemptLog;
   readonly log: Logger;
   /** Whether the session it belongs to goes on. */
@@ -39,6 +41,8 @@ export class Attempt {
   readonly processGone: Promise<void>;
   readonly #parts: AttemptParts;
   #process: StageProcess | null = null;
+  /** Of what comes before the process: a fetch ends with its attempt. */
+  readonly #preparing = new AbortController();
   #stopped: StopReason | null = null;
   #abandoned = false;
   #onProcessGone: () => void = () => {};
@@ -59,27 +63,25 @@ export class Attempt {
 
   stop(reason: StopReason): void {
     this.#stopped ??= reason;
+    this.#preparing.abort();
     this.#process?.stop(reason);
   }
 
   /** The session is over: whatever still runs is being killed, and has no result. */
   abandon(): void {
     this.#abandoned = true;
+    this.#preparing.abort();
   }
 
   async #execute(): Promise<ResultRequest | null> {
     const { job } = this;
     const { executor, workspaces, attemptLog } = this.#parts;
-    const folders = await workspaces.prepare({
-      runId: job.runId,
-      // A name for files: stage names may hold anything.
-      attempt: randomUUID(),
-      fresh: job.workspace === 'fresh',
-      declaresOutputs: job.outputs.length > 0,
-    });
     const { stage, attempt } = job;
     const chunker = new Chunker({ bytesMax: job.logBytesMax, emit: (chunk) => attemptLog.append({ stage, attempt, ...chunk }) });
-    this.#process = executor.start(this.#specOf(folders), chunker);
+    const prepared = await this.#prepare(chunker);
+    if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
+    const { folders, timeoutMs } = prepared;
+    this.#process = executor.start(this.#specOf(folders, timeoutMs), chunker);
     if (this.#stopped !== null) this.#process.stop(this.#stopped);
     const exit = await this.#process.ended;
     this.#onProcessGone();
@@ -96,7 +98,54 @@ export class Attempt {
     return { ...this.ref, ...published, logBytes };
   }
 
-  #specOf(folders: StageFolders): StageSpec {
+  /** The folders, and what is left of the stage's time when they are there; or the verdict on a stage that comes to nothing. */
+  async #prepare(chunker: Chunker): Promise<{ readonly folders: StageFolders; readonly timeoutMs: number } | Verdict> {
+    const { job } = this;
+    const { signal } = this.#preparing;
+    const fill = this.#parts.checkouts.filling(job, signal);
+    const begun = performance.now();
+    let isLate = false;
+    const timer = fill === undefined ? undefined : setTimeout(() => {
+      isLate = true;
+      this.#preparing.abort();
+    }, job.timeoutMs);
+    try {
+      const folders = await this.#parts.workspaces.prepare({
+        runId: job.runId,
+        // A name for files: stage names may hold anything.
+        attempt: randomUUID(),
+        fresh: job.workspace === 'fresh',
+        declaresOutputs: job.outputs.length > 0,
+        fill, signal,
+      });
+      const usedMs = fill === undefined ? 0 : performance.now() - begun;
+      return { folders, timeoutMs: Math.max(1, Math.round(job.timeoutMs - usedMs)) };
+    } catch (error) {
+      if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
+      if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
+      const why = checkoutFailure(error);
+      if (why === null) throw error;
+      this.#parts.log.warn({ err: error, ...this.ref }, 'a workspace could not be checked out');
+      void chunker.remark(why);
+      return failed('checkout');
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #resultWithoutProcess(verdict: Verdict, chunker: Chunker): Promise<ResultRequest | null> {
+    this.#onProcessGone();
+    const { attemptLog, sessionLives } = this.#parts;
+    if (this.#abandoned || !(await sessionLives())) {
+      attemptLog.drop();
+      return null;
+    }
+    const logBytes = await chunker.end();
+    await attemptLog.stored();
+    return { ...this.ref, ...verdict, logBytes };
+  }
+
+  #specOf(folders: StageFolders, timeoutMs: number): StageSpec {
     const { job } = this;
     return {
       helperKey: job.key,
@@ -104,7 +153,7 @@ export class Attempt {
       env: stageEnvironment(job, folders, process.env),
       shell: job.shell,
       cwd: job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
-      timeoutMs: job.timeoutMs,
+      timeoutMs,
       graceMs: this.#parts.graceMs,
     };
   }

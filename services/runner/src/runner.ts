@@ -15,8 +15,10 @@ import {
   type AttemptRef, type Bus, type BusSubscription, type Job, type JobReply, type LogWriter, type Release, type Responder, type RunnerLease, type StopReply, type StopRequest,
 } from '@penstock/bus';
 import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
+import type { Mirrors } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
 import { Attempt } from './attempt.ts';
+import { Checkouts } from './checkouts.ts';
 import { ChunkStore } from './chunk-store.ts';
 import { Credits } from './credits.ts';
 import { RunFolders } from './run-folders.ts';
@@ -44,6 +46,8 @@ export interface RunnerOptions {
   readonly spoolBytesMax?: number | undefined;
   /** Between SIGTERM and SIGKILL, default 10,000. */
   readonly graceMs?: number | undefined;
+  /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
+  readonly mirrors?: Mirrors | undefined;
   readonly log: Logger;
   /** Default: the process executor. */
   readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
@@ -96,6 +100,7 @@ class RunnerService implements Runner {
   readonly #writer: LogWriter;
   readonly #chunks: ChunkStore;
   readonly #folders: RunFolders;
+  readonly #checkouts: Checkouts;
   readonly #stops = new StopMemory();
   /** By `resultId`. Each holds a slot until its processes are gone, and its place in the lease until its result is answered. */
   readonly #held = new Map<string, Attempt>();
@@ -121,6 +126,7 @@ class RunnerService implements Runner {
     this.#chunks = new ChunkStore({ writer: this.#writer, folder: join(own, 'spool'), spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX, log });
     this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
     this.#folders = new RunFolders({ bus, log, root: join(options.dataDir, 'work'), isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId) });
+    this.#checkouts = new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log });
     this.#schedulers = new Schedulers(bus, options.labels, {
       changed: () => this.#shift?.offers.pump(),
       gone: (scheduler) => this.#shift?.offers.gone(scheduler),
@@ -314,6 +320,7 @@ class RunnerService implements Runner {
     const attempt = new Attempt(job, {
       executor: shift.session.executor,
       workspaces: this.#folders.of(job.partition),
+      checkouts: this.#checkouts,
       attemptLog: this.#chunks.open(job.runId, runnerId),
       sessionLives: () => shift.session.lives(),
       log, graceMs,

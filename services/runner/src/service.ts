@@ -1,7 +1,9 @@
 /** `penstock service runner`: slots of this machine, on offer to all schedulers. */
 import { mkdirSync } from 'node:fs';
 import { arch, availableParallelism, hostname, platform } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { serverMode } from '@penstock/config';
+import { openMirrors } from '@penstock/git';
 import { retryUntilDone, runService } from '@penstock/service';
 import { startRunner } from './runner.ts';
 
@@ -11,12 +13,20 @@ const DRAIN_MS = 30_000;
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'runner',
-    keys: ['dataDir', 'runnerId', 'slots', 'runnerLabels', 'runnerLeaseSecs'],
+    keys: ['dataDir', 'runnerId', 'slots', 'runnerLabels', 'runnerLeaseSecs', 'mode', 'gitAllowedHosts', 'gitCredentialsFile', 'gitCacheBytesMax'],
     async start({ settings, bus, log, stopping }) {
       const dataDir = resolve(settings.dataDir);
       mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+      const mirrors = openMirrors({
+        folder: join(dataDir, 'runner', 'mirrors'),
+        bytesMax: settings.gitCacheBytesMax,
+        // A runner listens for probes only; where others can reach it, others can be expected to send it work.
+        policy: { mode: settings.mode ?? serverMode({ listen: settings.internalListen }) ?? 'production', allowedHosts: settings.gitAllowedHosts },
+        credentialsFile: settings.gitCredentialsFile,
+        log,
+      });
       const runner = await retryUntilDone('beginning a session', log, stopping, () => startRunner({
-        bus, log, dataDir,
+        bus, log, dataDir, mirrors,
         runnerId: settings.runnerId ?? hostname().replaceAll(/[^A-Za-z0-9_-]/gu, '-').slice(0, 64),
         slots: settings.slots ?? availableParallelism(),
         labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
@@ -24,7 +34,10 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
       }));
       return {
         ready: () => (runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve()),
-        drain: () => runner.drain(DRAIN_MS),
+        drain: async () => {
+          await runner.drain(DRAIN_MS);
+          await mirrors.close();
+        },
       };
     },
   }, env);

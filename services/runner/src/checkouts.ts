@@ -1,0 +1,57 @@
+/**
+ * Workspaces at a commit. A checkout is made where no stage can reach it and appears at its place by one rename: no program
+ * of this runner ever works in a folder that a stage could have prepared for it, and none is half there.
+ *
+ * The folder is this object's alone; what an earlier process left there goes at the start.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Job } from '@penstock/bus';
+import { removeTree } from '@penstock/executor';
+import { GitError, type Mirrors } from '@penstock/git';
+import type { Logger } from '@penstock/telemetry';
+
+export interface CheckoutsOptions {
+  /** On the file system of the workspaces. */
+  readonly folder: string;
+  /** Undefined: this runner reads no repositories. */
+  readonly mirrors: Mirrors | undefined;
+  readonly log: Logger;
+}
+
+export class Checkouts {
+  readonly #options: CheckoutsOptions;
+
+  constructor(options: CheckoutsOptions) {
+    this.#options = options;
+    const { folder, log } = options;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(folder)) removeTree(join(folder, name)).catch((error: unknown) => log.warn({ err: error }, 'an unfinished checkout could not be removed'));
+  }
+
+  /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. */
+  filling(job: Job, signal: AbortSignal): ((path: string) => Promise<void>) | undefined {
+    const { cloneUrl, commit } = job.origin;
+    if (cloneUrl === undefined || commit === undefined) return undefined;
+    const { mirrors } = this.#options;
+    if (mirrors === undefined) return () => Promise.reject(new GitError('git_unusable', 'this runner reads no repositories'));
+    return async (path) => {
+      const staging = join(this.#options.folder, randomUUID());
+      const fetched = await mirrors.fetch({ url: cloneUrl, commit, signal });
+      await fetched.checkout(staging, { signal });
+      try {
+        await rename(staging, path);
+      } catch (error) {
+        await removeTree(staging);
+        throw error;
+      }
+    };
+  }
+}
+
+/** For the log of the stage; null: the fault is not the repository's. */
+export function checkoutFailure(error: unknown): string | null {
+  return error instanceof GitError ? `the workspace could not be checked out: ${error.message} (${error.code})` : null;
+}
