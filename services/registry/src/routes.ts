@@ -13,7 +13,7 @@ import type { Registry } from './registry.ts';
 type PackageRequest = FastifyRequest<{ Params: { hash: string } }>;
 
 const HASH = /^[0-9a-f]{64}$/;
-const UPLOAD_TYPES = ['application/gzip', 'application/x-gzip', 'application/octet-stream', 'application/x-tar'];
+const UPLOAD_TYPE = /^(?:application\/(?:x-)?gzip|application\/octet-stream)\s*(?:;|$)/i;
 const PATH = '/registry/packages/:hash';
 /** The bytes under a hash never change. */
 const CACHING = 'max-age=31536000, immutable';
@@ -21,13 +21,15 @@ const CACHING = 'max-age=31536000, immutable';
 export function addRegistryRoutes(app: FastifyInstance, { registry, callers }: { readonly registry: Registry; readonly callers: Callers }): void {
   // A scope of its own: only here a body is read as it comes.
   app.register((scope, _options, done) => {
-    for (const type of UPLOAD_TYPES) scope.addContentTypeParser(type, (_request, payload, parsed) => parsed(null, payload));
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
 
     scope.put(PATH, { config: { tier: 'api' }, bodyLimit: PACKAGE_BYTES_MAX }, async (request: PackageRequest, reply) => {
       const caller = await callers.resolve(request.headers.authorization);
       requireScope(caller, 'publish');
       const { hash } = request.params;
       if (!HASH.test(hash)) throw new BadUserInput('The path is to end in the SHA-256 of the package in lower-case hex.');
+      if (!UPLOAD_TYPE.test(request.headers['content-type'] ?? 'application/gzip')) return wrongType(reply);
       if (Number(request.headers['content-length'] ?? 0) > PACKAGE_BYTES_MAX) return tooLarge(reply);
       if (request.body === undefined || request.body === null) throw new BadUserInput('The body is missing: it is the package (a tar.gz).');
       try {
@@ -39,12 +41,14 @@ export function addRegistryRoutes(app: FastifyInstance, { registry, callers }: {
       }
     });
 
-    scope.get(PATH, { config: { tier: 'read' } }, async (request: PackageRequest, reply) => {
+    const download = async (request: PackageRequest, reply: FastifyReply): Promise<FastifyReply> => {
       const caller = await callers.resolve(request.headers.authorization);
       requireScope(caller, 'read');
       await sendPackage(registry, onBehalfOf(caller), request, reply);
       return reply;
-    });
+    };
+    // HEAD by itself: made from GET, it would read the whole package for nothing.
+    scope.route({ method: ['GET', 'HEAD'], url: PATH, config: { tier: 'read' }, handler: download });
     done();
   });
 }
@@ -69,11 +73,15 @@ async function sendPackage(registry: Registry, caller: ReturnType<typeof onBehal
   reply.type('application/gzip');
   if (range !== 'whole') {
     reply.code(206).headers({ 'Content-Range': `bytes ${range.from}-${range.to - 1}/${size}`, 'Content-Length': range.to - range.from });
-    reply.send(request.method === 'HEAD' ? '' : await found.read(range));
+    reply.send(request.method === 'HEAD' ? undefined : await found.read(range));
     return;
   }
   reply.header('Content-Length', size);
-  reply.send(request.method === 'HEAD' ? '' : await found.read());
+  reply.send(request.method === 'HEAD' ? undefined : await found.read());
+}
+
+function wrongType(reply: FastifyReply): FastifyReply {
+  return reply.code(415).header('Connection', 'close').send({ error: 'unsupported_media_type', message: 'Send the package as it is, with "Content-Type: application/gzip".' });
 }
 
 /** The rest of the body is not read: the connection is of no further use. */

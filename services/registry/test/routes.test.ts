@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { FastifyInstance } from 'fastify';
+import { buildServer, silentLog } from '@penstock/http';
+import { Callers, type Caller } from '@penstock/identity';
+import type { Registry } from '../src/index.ts';
+import { rangeOf } from '../src/byte-range.ts';
+import { addRegistryRoutes } from '../src/routes.ts';
+import { hashOf, makeWorld, packageOf, publish, user, type World } from './support.ts';
+
+const API_KEY = 'an-api-key-of-a-test';
+const KINDS: Readonly<Record<string, Caller>> = {
+  'user-a': { kind: 'user', readTenants: ['user/a'], writeTenant: 'user/a', user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false } },
+  'user-b': { kind: 'user', readTenants: ['user/b'], writeTenant: 'user/b', user: { id: 'b', email: 'b@example.com', tier: 'pro', isAdmin: false } },
+  'user-free': { kind: 'user', readTenants: ['user/f'], writeTenant: 'user/f', user: { id: 'f', email: 'f@example.com', tier: 'free', isAdmin: false } },
+  'token-publish': { kind: 'token', readTenants: ['user/a'], writeTenant: 'user/a', scopes: ['publish'], user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false } },
+  'token-read': { kind: 'token', readTenants: ['user/a'], writeTenant: 'user/a', scopes: ['read'], user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false } },
+};
+
+let world: World;
+let registry: Registry;
+let app: FastifyInstance;
+let bytes: Buffer;
+let open: string;
+let hidden: string;
+
+beforeAll(async () => {
+  world = await makeWorld();
+  registry = world.registry();
+  app = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLog });
+  const callers = new Callers({ apiKey: API_KEY, publicRead: false, authenticators: [(token) => KINDS[token] ?? null] });
+  addRegistryRoutes(app, { registry, callers });
+  bytes = await packageOf({ id: 'build/open', note: 'x'.repeat(200_000) });
+  open = (await publish(registry, user('a'), { id: 'build/open', note: 'x'.repeat(200_000) })).version.packageHash;
+  hidden = (await publish(registry, user('a'), { id: 'build/hidden' }, { visibility: 'private' })).version.packageHash;
+});
+afterAll(async () => {
+  await app.close();
+  await world.close();
+});
+
+const as = (token: string | null): Record<string, string> => (token === null ? {} : { authorization: `Bearer ${token}` });
+const get = (hash: string, token: string | null = null, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
+  app.inject({ method, url: `/registry/packages/${hash}`, headers: { ...as(token), ...headers } });
+const put = (hash: string, payload: Buffer, token: string | null = API_KEY, headers: Record<string, string> = {}) =>
+  app.inject({ method: 'PUT', url: `/registry/packages/${hash}`, payload, headers: { 'content-type': 'application/gzip', ...as(token), ...headers } });
+
+describe('a download', () => {
+  test('has the bytes, their hash as ETag, and the headers of every response', async () => {
+    const response = await get(open);
+    expect(response.statusCode).toBe(200);
+    expect(hashOf(response.rawPayload)).toBe(open);
+    expect(response.headers).toMatchObject({
+      etag: `"${open}"`, 'content-type': 'application/gzip', 'content-length': String(bytes.length), 'accept-ranges': 'bytes', 'x-content-type-options': 'nosniff', 'cache-control': 'public, max-age=31536000, immutable',
+    });
+  });
+  test('of what is known already is 304', async () => {
+    expect(await get(open, null, { 'if-none-match': `W/"x", "${open}"` })).toMatchObject({ statusCode: 304, payload: '' });
+    expect(await get(open, null, { 'if-none-match': '"x"' })).toMatchObject({ statusCode: 200 });
+  });
+  test('of a range is 206 with those bytes alone', async () => {
+    const response = await get(open, null, { range: 'bytes=100-199' });
+    expect(response.statusCode).toBe(206);
+    expect(response.headers).toMatchObject({ 'content-range': `bytes 100-199/${bytes.length}`, 'content-length': '100' });
+    expect(response.rawPayload.equals(bytes.subarray(100, 200))).toBe(true);
+    const rest = await get(open, null, { range: 'bytes=150000-', 'if-range': `"${open}"` });
+    expect(rest.rawPayload.equals(bytes.subarray(150_000))).toBe(true);
+  });
+  test('of a range of other bytes is the whole', async () => {
+    expect(await get(open, null, { range: 'bytes=0-1', 'if-range': '"other"' })).toMatchObject({ statusCode: 200 });
+  });
+  test('behind the end is 416', async () => {
+    const response = await get(open, null, { range: `bytes=${bytes.length}-` });
+    expect(response.statusCode).toBe(416);
+    expect(response.headers['content-range']).toBe(`bytes */${bytes.length}`);
+    expect(response.json()).toMatchObject({ error: 'range_not_satisfiable' });
+  });
+  test('by HEAD has the headers alone', async () => {
+    expect(await get(open, null, {}, 'HEAD')).toMatchObject({ statusCode: 200, payload: '', headers: { 'content-length': String(bytes.length), etag: `"${open}"` } });
+  });
+  test.each([['user-a', 200], ['token-read', 200], ['user-b', 404], [API_KEY, 404], [null, 404], ['token-publish', 403], ['nonsense', 401]])('of a private package as %s is %i', async (token, status) => {
+    const response = await get(hidden, token);
+    expect(response.statusCode).toBe(status);
+    const cacheControl = response.headers['cache-control'];
+    expect(cacheControl === undefined || cacheControl === 'private, max-age=31536000, immutable').toBe(true);
+  });
+  test('of a private package of others answers as one that nobody has', async () => {
+    const [real, none] = [await get(hidden, 'user-b'), await get('0'.repeat(64), 'user-b')];
+    expect(real.payload).toBe(none.payload);
+    expect({ ...real.headers, date: '' }).toEqual({ ...none.headers, date: '' });
+  });
+  test.each(['abc', 'A'.repeat(64), `${'0'.repeat(63)}g`])('of %s is 404', async (hash) => {
+    expect((await get(hash)).statusCode).toBe(404);
+  });
+  test('of the whole is counted, of a range or by HEAD is not', async () => {
+    const count = async (): Promise<number> => (await registry.extension({ caller: user('a'), id: 'build/open' }))?.downloadCount ?? 0;
+    const before = await count();
+    await get(open);
+    await get(open, null, { range: 'bytes=1-2' });
+    await get(open, null, {}, 'HEAD');
+    expect(await count()).toBe(before + 1);
+    await registry.close();
+    const other = world.registry();
+    await other.load();
+    expect(await other.extension({ caller: user('a'), id: 'build/open' })).toMatchObject({ downloadCount: before + 1 });
+  });
+});
+
+describe('an upload', () => {
+  test('is answered with its hash and size, and again', async () => {
+    const some = await packageOf({ id: 'build/uploaded' });
+    for (let time = 0; time < 2; time++) {
+      const response = await put(hashOf(some), some);
+      expect([response.statusCode, response.json()]).toEqual([201, { hash: hashOf(some), size: some.length }]);
+    }
+  });
+  test.each([[API_KEY, 201], ['user-a', 201], ['token-publish', 201], ['token-read', 403], ['user-free', 403], [null, 401], ['nonsense', 401]])('as %s is %i', async (token, status) => {
+    const some = await packageOf({ id: 'build/uploaded' });
+    expect((await put(hashOf(some), some, token)).statusCode).toBe(status);
+  });
+  test('of other bytes than announced is refused with the hash that they have', async () => {
+    const some = Buffer.from('some bytes');
+    const response = await put('0'.repeat(64), some);
+    expect([response.statusCode, response.json()]).toMatchObject([400, { error: 'bad_request', details: { actual: hashOf(some) } }]);
+  });
+  test('to what is no hash is 400', async () => {
+    expect((await put('latest', Buffer.from('x'))).statusCode).toBe(400);
+  });
+  test('of another type is 415, of JSON too', async () => {
+    for (const type of ['text/plain', 'multipart/form-data; boundary=x']) expect((await put('0'.repeat(64), Buffer.from('x'), API_KEY, { 'content-type': type })).statusCode).toBe(415);
+    expect((await put('0'.repeat(64), Buffer.from('{}'), API_KEY, { 'content-type': 'application/json' })).statusCode).toBe(415);
+  });
+  test('that says to be too long is 413 before it is read', async () => {
+    const response = await app.inject({
+      method: 'PUT', url: `/registry/packages/${'0'.repeat(64)}`, payload: Buffer.alloc(10), headers: { 'content-type': 'application/gzip', 'content-length': String(50 * 1024 * 1024 + 1), ...as(API_KEY) },
+    });
+    expect([response.statusCode, response.json()]).toMatchObject([413, { error: 'payload_too_large' }]);
+  });
+  test('by POST is 405 with what is allowed', async () => {
+    const response = await app.inject({ method: 'POST', url: `/registry/packages/${open}`, payload: '{}', headers: { 'content-type': 'application/json' } });
+    expect(response.statusCode).toBe(405);
+    expect(response.headers['allow']).toContain('PUT');
+  });
+});
+
+test('an upload longer than 50 MiB that does not say so is broken off', async () => {
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  let sent = 0;
+  const chunk = new Uint8Array(1024 * 1024);
+  const body = new ReadableStream({
+    pull(controller) {
+      sent += 1;
+      if (sent > 60) controller.close();
+      else controller.enqueue(chunk);
+    },
+  });
+  const request = { method: 'PUT', body, duplex: 'half', headers: { 'content-type': 'application/gzip', ...as(API_KEY) } };
+  const status = await fetch(`${url}/registry/packages/${'0'.repeat(64)}`, request as RequestInit).then((response) => response.status, () => 'broken off');
+  expect([413, 'broken off']).toContain(status);
+  expect(sent).toBeLessThan(60);
+});
+
+test.each<[string | undefined, ReturnType<typeof rangeOf>]>([
+  [undefined, 'whole'], ['bytes=0-', { from: 0, to: 100 }], ['bytes=10-19', { from: 10, to: 20 }], ['bytes=90-500', { from: 90, to: 100 }], ['bytes=-10', { from: 90, to: 100 }], ['bytes=-500', { from: 0, to: 100 }],
+  ['bytes=100-', 'unsatisfiable'], ['bytes=-0', 'unsatisfiable'], ['bytes=20-10', 'whole'], ['bytes=0-1,5-6', 'whole'], ['bytes=-', 'whole'], ['lines=1-2', 'whole'], ['bytes=a-b', 'whole'],
+])('the range %j of 100 bytes is %j', (header, range) => {
+  expect(rangeOf(header, 100)).toEqual(range);
+});
