@@ -10,6 +10,8 @@ const BATCH_MS = 5_000;
 /** What one call of auth takes. Beyond it the tokens used longest ago are forgotten: only their times are lost. */
 const TOKENS_MAX = 1_000;
 const TELL_MS_MAX = 5_000;
+/** A process that stops does not wait long for a time that the next use tells anyway. */
+const LAST_TELL_MS_MAX = 1_000;
 
 export class UsedTokens {
   readonly #bus: Bus;
@@ -39,7 +41,7 @@ export class UsedTokens {
     await this.#telling;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#untold.size > 0 && this.#bus.connected) await this.#send();
+    if (this.#untold.size > 0 && this.#bus.connected) await this.#send(LAST_TELL_MS_MAX);
   }
 
   #wait(milliseconds: number): void {
@@ -57,12 +59,12 @@ export class UsedTokens {
     if (this.#untold.size > 0 && this.#timer === undefined) this.#wait(BATCH_MS);
   }
 
-  async #send(): Promise<void> {
+  async #send(deadlineMs = TELL_MS_MAX): Promise<void> {
     this.#toldAt = performance.now();
     const told = this.#untold;
     this.#untold = new Map();
     try {
-      await callAuth(this.#bus, 'token.used', { used: [...told].map(([tokenId, at]) => ({ tokenId, at })) }, TELL_MS_MAX);
+      await callAuth(this.#bus, 'token.used', { used: [...told].map(([tokenId, at]) => ({ tokenId, at })) }, deadlineMs);
     } catch {
       // A later use of the same token is already newer.
       for (const [tokenId, at] of told) if (!this.#untold.has(tokenId) && this.#untold.size < TOKENS_MAX) this.#untold.set(tokenId, at);

@@ -22,6 +22,8 @@ const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;
 const STREAMS_MAX = 10_000;
 const CONNECTIONS_MAX = 20_000;
+/** A gateway begins with the revocations known. Where the broker keeps it waiting for them, it begins all the same, and asks auth. */
+const READY_MS_MAX = 1_000;
 
 /** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin or proxy address. */
 export async function buildGateway(options: GatewayOptions): Promise<FastifyInstance> {
@@ -57,6 +59,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     },
   );
   const streams = new Streams(log);
+  app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready));
   app.addHook('preClose', () => {
     trigger.stopWaiting();
     streams.stop();
@@ -80,4 +83,11 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;
+}
+
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, milliseconds);
+  await Promise.race([work, late.promise]);
+  clearTimeout(timer);
 }

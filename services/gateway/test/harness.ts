@@ -9,6 +9,7 @@ import { auditCollections, openSqliteStore, runCollections, RunsRepository, type
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import type { FastifyInstance } from 'fastify';
 import { buildGateway, gatewayCollections, type GatewayOptions } from '../src/index.ts';
+import { FakeAuth, JWT_SECRET } from './fake-auth.ts';
 import { FakeOwner } from './fake-owner.ts';
 
 export const API_KEY = 'test-api-key-with-enough-length';
@@ -35,6 +36,7 @@ export interface World {
   readonly store: DocumentStore;
   readonly runs: RunsRepository;
   readonly owner: FakeOwner;
+  readonly auth: FakeAuth;
   gateway(options?: Partial<GatewayOptions>): Promise<FastifyInstance>;
   /** Ends what the last test began. */
   reset(): Promise<void>;
@@ -51,14 +53,16 @@ export async function makeWorld(): Promise<World> {
   const runs = new RunsRepository(store);
   let owner = new FakeOwner(ownerBus, runs, PARTITIONS);
   await owner.open();
+  const auth = new FakeAuth(ownerBus);
+  await auth.open();
   const apps: FastifyInstance[] = [];
   return {
-    broker, bus, ownerBus, store, runs,
+    broker, bus, ownerBus, store, runs, auth,
     get owner() {
       return owner;
     },
     async gateway(options = {}) {
-      const app = await buildGateway({ bus, runs, store, partitions: PARTITIONS, apiKey: API_KEY, publicRead: true, ...options });
+      const app = await buildGateway({ bus, runs, store, partitions: PARTITIONS, apiKey: API_KEY, jwtSecret: JWT_SECRET, publicRead: true, ...options });
       apps.push(app);
       return app;
     },
