@@ -16,8 +16,9 @@
 export const WINDOW_MS = 60_000;
 /** R3: a thirtieth of the window is what a client may have to wait longer than with exact times. */
 const CELL_MS = 2_000;
-/** Each holds 0.3 to 0.7 KiB, so 15 to 35 MiB for a tier under attack from everywhere; far more than one gateway's real clients. */
+/** Each holds 0.3 to 0.5 KiB, so 15 to 26 MiB for a tier under attack from everywhere (measured); far more clients than a gateway really has. */
 export const CLIENTS_MAX = 50_000;
+
 export interface Decision {
   readonly granted: boolean;
   /** Of the budget, after this request. */

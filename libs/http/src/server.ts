@@ -128,6 +128,14 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       else done();
     }
   });
+  if (cors.enabled) {
+    // A route that says itself what its answer varies with takes nothing away by it.
+    app.addHook('onSend', (_request, reply, payload, done) => {
+      const vary = String(reply.getHeader('Vary') ?? '');
+      if (!/(?:^|,)\s*origin\s*(?:,|$)/iu.test(vary)) reply.header('Vary', vary === '' ? 'Origin' : `${vary}, Origin`);
+      done(null, payload);
+    });
+  }
   app.addHook('preClose', () => {
     closing = true;
   });

@@ -329,6 +329,13 @@ describe('headers of every response', () => {
     expect(logged[0]?.['path']).toBe('/fails');
   });
 
+  test('Vary keeps Origin where a route has a Vary of its own', async () => {
+    const app = server({ corsOrigins: ['https://ok.example'] });
+    app.get('/varies', { config: { tier: 'read' } }, (_request, reply) => reply.header('Vary', 'Authorization').send('x'));
+    expect((await app.inject('/varies')).headers['vary']).toBe('Authorization, Origin');
+    expect((await app.inject('/read')).headers['vary']).toBe('Origin');
+  });
+
   test('a path with a wildcard is known to have a method or not', async () => {
     const response = await server().inject({ method: 'POST', url: '/files/a/b' });
     expect([response.statusCode, response.headers['allow']]).toEqual([405, 'GET, HEAD, OPTIONS']);
