@@ -13,9 +13,13 @@ const NO_RESPONDERS_RETRY_MS = 250;
 const PING_MS = 15_000;
 const OLD_ID_MS = 2 * 60 * 60 * 1000;
 const TENANT = 'tenant';
+const UNLIMITED = 2_147_483_647;
+const ENDS = [{ status: 'SKIPPED' }, { status: 'FAILED', reason: 'checkout' }, { status: 'FAILED', reason: 'pipeline_file' }] as const;
+
+export type Limits = NonNullable<CreateRequest['limits']>;
 
 interface Intent {
-  readonly request: CreateRequest;
+  request: CreateRequest;
   readonly partition: number;
   /** Answered with success. */
   acknowledged: boolean;
@@ -36,6 +40,9 @@ export class Clients {
   readonly #intents: Intent[] = [];
   readonly #watchers: Watcher[] = [];
   readonly #epochs = new Map<string, number>();
+  /** Of keys, as last drawn. */
+  readonly #limits = new Map<string, Limits>();
+  readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
 
   constructor(world: World) {
     this.#world = world;
@@ -73,13 +80,45 @@ export class Clients {
       name: `p${index}`, labels: world.runners.map(({ labels }) => labels), groups: ['g0', 'g1'],
       poison: random.chance(profile.poison), unrestorable: random.chance(profile.unrestorable), stageMs: profile.stageMs,
     });
-    const request: CreateRequest = { runId, tenant: TENANT, key, yaml, origin: { kind: 'api' }, priority: random.chance(0.2) ? 1 + random.int(3) : 0 };
+    const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;
+    const ended = random.chance(profile.endedAtOnce) ? random.pick(ENDS) : undefined;
+    const request: CreateRequest = {
+      runId, tenant: TENANT, key, yaml: ended === undefined ? yaml : '', origin: { kind: 'api' }, priority: random.chance(0.2) ? 1 + random.int(3) : 0,
+      ...(limits === undefined ? {} : { limits }), ...(ended === undefined ? {} : { ended: { pipelineName: `p${index}`, ...ended } }),
+    };
     const intent: Intent = { request, partition: partitionOf(runId, profile.partitions), acknowledged: false, pending: 0 };
     this.#intents.push(intent);
     this.#create(intent, random.pick(world.gateways));
     if (random.chance(0.15)) this.#create(intent, random.pick(world.gateways));
     if (random.chance(0.1)) world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(world.gateways)));
+    // A delivery is processed until it is created; who triggers by hand takes the refusal.
+    this.#onQuota.set(runId, random.chance(0.5) ? 'send as ended' : 'give up');
     if (random.chance(profile.cancels)) world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(world.gateways)));
+  }
+
+  /** Those of the key, now and then others: the newest hold. */
+  #drawLimits(key: string): Limits {
+    const { random } = this.#world;
+    const known = this.#limits.get(key);
+    if (known !== undefined && !random.chance(0.2)) return known;
+    const limits = { maxConcurrent: random.chance(0.8) ? 1 + random.int(3) : UNLIMITED, pipelineRunLimit: random.chance(0.5) ? 1 + random.int(6) : UNLIMITED };
+    this.#limits.set(key, limits);
+    return limits;
+  }
+
+  /** As the owner of its partition was told them; infinite where there are none. */
+  limitsOf(runId: string): Limits | undefined {
+    const limits = this.#intents.find(({ request }) => request.runId === runId)?.request.limits;
+    return limits && { maxConcurrent: orInfinity(limits.maxConcurrent), pipelineRunLimit: orInfinity(limits.pipelineRunLimit) };
+  }
+
+  #refused(intent: Intent, request: CreateRequest, gateway: SimNode): void {
+    const world = this.#world;
+    world.mark('create over the month\'s limit');
+    world.check(request.limits !== undefined && request.limits.pipelineRunLimit < UNLIMITED && request.ended?.reason !== 'quota', 'P23', `the create of ${request.runId} is refused for a limit that it does not have`);
+    if (this.#onQuota.get(request.runId) === 'give up') return;
+    intent.request = { ...request, yaml: '', ended: { pipelineName: 'over', status: 'FAILED', reason: 'quota' } };
+    this.#create(intent, gateway);
   }
 
   #create(intent: Intent, gateway: SimNode): void {
@@ -98,6 +137,10 @@ export class Clients {
       }
       if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
         world.mark('create refused by a newer build');
+        return;
+      }
+      if (answer?.code === 'QUOTA_EXCEEDED') {
+        this.#refused(intent, request, gateway);
         return;
       }
       if (answer !== undefined) world.check(answer.code === 'UNAVAILABLE', 'P7', `the create of ${request.runId} is answered ${answer.code}: ${answer.message}`);
@@ -269,4 +312,8 @@ export class Clients {
     this.#epochs.set(id, Math.max(seen, epoch));
     return epoch >= seen;
   }
+}
+
+function orInfinity(limit: number): number {
+  return limit === UNLIMITED ? Number.POSITIVE_INFINITY : limit;
 }

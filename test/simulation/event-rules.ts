@@ -59,9 +59,6 @@ function checkRunEvent(state: RunState, event: RunEvent, fail: Fail, mark: (name
       if (open.length > 0) fail('terminal', `completes while stage ${open[0]?.name ?? ''} is ${open[0]?.status ?? ''}`);
       break;
     }
-    case 'run_held':
-      mark('run held by its group');
-      break;
     case 'workspace_lost':
       mark('workspace lost');
       break;

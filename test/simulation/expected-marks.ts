@@ -10,7 +10,7 @@ export const expectedMarks: readonly string[] = [
   // The log and its owner (P1 to P9).
   'append recognised by its commit id', 'append refused', 'append without answer', 'commit with several runs', 'create asks the store',
   'create unavailable', 'create without answer', 'created', 'created before', 'created before, and closed', 'hand-over', 'hand-over failed',
-  'lease read back', 'log lost its end', 'log purged', 'membership lost', 'new incarnation', 'no owner responds', 'opening failed', 'owner deposed',
+  'lease read back', 'log lost its end', 'log purged', 'membership lost', 'new incarnation', 'no owner responds', 'opened at the word of its release', 'opening failed', 'owner deposed',
   'owner finds its log cut', 'partition handed back that was not open', 'store ahead of its log', 'take-over with runs', 'two owners listen',
   'word of a lower epoch dropped',
   // Owner and runner (P10 to P19).
@@ -20,7 +20,7 @@ export const expectedMarks: readonly string[] = [
   // Runs.
   'cancel of a run not in memory', 'cancel of an ended run', 'cancelled', 'create refused by a newer build', 'no runner came', 'retry after exit',
   'retry after runner_lost', 'retry after timeout', 'run could not be restored', 'run ended CANCELLED', 'run ended FAILED', 'run ended SKIPPED',
-  'run ended SUCCESS', 'run ended interrupted', 'run ended quarantined', 'run held by its group', 'stage skipped: dependency', 'stage skipped: when',
+  'run ended SUCCESS', 'run ended interrupted', 'run ended quarantined', 'run held by its group', 'run held by its quota', 'create over the month\'s limit', 'stage skipped: dependency', 'stage skipped: when',
   'stage stopped: cancelled', 'stage stopped: timeout',
   // Watching (P20).
   'read from the store', 'watched from the store', 'watcher found a gap',

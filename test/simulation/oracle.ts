@@ -12,6 +12,7 @@ import type { Checkpoint, EncodedRun } from '@penstock/store';
 import { checkEvent } from './event-rules.ts';
 import { keyOf, type Process } from './runner-node.ts';
 import { short } from './processes.ts';
+import { QuotaRules } from './quota-rules.ts';
 import type { World } from './world.ts';
 
 export interface RunTruth {
@@ -43,9 +44,11 @@ export class Oracle {
   /** Runs that have not settled, by group, in the order of their creation. */
   readonly #groups = new Map<string, string[]>();
   readonly #spentCredits = new Set<string>();
+  readonly #quotas: QuotaRules;
 
   constructor(world: World) {
     this.#world = world;
+    this.#quotas = new QuotaRules(world);
   }
 
   partition(number: number): PartitionTruth {
@@ -79,6 +82,7 @@ export class Oracle {
     Object.assign(truth, { number: commit.number, epoch: commit.epoch, owner: commit.owner, kind: commit.kind });
     for (const { id, from, events } of commit.runs) this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
+    this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
   }
 
   /** A commit is one step, in whatever order its runs stand in it. */
@@ -95,6 +99,7 @@ export class Oracle {
     let run = this.runs.get(id);
     if (run !== undefined && disturbed && from <= run.events.length) {
       this.runs.delete(id);
+      this.#quotas.forgotten(run);
       const earlier = run.events.slice(0, from - 1);
       run = undefined;
       if (earlier.length > 0) this.#apply(id, partition, 1, earlier, sequence, true);
@@ -107,6 +112,7 @@ export class Oracle {
         run = { id, partition, plan, state: newRun(id, event, plan), events: [event], versions: [], observed: 0, storedVersion: 0 };
         this.runs.set(id, run);
         if (event.group !== undefined) this.#group(run).push(id);
+        this.#quotas.happened(run, event, world.clients.limitsOf(id), disturbed);
         continue;
       }
       if (run === undefined) {
@@ -121,6 +127,7 @@ export class Oracle {
         if (!disturbed) world.fail(error instanceof Error ? error : new Error(String(error)));
       }
       run.events.push(event);
+      this.#quotas.happened(run, event, undefined, disturbed);
       if (isSettled(run.state)) this.#leaveGroup(run);
     }
     run?.versions.push({ sequence, version: run.events.length });
@@ -204,6 +211,7 @@ export class Oracle {
     const truth = this.partition(partition);
     truth.checkpoint = sequence;
     if (truth.disturbed) return;
+    this.#quotas.checkpointed(partition, sequence, this.#world.store.counters);
     for (const run of this.runs.values()) {
       if (run.partition !== partition) continue;
       const covered = run.versions.findLast((place) => place.sequence <= sequence)?.version ?? 0;
@@ -313,6 +321,8 @@ export class Oracle {
       if (!isSettled(run.state)) return `run ${run.id} has ended, but not settled: ${JSON.stringify(run.state.stages.filter(({ live }) => live !== undefined))}`;
       if (document === undefined || document.open) return `run ${run.id} is not closed in the store`;
     }
+    const unsaid = this.#quotas.missing(store.counters, (partition) => this.partition(partition).disturbed);
+    if (unsaid !== undefined) return unsaid;
     const unclosed = world.schedulers.find(({ liveRuns }) => liveRuns > 0);
     if (unclosed !== undefined) return `${unclosed.node.name} keeps ${unclosed.liveRuns} runs in memory`;
     const queued = world.schedulers.find(({ dispatch }) => dispatch.waiting > 0);

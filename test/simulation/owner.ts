@@ -4,7 +4,7 @@ import { handBack, loadPartition, openPartition, Partition, Projector, type JobA
 import { SimOutage } from './errors.ts';
 import { SimPartitionLog } from './journal.ts';
 import { leased } from './leases.ts';
-import { MisorderedLedger } from './mutations.ts';
+import { mutatedLedger, mutatedRestore } from './mutations.ts';
 import { short } from './processes.ts';
 import type { SimScheduler } from './scheduler-node.ts';
 import type { World } from './world.ts';
@@ -55,12 +55,12 @@ export class SimOwner {
     this.partition = core;
     this.#projector = new Projector({
       partition: core, incarnation: opened.incarnation, journal: this.#journal, load,
-      ledger: world.mutation === 'checkpoint-first' ? new MisorderedLedger(ledger) : ledger,
+      ledger: mutatedLedger(world.mutation, ledger),
       log: { warn: () => world.mark('projection failed') },
       clock: { now: () => this.#scheduler.now(), pause: (milliseconds, aborted) => world.pause(node, milliseconds, aborted), turn: () => world.pause(node, 0, signal) },
     });
     this.listens = true;
-    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, neverOwned: opened.neverOwned, runs, usages });
+    core.start(mutatedRestore(world.mutation, opened, { runs, usages }));
     world.publishOpened(node, this.number);
     this.#armTimer();
     return true;

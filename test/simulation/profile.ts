@@ -58,6 +58,11 @@ export interface Profile {
   readonly poison: number;
   readonly unrestorable: number;
   readonly clockSkewMs: number;
+  /** Of runs whose key has limits; of those that have ended as they begin. */
+  readonly quotas: number;
+  readonly endedAtOnce: number;
+  /** How long after its beginning the world sees another month; 0: not in its time. */
+  readonly monthEndsInMs: number;
   readonly faults: FaultRates;
 }
 
@@ -106,5 +111,8 @@ export function drawProfile(random: Random): Profile {
       powerCut: some(0.08, 0.5, 2),
       journalFull: some(0.1, 0.5, 2),
     },
+    quotas: random.chance(0.6) ? 1 : 0,
+    endedAtOnce: some(0.5, 0.05, 0.3),
+    monthEndsInMs: some(0.25, 5_000, 50_000),
   };
 }

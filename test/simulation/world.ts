@@ -22,8 +22,9 @@ import { SimScheduler } from './scheduler-node.ts';
 import { SimNode } from './sim-node.ts';
 import { Timeline } from './timeline.ts';
 
-/** 2026-11-01T00:00:00Z: virtual time zero. */
+/** 2026-11-01 and 2026-12-01 at 00:00 UTC: virtual time zero is the first of them, or as long before the second as the world wants. */
 const EPOCH_MS = 1_793_491_200_000;
+const NEXT_MONTH_MS = EPOCH_MS + 30 * 24 * 60 * 60 * 1000;
 /** No message is under way for longer: connections that are stuck are closed before. */
 const SLOW_MS_MAX = 15_000;
 const STEPS_MAX = 400_000;
@@ -125,7 +126,8 @@ export class World {
   }
 
   wallClock(): number {
-    return EPOCH_MS + Math.floor(this.timeline.now);
+    const { monthEndsInMs } = this.profile;
+    return Math.floor((monthEndsInMs === 0 ? EPOCH_MS : NEXT_MONTH_MS - monthEndsInMs) + this.timeline.now);
   }
 
   after(delayMs: number, task: () => void): void {

@@ -7,7 +7,7 @@
  *  K2 What goes to the store is committed, and goes there before the checkpoint that stands for it.
  *  K3 Counts are read at a take-over, from the store and the log behind it; runs are never counted by their documents.
  */
-import { attemptMs, monthOf, type RunEvent } from '@penstock/run';
+import { attemptMs, monthOf, monthStart, type RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
 import type { LiveRun } from './live-run.ts';
 
@@ -135,13 +135,17 @@ export class KeyCounts {
     }
   }
 
-  /** Nothing is counted in months that are over: an owner's clock never runs backwards. */
+  /**
+   * An owner's clock never runs backwards, but what was decided in a month may be acknowledged in the next: only what is
+   * older counts no more.
+   */
   forgetOld(now: number): void {
     const month = monthOf(now);
     if (month === this.#sweptFor) return;
     this.#sweptFor = month;
+    const before = monthOf(monthStart(month) - 1);
     for (const [key, count] of this.#keys) {
-      for (const [name, old] of count.months) if (name < month && !this.#dirty.has(old)) count.months.delete(name);
+      for (const [name, old] of count.months) if (name < before && !this.#dirty.has(old)) count.months.delete(name);
       if (count.months.size === 0 && count.active === 0) this.#keys.delete(key);
     }
   }

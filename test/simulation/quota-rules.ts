@@ -1,0 +1,141 @@
+/**
+ * What must hold of the quotas of keys (P23), told from the log alone: how many runs have a place, who waits for one, and
+ * which of its month each run is.
+ */
+import { attemptMs, isSettled, monthOf, type RunEvent } from '@penstock/run';
+import type { RunCounter } from '@penstock/store';
+import type { Limits } from './clients.ts';
+import type { RunTruth } from './oracle.ts';
+import type { World } from './world.ts';
+
+interface KeyTruth {
+  readonly partition: number;
+  readonly runs: Set<RunTruth>;
+  /** Runs that count and time of attempts, by month. */
+  readonly months: Map<string, { runs: number; stageMs: number }>;
+  /** Runs that count, each with its month, in the order of the log. */
+  readonly counted: { readonly run: RunTruth; readonly month: string }[];
+  /** Of the newest run. */
+  maxConcurrent: number;
+}
+
+/** What a commit did to a key. */
+interface Step {
+  /** The most places that there were at any time in it. */
+  placesMax: number;
+  readonly placed: Set<RunTruth>;
+}
+
+export class QuotaRules {
+  readonly #world: World;
+  readonly #keys = new Map<string, KeyTruth>();
+  #steps = new Map<KeyTruth, Step>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** An event that a commit has brought; the run's state has it already. */
+  happened(run: RunTruth, event: RunEvent, limits: Limits | undefined, disturbed: boolean): void {
+    const key = this.#keyOf(run);
+    const step = this.#stepOf(key);
+    if (event.type === 'run_created') {
+      key.runs.add(run);
+      const maxConcurrent = limits?.maxConcurrent ?? Number.POSITIVE_INFINITY;
+      this.#world.check((event.maxConcurrent ?? Number.POSITIVE_INFINITY) === maxConcurrent, 'P23', `run ${run.id} is created with ${event.maxConcurrent ?? 'no limit of'} places, asked for were ${maxConcurrent}`);
+      key.maxConcurrent = maxConcurrent;
+      step.placesMax = Math.max(step.placesMax, maxConcurrent);
+      step.placed.add(run);
+      if (event.runOfMonth !== undefined) this.#counts(key, run, event.runOfMonth, event.at, limits?.pipelineRunLimit ?? Number.POSITIVE_INFINITY, disturbed);
+    }
+    if (event.type === 'run_held') {
+      step.placed.delete(run);
+      this.#world.mark(event.reason === 'quota' ? 'run held by its quota' : 'run held by its group');
+    }
+    if (event.type === 'run_admitted') step.placed.add(run);
+    const ms = attemptMs(run.events, run.events.length - 1);
+    if (ms !== undefined) this.#monthOf(key, event.at).stageMs += ms;
+  }
+
+  #counts(key: KeyTruth, run: RunTruth, runOfMonth: number, at: number, limit: number, disturbed: boolean): void {
+    const month = this.#monthOf(key, at);
+    month.runs += 1;
+    key.counted.push({ run, month: monthOf(at) });
+    if (disturbed) return;
+    this.#world.check(runOfMonth === month.runs, 'P23', `run ${run.id} is the ${runOfMonth}. of its month by its owner, the ${month.runs}. by the log`);
+    this.#world.check(month.runs <= limit, 'P23', `run ${run.id} is the ${month.runs}. of its month, ${limit} are allowed`);
+  }
+
+  /** The commit is at its end, which is one step in whatever order its runs stand in it. */
+  checkStep(isFirstOfGroup: (run: RunTruth) => boolean, disturbed: boolean): void {
+    const steps = this.#steps;
+    this.#steps = new Map();
+    if (disturbed) return;
+    for (const [key, { placesMax, placed }] of steps) {
+      const live = [...key.runs].filter(({ state }) => !isSettled(state));
+      const active = live.filter(({ state }) => !state.held);
+      const ready = live.filter((run) => run.state.held && isFirstOfGroup(run));
+      const starts = active.filter((run) => placed.has(run));
+      if (starts.length > 0) {
+        this.#world.check(active.length <= placesMax, 'P23', `${active.length} runs of ${active[0]?.state.key ?? ''} go on at once, ${placesMax} are allowed`);
+        const overtaken = ready.find((waiting) => starts.some((run) => isBefore(waiting, run)));
+        this.#world.check(overtaken === undefined, 'P23', `run ${starts[0]?.id ?? ''} goes on before run ${overtaken?.id ?? ''}, which has waited for longer`);
+      }
+      this.#world.check(ready.length === 0 || active.length >= key.maxConcurrent, 'P23', `run ${ready[0]?.id ?? ''} is held, although ${active.length} of ${key.maxConcurrent} places are taken`);
+    }
+  }
+
+  forgotten(run: RunTruth): void {
+    this.#keys.get(run.state.key)?.runs.delete(run);
+  }
+
+  /** A checkpoint is written: the counters stand for all that it covers. */
+  checkpointed(partition: number, sequence: number, counters: ReadonlyMap<string, RunCounter>): void {
+    for (const [name, key] of this.#keys) {
+      if (key.partition !== partition) continue;
+      for (const month of key.months.keys()) {
+        const covered = key.counted.filter((one) => one.month === month && (one.run.versions[0]?.sequence ?? sequence) <= sequence).length;
+        const stored = counters.get(`${name} ${month}`)?.runs ?? 0;
+        this.#world.check(stored >= covered, 'P23', `the checkpoint of partition ${partition} at ${sequence} covers ${covered} runs of ${name} in ${month}, stored are ${stored}`);
+      }
+    }
+  }
+
+  /** What the store does not say yet of what keys have used; undefined: nothing. */
+  missing(counters: ReadonlyMap<string, RunCounter>, isDisturbed: (partition: number) => boolean): string | undefined {
+    for (const [name, key] of this.#keys) {
+      if (isDisturbed(key.partition)) continue;
+      for (const [month, { runs, stageMs }] of key.months) {
+        const counter = counters.get(`${name} ${month}`);
+        if (counter?.runs !== runs || counter.stageMs !== stageMs) return `${name} has ${runs} runs and ${stageMs} ms in ${month}, the store says ${JSON.stringify(counter)}`;
+      }
+      // What a key has now is said by the counter of its newest month.
+      const newest = [...counters.values()].filter((counter) => counter.key === name).toSorted((a, b) => (a.month < b.month ? 1 : -1))[0];
+      if ((newest?.maxConcurrent ?? Number.POSITIVE_INFINITY) !== key.maxConcurrent || newest?.active !== 0) return `${name} has ${key.maxConcurrent} places and none taken, the store says ${JSON.stringify(newest)}`;
+    }
+    return undefined;
+  }
+
+  #keyOf(run: RunTruth): KeyTruth {
+    let key = this.#keys.get(run.state.key);
+    if (key === undefined) this.#keys.set(run.state.key, (key = { partition: run.partition, runs: new Set(), months: new Map(), counted: [], maxConcurrent: Number.POSITIVE_INFINITY }));
+    return key;
+  }
+
+  #stepOf(key: KeyTruth): Step {
+    let step = this.#steps.get(key);
+    if (step === undefined) this.#steps.set(key, (step = { placesMax: key.maxConcurrent, placed: new Set() }));
+    return step;
+  }
+
+  #monthOf(key: KeyTruth, at: number): { runs: number; stageMs: number } {
+    const month = monthOf(at);
+    let count = key.months.get(month);
+    if (count === undefined) key.months.set(month, (count = { runs: 0, stageMs: 0 }));
+    return count;
+  }
+}
+
+function isBefore(a: RunTruth, b: RunTruth): boolean {
+  return a.state.createdAt < b.state.createdAt || (a.state.createdAt === b.state.createdAt && a.id < b.id);
+}
