@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import type { CommandSpec, OptionSpec, ParsedArguments } from './command.ts';
 import { UsageError } from './errors.ts';
-import { nearest } from './nearest.ts';
+import { nearestWord } from './nearest.ts';
 import { printableText } from './output/printable-text.ts';
 
 /** Every command takes these beside its own. */
@@ -19,7 +19,7 @@ export function readArguments(spec: CommandSpec, raw: readonly string[]): Parsed
     allowPositionals: true,
     tokens: true,
   });
-  const values = new Map<string, string | true>();
+  const values = new Map<string, (string | true)[]>();
   const positionals: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value);
@@ -30,16 +30,15 @@ export function readArguments(spec: CommandSpec, raw: readonly string[]): Parsed
     if (option.type === 'string' && (token.value === undefined || isOptionLike(token))) {
       throw new UsageError(`${token.rawName} needs a value: ${token.rawName} ${option.value ?? 'VALUE'}`, spec.name);
     }
-    values.set(token.name, token.value ?? true);
+    values.set(token.name, [...(values.get(token.name) ?? []), token.value ?? true]);
   }
+  const textsOf = (name: string): readonly string[] => (values.get(name) ?? []).filter((value) => value !== true);
   const parsed: ParsedArguments = {
     positionals,
     raw,
-    flag: (name) => values.get(name) === true,
-    text: (name) => {
-      const value = values.get(name);
-      return typeof value === 'string' ? value : undefined;
-    },
+    flag: (name) => values.get(name)?.at(-1) === true,
+    text: (name) => textsOf(name).at(-1),
+    texts: textsOf,
   };
   if (!parsed.flag('help')) checkPositionals(spec, positionals);
   return parsed;
@@ -60,7 +59,7 @@ function isOptionLike(token: { readonly value?: string | undefined; readonly inl
 }
 
 function unknownOption(spec: CommandSpec, rawName: string, known: readonly string[]): UsageError {
-  const candidate = rawName.startsWith('--') ? nearest(rawName.slice(2), known) : undefined;
+  const candidate = rawName.startsWith('--') ? nearestWord(rawName.slice(2), known) : undefined;
   const hint = candidate === undefined ? '' : `; did you mean --${candidate}?`;
   return new UsageError(`'${spec.name}' has no option ${printableText(rawName)}${hint}`, spec.name);
 }

@@ -3,7 +3,7 @@ import { readArguments } from './arguments.ts';
 import type { CommandContext } from './command.ts';
 import { COMMANDS, commandNamed } from './commands.ts';
 import { CommandError, EXIT, explain, OutputClosed, RefusedFile, UsageError } from './errors.ts';
-import { nearest } from './nearest.ts';
+import { nearestWord } from './nearest.ts';
 import { printableLines, printableText } from './output/printable-text.ts';
 
 export async function runCli(argv: readonly string[], context: CommandContext): Promise<number> {
@@ -21,21 +21,24 @@ export async function runCli(argv: readonly string[], context: CommandContext): 
 }
 
 async function dispatch(argv: readonly string[], context: CommandContext): Promise<number> {
-  const [first, ...rest] = argv;
+  const [first, ...others] = argv;
   if (first === undefined) return await dispatch(['help'], context);
-  if (first === '--help' || first === '-h') return await dispatch(['help', ...rest.filter((word) => !word.startsWith('-'))], context);
+  if (first === '--help' || first === '-h') return await dispatch(['help', ...others.filter((word) => !word.startsWith('-'))], context);
   if (first === '--version' || first === '-V' || first === '-v') return await dispatch(['version'], context);
-  const entry = commandNamed(first);
+  // `extension init`: a command of a group has a name of two words.
+  const inGroup = others[0] === undefined ? undefined : commandNamed(`${first} ${others[0]}`);
+  const entry = inGroup ?? commandNamed(first);
   if (entry === undefined) throw unknownCommand(first);
+  const rest = inGroup === undefined ? others : others.slice(1);
   const command = await entry.load();
   const args = readArguments(command.spec, rest);
-  if (args.flag('help')) return await dispatch(['help', entry.name], context);
+  if (args.flag('help')) return await dispatch(['help', ...entry.name.split(' ')], context);
   return await command.run(args, context);
 }
 
 export function unknownCommand(name: string): UsageError {
-  const names = COMMANDS.map((entry) => entry.name);
-  const candidate = nearest(name, names);
+  const names = COMMANDS.map((entry) => entry.name).filter((known) => !known.includes(' '));
+  const candidate = nearestWord(name, names);
   const hint = candidate === undefined ? '' : `, did you mean '${candidate}'?`;
   const what = name.startsWith('-') ? 'option' : 'command';
   return new UsageError(`there is no ${what} '${printableText(name)}'${hint}\nThe commands are ${names.join(', ')}.`);

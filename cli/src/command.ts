@@ -42,6 +42,8 @@ export interface ParsedArguments {
   flag(name: string): boolean;
   /** The option's value; undefined where it was not given. */
   text(name: string): string | undefined;
+  /** All values of an option that may be given several times, in their order. */
+  texts(name: string): readonly string[];
   /** The arguments as they came. */
   readonly raw: readonly string[];
 }

@@ -26,6 +26,7 @@ export function overview(version: string, commands: readonly (readonly [name: st
       ['penstock run', 'run the pipeline file of this folder here and now, without a server'],
       ['penstock serve', 'start a server on this machine; it prints its address and its key'],
       ['penstock trigger', 'send the pipeline file to that server and follow its logs'],
+      ['penstock login', 'log in to a server, there as yourself and not with its key'],
       ['penstock help run', 'everything about one command'],
     ]),
     wrap('A pipeline file is .pipeline.yaml, .pipeline.yml or .pipeline/pipeline.yaml; docs/pipeline.md describes it.', ''),

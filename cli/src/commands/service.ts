@@ -1,6 +1,6 @@
 import type { Command, CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { nearest } from '../nearest.ts';
+import { nearestWord } from '../nearest.ts';
 
 type Start = (env: Readonly<Record<string, string | undefined>>) => Promise<number>;
 
@@ -35,7 +35,7 @@ export const serviceCommand: Command = {
     const [name = ''] = args.positionals;
     const load = Object.hasOwn(SERVICES, name) ? SERVICES[name] : undefined;
     if (load === undefined) {
-      const close = nearest(name, Object.keys(SERVICES));
+      const close = nearestWord(name, Object.keys(SERVICES));
       throw new UsageError(`there is no service '${name}'${close === undefined ? '' : `; did you mean '${close}'?`}`, 'service');
     }
     const start = await load();

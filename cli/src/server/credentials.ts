@@ -1,13 +1,16 @@
 /**
- * The token that a server is shown: from a file that the user names, from SERVICE_API_KEY, or, for a server on this
- * machine, the key that `serve` made for itself. It goes into the Authorization header and nowhere else.
+ * The token that a server is shown: from a file that the user names, from SERVICE_API_KEY, from a login (`penstock login`),
+ * or, for a server on this machine, the key that `serve` made for itself. It goes into the Authorization header and
+ * nowhere else.
  */
 import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { CommandContext, ParsedArguments } from '../command.ts';
-import { FileError } from '../errors.ts';
+import { FileError, ServerError } from '../errors.ts';
 import { printableText } from '../output/printable-text.ts';
+import { readLogin } from './logins.ts';
 import type { ServerAddress } from './server-address.ts';
+import { sessionOf } from './session.ts';
 
 const DEFAULT_DATA_DIR = '.penstock';
 const TOKEN_BYTES_MAX = 8192;
@@ -16,14 +19,29 @@ export interface Credentials {
   readonly token: string | undefined;
   /** Where it came from, for messages. */
   readonly source: string;
+  /** The token of this moment, where one does not last as long as the command may. */
+  current?(): Promise<string>;
 }
 
 export async function readCredentials(args: ParsedArguments, { cwd, env, terminal }: CommandContext, server: ServerAddress): Promise<Credentials> {
   const credentials = await find(args, cwd, env, server);
+  warnOfPlainText(credentials, terminal, server);
+  return credentials;
+}
+
+/** Of the user who has logged in, whatever other token there is: for what only a person may do. */
+export async function readLoginCredentials({ env, terminal }: CommandContext, server: ServerAddress): Promise<Credentials> {
+  const login = await readLogin(env, server);
+  if (login === undefined) throw new ServerError(`you are not logged in to ${server.base}; do it with: penstock login --server ${server.base}`);
+  const credentials = await sessionOf(env, server, login);
+  warnOfPlainText(credentials, terminal, server);
+  return credentials;
+}
+
+function warnOfPlainText(credentials: Credentials, terminal: CommandContext['terminal'], server: ServerAddress): void {
   if (credentials.token !== undefined && !server.isEncrypted && !server.isLoopback) {
     terminal.note(`penstock: the token travels unencrypted to ${server.base}; use https where you can.`);
   }
-  return credentials;
 }
 
 async function find(args: ParsedArguments, cwd: string, env: CommandContext['env'], server: ServerAddress): Promise<Credentials> {
@@ -35,6 +53,8 @@ async function find(args: ParsedArguments, cwd: string, env: CommandContext['env
   }
   const given = env['SERVICE_API_KEY']?.trim();
   if (given !== undefined && given !== '') return { token: checked(given, 'SERVICE_API_KEY'), source: 'SERVICE_API_KEY' };
+  const login = await readLogin(env, server);
+  if (login !== undefined) return await sessionOf(env, server, login);
   // Only for a server on this machine: another one has no business with that key.
   if (!server.isLoopback) return { token: undefined, source: 'none was given' };
   const keyFile = join(resolve(cwd, args.text('data-dir') ?? (env['SERVICE_DATA_DIR'] || DEFAULT_DATA_DIR)), 'api-key');

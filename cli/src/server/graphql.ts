@@ -1,7 +1,8 @@
-/** The two GraphQL operations that the command needs. */
+/** GraphQL operations on a server: what every answer has in common, and those of runs. */
 import type { Diagnostic } from '@penstock/pipeline';
 import { ServerError } from '../errors.ts';
 import { printableText } from '../output/printable-text.ts';
+import { fieldOf, parseJson } from './json.ts';
 import { ANSWER_MS_MAX, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
 
 export interface RunOnServer {
@@ -49,15 +50,18 @@ export async function findRun(client: ServerClient, id: string): Promise<RunOnSe
   return runOf(fieldOf(answer.data, 'run'));
 }
 
-interface AnswerError {
+export interface AnswerError {
   readonly message: string;
   readonly code: string;
   readonly runId: string | undefined;
   readonly retryAfter: number | undefined;
   readonly diagnostics: readonly Diagnostic[];
+  /** All that the server says beside the message. */
+  readonly extensions: unknown;
 }
 
-async function ask(client: ServerClient, query: string, variables: Record<string, unknown>): Promise<{ data: unknown; errors: readonly AnswerError[] }> {
+/** One operation; what the server refuses comes as `errors`, what no server of ours would say is thrown. */
+export async function ask(client: ServerClient, query: string, variables: Record<string, unknown>): Promise<{ data: unknown; errors: readonly AnswerError[] }> {
   let status: number;
   let text: string;
   try {
@@ -95,16 +99,17 @@ function errorOf(error: unknown): AnswerError {
     runId: typeof runId === 'string' ? runId : undefined,
     retryAfter: typeof retryAfter === 'number' ? retryAfter : undefined,
     diagnostics: Array.isArray(diagnostics) ? diagnostics.filter(isDiagnostic) : [],
+    extensions,
   };
 }
 
-function refusal(client: ServerClient, error: AnswerError): ServerError {
+export function refusal(client: ServerClient, error: AnswerError): ServerError {
   if (error.code === 'UNAUTHENTICATED') return refused(client);
   if (error.diagnostics.length > 0) return new FileRefusedByServer(error.message, error.diagnostics);
   return new ServerError(`the server refused: ${printableText(error.message)} (${printableText(error.code)})`);
 }
 
-function notOurs({ server }: ServerClient): never {
+export function notOurs({ server }: ServerClient): never {
   throw new ServerError(`${server.base} answers not as a Penstock server does: check the address`);
 }
 
@@ -118,16 +123,4 @@ function runOf(run: unknown): RunOnServer | undefined {
 
 function isDiagnostic(value: unknown): value is Diagnostic {
   return typeof fieldOf(value, 'line') === 'number' && typeof fieldOf(value, 'column') === 'number' && typeof fieldOf(value, 'message') === 'string';
-}
-
-export function fieldOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -21,7 +21,8 @@ export function serverClient(server: ServerAddress, credentials: Credentials): S
     credentials,
     async fetch(path, init) {
       const headers = new Headers(init.headers);
-      if (credentials.token !== undefined) headers.set('authorization', `Bearer ${credentials.token}`);
+      const token = credentials.current === undefined ? credentials.token : await credentials.current();
+      if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
       const response = await fetch(`${server.base}${path}`, { ...init, headers, redirect: 'manual' });
       if (response.status >= 300 && response.status < 400) {
         await response.body?.cancel();
@@ -83,6 +84,7 @@ export function refused({ server, credentials }: ServerClient): ServerError {
   return credentials.token === undefined
     ? new ServerError(
         `the server ${server.base} asks for a token: set SERVICE_API_KEY or name a file with --token-file` +
+          `, or log in with 'penstock login --server ${server.base}'` +
           (server.isLoopback ? ` (for a server on this machine its key is read from ${printableText(credentials.source)}, which is not there; --data-dir names another data folder)` : ''),
       )
     : new ServerError(`the server ${server.base} does not accept the token from ${printableText(credentials.source)}`);

@@ -13,7 +13,7 @@ import { printableText } from '../output/printable-text.ts';
 import { Backoff } from './backoff.ts';
 import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts';
 import { ANSWER_MS_MAX, causeOf, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
-import { fieldOf, parseJson } from './graphql.ts';
+import { fieldOf, parseJson } from './json.ts';
 
 /** Three pings of the server. */
 const SILENCE_MS_MAX = 45_000;

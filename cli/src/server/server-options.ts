@@ -8,6 +8,14 @@ export const SERVER_OPTIONS = {
 
 export const SERVER_ENVIRONMENT = [
   ['SERVICE_BASE_URL', 'the address of the server'],
-  ['SERVICE_API_KEY', 'the API key or a personal token, where --token-file is not given'],
+  ['SERVICE_API_KEY', 'the API key or a personal token, where --token-file is not given; before a login'],
   ['SERVICE_DATA_DIR', 'where a server on this machine keeps the key that it made for itself'],
+] as const;
+
+/** Of the commands that act as the user who has logged in, and take no other token. */
+export const LOGIN_OPTIONS = { server: SERVER_OPTIONS.server } as const;
+
+export const LOGIN_ENVIRONMENT = [
+  ['SERVICE_BASE_URL', 'the address of the server'],
+  ['XDG_CONFIG_HOME', 'where logins are kept, in penstock/logins; default ~/.config'],
 ] as const;

@@ -1,0 +1,40 @@
+/** Requests to the server's `/auth` endpoints, which take and give JSON. */
+import { ServerError } from '../errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import { ANSWER_MS_MAX, readBody, serverClient, unreachable } from './http-client.ts';
+import { fieldOf, parseJson } from './json.ts';
+import type { ServerAddress } from './server-address.ts';
+
+export interface AuthAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** A POST of `fields`, or without them a GET, with the token if there is one. Throws ServerError where no server of ours answers. */
+export async function askAuth(server: ServerAddress, path: string, fields?: Readonly<Record<string, unknown>>, token?: string): Promise<AuthAnswer> {
+  const client = serverClient(server, { token, source: 'the login' });
+  let status: number;
+  let text: string;
+  try {
+    const response = await client.fetch(path, {
+      ...(fields === undefined ? {} : { method: 'POST', body: JSON.stringify(fields) }),
+      headers: { accept: 'application/json', ...(fields === undefined ? {} : { 'content-type': 'application/json' }) },
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+    status = response.status;
+    text = await readBody(response);
+  } catch (error) {
+    throw unreachable(server, error);
+  }
+  const body = parseJson(text);
+  if (typeof body !== 'object' || body === null) throw new ServerError(`${server.base} answers ${status} and not as a Penstock server does: check the address`);
+  if (status === 404) throw new ServerError(`${server.base} knows no logins: is it a Penstock server of this version?`);
+  if (status === 503) throw new ServerError(`the server ${server.base} cannot do that now${messageOf(body)}`);
+  return { status, body };
+}
+
+/** `: what the server says`, or nothing. */
+export function messageOf(body: unknown): string {
+  const message = fieldOf(body, 'message');
+  return typeof message === 'string' ? `: ${printableText(message)}` : '';
+}

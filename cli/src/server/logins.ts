@@ -1,0 +1,77 @@
+/**
+ * Logins of this user, in the folder for settings: one file a server, so that two servers are never in each other's way.
+ * A file is replaced whole, and only its owner reads it.
+ */
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { CommandContext } from '../command.ts';
+import { FileError } from '../errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import { fieldOf, parseJson } from './json.ts';
+import type { ServerAddress } from './server-address.ts';
+
+export interface Login {
+  /** Of the server, to be sure of it: the file's name holds a part only. */
+  readonly server: string;
+  /** The name at the identity provider. */
+  readonly login: string;
+  readonly refreshToken: string;
+  readonly accessToken: string;
+}
+
+type Environment = CommandContext['env'];
+
+/** Undefined: none. Throws FileError for a file that cannot be read. */
+export async function readLogin(env: Environment, server: ServerAddress): Promise<Login | undefined> {
+  const file = fileOf(env, server);
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw new FileError(`cannot read the login from ${printableText(file)}: ${printableText(message)}`, { cause: error });
+  }
+  const kept = parseJson(text);
+  const [name, refreshToken, accessToken] = ['login', 'refreshToken', 'accessToken'].map((field) => fieldOf(kept, field));
+  if (fieldOf(kept, 'server') !== server.base || !isToken(refreshToken) || !isToken(accessToken)) return undefined;
+  return { server: server.base, login: typeof name === 'string' ? name : '', refreshToken, accessToken };
+}
+
+export async function keepLogin(env: Environment, server: ServerAddress, login: Login): Promise<string> {
+  const file = fileOf(env, server);
+  const folder = folderOf(env);
+  const fresh = `${file}.${process.pid}.new`;
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await chmod(folder, 0o700);
+    await rm(fresh, { force: true });
+    await writeFile(fresh, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+    await rename(fresh, file);
+    return file;
+  } catch (error) {
+    throw new FileError(`cannot keep the login in ${printableText(file)}: ${printableText((error as Error).message)}`, { cause: error });
+  }
+}
+
+export async function forgetLogin(env: Environment, server: ServerAddress): Promise<void> {
+  await rm(fileOf(env, server), { force: true });
+}
+
+function folderOf(env: Environment): string {
+  const settings = env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config');
+  return join(settings, 'penstock', 'logins');
+}
+
+/** A name that a person recognises, and a hash that no other address has. */
+function fileOf(env: Environment, { base }: ServerAddress): string {
+  const name = new URL(base).host.replace(/[^a-z0-9.-]/gu, '_').slice(0, 100);
+  return join(folderOf(env), `${name}-${createHash('sha256').update(base).digest('hex').slice(0, 12)}.json`);
+}
+
+/** A header takes visible ASCII only. */
+function isToken(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]{1,8192}$/u.test(value);
+}

@@ -1,0 +1,40 @@
+/** A login as a token: the kept access token while it lasts, else a new one by the refresh token, which is kept in its place. */
+import type { CommandContext } from '../command.ts';
+import { ServerError } from '../errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import { askAuth, messageOf } from './auth-requests.ts';
+import type { Credentials } from './credentials.ts';
+import { fieldOf, parseJson } from './json.ts';
+import { keepLogin, type Login } from './logins.ts';
+import type { ServerAddress } from './server-address.ts';
+
+/** A token that ends sooner is renewed first: the request under way and a clock that differs have their time. */
+const LEFT_MS_MIN = 60_000;
+
+export async function sessionOf(env: CommandContext['env'], server: ServerAddress, login: Login): Promise<Credentials> {
+  let kept = login;
+  const current = async (): Promise<string> => {
+    if (endsAt(kept.accessToken) - Date.now() < LEFT_MS_MIN) kept = await renewed(env, server, kept);
+    return kept.accessToken;
+  };
+  return { token: await current(), source: `the login of ${printableText(login.login)}`, current };
+}
+
+async function renewed(env: CommandContext['env'], server: ServerAddress, login: Login): Promise<Login> {
+  const { status, body } = await askAuth(server, '/auth/refresh', { refresh_token: login.refreshToken });
+  if (status === 401) {
+    throw new ServerError(`your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`);
+  }
+  const accessToken = fieldOf(body, 'access_token');
+  if (status !== 200 || typeof accessToken !== 'string') throw new ServerError(`the server did not renew the login (${status}${messageOf(body)})`);
+  const fresh = { ...login, accessToken };
+  await keepLogin(env, server, fresh);
+  return fresh;
+}
+
+/** As the token itself says; only the server can tell whether that is true. 0: it says nothing. */
+function endsAt(accessToken: string): number {
+  const claims = parseJson(Buffer.from(accessToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  const ends = fieldOf(claims, 'exp');
+  return typeof ends === 'number' ? ends * 1000 : 0;
+}
