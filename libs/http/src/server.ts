@@ -155,11 +155,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 
 const PATH_SHOWN_MAX = 200;
 
-/** Without the query: a token in it must reach neither a log nor an answer. */
+/** Without the query: a token in it must reach neither a log nor an answer. Of an address in full (`http://host/path`) its path. */
 export function pathOf(request: FastifyRequest): string {
   const { url } = request;
   const end = url.indexOf('?');
-  return end < 0 ? url : url.slice(0, end);
+  const whole = end < 0 ? url : url.slice(0, end);
+  return whole.startsWith('/') ? whole : whole.replace(/^https?:\/\/[^/]*(?=\/)/iu, '');
 }
 
 /** Of two `Host` headers one proxy may take the first and the next one the second. Null: it is as it has to be. */

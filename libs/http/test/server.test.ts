@@ -329,6 +329,12 @@ describe('headers of every response', () => {
     expect(logged[0]?.['path']).toBe('/fails');
   });
 
+  test('an address in full, as a proxy is sent it, is its path', async () => {
+    const port = await listening();
+    const ask = async (method: string, path: string): Promise<number> => (await exchange(port, `${method} http://x${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)).status;
+    expect([await ask('GET', '/read'), await ask('PUT', '/read'), await ask('GET', '/nothing')]).toEqual([200, 405, 404]);
+  });
+
   test('Vary keeps Origin where a route has a Vary of its own', async () => {
     const app = server({ corsOrigins: ['https://ok.example'] });
     app.get('/varies', { config: { tier: 'read' } }, (_request, reply) => reply.header('Vary', 'Authorization').send('x'));
