@@ -3,6 +3,7 @@
  * user, no prompt, no hook, no helper program. It runs in a process group of its own, which is killed whole at the deadline,
  * when its caller no longer wants it, or when the folder it writes to has outgrown its bound.
  */
+import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { withoutCredentials } from './credentials.ts';
@@ -95,7 +96,8 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
     if (ended.why === 'aborted') throw signal?.reason;
     if (ended.why instanceof GitError) throw ended.why;
     if (ended.why === 'enough' || result.exitCode === 0) return Buffer.concat(output);
-    if (result.exitCode === undefined && result.code === 'ENOENT') throw new GitError('git_unusable', 'git is not installed where the service runs', { cause: result.cause });
+    // The same word for a folder that has gone.
+    if (result.exitCode === undefined && result.code === 'ENOENT' && existsSync(command.cwd)) throw new GitError('git_unusable', 'git is not installed where the service runs', { cause: result.cause });
     throw new GitCommandFailed(args[0] ?? '', result.exitCode ?? null, withoutCredentials(stderr.trim(), credentialsFile));
   } finally {
     clearTimeout(timer);

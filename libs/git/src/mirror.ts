@@ -47,6 +47,7 @@ const PACKS_MAX = 50;
 const SHALLOW_BYTES_MAX = 2_000 * 41;
 const COMMITS_KNOWN_MAX = 10_000;
 const READ_MS_MAX = 30_000;
+const ROUNDS_MAX = 3;
 
 interface Wanted {
   readonly commit: string;
@@ -126,9 +127,11 @@ export class Mirror {
   async #ensure(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<string> {
     signal.throwIfAborted();
     const ref = refOf(commit, whole);
-    for (;;) {
+    for (let rounds = 0; ; rounds += 1) {
       const known = this.#known.get(ref) ?? this.#known.get(refOf(commit, true));
       if (known !== undefined) return known;
+      // Once for a mirror that was discarded while the commit arrived in it.
+      if (rounds === ROUNDS_MAX) throw new GitError('unreachable', 'the repository could not be kept on the disk');
       await this.#join(ref, signal, (flightSignal) => this.#arrive(address, { commit, whole, signal: flightSignal }));
     }
   }
