@@ -12,6 +12,7 @@ import type { GatewayOptions } from './ports.ts';
 import { Owners, RunReads } from '@penstock/run-client';
 import { Refusals } from './refusals.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
+import { usesResolver } from './runs/extensions.ts';
 import { runLimitsOf } from './runs/limits.ts';
 import { Trigger } from './runs/trigger.ts';
 import { addStreamRoute } from './stream/route.ts';
@@ -56,6 +57,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       waitsMax: options.triggerWaitsMax ?? TRIGGER_WAITS_MAX,
       now,
       limitsOf: runLimitsOf({ tiers, tenantTier: options.tenantTier }),
+      uses: usesResolver(bus, options.ownerMsMax),
     },
   );
   const streams = new Streams(log);

@@ -51,7 +51,7 @@ export interface GatewayOptions {
   readonly triggerWaitSecs?: number | undefined;
   /** Triggers that wait for their run's end at a time; beyond it a trigger answers at once. Default 10,000. */
   readonly triggerWaitsMax?: number | undefined;
-  /** How long an owner may take to answer before it is `UNAVAILABLE`, in milliseconds; default 10,000, the contract's. */
+  /** How long an owner may take to answer before it is `UNAVAILABLE`, in milliseconds; default 10,000, the contract's; and the registry, by default 5,000. */
   readonly ownerMsMax?: number | undefined;
   /** Open log streams; beyond it 503. Default 10,000. */
   readonly streamsMax?: number | undefined;

@@ -119,7 +119,7 @@ export class FakeOwner {
     this.created.push(request);
     const known = this.#runs.get(request.runId);
     if (known !== undefined) return { ok: true, created: false, epoch: this.epoch, run: viewOf(known.state) };
-    const parsed = parsePipeline(request.yaml);
+    const parsed = parsePipeline(request.yaml, { extensions: request.extensions ?? [] });
     if (!parsed.ok) throw new Error('the gateway let a bad file pass');
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;

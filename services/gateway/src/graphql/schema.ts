@@ -109,9 +109,10 @@ type Query {
 type Mutation {
   """
   Runs the pipeline whose file is 'yaml'. Answers when the run ends, or after 'waitSeconds' (0 to 300) with the run as it
-  then stands. 'runId' makes repeating safe after UNAVAILABLE: it is that error's extensions.runId.
+  then stands. 'runId' makes repeating safe after UNAVAILABLE: it is that error's extensions.runId. 'lock' says which versions
+  of extensions the file was locked to.
   """
-  triggerPipeline(yaml: String, waitSeconds: Int, runId: String, priority: Int): TriggerResult!
+  triggerPipeline(yaml: String, waitSeconds: Int, runId: String, priority: Int, lock: [LockEntryInput!]): TriggerResult!
   "Only runs that are PENDING, QUEUED or RUNNING."
   cancelPipeline(id: String): CancelResult!
 }

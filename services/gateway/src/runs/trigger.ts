@@ -1,10 +1,13 @@
 /** `triggerPipeline`: check the file, create the run durably, wait a while for its end, answer with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
-import { diagnosticLine, parseRemembered, type Diagnostic } from '@penstock/pipeline';
+import { parseRemembered, type ResolvedExtension } from '@penstock/pipeline';
+import type { LockEntry } from '@penstock/extension';
 import type { CreateRequest } from '@penstock/bus';
 import { isEnded, keyOf, newRunId, runIdFitsKey, runIdTime, summaryOf, type RunSummary, type RunView } from '@penstock/run';
 import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/http';
+import { badPipeline } from './bad-pipeline.ts';
+import type { UsesResolver } from './extensions.ts';
 import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';
 
 export interface TriggerInput {
@@ -13,6 +16,7 @@ export interface TriggerInput {
   readonly waitSeconds?: number | null | undefined;
   readonly runId?: string | null | undefined;
   readonly priority?: number | null | undefined;
+  readonly lock?: readonly LockEntry[] | null | undefined;
 }
 
 export interface TriggerResult {
@@ -26,6 +30,7 @@ export interface TriggerSettings {
   readonly now: () => number;
   /** Of the tier that the caller's runs count against; undefined: none. */
   readonly limitsOf: (caller: Caller) => CreateRequest['limits'];
+  readonly uses: UsesResolver;
 }
 
 export const WAIT_SECS_MAX = 300;
@@ -62,13 +67,15 @@ export class Trigger {
     const priority = priorityOf(input.priority, caller);
     const yaml = input.yaml;
     if (yaml === null || yaml === undefined) throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
-    const key = keyOf({ tenant, pipelineName: this.#nameOf(yaml) });
+    const extensions = await this.#settings.uses.resolve(caller, yaml, input.lock ?? undefined);
+    const key = keyOf({ tenant, pipelineName: this.#nameOf(yaml, extensions) });
     const runId = this.#runIdOf(input.runId, key);
     const limits = this.#settings.limitsOf(caller);
     const request: CreateRequest = {
       runId, tenant, key, yaml, origin: { kind: 'api' },
       ...(priority === undefined ? {} : { priority }),
       ...(limits === undefined ? {} : { limits }),
+      ...(extensions.length === 0 ? {} : { extensions }),
     };
 
     if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await this.#created(request);
@@ -112,7 +119,12 @@ export class Trigger {
   }
 
   /** The pipeline's name. Throws `BadUserInput` with all diagnostics of a bad file. */
-  #nameOf(yaml: string): string {
+  #nameOf(yaml: string, extensions: readonly ResolvedExtension[]): string {
+    if (extensions.length > 0) {
+      const used = parseRemembered(yaml, { extensions });
+      if (!used.ok) throw badPipeline(used.diagnostics);
+      return used.definition.name;
+    }
     const digest = createHash('sha256').update(yaml).digest('base64');
     const known = this.#checked.get(digest);
     if (known !== undefined) return known;
@@ -147,12 +159,4 @@ function priorityOf(priority: number | null | undefined, caller: Caller): number
   if (caller.kind !== 'api-key') throw new Forbidden("'priority' can be given with the API key only.");
   if (Math.abs(priority) > PRIORITY_MAX) throw new BadUserInput(`'priority' is ${priority}; it must be -${PRIORITY_MAX} to ${PRIORITY_MAX}.`);
   return priority;
-}
-
-function badPipeline(diagnostics: readonly Diagnostic[]): BadUserInput {
-  const count = diagnostics.length;
-  const head = count === 1 ? 'The pipeline file has a problem' : `The pipeline file has ${count} problems`;
-  return new BadUserInput(`${head}: ${diagnostics.map(diagnosticLine).join('; ')}`, {
-    diagnostics: diagnostics.map(({ line, column, path, message, suggestion }) => ({ line, column, path, message, ...(suggestion === undefined ? {} : { suggestion }) })),
-  });
 }

@@ -1,0 +1,13 @@
+/** The refusal of a pipeline file, with all of its problems: as a text, and as a list for programs. */
+import { BadUserInput } from '@penstock/http';
+import { diagnosticLine, type Diagnostic } from '@penstock/pipeline';
+
+/** `more` stands beside the diagnostics. */
+export function badPipeline(diagnostics: readonly Diagnostic[], more: Readonly<Record<string, unknown>> = {}): BadUserInput {
+  const count = diagnostics.length;
+  const head = count === 1 ? 'The pipeline file has a problem' : `The pipeline file has ${count} problems`;
+  return new BadUserInput(`${head}: ${diagnostics.map(diagnosticLine).join('; ')}`, {
+    diagnostics: diagnostics.map(({ line, column, path, message, suggestion }) => ({ line, column, path, message, ...(suggestion === undefined ? {} : { suggestion }) })),
+    ...more,
+  });
+}

@@ -1,0 +1,107 @@
+/**
+ * What the `uses` of a triggered file stand for, asked of the registry before the run begins. It owns the last answers by
+ * lock, so that a file whose lock was taken goes on without the registry: what a lock names never changes.
+ */
+import type { Bus } from '@penstock/bus';
+import type { LockEntry, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
+import { BadUserInput, Unavailable } from '@penstock/http';
+import { onBehalfOf, type Caller, type OnBehalf } from '@penstock/identity';
+import { parsePipeline, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
+import { callService } from '@penstock/service';
+import { badPipeline } from './bad-pipeline.ts';
+
+export interface UsesResolver {
+  /**
+   * Those that extensions use themselves are among the answer. Throws `BadUserInput` with the diagnostics of a file whose
+   * extensions cannot be resolved, and `Unavailable` where the registry does not answer and the lock does not suffice.
+   */
+  resolve(caller: Caller, yaml: string, lock: readonly LockEntry[] | undefined): Promise<readonly ResolvedExtension[]>;
+}
+
+/** Manifests are kilobytes. */
+const REMEMBERED_MAX = 500;
+/** A trigger waits for this, and the registry answers in milliseconds; one that starts anew is there within this time. */
+const ASK_MS_MAX = 5_000;
+/** Where the answer is known in any case. */
+const ASK_LOCKED_MS_MAX = 1_000;
+
+export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
+  const remembered = new Map<string, ResolvedExtension>();
+  return {
+    async resolve(caller, yaml, lock) {
+      // Most files use none, and are not read twice for that.
+      const uses = yaml.includes('uses') ? usesOf(yaml) : [];
+      if (uses.length === 0) return [];
+      const asking = onBehalfOf(caller);
+      const known = byLock(remembered, asking, uses, lock ?? []);
+      const deadlineMs = known === null ? askMsMax : Math.min(askMsMax, ASK_LOCKED_MS_MAX);
+      const request: ResolveRequest = { caller: asking, uses, ...(lock === undefined ? {} : { lock }) };
+      try {
+        const { extensions } = await callService<ResolveRequest, ResolveAnswer>(bus, 'registry', 'resolve', request, deadlineMs);
+        for (const each of extensions) remember(remembered, keyOf(asking, each), each);
+        return extensions;
+      } catch (error) {
+        if (error instanceof BadUserInput) throw withPlaces(yaml, uses, error);
+        if (error instanceof Unavailable && known !== null) return known;
+        throw error;
+      }
+    },
+  };
+}
+
+function remember(remembered: Map<string, ResolvedExtension>, key: string, extension: ResolvedExtension): void {
+  remembered.delete(key);
+  if (remembered.size >= REMEMBERED_MAX) remembered.delete(remembered.keys().next().value ?? '');
+  remembered.set(key, extension);
+}
+
+/** By tenant, for what one may see is no other's business. */
+function keyOf({ tenant, tier }: OnBehalf, { uses, version, hash }: Pick<ResolvedExtension, 'uses' | 'version' | 'hash'>): string {
+  return JSON.stringify([tenant, tier, uses, version, hash]);
+}
+
+/** Null: something is not locked, or was never resolved here. */
+function byLock(remembered: ReadonlyMap<string, ResolvedExtension>, asking: OnBehalf, uses: readonly string[], lock: readonly LockEntry[]): ResolvedExtension[] | null {
+  const found = new Map<string, ResolvedExtension>();
+  const wanted = [...uses];
+  for (let next = wanted.pop(); next !== undefined; next = wanted.pop()) {
+    if (found.has(next)) continue;
+    const entry = lock.find((each) => each.uses === next);
+    const extension = entry === undefined ? undefined : remembered.get(keyOf(asking, entry));
+    if (extension === undefined) return null;
+    found.set(next, extension);
+    wanted.push(...usesOf(extension.manifest));
+  }
+  return [...found.values()];
+}
+
+/** All problems of the file, the registry's refusals at the places of the `uses` that they are about. */
+function withPlaces(yaml: string, uses: readonly string[], error: BadUserInput): BadUserInput {
+  const unresolved = error.extensions['unresolved'] as readonly Unresolved[] | undefined;
+  if (unresolved === undefined) return error;
+  const lines = yaml.split('\n');
+  const placed = new Set<Unresolved>();
+  const parsed = parsePipeline(yaml);
+  const diagnostics = (parsed.ok ? [] : parsed.diagnostics).flatMap((diagnostic) => {
+    if (!diagnostic.path.endsWith('.uses')) return [diagnostic];
+    const text = textAt(lines, diagnostic);
+    const fault = unresolved.find((each) => text === each.uses);
+    // Without the registry every `uses` is a problem; those that it has resolved are none.
+    if (fault === undefined) return uses.includes(text) ? [] : [diagnostic];
+    placed.add(fault);
+    return [{ ...diagnostic, ...told(fault) }];
+  });
+  // Those of extensions that others use have no place in this file.
+  const elsewhere = unresolved.filter((each) => !placed.has(each)).map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
+  return badPipeline([...diagnostics, ...elsewhere], { unresolved });
+}
+
+function told({ message, candidates: [candidate] }: Unresolved): Pick<Diagnostic, 'message' | 'suggestion'> {
+  return { message: message.replace(/(?:; did you mean .*|\.)$/, ''), suggestion: candidate === undefined ? undefined : `did you mean '${candidate}'?` };
+}
+
+/** What stands at the place of a diagnostic, without the quotes. */
+function textAt(lines: readonly string[], { line, column, length }: Diagnostic): string {
+  const text = lines[line - 1] ?? '';
+  return text.slice(column - 1, length === undefined ? undefined : column - 1 + length).replace(/^(['"])(.*)\1$/, '$2');
+}
