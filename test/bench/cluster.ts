@@ -13,6 +13,8 @@ const MEASURE_MS = 5_000;
 const WARM_UP_MS = 1_500;
 const SLOTS = 4;
 const PARTITIONS = 16;
+/** What has no part in a run that is created on the bus. */
+const OTHERS = { gateways: 0, auths: 0, registries: 0, ingests: 0 } as const;
 /** As many as partitions: a helper serves one key only, and a runner keeps so many idle. */
 const KEYS = 16;
 
@@ -58,7 +60,7 @@ async function apart(schedulers: number): Promise<Rates> {
 }
 
 async function noOpApart(schedulers: number): Promise<number> {
-  const cluster = await startCluster({ schedulers, runners: 0, gateways: 0, partitions: PARTITIONS });
+  const cluster = await startCluster({ schedulers, runners: 0, ...OTHERS, partitions: PARTITIONS });
   const bus = await connectBus({ servers: cluster.broker.url, name: 'bench' });
   try {
     const members = cluster.of('scheduler').map(({ name, identities }) => {
@@ -78,7 +80,7 @@ async function noOpApart(schedulers: number): Promise<number> {
 }
 
 async function realApart(schedulers: number): Promise<number> {
-  const cluster = await startCluster({ schedulers, runners: 1, gateways: 0, partitions: PARTITIONS, slots: SLOTS });
+  const cluster = await startCluster({ schedulers, runners: 1, ...OTHERS, partitions: PARTITIONS, slots: SLOTS });
   const bus = await connectBus({ servers: cluster.broker.url, name: 'bench' });
   try {
     const driver = driveRuns(bus, { partitions: PARTITIONS, keys: KEYS });

@@ -35,6 +35,17 @@ describe('services as processes of their own', () => {
     }
   });
 
+  it('auth, webhook-ingest and registry answer for their own paths, under the address that clients know', async () => {
+    const post = (path: string, headers: Record<string, string>, body: unknown): Promise<Response> =>
+      fetch(`${cluster.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
+    const device = (await (await post('/auth/device', {}, {})).json()) as { verification_uri: string };
+    expect(device.verification_uri.startsWith(`${cluster.url}/`)).toBe(true);
+    expect(await (await post('/webhook', { 'x-github-event': 'ping' }, { zen: 'x', repository: { full_name: 'acme/web' } })).json()).toMatchObject({ accepted: false, status: 'Ignored' });
+    const missing = await fetch(`${cluster.url}/registry/packages/${'0'.repeat(64)}`, { headers: { authorization: `Bearer ${cluster.apiKey}` } });
+    expect([missing.status, missing.headers.get('x-content-type-options')]).toEqual([404, 'nosniff']);
+    expect((await graphql('{ extensions { id } }')).body).toEqual({ data: { extensions: [] } });
+  });
+
   it('a killed gateway is 503 with Retry-After at the ingress, and back when it is started again', async () => {
     await cluster.kill('gateway', 0);
     expect(await graphql('{ version }')).toMatchObject({ status: 503, retryAfter: '1' });

@@ -13,10 +13,13 @@ import { startIngress, type Ingress } from './ingress.ts';
 import { ServiceProcess, type ProcessEnd, type ServiceName } from './service-process.ts';
 
 export interface ClusterOptions {
-  /** How many of each; default 3, 3 and 2. */
+  /** How many of each; default 3, 3 and 2, and one of each other. */
   readonly schedulers?: number | undefined;
   readonly runners?: number | undefined;
   readonly gateways?: number | undefined;
+  readonly auths?: number | undefined;
+  readonly registries?: number | undefined;
+  readonly ingests?: number | undefined;
   /** Default 16. */
   readonly partitions?: number | undefined;
   /** Of each runner; default 4. */
@@ -74,11 +77,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     const store = await startClusterStore(options.store ?? 'sqlite', folder);
     cleanUp.push(() => store.stop());
     const apiKey = randomBytes(24).toString('hex');
-    const processes = makeProcesses(options, { folder, apiKey, jwtSecret: randomBytes(32).toString('hex'), brokerUrl: broker.url, storeUrl: store.url });
-    cleanUp.push(() => Promise.all(processes.map((one) => one.close())));
-    for (const one of processes) one.start();
+    // First, since the services are told the address that clients know.
+    let processes: ServiceProcess[] = [];
     const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
     cleanUp.push(() => ingress.stop());
+    processes = makeProcesses(options, { folder, apiKey, jwtSecret: randomBytes(32).toString('hex'), brokerUrl: broker.url, storeUrl: store.url, url: ingress.url });
+    cleanUp.push(() => Promise.all(processes.map((one) => one.close())));
+    for (const one of processes) one.start();
     const cluster = new LocalCluster({ folder, apiKey, partitions: options.partitions ?? PARTITIONS, broker, store, processes, ingress });
     await cluster.ready();
     return cluster;
@@ -89,8 +94,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 }
 
-function makeProcesses(options: ClusterOptions, place: { readonly folder: string; readonly apiKey: string; readonly jwtSecret: string; readonly brokerUrl: string; readonly storeUrl: string }): ServiceProcess[] {
-  const counts: readonly (readonly [ServiceName, number])[] = [['scheduler', options.schedulers ?? 3], ['runner', options.runners ?? 3], ['gateway', options.gateways ?? 2]];
+function makeProcesses(options: ClusterOptions, place: { readonly folder: string; readonly apiKey: string; readonly jwtSecret: string; readonly brokerUrl: string; readonly storeUrl: string; readonly url: string }): ServiceProcess[] {
+  const counts: readonly (readonly [ServiceName, number])[] = [
+    ['scheduler', options.schedulers ?? 3], ['runner', options.runners ?? 3], ['gateway', options.gateways ?? 2],
+    ['auth', options.auths ?? 1], ['registry', options.registries ?? 1], ['webhook-ingest', options.ingests ?? 1],
+  ];
   const logs = join(place.folder, 'logs');
   mkdirSync(logs);
   const common = {
@@ -101,6 +109,7 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
     SERVICE_LOG_LEVEL: options.logLevel ?? 'info',
     ...NO_RATE_LIMITS,
     JWT_SECRET: place.jwtSecret,
+    SERVICE_BASE_URL: place.url,
     ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
     // All its clients have one address, and the load that it is made for would be over any limit.
     SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0',
@@ -108,10 +117,12 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
     SERVICE_TRUST_PROXY: '127.0.0.1',
     ...options.env,
   };
+  const api = { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey };
   const own = (service: ServiceName, index: number): Record<string, string> => {
-    if (service === 'gateway') return { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey, JWT_SECRET: `${place.apiKey} signs access tokens here` };
-    if (service !== 'runner') return {};
-    return { SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_DATA_DIR: join(place.folder, `runner-${index}`), SERVICE_SLOTS: String(options.slots ?? 4) };
+    if (service === 'scheduler') return {};
+    const dataDir = { SERVICE_DATA_DIR: join(place.folder, `${service}-${index}`) };
+    if (service === 'runner') return { ...dataDir, SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_SLOTS: String(options.slots ?? 4) };
+    return service === 'webhook-ingest' ? { ...api, ...dataDir } : api;
   };
   return counts.flatMap(([service, count]) => Array.from({ length: count }, (_, index) => new ServiceProcess({
     service, index,
@@ -198,7 +209,7 @@ class LocalCluster implements Cluster {
     await this.store.heal();
     await this.ingress.stop();
     // Runners first: their stages are reported while somebody is there to hear it.
-    for (const service of ['runner', 'gateway', 'scheduler'] as const) await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
+    for (const service of ['runner', 'webhook-ingest', 'gateway', 'registry', 'auth', 'scheduler'] as const) await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
     await Promise.all(this.processes.map((one) => one.close()));
     await this.broker.stop();
     await this.store.stop();

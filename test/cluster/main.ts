@@ -36,16 +36,16 @@ await cluster.stop();
 process.exit(0);
 
 function describe({ url, apiKey, broker, store, folder, processes }: Cluster): void {
-  say(`API      ${url}  (ingress over the gateways)`);
+  say(`API      ${url}  (an ingress that routes by path)`);
   say(`key      ${apiKey}`);
   say(`broker   ${broker.url}  pid ${broker.pid}`);
   say(`store    ${store.url}  (${store.name})`);
   say(`folder   ${folder}  (logs/<service>-<n>.log)`);
   for (const one of processes) {
     const state = one.lives ? `pid ${one.pid}${one.frozen ? ' (frozen)' : ''}` : 'not running';
-    say(`${one.name.padEnd(12)} ${state}  ${one.apiUrl ?? ''} ${one.internalUrl === undefined ? '' : `${one.internalUrl}/ready`}`);
+    say(`${one.name.padEnd(16)} ${state}  ${one.apiUrl ?? ''} ${one.internalUrl === undefined ? '' : `${one.internalUrl}/ready`}`);
   }
-  say('Verbs: kill|restart|freeze|resume <scheduler|runner|gateway> <n>, rolling, status. ^C stops everything.');
+  say('Verbs: kill|restart|freeze|resume <service> <n>, rolling, status. ^C stops everything.');
 }
 
 async function obey(target: Cluster, line: string): Promise<void> {

@@ -16,7 +16,7 @@ const kinds: readonly StoreKind[] = hasMongo ? ['sqlite', 'mongodb'] : ['sqlite'
 describe.each(kinds)('a cluster that keeps its runs in %s', (store) => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await startCluster({ store, schedulers: 2, runners: 1, gateways: 1, partitions: 4, slots: 3 });
+    cluster = await startCluster({ store, schedulers: 2, runners: 1, gateways: 1, auths: 0, registries: 0, ingests: 0, partitions: 4, slots: 3 });
   }, 120_000);
   afterAll(async () => {
     await cluster.stop();

@@ -1,5 +1,5 @@
 export { registryCollections } from './collections.ts';
 export { Registry, type RegistryLog, type RegistryNews, type RegistryOptions } from './registry.ts';
-export { runRegistryService } from './service.ts';
+export { PACKAGES_BUCKET, runRegistryService } from './service.ts';
 export { SearchIndex } from './search-index.ts';
 export { startRegistry, type BuiltInPackage, type RunningRegistry, type StartRegistryOptions } from './start-registry.ts';

@@ -10,7 +10,7 @@ import { serve, type ServeOptions } from './serve.ts';
 const KEYS = [
   'listen', 'mode', 'dataDir', 'corsOrigins', 'playground', 'apiKey', 'jwtSecret', 'publicRead', 'triggerWaitSecs', 'natsUrl', 'natsServer', 'natsSync', 'natsReplicas',
   'baseUrl', 'gitHostBaseUrl', 'gitHostIssuer', 'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier', 'tiersFile',
-  'introspection', 'trustProxy', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', ...WEBHOOK_KEYS, 'gitCredentialsFile', 'gitCacheBytesMax',
+  'introspection', 'trustProxy', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', ...WEBHOOK_KEYS, 'gitCredentialsFile', 'gitCacheBytesMax', 'extensionPolicy', 'objectsUrl',
   'storeUrl', 'partitions', 'runnerLeaseSecs', 'queueTimeout', 'slots', 'runnerLabels', 'logBytesMax', 'logLevel',
 ] as const;
 
@@ -82,6 +82,8 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     webhooks: webhooks.settings,
     gitCredentialsFile: settings.gitCredentialsFile,
     gitCacheBytesMax: settings.gitCacheBytesMax,
+    extensionPolicy: settings.extensionPolicy,
+    objectsUrl: settings.objectsUrl,
     // In production mode its absence has been refused above.
     apiKey: settings.apiKey ?? keptSecret(apiKeyFile(dataDir)),
     publicRead,

@@ -11,11 +11,14 @@ import { killLeftovers } from '@penstock/executor';
 import { gatewayCollections, startGateway, type RunningGateway } from '@penstock/gateway';
 import { openMirrors } from '@penstock/git';
 import type { RateLimits } from '@penstock/http';
+import { openObjectStore } from '@penstock/object-store';
+import { PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository, type DocumentStore, type StoreAddress } from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
 import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
+import { builtInExtensions } from './built-in-extensions.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
@@ -44,6 +47,9 @@ export interface ServeOptions {
   readonly webhooks: WebhookSettings;
   readonly gitCredentialsFile?: string | undefined;
   readonly gitCacheBytesMax: number;
+  readonly extensionPolicy: 'any' | 'signed';
+  /** `nats`, or a folder; default one in the data folder. */
+  readonly objectsUrl?: string | undefined;
   readonly partitions: number;
   readonly slots?: number | undefined;
   readonly labels?: readonly string[] | undefined;
@@ -92,7 +98,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const leftoversFile = join(dataDir, 'leftovers');
     await killLeftovers(leftoversFile);
     const bus = await startBus(options, log, started);
-    const store = await openStore(options.store, [...runCollections, ...gatewayCollections, ...auditCollections, ...authCollections, ...ingestCollections]);
+    const store = await openStore(options.store, [...runCollections, ...gatewayCollections, ...auditCollections, ...authCollections, ...ingestCollections, ...registryCollections]);
     started.push(() => store.close());
     const gateway = await startServices(options, { bus, store, logFor, leftoversFile }, started);
     return { url: gateway.url, close };
@@ -160,6 +166,12 @@ async function startServices(
     log: logFor('auth'),
   });
   started.push(() => auth.close());
+  const registry = await startRegistry({
+    bus, store, tiers: options.tiers, policy: options.extensionPolicy, log: logFor('registry'),
+    objects: await openObjectStore(options.objectsUrl ?? join(dataDir, 'objects'), { bus, bucket: PACKAGES_BUCKET }),
+  });
+  started.push(() => registry.close());
+  await registry.publishBuiltIns(await builtInExtensions());
   const ingest = await startWebhookIngest({
     ...options.webhooks, bus, store, mirrors, partitions, baseUrl,
     jwtSecret: options.jwtSecret, tiers: options.tiers, log: logFor('webhook-ingest'),
@@ -171,7 +183,7 @@ async function startServices(
     rateLimits: options.rateLimits, trustProxy: options.trustProxy, playground: options.playground, introspection: options.introspection,
     tiers: options.tiers, tenantTier: options.tenantTier, logLevel: options.logLevel,
     triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
-    routes: [(app) => auth.addRoutes(app), (app) => ingest.addRoutes(app)],
+    routes: [(app) => auth.addRoutes(app), (app) => ingest.addRoutes(app), (app, around) => registry.addRoutes(app, around)],
   });
   listening = gateway.url;
   started.push(() => gateway.close());
