@@ -4,7 +4,7 @@
  */
 import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import type { RunCreated } from '@penstock/run';
-import { BadPipeline, definitionOf, type DefinedPipeline, type DefinitionSource } from '@penstock/scheduler';
+import { BadPipeline, definedRun, type DefinedPipeline, type DefinitionSource } from '@penstock/scheduler';
 import type { Random } from './random.ts';
 
 export interface PipelineOptions {
@@ -98,7 +98,7 @@ export class SimDefinitions implements DefinitionSource {
 
   /** What the created run's text means, whatever this build can read. */
   truly(created: RunCreated): PipelineDefinition {
-    return definitionOf(created, { find: (text) => ({ definition: this.#known.get(text) ?? makeDefinition(text), yaml: text }) });
+    return definedRun(created, { find: (text) => ({ definition: this.#known.get(text) ?? makeDefinition(text), yaml: text }) }).definition;
   }
 }
 

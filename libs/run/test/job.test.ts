@@ -19,6 +19,20 @@ describe('what a granted attempt executes', () => {
     expect(work.workdir).toBe(`out/${RUN_ID}`);
   });
 
+  test('the push that it runs for is in the environment, as data, and the file cannot put another in its place', () => {
+    const definition = pipeline(stage('a', { env: { SERVICE_REF: ['mine'], OWN: ['1'] } }));
+    const origin = { kind: 'webhook', repository: 'o/r', ref: 'refs/heads/$(touch x)\0', commit: 'c0ffee', provider: 'git_host_b' } as const;
+    const run = newRun(RUN_ID, createdEvent({ origin }), planOf(definition));
+    expect(workOf(run, planOf(definition), 'a').env).toEqual({ OWN: '1', SERVICE_REPOSITORY: 'o/r', SERVICE_REF: 'refs/heads/$(touch x)', SERVICE_COMMIT: 'c0ffee', SERVICE_PROVIDER: 'git_host_b' });
+  });
+
+  test('the extension of a stage goes with it', () => {
+    const extension = { id: 'build/node', version: '2.1.0', hash: 'f00d' };
+    const story = new Story(pipeline(stage('a', { extension }), stage('b')));
+    expect(workOf(story.run, planOf(story.definition), 'a').extension).toEqual(extension);
+    expect(workOf(story.run, planOf(story.definition), 'b')).not.toHaveProperty('extension');
+  });
+
   test('a value that is missing is the empty text', () => {
     const story = new Story(pipeline(stage('a'), stage('b', { commands: [{ script: 'x', bindings: { V: output } }] })));
     expect(workOf(story.run, planOf(story.definition), 'b').commands[0]?.bindings).toEqual({ V: '' });

@@ -17,6 +17,15 @@ describe('the phases of a run', () => {
     expect(story.tell({ type: 'cancel' })?.effects).toEqual([{ type: 'settle' }]);
   });
 
+  test('a run that ends as it begins has settled, with its reason', () => {
+    const story = new Story(pipeline(), { started: false });
+    expect(story.tell({ type: 'start', ended: { status: 'FAILED', reason: 'checkout' } })).toMatchObject({
+      events: [{ type: 'run_completed', status: 'FAILED', reason: 'checkout' }], effects: [{ type: 'settle' }],
+    });
+    expect(story.run).toMatchObject({ status: 'FAILED', reason: 'checkout', finishedAt: story.at });
+    expect(story.tell({ type: 'cancel' })).toBeUndefined();
+  });
+
   test('what names an attempt that does not live decides nothing (P12)', () => {
     const story = new Story(pipeline(stage('a')));
     story.grant('a');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { summaryOf, viewOf } from '@penstock/run';
-import { pipeline, RUN_ID, stage, Story } from './support.ts';
+import { newRun, planOf, summaryOf, viewOf } from '@penstock/run';
+import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
 
 describe('the API\'s view of a run', () => {
   test('times are ISO 8601 in UTC with milliseconds, outputs a list, what is not there null', () => {
@@ -14,6 +14,17 @@ describe('the API\'s view of a run', () => {
       { name: 'a', status: 'SUCCESS', startedAt: '1970-01-01T00:00:03.000Z', finishedAt: '1970-01-01T00:00:04.000Z', outputs: [{ key: 'v', value: '1.2' }], reason: null, exitCode: 0, attempt: 1 },
       { name: 'b', status: 'QUEUED', startedAt: null, finishedAt: null, outputs: [], reason: null, exitCode: null, attempt: 0 },
     ]);
+  });
+
+  test('where it comes from and what its `uses` stand for are told where they are known; never what it was cloned from', () => {
+    const lock = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'f00d' };
+    const origin = { kind: 'webhook', repository: 'o/r', ref: 'refs/heads/main', commit: 'c0ffee', source: '.pipeline.yaml', cloneUrl: 'https://user:secret@host/o/r' } as const;
+    const created = createdEvent({ origin, extensions: [{ ...lock, manifest: 'run: npm ci' }] });
+    const view = viewOf(newRun(RUN_ID, created, planOf(pipeline(stage('a')))));
+    expect(view).toMatchObject({ repository: 'o/r', ref: 'refs/heads/main', commit: 'c0ffee', source: '.pipeline.yaml', extensions: [lock] });
+    expect(JSON.stringify(view)).not.toMatch(/secret|npm ci/);
+    const plain = viewOf(newRun(RUN_ID, createdEvent(), planOf(pipeline(stage('a')))));
+    for (const field of ['repository', 'ref', 'commit', 'source', 'extensions']) expect(plain).not.toHaveProperty(field);
   });
 
   test('a cause is told of a stage only when it has ended', () => {

@@ -15,6 +15,7 @@ const queries: readonly (readonly [title: string, spec: CollectionSpec, selectio
   ['runs later in an incarnation', runsSpec, { where: { partition: 0, incarnation: 1, sequence: { gt: 7 } }, orderBy: { field: 'sequence', direction: 'asc' }, limit: 50, after: { id: 'x', value: 9 } }],
   ['runs of later incarnations', runsSpec, { where: { partition: 0, incarnation: { gt: 1 } }, orderBy: { field: 'incarnation', direction: 'asc' }, limit: 50 }],
   ['counters of a month', countersSpec, { where: { partition: 0, month: '2026-11' }, limit: 50 }],
+  ['counters of a tenant, newest first', countersSpec, { where: { tenant: 'a' }, orderBy: { field: 'month', direction: 'desc' }, limit: 50, after: { id: 'x', value: '2026-11' } }],
 ];
 
 describe('query plans', () => {

@@ -125,6 +125,25 @@ describe('runs repository', () => {
     expect(await all(runs.countersOf(1, '2026-11'))).toEqual([]);
   });
 
+  it('P23: tells what a tenant has used in a month, and what it has now', async () => {
+    const counter = { partition: 2, tenant: 'ada', key: 'ada', month: '2026-11', runs: 41, stageMs: 61_999, active: 2, maxConcurrent: 3, incarnation: 1, sequence: 10 };
+    // What a key has now is in the counter of its newest month; others' keys are nobody else's.
+    await runs.saveCounters([{ ...counter, month: '2026-10', runs: 7, stageMs: 1_000, active: 9 }, counter, { ...counter, tenant: 'eve', key: 'eve', runs: 1_000 }]);
+    expect(await runs.usage({ tenant: 'ada', month: '2026-11' })).toEqual({ pipelineRuns: 41, concurrentRuns: 2, stageSeconds: 61 });
+    expect(await runs.usage({ tenant: 'ada', month: '2026-10' })).toEqual({ pipelineRuns: 7, concurrentRuns: 2, stageSeconds: 1 });
+    expect(await runs.usage({ tenant: 'ada', month: '2026-12' })).toEqual({ pipelineRuns: 0, concurrentRuns: 2, stageSeconds: 0 });
+    expect(await runs.usage({ tenant: 'nobody', month: '2026-11' })).toEqual({ pipelineRuns: 0, concurrentRuns: 0, stageSeconds: 0 });
+  });
+
+  it('P23: adds up the keys of the tenant service, however many', async () => {
+    const keys = Array.from({ length: 1_203 }, (_, index) => ({
+      partition: index % 16, tenant: 'service', key: `service/${index}`, month: '2026-11', runs: 2, stageMs: 500, active: 1, maxConcurrent: null, incarnation: 1, sequence: 1,
+    }));
+    await runs.saveCounters(keys);
+    expect(await runs.usage({ tenant: 'service', month: '2026-11' })).toEqual({ pipelineRuns: 2_406, concurrentRuns: 1_203, stageSeconds: 601 });
+    expect((await all(runs.countersOf(3, '2026-11'))).length).toBe(keys.filter(({ partition }) => partition === 3).length);
+  });
+
   it('what was encoded does not change with the state', async () => {
     const document = runDocument({ id: runId(1), status: 'RUNNING' });
     const encoded = encodeRun(document);

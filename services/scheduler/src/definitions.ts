@@ -23,9 +23,11 @@ export interface DefinitionSource {
   find(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline;
 }
 
-/** Of a created run. One without a text has no stages: it ended as it began. */
-export function definitionOf({ yaml, extensions, pipelineName }: RunCreated, source: DefinitionSource): PipelineDefinition {
-  return yaml === '' ? emptyPipeline(pipelineName) : source.find(yaml, extensions).definition;
+/** Of a created run, with its texts as they are shared. One without a text has no stages: it ended as it began. */
+export function definedRun(created: RunCreated, source: DefinitionSource): { readonly definition: PipelineDefinition; readonly created: RunCreated } {
+  if (created.yaml === '') return { definition: emptyPipeline(created.pipelineName), created };
+  const { definition, yaml, extensions } = source.find(created.yaml, created.extensions);
+  return { definition, created: { ...created, yaml, ...(extensions === undefined ? {} : { extensions }) } };
 }
 
 export function emptyPipeline(name: string): PipelineDefinition {

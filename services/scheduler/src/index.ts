@@ -4,7 +4,7 @@ export { Partition, type PartitionSettings, type RestoredPartition } from './par
 export type { SchedulerLoad } from './scheduler-load.ts';
 export type { KeyCounter, KeyUsage } from './key-counts.ts';
 export type { AttemptLog, JobAnswer, PartitionPorts, StopAnswer } from './ports.ts';
-export { BadPipeline, Definitions, definitionOf, type DefinedPipeline, type DefinitionSource } from './definitions.ts';
+export { BadPipeline, Definitions, definedRun, type DefinedPipeline, type DefinitionSource } from './definitions.ts';
 export { Dispatch, CREDIT_MS, type Credit, type ReadyStage } from './dispatch.ts';
 export { LiveRun, foldRun } from './live-run.ts';
 export { ConcurrencyGroups } from './groups.ts';

@@ -34,7 +34,7 @@ export interface RunSurroundings {
 export function newRunOf(request: CreateRequest, { now, settings, definitions, places, counts }: RunSurroundings): LiveRun {
   const { runId, tenant, key, origin, priority = 0, limits, ended } = request;
   const { definition, yaml, extensions }: DefinedPipeline = ended === undefined
-    ? definitions.find(request.yaml, request.extensions)
+    ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
     : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
   const plan = planOf(definition);
   const maxConcurrent = limitOf(limits?.maxConcurrent);

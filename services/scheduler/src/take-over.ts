@@ -7,7 +7,7 @@ import { RunInvariantError, type RunEvent, type RunSettings } from '@penstock/ru
 import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from './commit.ts';
-import { definitionOf, type DefinitionSource } from './definitions.ts';
+import { definedRun, type DefinitionSource } from './definitions.ts';
 import type { KeyUsage } from './key-counts.ts';
 import { LiveRun } from './live-run.ts';
 import { loadUsages, type ReplayedEvents } from './usage-take-over.ts';
@@ -181,8 +181,9 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
   try {
     const [created] = history.events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
-    const definition = definitionOf(created, shared.definitions);
-    run = LiveRun.restore(id, definition, history.events, shared.settings);
+    const defined = definedRun(created, shared.definitions);
+    history.events[0] = defined.created;
+    run = LiveRun.restore(id, defined.definition, history.events, shared.settings);
   } catch (error) {
     shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
     run = LiveRun.poisoned(id, history.events, shared.settings, `not restored: ${error instanceof Error ? error.message : String(error)}`);

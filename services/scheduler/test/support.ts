@@ -1,10 +1,10 @@
 /** A partition with a hand-driven world: the test acknowledges commits, answers jobs, moves the clock. */
-import type { Job, RunnerLease, StopRequest } from '@penstock/bus';
+import type { CreateRequest, Job, RunnerLease, StopRequest } from '@penstock/bus';
 import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import { newRunId } from '@penstock/run';
 import {
   BadPipeline, decodeCommit, Dispatch, Partition,
-  type Commit, type DefinitionSource, type JobAnswer, type LiveRun, type PartitionPorts, type PartitionSettings, type SchedulerLoad, type StopAnswer,
+  type Commit, type DefinitionSource, type JobAnswer, type PartitionPorts, type PartitionSettings, type RestoredPartition, type SchedulerLoad, type StopAnswer,
 } from '@penstock/scheduler';
 
 export const HOUR_MS = 3_600_000;
@@ -58,7 +58,7 @@ export class Harness {
   #acknowledged = 0;
   #sequence = 100;
 
-  constructor(options: { readonly runs?: readonly LiveRun[]; readonly settings?: Partial<PartitionSettings>; readonly start?: boolean } = {}) {
+  constructor(options: Partial<Pick<RestoredPartition, 'runs' | 'usages' | 'neverOwned'>> & { readonly settings?: Partial<PartitionSettings>; readonly start?: boolean } = {}) {
     const ports: PartitionPorts = {
       now: () => this.now,
       newCommitId: () => `c${++this.#ids}`,
@@ -80,7 +80,8 @@ export class Harness {
       warn: () => {},
     };
     this.partition = new Partition({ ...settings, ...options.settings }, ports, { dispatch: this.dispatch, definitions, load: this.load });
-    if (options.start !== false) this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs: options.runs ?? [] });
+    const { runs = [], usages, neverOwned } = options;
+    if (options.start !== false) this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned });
   }
 
   /** A session with a lease and so many credits. */
@@ -102,11 +103,10 @@ export class Harness {
     return newRunId({ now: this.now - ageMs, key, random: Uint8Array.of(0, 0, 0, 0, 0, 0, ++this.#ids >> 8, this.#ids & 255) });
   }
 
-  create(yaml: string, more: { readonly id?: string; readonly key?: string; readonly priority?: number } = {}): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
-    const { key = 'ada', priority } = more;
-    const id = more.id ?? this.id({ key });
+  create(yaml: string, more: { readonly id?: string } & Partial<Pick<CreateRequest, 'key' | 'priority' | 'limits' | 'ended' | 'extensions' | 'origin'>> = {}): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
+    const { key = 'ada', id = this.id({ key }), origin = { kind: 'api' }, ...rest } = more;
     const replies: Parameters<Parameters<Partition['create']>[1]>[0][] = [];
-    this.partition.create({ runId: id, tenant: 'ada', key, yaml, origin: { kind: 'api' }, priority }, (reply) => void replies.push(reply));
+    this.partition.create({ runId: id, tenant: 'ada', key, yaml, origin, ...rest }, (reply) => void replies.push(reply));
     return { id, replies };
   }
 
