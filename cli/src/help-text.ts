@@ -34,6 +34,11 @@ export function overview(version: string, commands: readonly (readonly [name: st
   ].join('\n');
 }
 
+/** What there is below a name such as `extension`. */
+export function groupOverview(group: string, commands: readonly (readonly [name: string, summary: string])[]): string {
+  return [section('Commands', commands), wrap(`'penstock help ${group} NAME' explains one of them.`, ''), ''].join('\n');
+}
+
 function optionUsage(name: string, option: OptionSpec): string {
   const value = option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : '';
   return `${option.short === undefined ? '    ' : `-${option.short}, `}--${name}${value}`;

@@ -4,21 +4,24 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/commands.ts';
 import { helpOf } from '../src/help-text.ts';
-import { nearest } from '../src/nearest.ts';
+import { nearestWord } from '../src/nearest.ts';
 import { folder, penstock, pipeline } from './command.ts';
+
+/** Without those of a group, which are shown with it. */
+const ALONE = COMMANDS.filter(({ name }) => !name.includes(' '));
 
 describe('the command as a whole', () => {
   it('explains itself without arguments', async () => {
     const { code, stdout, stderr } = await penstock([], { cwd: folder() });
     expect([code, stderr]).toEqual([0, '']);
-    for (const { name, summary } of COMMANDS) expect(stdout).toContain(`${name.padEnd(8)}  ${summary}`);
+    for (const { name, summary } of ALONE) expect(stdout).toContain(`${name.padEnd(9)}  ${summary}`);
   });
 
   it('names the nearest command, and all of them, for one that it does not know', async () => {
     const { code, stderr, stdout } = await penstock(['triger'], { cwd: folder() });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(
-      `penstock: there is no command 'triger', did you mean 'trigger'?\nThe commands are ${COMMANDS.map(({ name }) => name).join(', ')}.\nTry 'penstock help'.\n`,
+      `penstock: there is no command 'triger', did you mean 'trigger'?\nThe commands are ${ALONE.map(({ name }) => name).join(', ')}.\nTry 'penstock help'.\n`,
     );
   });
 
@@ -142,12 +145,12 @@ describe('validate', () => {
   });
 });
 
-describe('nearest', () => {
+describe('nearestWord', () => {
   it.each([['rn', 'run'], ['valdate', 'validate'], ['log', 'logs'], ['sevre', 'serve'], ['hlep', 'help']])('takes %s for %s', (word, meant) => {
-    expect(nearest(word, ['run', 'validate', 'serve', 'trigger', 'logs', 'version', 'help'])).toBe(meant);
+    expect(nearestWord(word, ['run', 'validate', 'serve', 'trigger', 'logs', 'version', 'help'])).toBe(meant);
   });
 
   it('takes a stranger for nothing', () => {
-    expect(nearest('frobnicate', ['run', 'validate', 'logs'])).toBeUndefined();
+    expect(nearestWord('frobnicate', ['run', 'validate', 'logs'])).toBeUndefined();
   });
 });

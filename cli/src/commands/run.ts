@@ -1,9 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { ProcessExecutor } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
+import type { RunState } from '@penstock/run';
 import { wholeNumber } from '../arguments.ts';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command.ts';
 import { EXIT, RefusedFile } from '../errors.ts';
+import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../interrupts.ts';
 import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/stage-environment.ts';
@@ -13,6 +15,7 @@ import type { OutputWriter } from '../output/output-writer.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { readPipelineFile, type PipelineFile } from '../pipeline-file.ts';
+import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../server/server-options.ts';
 
 const JOBS_MAX = 1024;
 /** Started before the file is parsed, and so before it is known how many stages there are. */
@@ -25,15 +28,16 @@ const spec: CommandSpec = {
   usage: '[options] [file]',
   about:
     'Runs a pipeline file on this machine, with no server and no broker, by the same rules and with the same events as a server would. The stages work in the ' +
-    'folder that you are in, with your environment; those with `workspace: fresh` in a copy of the files that git knows.',
+    'folder that you are in, with your environment; those with `workspace: fresh` in a copy of the files that git knows. A file with `uses` asks a server for its extensions, unless they are locked and were fetched before.',
   options: {
     jobs: { type: 'string', short: 'j', value: 'N', text: 'How many stages run at a time; default: the number of processors.' },
     quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
     json: { type: 'boolean', text: 'One JSON event a line instead of text, as in the log stream of a server.' },
     ...COLOR_OPTIONS,
+    ...SERVER_OPTIONS,
   },
   positionals: { min: 0, max: 1, missing: '' },
-  environment: [['NO_COLOR', 'no colours, if it is set to anything'], ['PENSTOCK_DEBUG', 'say more about errors of Penstock itself']],
+  environment: [['NO_COLOR', 'no colours, if it is set to anything'], ['PENSTOCK_DEBUG', 'say more about errors of Penstock itself'], ...SERVER_ENVIRONMENT],
   examples: [
     ['penstock run', 'the pipeline file of this folder'],
     ['penstock run -j1 ci/release.yaml', 'another file, one stage after the other'],
@@ -59,27 +63,51 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   void executor.prewarm(Math.min(slots, EARLY_HELPERS));
   try {
     const { parsePipeline } = await import('@penstock/pipeline');
-    const parsed = parsePipeline(file.text);
+    const { extensions, refusals, folders } = await extensionsOf(file, args, context);
+    const parsed = parsePipeline(file.text, { extensions, refusals });
     if (!parsed.ok) {
       const { problemsText } = await import('./validate.ts');
       const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
       throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
     }
-    return await execute(parsed.definition, { file, slots, executor, args, context });
+    return await execute(parsed.definition, { file, slots, executor, args, context, extensionFolders: await folders(parsed.definition) });
   } finally {
     await executor.close();
   }
 }
 
-interface Execution {
+interface Extensions extends Resolution {
+  readonly folders: (definition: PipelineDefinition) => Promise<ReadonlyMap<string, string>>;
+}
+
+/** Loads what extensions need only for a file that uses some. */
+async function extensionsOf(file: PipelineFile, args: ParsedArguments, context: CommandContext): Promise<Extensions> {
+  const { usesOf } = await import('@penstock/pipeline');
+  if (!file.text.includes('uses') || usesOf(file.text).length === 0) return { extensions: [], refusals: new Map(), folders: async () => new Map() };
+  const { clientOf, fetchPackages, resolveFromCache, resolveFromServer } = await import('../extensions/file-extensions.ts');
+  const { lockNameOf, readLock } = await import('../extensions/lock-of-file.ts');
+  const { openPackageCache } = await import('../extensions/package-cache.ts');
+  const cache = openPackageCache(context.env);
+  const client = clientOf(args, context);
+  const lock = await readLock(lockNameOf(file, args.positionals[0] === '-'), context.cwd);
+  const known = await resolveFromCache(file.text, lock, cache);
+  const resolution = known === undefined ? await resolveFromServer(await client(), file.text, lock) : { extensions: known, refusals: new Map<string, string>() };
+  return { ...resolution, folders: async (definition) => await fetchPackages(definition, cache, client) };
+}
+
+export interface Execution {
   readonly file: PipelineFile;
   readonly slots: number;
   readonly executor: ProcessExecutor;
   readonly args: ParsedArguments;
   readonly context: CommandContext;
+  readonly extensionFolders: ReadonlyMap<string, string>;
+  /** Called with the run as it ended, before the command does. */
+  readonly ended?: ((run: RunState) => void) | undefined;
 }
 
-async function execute(definition: PipelineDefinition, { file, slots, executor, args, context }: Execution): Promise<number> {
+/** Runs a definition to its end, showing it; resolves to the exit code. */
+export async function execute(definition: PipelineDefinition, { file, slots, executor, args, context, extensionFolders, ended }: Execution): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun } = await import('../local/local-run.ts');
   const { LocalWorkspace } = await import('../local/local-workspace.ts');
@@ -91,7 +119,7 @@ async function execute(definition: PipelineDefinition, { file, slots, executor, 
         out: terminal.out, stages: names, color: wantsColor(colorWish(args), env, terminal.outIsTerminal), quiet: args.flag('quiet'), startedAtMs: Date.now(),
       });
   const workspace = new LocalWorkspace(cwd);
-  const local = new LocalRun({ definition, yaml: file.text, workspace, executor, reporter, slots, inheritedEnv: inheritedEnvironment(env), keepText: json, showsLastWords: !json });
+  const local = new LocalRun({ definition, yaml: file.text, workspace, executor, reporter, slots, inheritedEnv: inheritedEnvironment(env), extensionFolders, keepText: json, showsLastWords: !json });
   let isOver = false;
   const interrupts = new Interrupts({
     first: (signal) => {
@@ -111,9 +139,10 @@ async function execute(definition: PipelineDefinition, { file, slots, executor, 
   });
   try {
     local.start();
-    const { status } = await local.settled;
+    const ending = await local.settled;
     reporter.finish();
-    return interrupts.exitCode ?? (isReaderGone ? EXIT.brokenPipe : status === 'SUCCESS' ? EXIT.success : EXIT.failure);
+    ended?.(ending);
+    return interrupts.exitCode ?? (isReaderGone ? EXIT.brokenPipe : ending.status === 'SUCCESS' ? EXIT.success : EXIT.failure);
   } finally {
     isOver = true;
     await executor.close();

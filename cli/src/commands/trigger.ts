@@ -47,8 +47,8 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
   const server = serverAddress(args.text('server'), env);
   const file = await readPipelineFile(args.positionals[0], cwd);
   const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
-  // The server says the same; here it costs no connection, and the places can be shown.
-  const parsed = parsePipeline(file.text);
+  // The server says the same, and more of the extensions; here it costs no connection, and the places can be shown.
+  const parsed = parsePipeline(file.text, { unresolved: 'accept' });
   if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
   const client = serverClient(server, await readCredentials(args, context, server));
   const run = await send(client, file, color, (line) => terminal.note(line));

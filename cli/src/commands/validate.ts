@@ -1,10 +1,10 @@
-import { diagnosticLine, formatDiagnostics, parsePipeline, type Diagnostic } from '@penstock/pipeline';
+import { diagnosticLine, formatDiagnostics, parsePipeline, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT } from '../errors.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
-import { readPipelineFile } from '../pipeline-file.ts';
+import { readPipelineFile, type PipelineFile } from '../pipeline-file.ts';
 
 export const validateCommand: Command = {
   spec: {
@@ -12,7 +12,7 @@ export const validateCommand: Command = {
     usage: '[options] [file]',
     about:
       'Checks a pipeline file and points at every problem with its line, its column and what may have been meant. Nothing runs and no server is asked; ' +
-      'a file that passes here is a file that a server of this version takes.',
+      'a file that passes here is a file that a server of this version takes, as far as its extensions are known here (those that are locked and were fetched).',
     options: {
       json: { type: 'boolean', text: 'One JSON object: {"ok", "file", "pipeline", "stages", "diagnostics": [{"line", "column", "path", "message", "suggestion"}]}.' },
       ...COLOR_OPTIONS,
@@ -30,7 +30,8 @@ export const validateCommand: Command = {
 
 async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandContext): Promise<number> {
   const file = await readPipelineFile(args.positionals[0], cwd);
-  const result = parsePipeline(file.text);
+  const extensions = await knownExtensions(file, args, env, cwd);
+  const result = parsePipeline(file.text, { extensions: extensions.known, unresolved: 'accept' });
   if (args.flag('json')) {
     const answer = result.ok
       ? { ok: true, file: file.name, pipeline: result.definition.name, stages: result.definition.stages.map((stage) => stage.name), diagnostics: [] }
@@ -39,10 +40,22 @@ async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandCo
   } else if (result.ok) {
     const count = result.definition.stages.length;
     terminal.print(`${printableText(file.name)}: pipeline '${printableText(result.definition.name)}' with ${count} stage${count === 1 ? '' : 's'}, no problems.\n`);
+    if (extensions.unknown.length > 0) terminal.note(`penstock: not checked, for they are in no lock or were never fetched: ${printableText(extensions.unknown.join(', '))}.`);
   } else {
     terminal.print(problemsText(file, result.diagnostics, wantsColor(colorWish(args), env, terminal.outIsTerminal)));
   }
   return result.ok ? EXIT.success : EXIT.failure;
+}
+
+/** What the lock and the cache know; the rest is left to a server, so that checking needs none. */
+async function knownExtensions(file: PipelineFile, args: ParsedArguments, env: CommandContext['env'], cwd: string): Promise<{ readonly known: readonly ResolvedExtension[]; readonly unknown: readonly string[] }> {
+  const uses = usesOf(file.text);
+  if (uses.length === 0) return { known: [], unknown: [] };
+  const { resolveFromCache } = await import('../extensions/file-extensions.ts');
+  const { lockNameOf, readLock } = await import('../extensions/lock-of-file.ts');
+  const { openPackageCache } = await import('../extensions/package-cache.ts');
+  const known = await resolveFromCache(file.text, await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd), openPackageCache(env));
+  return known === undefined ? { known: [], unknown: uses } : { known, unknown: [] };
 }
 
 /** The problems of a file for a person; also what `run` and `trigger` show when they refuse one. */

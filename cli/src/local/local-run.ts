@@ -36,6 +36,8 @@ export interface LocalRunOptions {
   readonly reporter: Reporter;
   readonly slots: number;
   readonly inheritedEnv: Readonly<Record<string, string>>;
+  /** The folders of extensions' files by the hash of their package; there is one for every stage that comes from an extension. */
+  readonly extensionFolders: ReadonlyMap<string, string>;
   /** Whether `stage_completed` carries the stage's text. */
   readonly keepText: boolean;
   /** Whether stages are heard in the grace that a cancel leaves them, though the story is over. */
@@ -177,7 +179,7 @@ export class LocalRun {
   }
 
   async #run(stage: string, attempt: Attempt, work: StageWork): Promise<AttemptResult> {
-    const { workspace, executor, inheritedEnv } = this.#options;
+    const { workspace, executor, inheritedEnv, extensionFolders } = this.#options;
     const { output } = attempt;
     let copy: string | undefined;
     try {
@@ -186,7 +188,9 @@ export class LocalRun {
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
       const outputFile = workspace.outputFile(work.outputs.length > 0);
-      const place = { runId: this.id, pipeline: this.#actor.run.pipelineName, stage, attempt: attempt.attempt, workspace: root, outputFile };
+      const { plan } = this.#actor;
+      const extensionFolder = extensionFolders.get(plan.stages[plan.indexOf.get(stage) ?? -1]?.definition.extension?.hash ?? '');
+      const place = { runId: this.id, pipeline: this.#actor.run.pipelineName, stage, attempt: attempt.attempt, workspace: root, outputFile, extensionFolder };
       const env = stageEnvironment(inheritedEnv, work.env, place);
       attempt.process = executor.start({ helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs }, output);
       return withOutputs(verdictOf(await attempt.process.ended, work.timeoutMs, output), outputFile, work.outputs, output);

@@ -32,6 +32,8 @@ export interface StagePlace {
   readonly attempt: number;
   readonly workspace: string;
   readonly outputFile: string;
+  /** Where the files of the stage's extension are. */
+  readonly extensionFolder?: string | undefined;
 }
 
 export function stageEnvironment(inherited: Readonly<Record<string, string>>, own: Readonly<Record<string, string>>, place: StagePlace): Record<string, string> {
@@ -45,5 +47,6 @@ export function stageEnvironment(inherited: Readonly<Record<string, string>>, ow
     PENSTOCK_WORKSPACE: place.workspace,
     PENSTOCK_TRIGGER: 'local',
     SERVICE_OUTPUT: place.outputFile,
+    ...(place.extensionFolder === undefined ? {} : { SERVICE_EXTENSION_PATH: place.extensionFolder }),
   };
 }

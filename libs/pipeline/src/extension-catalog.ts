@@ -27,6 +27,13 @@ export type Finding = { readonly extension: LoadedExtension } | { readonly fault
 
 export type ReadManifest = (text: string, extensions: ExtensionCatalog) => { readonly body: ExtensionBody } | { readonly diagnostics: readonly Diagnostic[] };
 
+export interface ExtensionCatalogOptions {
+  readonly acceptsUnresolved: boolean;
+  readonly read: ReadManifest;
+  /** Why what is not in the list is not in it, by its `uses`. */
+  readonly refusals?: ReadonlyMap<string, string> | undefined;
+}
+
 export class ExtensionCatalog {
   readonly #resolved = new Map<string, ResolvedExtension>();
   readonly #findings = new Map<string, Finding>();
@@ -34,11 +41,13 @@ export class ExtensionCatalog {
   readonly #open: string[] = [];
   readonly #acceptsUnresolved: boolean;
   readonly #read: ReadManifest;
+  readonly #refusals: ReadonlyMap<string, string> | undefined;
   readonly #fault: UsesFault | undefined;
 
-  constructor(resolved: readonly ResolvedExtension[], options: { readonly acceptsUnresolved: boolean; readonly read: ReadManifest }) {
+  constructor(resolved: readonly ResolvedExtension[], options: ExtensionCatalogOptions) {
     this.#acceptsUnresolved = options.acceptsUnresolved;
     this.#read = options.read;
+    this.#refusals = options.refusals;
     const text = resolved.reduce((sum, { manifest }) => sum + manifest.length, 0);
     if (resolved.length > PIPELINE_LIMITS.extensionsMax) this.#fault = { message: `the file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions` };
     else if (text > PIPELINE_LIMITS.extensionsTextMax) this.#fault = { message: `the manifests of all extensions in use are larger than ${PIPELINE_LIMITS.extensionsTextMax / 1024} KiB` };
@@ -65,6 +74,8 @@ export class ExtensionCatalog {
     if (this.#fault !== undefined) return { fault: this.#fault };
     const resolved = this.#resolved.get(uses);
     if (resolved === undefined) {
+      const refusal = this.#refusals?.get(uses);
+      if (refusal !== undefined) return { fault: { message: refusal } };
       if (this.#acceptsUnresolved) return { unresolved: true };
       return { fault: { message: `extension ${quoted(uses)} cannot be resolved here`, suggestion: 'a server resolves it; on this machine penstock lock does, once' } };
     }

@@ -27,6 +27,8 @@ export interface ParseOptions {
   readonly template?: boolean | undefined;
   /** What each `uses` of the file, and of the extensions that it leads to, was resolved to. */
   readonly extensions?: readonly ResolvedExtension[] | undefined;
+  /** Why a `uses` could not be resolved, by its text: said at its place. */
+  readonly refusals?: ReadonlyMap<string, string> | undefined;
   /** `accept`: a `uses` that is not among `extensions` is no problem; its stages then have no commands. For checks without a server. */
   readonly unresolved?: 'refuse' | 'accept' | undefined;
 }
@@ -47,7 +49,7 @@ function readPipeline(root: YamlNode, text: string, options: ParseOptions, probl
     problems.add(root, '', isNull(root) ? 'the file is empty' : `a pipeline file is a map with 'pipeline' and 'stages', not ${kindOf(root)}`);
     return undefined;
   }
-  const extensions = new ExtensionCatalog(options.extensions ?? [], { acceptsUnresolved: options.unresolved === 'accept', read: readManifest });
+  const extensions = new ExtensionCatalog(options.extensions ?? [], { acceptsUnresolved: options.unresolved === 'accept', refusals: options.refusals, read: readManifest });
   const reader = { text, problems, extensions };
   const keys = readKeys(root, TOP_KEYS, 'at the top of the file', '', problems);
   const top = { start: root.start, end: root.start + 1 };

@@ -186,7 +186,7 @@ describe('an extension with stages', () => {
     expect(stage(matrix, 'y').after).toEqual(['s (os=mac)/clean']);
     const unit = stage(matrix, 's (os=mac)/unit');
     expect(unit.matrix).toEqual({ of: 's/unit', values: { os: 'mac' }, maxParallel: 1, failFast: true });
-    expect([unit.env['INPUT_TARGET'], unit.env['OS']]).toEqual([['os-', 'mac'], ['mac']]);
+    expect([unit.env['INPUT_TARGET'], unit.env['OS']]).toEqual([['os-mac'], ['mac']]);
     const [label] = Object.values(stage(matrix, 'y').commands[0]?.bindings ?? {});
     expect(label && evaluate(label, scope({ 's (os=mac)/compile': { status: 'SUCCESS', outputs: { version: '9' } } }))).toBe('os-mac-9');
   });
@@ -264,6 +264,11 @@ describe('what does not fit is refused where it is used', () => {
   it('more dependencies than a run can have', () => {
     const wide = extension('build/wide@1.0.0', `stages:\n${Array.from({ length: 400 }, (_, index) => `  s${index}: {run: x}\n`).join('')}`);
     expect(refused('  a: {uses: build/wide@1.0.0}\n  b: {uses: build/wide@1.0.0, after: a}\n', [wide])).toEqual(['line 4, column 3: the stages have more than 100,000 dependencies after the extensions are expanded']);
+  });
+
+  it('what whoever resolves has refused, in its own words', () => {
+    const result = parsePipeline('pipeline: {name: p}\nstages:\n  a: {uses: build/nod@^1}\n', { refusals: new Map([['build/nod@^1', "There is no extension 'build/nod'; did you mean 'build/node'?"]]) });
+    expect(result.ok ? [] : result.diagnostics.map(diagnosticLine)).toEqual(["line 3, column 13: There is no extension 'build/nod'; did you mean 'build/node'?"]);
   });
 
   it('nothing, where unresolved ones are accepted', () => {
