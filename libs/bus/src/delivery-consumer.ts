@@ -7,7 +7,7 @@
  *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
  */
 import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
-import { backoffMs } from './backoff.ts';
+import { backoffMs, pause } from './backoff.ts';
 import type { Bus } from './bus.ts';
 import { ACK_WAIT_MS, DELIVERY_CONSUMER, LANE_HEADER, openDeliveryLog } from './delivery-log.ts';
 import { wireOf } from './nats-bus.ts';
@@ -30,13 +30,15 @@ export interface DeliveryConsumerOptions {
 
 export interface DeliveryConsumer {
   readonly held: number;
-  /** What is held is handed to others after the broker's patience. */
-  stop(): void;
+  /** What is held, or on its way here, goes to others at once; where that word does not reach the broker, after its patience. */
+  stop(): Promise<void>;
 }
 
 const HELD_MAX = 2_000;
 const PULL_MS = 20_000;
 const HEARTBEAT_MS = 2_000;
+/** A broker that is there answers in a hundredth of it. */
+const STOP_MS_MAX = 1_000;
 
 export function startDeliveryConsumer(bus: Bus, options: DeliveryConsumerOptions): DeliveryConsumer {
   const log = openDeliveryLog(bus);
@@ -79,13 +81,15 @@ class PullConsumer implements DeliveryConsumer {
     return this.#held.size;
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#working);
     clearInterval(this.#silence);
     clearTimeout(this.#retry);
     this.#wire.events.off('reconnected', this.#onReconnected);
+    for (const reply of this.#held.values()) this.#say(reply, '-NAK');
+    if (this.#wire.connected) await Promise.race([this.#subscription.drain().catch(() => {}), pause(STOP_MS_MAX)]);
     this.#subscription.unsubscribe();
   }
 
@@ -109,7 +113,9 @@ class PullConsumer implements DeliveryConsumer {
     this.#silence.refresh();
     const code = message.headers?.code ?? 0;
     if (code === 100) return;
+    if (this.#stopped && code !== 0) return;
     if (code !== 0 || (message.data.length === 0 && message.reply === undefined)) return this.#pullEnded(code, message);
+    if (this.#stopped) return this.#say(message.reply ?? '', '-NAK');
     this.#failures = 0;
     const sequence = sequenceOf(message.reply ?? '');
     const known = this.#held.has(sequence);
@@ -134,7 +140,7 @@ class PullConsumer implements DeliveryConsumer {
 
   #acknowledge(sequence: number): void {
     const reply = this.#held.get(sequence);
-    if (reply === undefined) return;
+    if (reply === undefined || this.#stopped) return;
     this.#held.delete(sequence);
     this.#say(reply, '+ACK');
     if (this.#wanted <= 0 && this.#held.size <= this.#heldMax / 2) this.#pull();
@@ -145,7 +151,7 @@ class PullConsumer implements DeliveryConsumer {
   }
 
   #say(reply: string, word: string): void {
-    if (this.#wire.connected && !this.#stopped) this.#wire.send(reply, word);
+    if (this.#wire.connected) this.#wire.send(reply, word);
   }
 }
 

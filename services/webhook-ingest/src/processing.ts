@@ -68,7 +68,7 @@ export class Processing {
   async stop(): Promise<void> {
     clearInterval(this.#sweeper);
     await this.#lanes.stop();
-    this.#consumer?.stop();
+    await this.#consumer?.stop();
   }
 
   async #process(held: HeldDelivery): Promise<void> {

@@ -1,0 +1,111 @@
+import type { IngestCalls, IngestVerb } from '@penstock/bus';
+import { answerCalls, callService } from '@penstock/service';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { connectionsSpec } from '../src/collections.ts';
+import { ConnectionsRepository } from '../src/connections-repository.ts';
+import { ingestKeys } from '../src/delivery.ts';
+import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
+import { makeWorld, type Answer, type RunningIngest, type World } from './world.ts';
+
+let world: World;
+let repository: TestRepository;
+let commit: string;
+let ingest: RunningIngest;
+
+beforeAll(async () => {
+  world = await makeWorld();
+  repository = makeRepository();
+  commit = repository.commit({ '.pipeline.yaml': pipelineText('demo') });
+  answerCalls(world.bus, 'auth', { user: ({ id }: { id: string }) => ({ id, tier: 'pro' }) });
+});
+afterAll(async () => {
+  await world.close();
+  repository.remove();
+});
+beforeEach(async () => {
+  ingest = await world.ingest();
+});
+
+const call = <V extends IngestVerb>(verb: V, request: IngestCalls[V]['request']): Promise<IngestCalls[V]['answer']> =>
+  callService<IngestCalls[V]['request'], IngestCalls[V]['answer']>(world.bus, 'webhook-ingest', verb, request);
+
+let count = 0;
+const signed = (payload: Record<string, unknown>, secret: string, to = ingest): Promise<Answer> => {
+  const text = JSON.stringify(payload);
+  return to.send(text, { 'x-github-event': 'push', 'x-github-delivery': `c${(count += 1)}`, 'x-hub-signature-256': githubSignature(text, secret) });
+};
+const push = (name: string): Record<string, unknown> => githubPush({ url: repository.url, commit, repository: name });
+
+describe('a connected repository', () => {
+  it('its secret is shown once, and what is signed with it belongs to its user', async () => {
+    const connected = await call('connect', { userId: 'u1', provider: 'git_host_a', repository: 'acme/owned' });
+    expect(connected).toMatchObject({ provider: 'git_host_a', repository: 'acme/owned', webhookUrl: 'http://ci.example/webhook', secret: expect.stringMatching(/^.{40,}$/u) });
+    const { repositories } = await call('connections', { userId: 'u1' });
+    expect(repositories).toMatchObject([{ id: connected.id, repository: 'acme/owned' }]);
+    expect(JSON.stringify(repositories)).not.toContain(connected.secret);
+
+    const { body } = await signed(push('acme/owned'), connected.secret);
+    expect(body).toMatchObject({ status: 'Success' });
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toBeNull();
+    expect(await world.reads.view(body.run_id ?? '', ['user/u1'])).toMatchObject({ tenant: 'user/u1', key: 'user/u1' });
+    expect(world.jobs.at(-1)?.origin).toMatchObject({ trusted: true });
+    expect((await call('deliveries', { tenants: ['user/u1'], limit: 5 })).deliveries).toMatchObject([{ verified: 'connection', runId: body.run_id }]);
+  });
+
+  it('two users may connect the same one: the secret tells whose delivery it is, also with one id', async () => {
+    const secrets = await Promise.all(['u2', 'u3'].map(async (userId) => (await call('connect', { userId, provider: 'git_host_b', repository: 'acme/shared' })).secret));
+    const answers = [];
+    for (const token of secrets) {
+      answers.push(await ingest.send(gitlabPush({ url: repository.url, commit, repository: 'acme/shared' }), { 'x-gitlab-event': 'Push Hook', 'x-gitlab-event-uuid': 'one', 'x-gitlab-token': token }));
+    }
+    expect(await world.reads.view(answers[0]?.body.run_id ?? '', ['user/u2'])).toMatchObject({ status: 'SUCCESS' });
+    expect(await world.reads.view(answers[1]?.body.run_id ?? '', ['user/u3'])).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  it('S31: its secret signs for no other repository, nor does another secret for it', async () => {
+    const { secret } = await call('connect', { userId: 'u4', provider: 'git_host_a', repository: 'acme/mine' });
+    const forged = { ...push('acme/other'), extra: { full_name: 'acme/mine' } };
+    expect((await signed(forged, secret)).status).toBe(401);
+    expect((await signed(push('acme/mine'), 'a guess')).status).toBe(401);
+    expect((await signed(push('ACME/Mine'), secret)).status).toBe(200);
+  });
+
+  it("counts beside the server's own secret, whatever repositories are accepted else", async () => {
+    const { secret } = await call('connect', { userId: 'u5', provider: 'git_host_a', repository: 'acme/both' });
+    const strict = await world.ingest({ secrets: { git_host_a: 'server' }, repositories: ['none/*'] });
+    expect((await signed(push('acme/both'), secret, strict)).body).toMatchObject({ status: 'Success' });
+    expect((await signed(push('acme/both'), 'server', strict)).body).toMatchObject({ status: 'Failed', run_id: null });
+    expect((await signed(push('acme/both'), 'neither', strict)).status).toBe(401);
+  });
+
+  it('disconnected, its secret is worth nothing at any ingest; nobody else can disconnect it', async () => {
+    const other = await world.ingest({ beside: true });
+    const { id, secret } = await call('connect', { userId: 'u6', provider: 'git_host_a', repository: 'acme/gone' });
+    for (const one of [ingest, other]) expect((await signed(push('acme/gone'), secret, one)).status).toBe(200);
+    await expect(call('disconnect', { userId: 'u7', id })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await call('disconnect', { userId: 'u6', id });
+    await world.bus.flush();
+    for (const one of [ingest, other]) {
+      const { body } = await signed(push('acme/gone'), secret, one);
+      expect(await world.reads.view(body.run_id ?? '', ['user/u6'])).toBeNull();
+    }
+    expect((await call('connections', { userId: 'u6' })).repositories).toEqual([]);
+  });
+
+  it('is connected once by a user, and by a name', async () => {
+    const request = { userId: 'u8', provider: 'git_host_a', repository: 'acme/twice' };
+    await call('connect', request);
+    await expect(call('connect', { ...request, repository: 'Acme/Twice' })).rejects.toMatchObject({ code: 'CONFLICT' });
+    for (const bad of [{ provider: 'svn' }, { repository: '' }, { repository: 'acme' }, { repository: 'a b/c' }, { repository: '/x' }]) {
+      await expect(call('connect', { ...request, ...bad })).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+    }
+  });
+
+  it('its secret is in the store encrypted, and unreadable under another JWT_SECRET', async () => {
+    const { secret } = await call('connect', { userId: 'u9', provider: 'git_host_a', repository: 'acme/kept' });
+    const [row] = await world.store.collection(connectionsSpec).list({ where: { userId: 'u9' }, orderBy: { field: 'createdAt', direction: 'desc' }, limit: 1 });
+    expect(Buffer.from(row?.secret ?? '').toString('latin1')).not.toContain(secret);
+    const other = new ConnectionsRepository(world.store, ingestKeys('another secret that is long enough').connections);
+    expect(await other.secretsOf('git_host_a', 'acme/kept')).toEqual([]);
+  });
+});

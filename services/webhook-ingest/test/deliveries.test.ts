@@ -1,0 +1,213 @@
+import { callService } from '@penstock/service';
+import { openDeliveryLog, type DeliveryView, type IngestCalls, type IngestVerb } from '@penstock/bus';
+import { runIdTime } from '@penstock/run';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { deliveriesSpec } from '../src/collections.ts';
+import { githubPush, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
+import { makeWorld, type RunningIngest, type World } from './world.ts';
+
+let world: World;
+let repository: TestRepository;
+let commit: string;
+let push: Record<string, unknown>;
+
+beforeAll(async () => {
+  world = await makeWorld();
+  repository = makeRepository();
+  commit = repository.commit({ '.pipeline.yaml': pipelineText('demo') });
+  push = githubPush({ url: repository.url, commit });
+});
+afterAll(async () => {
+  await world.close();
+  repository.remove();
+});
+afterEach(() => {
+  world.held = false;
+});
+
+let count = 0;
+const newId = (): string => `delivery-${(count += 1)}`;
+const github = (id: string): Record<string, string> => ({ 'x-github-event': 'push', 'x-github-delivery': id });
+const call = <V extends IngestVerb>(verb: V, request: IngestCalls[V]['request']): Promise<IngestCalls[V]['answer']> =>
+  callService<IngestCalls[V]['request'], IngestCalls[V]['answer']>(world.bus, 'webhook-ingest', verb, request);
+const deliveryOf = async (id: string): Promise<DeliveryView | null> => (await call('delivery', { id, tenants: ['service'] })).delivery;
+
+describe('the same delivery again', () => {
+  it('answers the first result and starts nothing', async () => {
+    const ingest = await world.ingest();
+    const id = newId();
+    const first = await ingest.send(push, github(id));
+    const runs = (await world.runsOf()).length;
+    const again = await ingest.send(push, github(id));
+    expect(again.body).toEqual(first.body);
+    expect((await world.runsOf()).length).toBe(runs);
+  });
+
+  it('a hundred times in parallel at two ingests: one run, whose id all are answered', async () => {
+    const [one, two] = [await world.ingest(), await world.ingest({ beside: true })];
+    const runs = (await world.runsOf()).length;
+    const id = newId();
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two).send(push, github(id))));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set(answers.map(({ body }) => body.run_id)).size).toBe(1);
+    expect(new Set(answers.map(({ body }) => body['status']))).toEqual(new Set(['Success']));
+    expect((await world.runsOf()).length).toBe(runs + 1);
+  });
+
+  it('is known after a restart, from the stream and from the store', async () => {
+    const id = newId();
+    const first = await (await world.ingest({ waitSecs: 0 })).send(push, github(id));
+    expect(first.body).toMatchObject({ status: 'Pending', source: 'none', run_id: expect.any(String) });
+    const restarted = await world.ingest();
+    expect((await restarted.send(push, github(id))).body).toMatchObject({ run_id: first.body.run_id, status: 'Success' });
+    // As an hour later: what was processed is gone from the stream.
+    await openDeliveryLog(world.bus).removeProcessed(Date.now() + 60_000);
+    const runs = (await world.runsOf()).length;
+    expect((await (await world.ingest()).send(push, github(id))).body).toMatchObject({ run_id: first.body.run_id, status: 'Success' });
+    expect((await (await world.ingest({ waitSecs: 0 })).send(push, github(id))).body).toEqual(first.body);
+    expect((await world.runsOf()).length).toBe(runs);
+  });
+
+  it('that came while the store could not say so: the id that was answered becomes a run, and says that it was seen before', async () => {
+    const ingest = await world.ingest();
+    const id = newId();
+    const first = await ingest.send(push, github(id));
+    await openDeliveryLog(world.bus).removeProcessed(Date.now() + 60_000);
+    const log = openDeliveryLog(world.bus);
+    const known = await world.store.collection(deliveriesSpec).list({ where: { runId: String(first.body.run_id) }, limit: 1 });
+    const delivery = JSON.parse(String(known[0]?.delivery)) as Record<string, unknown>;
+    const runId = String(delivery['runId']).replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    const decided = new Promise((resolve) => world.bus.subscribe<{ runId: string }>('ingest.decided', (message) => message.runId === runId && resolve(message)));
+    await log.persist(String(delivery['id']), Buffer.from(JSON.stringify({ ...delivery, runId })), 'lane');
+    await decided;
+    expect(await world.reads.view(runId, ['service'])).toMatchObject({ status: 'SKIPPED', stages: [] });
+    expect(await deliveryOf(id)).toMatchObject({ runId: first.body.run_id });
+  });
+});
+
+describe('which deliveries are the same', () => {
+  it('without an id every one counts', async () => {
+    const ingest = await world.ingest();
+    const ids = [await ingest.send(push, { 'x-github-event': 'push' }), await ingest.send(push, { 'x-github-event': 'push' })].map(({ body }) => body.run_id);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  it("GitLab: two refs of one push with one event's id are two; the idempotency key goes before it", async () => {
+    const ingest = await world.ingest();
+    const event = { 'x-gitlab-event': 'Push Hook', 'x-gitlab-event-uuid': 'event-1' };
+    const send = async (ref: string, headers: Record<string, string>) => (await ingest.send(gitlabPush({ url: repository.url, commit, ref }), headers)).body.run_id;
+    const [main, other, again] = [await send('refs/heads/main', event), await send('refs/heads/other', event), await send('refs/heads/main', event)];
+    expect(other).not.toBe(main);
+    expect(again).toBe(main);
+    const [key, sameKey] = [await send('refs/heads/main', { ...event, 'idempotency-key': 'k' }), await send('refs/heads/main', { 'x-gitlab-event': 'Push Hook', 'idempotency-key': 'k' })];
+    expect(key).not.toBe(main);
+    expect(sameKey).toBe(key);
+  });
+
+  it('one id for two repositories is two', async () => {
+    const ingest = await world.ingest();
+    const id = newId();
+    const [one, two] = [await ingest.send(push, github(id)), await ingest.send({ ...push, repository: { full_name: 'acme/fork', clone_url: repository.url } }, github(id))];
+    expect(one.body.run_id).not.toBe(two.body.run_id);
+  });
+});
+
+describe('a run id once answered becomes a run', () => {
+  it.each([
+    ['SKIPPED where there is no pipeline', () => githubPush({ url: repository.url, commit: repository.commit({ 'README.md': 'x' }) }), { status: 'SKIPPED', stages: [], pipelineName: 'acme/demo' }],
+    ['FAILED where the clone failed', () => githubPush({ url: 'file:///nonexistent', commit }), { status: 'FAILED', reason: 'checkout', stages: [] }],
+  ])('%s', async (_name, payload, expected) => {
+    const ingest = await world.ingest({ waitSecs: 0 });
+    const id = newId();
+    const { body } = await ingest.send(payload(), github(id));
+    expect(body).toMatchObject({ accepted: true, status: 'Pending', source: 'none' });
+    // Whoever sends it again and waits is answered when it is processed.
+    await (await world.ingest()).send(payload(), github(id));
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject(expected);
+  });
+
+  it('its id carries the time of its persistence', async () => {
+    const ingest = await world.ingest({ waitSecs: 0, now: () => 1_700_000_000_000 });
+    const { body } = await ingest.send(push, github(newId()));
+    expect(runIdTime(body.run_id ?? '')).toBe(1_700_000_000_000);
+  });
+
+  it('a run that goes on is answered as it stands when the time is over', async () => {
+    const ingest = await world.ingest({ waitSecs: 1 });
+    world.held = true;
+    const { body } = await ingest.send(push, github(newId()));
+    expect(body).toMatchObject({ status: 'Running', source: '.pipeline.yaml', run_id: expect.any(String) });
+  });
+});
+
+describe('limits', () => {
+  it('a backlog that is full answers 503 with Retry-After', async () => {
+    const ingest = await world.ingest({ backlogMax: 0 });
+    const { status, headers, body } = await ingest.send(push, github(newId()));
+    expect([status, body['error']]).toEqual([503, 'unavailable']);
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  });
+
+  it("the tenant's month used up: a run that failed with the reason quota", async () => {
+    const tiers = { limitsOf: () => ({ pipelineRunLimit: 0, maxConcurrent: 1, logBytesMax: 1, artifactStorageMb: 1, canUsePrivateExtensions: false, canPublishExtensions: false }) };
+    const ingest = await world.ingest({ tenantTier: 'free', tiers });
+    const { body } = await ingest.send(push, github(newId()));
+    expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), error: { code: 'quota' } });
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'FAILED', reason: 'quota' });
+  });
+});
+
+describe('decisions, for people', () => {
+  it('say what let a push pass or held it back, and are found by any of their ids', async () => {
+    const ingest = await world.ingest();
+    const filtered = repository.commit({ '.pipeline.yaml': pipelineText('tagged', 'on:\n  push:\n    tags: [v*]\n') });
+    const id = newId();
+    const { body } = await ingest.send(githubPush({ url: repository.url, commit: filtered }), github(id));
+    const view = await deliveryOf(id);
+    expect(view).toMatchObject({ deliveryId: id, runId: body.run_id, outcome: 'Skipped', pipelineName: 'tagged', verified: 'none' });
+    expect(view?.trace.at(-1)).toEqual({ step: 'matched', passed: false, detail: 'filtered by on.push.tags' });
+    expect(await deliveryOf(view?.id ?? '')).toEqual(view);
+    expect(await deliveryOf(body.run_id ?? '')).toEqual(view);
+    expect((await call('deliveries', { tenants: ['service'], limit: 1 })).deliveries).toEqual([view]);
+    expect((await call('delivery', { id, tenants: ['user/other'] })).delivery).toBeNull();
+    expect((await call('deliveries', { tenants: ['user/other'], limit: 10 })).deliveries).toEqual([]);
+  });
+
+  it('of what was ignored are kept too', async () => {
+    const ingest = await world.ingest();
+    await ingest.send({ zen: 'x', repository: { full_name: 'acme/pinged' } }, { 'x-github-event': 'ping' });
+    await expect.poll(async () => (await call('deliveries', { tenants: ['service'], limit: 1 })).deliveries[0]).toMatchObject({ repository: 'acme/pinged', outcome: 'Ignored', runId: null });
+  });
+
+  it('a dry run decides anew and starts nothing; a replay is a run of its own', async () => {
+    const ingest = await world.ingest();
+    const id = newId();
+    const { body } = await ingest.send(push, github(id));
+    const runs = (await world.runsOf()).length;
+    const dry = await call('replay', { id, tenants: ['service'], dryRun: true });
+    expect(dry).toMatchObject({ outcome: 'Run', runId: null, pipelineName: 'demo' });
+    expect((await world.runsOf()).length).toBe(runs);
+    const replayed = await call('replay', { id, tenants: ['service'], dryRun: false });
+    expect(replayed).toMatchObject({ outcome: 'Pending', replayOf: expect.any(String) });
+    expect(replayed.runId).not.toBe(body.run_id);
+    await expect.poll(async () => (await world.reads.view(replayed.runId ?? '', ['service']))?.status).toBe('SUCCESS');
+    await expect(call('replay', { id, tenants: ['user/other'], dryRun: true })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+});
+
+describe('trouble', () => {
+  it('without a broker nothing is promised: 503; afterwards the same delivery is one run', async () => {
+    const ingest: RunningIngest = await world.ingest();
+    const id = newId();
+    const runs = (await world.runsOf()).length;
+    const gone = new Promise<void>((resolve) => world.bus.events.once('disconnected', () => resolve()));
+    await world.broker.kill();
+    await gone;
+    expect((await ingest.send(push, github(id))).status).toBe(503);
+    const back = new Promise<void>((resolve) => world.bus.events.once('reconnected', () => resolve()));
+    await world.broker.restart();
+    await back;
+    await expect.poll(async () => (await ingest.send(push, github(id))).body['status'], { timeout: 30_000 }).toBe('Success');
+    expect((await world.runsOf()).length).toBe(runs + 1);
+  });
+});

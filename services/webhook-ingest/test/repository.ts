@@ -1,0 +1,76 @@
+/** Git repositories in a temporary folder, as a push would find them, and the payloads of such pushes. */
+import { execFileSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+export interface TestRepository {
+  /** `file://…` */
+  readonly url: string;
+  /** Commits these files in place of all that was there; the commit's id. `null` in place of a text: a link to /etc/passwd. */
+  commit(files: Readonly<Record<string, string | null>>, message?: string): string;
+  git(...args: readonly string[]): string;
+  remove(): void;
+}
+
+export function makeRepository(): TestRepository {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-repository-'));
+  const git = (...args: readonly string[]): string => execFileSync('git', ['-C', folder, ...args], {
+    encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'],
+    env: { PATH: process.env['PATH'], HOME: folder, GIT_CONFIG_NOSYSTEM: '1', GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.com' },
+  }).trim();
+  git('init', '-q', '-b', 'main');
+  return {
+    url: `file://${folder}`,
+    git,
+    commit(files, message = 'a change') {
+      git('rm', '-rqf', '--ignore-unmatch', '.');
+      for (const [path, text] of Object.entries(files)) {
+        mkdirSync(dirname(join(folder, path)), { recursive: true });
+        if (text === null) symlinkSync('/etc/passwd', join(folder, path));
+        else writeFileSync(join(folder, path), text);
+      }
+      git('add', '-A');
+      git('commit', '-q', '--allow-empty', '-m', message);
+      return git('rev-parse', 'HEAD');
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+export function pipelineText(name: string, more = ''): string {
+  return `engine: any\npipeline:\n  name: ${name}\n${more}stages:\n  build:\n    run: echo built\n`;
+}
+
+export interface PushOptions {
+  readonly repository?: string;
+  readonly ref?: string;
+  readonly url: string;
+  readonly commit: string;
+  readonly message?: string | undefined;
+  readonly changed?: readonly string[] | undefined;
+}
+
+/** As GitHub sends it, the part of it that matters. */
+export function githubPush({ repository = 'acme/demo', ref = 'refs/heads/main', url, commit, message, changed }: PushOptions): Record<string, unknown> {
+  const head = message === undefined ? null : { id: commit, message };
+  const commits = changed === undefined ? [] : [{ id: commit, message: message ?? '', added: [], removed: [], modified: changed }];
+  return {
+    ref, before: '0'.repeat(40), after: commit, created: false, deleted: false, forced: false,
+    repository: { full_name: repository, clone_url: url, private: false }, head_commit: head, commits,
+  };
+}
+
+/** As GitLab documents it, the part of it that matters. */
+export function gitlabPush({ repository = 'acme/demo', ref = 'refs/heads/main', url, commit, message = 'a change', changed = ['README.md'] }: PushOptions): Record<string, unknown> {
+  return {
+    object_kind: 'push', event_name: 'push', before: '0'.repeat(40), after: commit, ref, checkout_sha: commit,
+    project: { path_with_namespace: repository, git_http_url: url, web_url: `https://gitlab.example/${repository}` },
+    commits: [{ id: commit, message, added: [], modified: changed, removed: [] }], total_commits_count: 1,
+  };
+}
+
+export function githubSignature(body: string | Buffer, secret: string): string {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+}

@@ -1,0 +1,111 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { statusesSpec } from '../src/collections.ts';
+import { startFakeHost, type FakeHost } from './fake-host.ts';
+import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
+import { makeWorld, type RunningIngest, type World } from './world.ts';
+
+let world: World;
+let repository: TestRepository;
+let host: FakeHost;
+
+beforeAll(async () => {
+  world = await makeWorld();
+  repository = makeRepository();
+});
+afterAll(async () => {
+  await world.close();
+  repository.remove();
+});
+beforeEach(async () => {
+  host = await startFakeHost();
+});
+afterEach(async () => {
+  world.held = false;
+  await host.close();
+});
+
+const both = () => ({ git_host_a: { apiUrl: host.url, token: 'token-a' }, git_host_b: { apiUrl: `${host.url}/api/v4`, token: 'token-b' } });
+const newCommit = (name = 'demo'): string => repository.commit({ '.pipeline.yaml': pipelineText(name) }, `change ${Math.random()}`);
+const start = (options = {}): Promise<RunningIngest> => world.ingest({ secrets: { git_host_a: 's', git_host_b: 't' }, statusHosts: both(), dashboardUrl: 'https://ci.example', ...options });
+const pushA = (ingest: RunningIngest, commit: string, url = repository.url) => {
+  const text = JSON.stringify(githubPush({ url, commit }));
+  return ingest.send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
+};
+const noneLeft = () => expect.poll(async () => (await world.store.collection(statusesSpec).list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: 10 })).length, { timeout: 20_000 }).toBe(0);
+
+describe('commit statuses', () => {
+  it('GitHub is told what the run became, with the address of the run', async () => {
+    const commit = newCommit();
+    const { body } = await pushA(await start(), commit);
+    await noneLeft();
+    const last = host.told.at(-1);
+    expect(last).toMatchObject({
+      path: `/repos/acme/demo/statuses/${commit}`,
+      headers: { authorization: 'Bearer token-a' },
+      body: { state: 'success', target_url: `https://ci.example/runs/${body.run_id}`, context: 'penstock/demo' },
+    });
+  });
+
+  it('GitLab is told in its own words', async () => {
+    const commit = newCommit();
+    await (await start()).send(gitlabPush({ url: repository.url, commit }), { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': 't' });
+    await noneLeft();
+    expect(host.told.at(-1)).toMatchObject({ path: `/api/v4/projects/acme%2Fdemo/statuses/${commit}`, headers: { 'private-token': 'token-b' }, body: { state: 'success', name: 'penstock/demo', ref: 'main' } });
+  });
+
+  it('a run that goes on is pending, and what it becomes follows, never the other way round', async () => {
+    const ingest = await start({ waitSecs: 0 });
+    world.held = true;
+    const commit = newCommit();
+    const { body } = await pushA(ingest, commit);
+    await expect.poll(() => host.statesOf(commit), { timeout: 10_000 }).toEqual(['pending']);
+    await expect.poll(() => world.jobs.some(({ runId }) => runId === body.run_id)).toBe(true);
+    world.release();
+    await expect.poll(() => host.statesOf(commit), { timeout: 10_000 }).toEqual(['pending', 'success']);
+  });
+
+  it('a clone that failed is a failure', async () => {
+    const commit = 'c'.repeat(40);
+    await pushA(await start(), commit);
+    await noneLeft();
+    expect(host.statesOf(commit)).toEqual(['failure']);
+  });
+
+  it('a host that is away, slow to be pleased or over its limits has the final one in the end', async () => {
+    const ingest = await start();
+    host.answers.push({ status: 502 }, { status: 429, headers: { 'retry-after': '1' } }, { status: 401 });
+    const commit = newCommit();
+    await pushA(ingest, commit);
+    await noneLeft();
+    expect(host.statesOf(commit).at(-1)).toBe('success');
+  });
+
+  it('what was not told before a restart is told after it, once it is final, by one of two', async () => {
+    const commit = newCommit();
+    host.answers.push(...Array.from({ length: 3 }, () => ({ status: 503 })));
+    await pushA(await start(), commit);
+    await start();
+    await start({ beside: true });
+    await noneLeft();
+    expect(host.statesOf(commit)).toEqual(['success']);
+  });
+
+  it('a host that will never take it is not asked for ever', async () => {
+    const ingest = await start();
+    host.answers.push({ status: 404 }, { status: 422 });
+    const commit = newCommit();
+    await pushA(ingest, commit);
+    await noneLeft();
+  });
+
+  it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {
+    await pushA(await start(), repository.commit({ 'README.md': 'x' }));
+    await pushA(await start({ statusHosts: {} }), newCommit());
+    const mirrors = { fetch: ({ commit }: { commit: string }) => world.mirrors.fetch({ url: repository.url, commit }) };
+    const production = await start({ mode: 'production', allowedHosts: ['git.example'], secrets: {}, mirrors });
+    const { body } = await production.send(githubPush({ url: 'https://git.example/acme/demo.git', commit: newCommit() }), { 'x-github-event': 'push' });
+    expect(body).toMatchObject({ status: 'Success' });
+    await noneLeft();
+    expect(host.told).toEqual([]);
+  });
+});
