@@ -12,12 +12,18 @@ const CONSUMERS_MAX = 500;
 const CONSUMERS_PER_PEER = 20;
 /** An answer that stays away longer is nobody's any more: the longest request waits 10 s, a batch 5 s for its next message. */
 const ANSWER_THRESHOLD = '20s';
+/** Of a pull for deliveries, which waits 20 s. */
+const LONG_ANSWER_THRESHOLD = '30s';
 
 /**
  * An answer of several messages ends by time, not by its first message, and the broker remembers it for so long; one of
  * one message is forgotten at once.
  */
-const answerOf = { one: '', many: `, response_type: stream, response_threshold: ${quoted(ANSWER_THRESHOLD)}` } as const;
+const answerOf = {
+  one: '',
+  many: `, response_type: stream, response_threshold: ${quoted(ANSWER_THRESHOLD)}`,
+  long: `, response_type: stream, response_threshold: ${quoted(LONG_ANSWER_THRESHOLD)}`,
+} as const;
 
 /**
  * JetStream answers a request to `$JS.API` for the account that it comes from, whatever is imported. So a peer's own names
@@ -40,7 +46,7 @@ export function accountsConfiguration(permissions: BrokerPermissions, hashes: Re
 # Nobody is in the account $G, and there is no user without a password.
 accounts {
 ${coreAccount(permissions, hashOf)}
-${permissions.peers.map((peer) => peerAccount(peer, permissions.coreAccount, hashOf(peer.name))).join('\n')}
+${permissions.peers.map((peer) => peerAccount(peer, permissions, hashOf(peer.name))).join('\n')}
 }
 `;
 }
@@ -70,22 +76,27 @@ function coreExports(peers: readonly PeerUser[]): string[] {
     accountsOf.set(subject, [...(accountsOf.get(subject) ?? []), account]);
   };
   for (const { account, asks, hears } of peers) {
-    for (const { subject, answer } of asks) add(subject, `service: ${quoted(subject)}${answerOf[answer]}`, account);
+    for (const { subject, answer, of } of asks) if (of === undefined) add(subject, `service: ${quoted(subject)}${answerOf[answer]}`, account);
     for (const subject of hears) add(subject, `stream: ${quoted(subject)}`, account);
   }
   return [...accountsOf].map(([subject, accounts]) => `{ ${kindOf.get(subject)}, accounts: ${list(accounts)} }`);
 }
 
-function peerAccount(peer: PeerUser, core: string, hash: string): string {
-  const from = (subject: string): string => `{ account: ${quoted(core)}, subject: ${quoted(subject)} }`;
+function peerAccount(peer: PeerUser, { coreAccount: core, peers }: BrokerPermissions, hash: string): string {
+  const accountOf = (name: string | undefined): string => {
+    const account = name === undefined ? core : peers.find((other) => other.name === name)?.account;
+    if (account === undefined) throw new RangeError(`there is no service ${name ?? ''} to ask`);
+    return account;
+  };
+  const from = (subject: string, account: string): string => `{ account: ${quoted(account)}, subject: ${quoted(subject)} }`;
   const imports = [
-    ...peer.asks.map(({ subject }) => {
+    ...peer.asks.map(({ subject, of }) => {
       const to = crossed(subject);
-      return `{ service: ${from(subject)}${to === null ? '' : `, to: ${quoted(to)}`} }`;
+      return `{ service: ${from(subject, accountOf(of))}${to === null ? '' : `, to: ${quoted(to)}`} }`;
     }),
-    ...peer.hears.map((subject) => `{ stream: ${from(subject)} }`),
+    ...peer.hears.map((subject) => `{ stream: ${from(subject, core)} }`),
   ];
-  const exports = peer.answers.map((subject) => `{ service: ${quoted(subject)}, accounts: ${list([core])} }`);
+  const exports = [...peer.answers.map((subject) => `{ service: ${quoted(subject)}, accounts: ${list([core])} }`), ...peerExports(peer, peers)];
   const mappings = peer.asks.flatMap(({ subject }) => {
     const to = crossed(subject);
     return to === null ? [] : [`${quoted(subject)}: ${quoted(withPlaceholders(to))}`];
@@ -99,14 +110,21 @@ function peerAccount(peer: PeerUser, core: string, hash: string): string {
 ${block('mappings', '{', '}', mappings)}${block('exports', '[', ']', exports)}${block('imports', '[', ']', imports)}  }`;
 }
 
+/** What other peers may ask of this one, each subject for those that do. */
+function peerExports({ name }: PeerUser, peers: readonly PeerUser[]): string[] {
+  const asked = peers.flatMap(({ account, asks }) => asks.filter(({ of }) => of === name).map(({ subject, answer }) => ({ account, subject, answer })));
+  return [...Map.groupBy(asked, ({ subject }) => subject)].map(([subject, entries]) =>
+    `{ service: ${quoted(subject)}${answerOf[entries[0]?.answer ?? 'one']}, accounts: ${list(entries.map(({ account }) => account))} }`);
+}
+
 /** The same lists once more as the user's permissions: what is not allowed is refused at once, and reported. */
 function asCoreUser(peer: PeerUser): CoreUser {
-  const { name, inboxPrefix, asks, hears, answers, tells } = peer;
+  const { name, inboxPrefix, asks, hears, answers, serves, tells } = peer;
   const publish = [...asks.map(({ subject }) => crossed(subject) ?? subject), ...tells];
-  if (answers.length > 0) publish.push(CROSSED_REPLIES);
+  if (answers.length + serves.length > 0) publish.push(CROSSED_REPLIES);
   // An empty list would allow everything. To its own inbox a user may write: nobody else is in its account.
   if (publish.length === 0) publish.push(`${inboxPrefix}.>`);
-  return { name, inboxPrefix, publish, subscribe: [...new Set([`${inboxPrefix}.>`, ...hears, ...answers, ...tells])] };
+  return { name, inboxPrefix, publish, subscribe: [...new Set([`${inboxPrefix}.>`, ...hears, ...answers, ...serves, ...tells])] };
 }
 
 function userEntry({ name, publish, subscribe }: CoreUser, hash: string): string {

@@ -11,6 +11,7 @@
  * A2. A runner's own name stands in each subject that it writes, and in each that it alone reads (P10).
  */
 import assert from 'node:assert';
+import { DELIVERY_CONSUMER } from './delivery-log.ts';
 import { bucketStream } from './streams.ts';
 import { buckets, streams, subjects } from './subjects.ts';
 
@@ -26,22 +27,26 @@ export interface CoreUser extends BrokerUser {
   readonly subscribe: readonly string[];
 }
 
-/** A service of the core account that a peer may ask. */
+/** Something that a peer may ask, of the core account or of another peer. */
 export interface Ask {
   readonly subject: string;
-  /** `many`: an answer may have several messages. */
-  readonly answer: 'one' | 'many';
+  /** `many`: an answer may have several messages. `long`: for longer than any other request waits. */
+  readonly answer: 'one' | 'many' | 'long';
+  /** The name of the peer that answers; absent: the core account. */
+  readonly of?: string | undefined;
 }
 
 /** A user with an account of its own. */
 export interface PeerUser extends BrokerUser {
   readonly account: string;
-  /** Requests, and stored publishes, to the core account. */
+  /** Requests, and stored publishes. */
   readonly asks: readonly Ask[];
   /** Published in the core account. */
   readonly hears: readonly string[];
   /** Requests of the core account that it answers. */
   readonly answers: readonly string[];
+  /** Requests of other peers that it answers; who may ask is in their `asks`. */
+  readonly serves: readonly string[];
   /** What its own processes tell each other; it does not leave their account. */
   readonly tells: readonly string[];
 }
@@ -54,8 +59,9 @@ export interface BrokerPermissions {
 
 export const CORE_ACCOUNT = 'PENSTOCK';
 
-/** Services that have no business with the broker's subjects yet: they may connect, and know of their own kind. */
-const SILENT_SERVICES = ['auth', 'registry', 'webhook-ingest'] as const;
+/** The bucket in which the registry keeps packages, where it keeps them on the broker. */
+const PACKAGES_STREAM = 'OBJ_packages';
+const PACKAGES_SUBJECTS = '$O.packages.>';
 
 /** Replies to requests that came from another account; the broker makes their names, which cannot be guessed. */
 export const CROSSED_REPLIES = '_R_.>';
@@ -73,7 +79,7 @@ export function brokerPermissions(runners: readonly string[]): BrokerPermissions
   return {
     coreAccount: CORE_ACCOUNT,
     core: [setupUser(), schedulerUser()],
-    peers: [gatewayUser(), ...SILENT_SERVICES.map(silentUser), ...runners.map(runnerUser)],
+    peers: [gatewayUser(), authUser(), registryUser(), webhookIngestUser(), ...runners.map(runnerUser)],
   };
 }
 
@@ -88,7 +94,7 @@ export function inboxPrefixOf(user: string): string {
 
 /** Creates and adjusts streams and buckets (`ensureStreams`); used at set-up, by no service. Deletes nothing. */
 function setupUser(): CoreUser {
-  const all = [streams.journal, streams.logs, streams.deliveries, ...Object.values(buckets).map(bucketStream)];
+  const all = [streams.journal, streams.logs, streams.deliveries, ...Object.values(buckets).map(bucketStream), PACKAGES_STREAM];
   const verbs = ['INFO', 'CREATE', 'UPDATE'];
   return coreUser('setup', all.flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))), []);
 }
@@ -104,7 +110,7 @@ function schedulerUser(): CoreUser {
       api(`STREAM.PURGE.${streams.journal}`),
       api(`DIRECT.GET.${streams.logs}`),
       // With these `ensureStreams` finds all well; where it does not, it is refused.
-      ...[streams.journal, streams.logs].map((stream) => api(`STREAM.INFO.${stream}`)),
+      ...[streams.journal, streams.logs, streams.deliveries, bucketStream(buckets.revocations)].map((stream) => api(`STREAM.INFO.${stream}`)),
       ...leaseKeys(buckets.members, '*'),
       ...[buckets.members, buckets.runners].flatMap(watchOf),
       subjects.events('*'),
@@ -121,13 +127,73 @@ function schedulerUser(): CoreUser {
 }
 
 function gatewayUser(): PeerUser {
-  const verbs = ['create', 'cancel', 'get', 'watch'] as const;
   return peerUser('gateway', 'GATEWAY', {
-    asks: [...verbs.map((verb) => many(subjects.owner(ANY, verb))), many(api(`DIRECT.GET.${streams.logs}`))],
-    hears: [subjects.events('*'), subjects.opened('*'), subjects.liveLogOfRun('*')],
-    answers: [],
+    asks: [
+      ...ownersAsked(),
+      many(api(`DIRECT.GET.${streams.logs}`)),
+      ...watchOf(buckets.revocations).map(one),
+      { ...one(anyVerb('auth')), of: 'auth' },
+      ...(['registry', 'webhook-ingest'] as const).map((service) => ({ ...many(anyVerb(service)), of: service })),
+    ],
+    // What the watch's consumer delivers comes to its inbox as plain messages.
+    hears: [subjects.events('*'), subjects.opened('*'), subjects.liveLogOfRun('*'), `${inboxPrefixOf('gateway')}.>`],
     tells: [subjects.alive('gateway')],
   });
+}
+
+/** Says that tokens are dead, and hears nothing but questions. */
+function authUser(): PeerUser {
+  return peerUser('auth', 'AUTH', {
+    asks: [one(`$KV.${buckets.revocations}.>`)],
+    serves: [anyVerb('auth')],
+    tells: [subjects.alive('auth')],
+  });
+}
+
+function registryUser(): PeerUser {
+  return peerUser('registry', 'REGISTRY', {
+    asks: [
+      ...(['token', 'token.used', 'session'] as const).map((verb) => ({ ...one(subjects.service('auth', verb)), of: 'auth' })),
+      ...watchOf(buckets.revocations).map(one),
+      one(PACKAGES_SUBJECTS),
+      ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE', 'DIRECT.GET'].map((verb) => one(api(`${verb}.${PACKAGES_STREAM}`))),
+      one(api(`DIRECT.GET.${PACKAGES_STREAM}.${PACKAGES_SUBJECTS}`)),
+    ],
+    hears: [`${inboxPrefixOf('registry')}.>`],
+    serves: [anyVerb('registry')],
+    tells: [subjects.alive('registry'), subjects.registryChanged],
+  });
+}
+
+function webhookIngestUser(): PeerUser {
+  const { deliveries } = streams;
+  const consumer = `${deliveries}.${DELIVERY_CONSUMER}`;
+  return peerUser('webhook-ingest', 'WEBHOOK-INGEST', {
+    asks: [
+      ...ownersAsked(),
+      { ...one(subjects.service('auth', 'user')), of: 'auth' },
+      { ...many(subjects.service('registry', 'resolve')), of: 'registry' },
+      one(subjects.delivery('*')),
+      one(api(`STREAM.MSG.GET.${deliveries}`)),
+      many(api(`DIRECT.GET.${deliveries}`)),
+      one(api(`STREAM.PURGE.${deliveries}`)),
+      ...['CREATE', 'INFO'].map((verb) => one(api(`CONSUMER.${verb}.${consumer}`))),
+      { subject: api(`CONSUMER.MSG.NEXT.${consumer}`), answer: 'long' },
+      one(`$JS.ACK.${consumer}.>`),
+    ],
+    hears: [subjects.events('*'), subjects.opened('*')],
+    serves: [anyVerb('webhook-ingest')],
+    tells: [subjects.alive('webhook-ingest'), subjects.decided, subjects.connections],
+  });
+}
+
+function ownersAsked(): readonly Ask[] {
+  return (['create', 'cancel', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb)));
+}
+
+/** Verbs of a service may have several parts. */
+function anyVerb(service: 'auth' | 'registry' | 'webhook-ingest'): string {
+  return subjects.service(service, '>');
 }
 
 function runnerUser(runner: string): PeerUser {
@@ -142,16 +208,12 @@ function runnerUser(runner: string): PeerUser {
       one(api(`DIRECT.GET.${streams.logs}.${subjects.log('*', runner)}`)),
       ...leaseKeys(buckets.runners, `${runner}.*`).map(one),
       ...watchOf(buckets.members).map(one),
+      { ...many(subjects.service('registry', 'package')), of: 'registry' },
     ],
     // What the watch's consumer delivers comes to its inbox as plain messages.
     hears: [subjects.demand('*'), subjects.release(runner), `${inboxPrefixOf(user)}.>`],
     answers: [subjects.job(runner), subjects.stop(runner)],
-    tells: [],
   });
-}
-
-function silentUser(service: (typeof SILENT_SERVICES)[number]): PeerUser {
-  return peerUser(service, service.toUpperCase(), { asks: [], hears: [], answers: [], tells: [subjects.alive(service)] });
 }
 
 /** To write a lease and to read it back. */
@@ -177,7 +239,7 @@ function coreUser(name: string, publish: readonly string[], subscribe: readonly 
   return { name, inboxPrefix, publish, subscribe: [`${inboxPrefix}.>`, ...subscribe] };
 }
 
-function peerUser(name: string, account: string, rights: Pick<PeerUser, 'asks' | 'hears' | 'answers' | 'tells'>): PeerUser {
+function peerUser(name: string, account: string, rights: Partial<Pick<PeerUser, 'asks' | 'hears' | 'answers' | 'serves' | 'tells'>>): PeerUser {
   assert(account !== CORE_ACCOUNT);
-  return { name, account, inboxPrefix: inboxPrefixOf(name), ...rights };
+  return { name, account, inboxPrefix: inboxPrefixOf(name), asks: [], hears: [], answers: [], serves: [], tells: [], ...rights };
 }

@@ -10,7 +10,7 @@ import { startTestBroker, startTestCluster, type TestBroker } from '@penstock/te
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   acquireLease, brokerPermissions, type Bus, buckets, connectBus, createLogWriter, encodeChunk, ensureStreams, inboxPrefixOf, lastChunks,
-  type LeaseEvent, type LiveChunk, openLog, readChunks, type StoredChunk, subjects, subscribeLiveChunks, watchLeases,
+  type LeaseEvent, type LiveChunk, openDeliveryLog, openLog, putExpiring, readChunks, startDeliveryConsumer, type StoredChunk, subjects, subscribeLiveChunks, watchLeases,
 } from '../src/index.ts';
 
 const GENERATOR = join(import.meta.dirname, '../../../deploy/nats/generate.ts');
@@ -197,10 +197,88 @@ describe('each service does its whole job as its own user', () => {
     expect(await Promise.all([demand.promise, release.promise])).toEqual(['demand', 'release']);
   });
 
+  it('services ask each other what each is there for, and tell their own kind what has changed', async () => {
+    const users = ['gateway', 'auth', 'registry', 'webhook-ingest', 'runner_r1'] as const;
+    const [gateway, auth, registry, ingest, runner] = (await Promise.all(users.map((user) => busOf(user)))) as [Bus, Bus, Bus, Bus, Bus];
+    const long = 'x'.repeat(3 * MIB);
+    const verbs = ['user', 'token', 'token.used', 'session', 'tokens.list', 'tokens.create', 'tokens.revoke'];
+    for (const verb of verbs) auth.respond(subjects.service('auth', verb), () => `auth ${verb}`, { queue: 'auth' });
+    for (const verb of ['resolve', 'package']) registry.respond(subjects.service('registry', verb), () => long, { queue: 'registry' });
+    ingest.respond(subjects.service('webhook-ingest', 'list'), () => long, { queue: 'webhook-ingest' });
+    await Promise.all([auth.flush(), registry.flush(), ingest.flush()]);
+    for (const verb of verbs) expect(await gateway.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
+    for (const verb of ['token', 'token.used', 'session']) expect(await registry.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
+    expect(await ingest.request(subjects.service('auth', 'user'), {}, soon)).toBe('auth user');
+    for (const [asking, subject] of [
+      [gateway, subjects.service('registry', 'resolve')], [gateway, subjects.service('webhook-ingest', 'list')],
+      [ingest, subjects.service('registry', 'resolve')], [runner, subjects.service('registry', 'package')],
+    ] as const) expect(await asking.request(subject, {}, soon)).toBe(long);
+    for (const [user, subject] of [['registry', subjects.registryChanged], ['webhook-ingest', subjects.decided], ['webhook-ingest', subjects.connections]] as const) {
+      const [one, other, stranger] = [await busOf(user), await busOf(user), await rawOf('gateway')];
+      const heard = Promise.withResolvers<unknown>();
+      other.subscribe(subject, heard.resolve);
+      await other.flush();
+      one.publish(subject, 'news');
+      expect(await heard.promise).toBe('news');
+      expect(await subscribing(stranger, subject)).not.toBeNull();
+    }
+  });
+
+  it('auth tells of dead tokens, and gateway and registry hear it, those that come later too', async () => {
+    const auth = await busOf('auth');
+    await putExpiring(auth, buckets.revocations, 'session.first', { before: 1 }, 60_000);
+    for (const user of ['gateway', 'registry']) {
+      const heard: string[] = [];
+      const second = Promise.withResolvers<void>();
+      const watch = watchLeases(await busOf(user), buckets.revocations, ({ key }) => {
+        heard.push(key);
+        if (key === `user.${user}`) second.resolve();
+      });
+      await watch.ready;
+      expect(heard).toContain('session.first');
+      await putExpiring(auth, buckets.revocations, `user.${user}`, { before: 2 }, 60_000);
+      await second.promise;
+      watch.stop();
+    }
+  });
+
+  it('the webhook ingest: takes deliveries in, is handed each of them, acknowledges, removes, and asks owners', async () => {
+    const [ingest, scheduler] = [await busOf('webhook-ingest'), await busOf('scheduler')];
+    const log = openDeliveryLog(ingest);
+    await log.ensureConsumer();
+    expect(await log.persist('d1', Buffer.from('one'), 'lane')).toEqual({ stored: true });
+    expect(await log.persist('d1', Buffer.from('two'), 'lane')).toMatchObject({ stored: false });
+    expect(Buffer.from((await log.find('d1')) ?? []).toString()).toBe('one');
+    const handed = Promise.withResolvers<void>();
+    const consumer = startDeliveryConsumer(ingest, { onDelivery: (delivery) => {
+      delivery.acknowledge();
+      handed.resolve();
+    } });
+    await handed.promise;
+    await vi.waitFor(async () => expect(await openDeliveryLog(ingest).backlog()).toBe(0), { timeout: 10_000 });
+    await log.removeProcessed(Date.now() + 60_000);
+    expect(await log.find('d1')).toBeNull();
+    await consumer.stop();
+    scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => subject);
+    await scheduler.flush();
+    for (const verb of ['create', 'cancel', 'get', 'watch'] as const) expect(await ingest.request(subjects.owner(2, verb), {}, soon)).toBe(subjects.owner(2, verb));
+  });
+
+  it('the registry: packages on the broker, in a stream that the set-up has made', async () => {
+    const [setup, registry] = [await rawOf('setup'), await rawOf('registry')];
+    const config = { name: 'OBJ_packages', subjects: ['$O.packages.C.>', '$O.packages.M.>'], max_msgs_per_subject: 1, allow_direct: true };
+    expect((await setup.request('$JS.API.STREAM.CREATE.OBJ_packages', JSON.stringify(config), timely)).json()).not.toHaveProperty('error');
+    for (const [subject, body] of [
+      ['$O.packages.C.x.0', 'bytes'], ['$O.packages.M.k', '{}'], ['$JS.API.STREAM.INFO.OBJ_packages', '{"subjects_filter":"$O.packages.M.>"}'],
+      ['$JS.API.STREAM.MSG.GET.OBJ_packages', '{"last_by_subj":"$O.packages.M.k"}'], ['$JS.API.STREAM.PURGE.OBJ_packages', '{"filter":"$O.packages.C.y.>"}'],
+    ] as const) expect((await registry.request(subject, body, timely)).json()).not.toHaveProperty('error');
+    expect((await registry.request('$JS.API.DIRECT.GET.OBJ_packages.$O.packages.C.x.0', '', timely)).string()).toBe('bytes');
+  });
+
   it('P3, P12: that nobody answers is known at once, also from one account to another', async () => {
     const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
     for (const [bus, subject] of [
-      [scheduler, subjects.job('r2')], [scheduler, subjects.stop('r2')], [gateway, subjects.owner(3, 'create')],
+      [scheduler, subjects.job('r2')], [scheduler, subjects.stop('r2')], [gateway, subjects.owner(3, 'create')], [gateway, subjects.service('auth', 'user')],
       [runner, subjects.pull('nobody', 'r1')], [runner, subjects.result(3, 'r1')],
     ] as const) {
       await expect(bus.request(subject, {}, patient)).rejects.toMatchObject({ tag: 'NoResponders' });
@@ -226,9 +304,10 @@ const forbidden: { readonly user: string; readonly publish: readonly string[]; r
       '$KV.runners.r2.s', '$KV.runners.r1', '$KV.runners.r1.s.more', '$JS.API.DIRECT.GET.KV_runners.$KV.runners.r2.s', '$JS.API.DIRECT.GET.KV_runners',
       '$JS.API.STREAM.MSG.GET.KV_runners', '$JS.API.CONSUMER.CREATE.KV_runners.c', '$JS.API.STREAM.INFO.KV_runners', '$JS.API.STREAM.MSG.GET.KV_members',
       '$JS.API.DIRECT.GET.LOGS', '$JS.API.DIRECT.GET.LOGS.log.run1.r2', '$JS.API.STREAM.MSG.GET.LOGS', '$JS.API.CONSUMER.CREATE.LOGS.c',
+      'svc.auth.token', 'svc.auth.user', 'svc.registry.resolve', 'svc.webhook-ingest.list', '$KV.revocations.session.s', '$JS.API.CONSUMER.CREATE.KV_revocations.c', 'delivery.x',
     ],
     subscribe: [
-      '>', '*', 'job.>', 'job.*', 'job.r2', 'stop.r2', 'release.r2', 'release.*', 'run.*.>', 'run.0.create', 'pull.*.*', 'pull.m1.r1', 'events.*', 'opened.*', 'live.log.*.*',
+      '>', '*', 'svc.registry.package', 'job.>', 'job.*', 'job.r2', 'stop.r2', 'release.r2', 'release.*', 'run.*.>', 'run.0.create', 'pull.*.*', 'pull.m1.r1', 'events.*', 'opened.*', 'live.log.*.*',
       'live.log.run1.r1', 'log.*.*', 'log.run1.r2', 'journal.*', '$KV.runners.>', '$KV.members.>', '$JS.>', '$SYS.>', '_INBOX.>', '_INBOX_runner_r2.>', '_INBOX_scheduler.>', '_R_.>', '_GR_.>',
     ],
   },
@@ -237,8 +316,9 @@ const forbidden: { readonly user: string; readonly publish: readonly string[]; r
     publish: [
       ...everywhere, ...journals, ...ownersOnly,
       'run.0.open', 'run.0.result.r1', 'pull.m1.r1', 'log.run1.r1', '$KV.runners.r1.s', '$JS.API.CONSUMER.CREATE.KV_members.c', '$JS.API.CONSUMER.CREATE.LOGS.c', '$JS.API.DIRECT.GET.KV_members', '$JS.API.STREAM.INFO.LOGS',
+      '$KV.revocations.session.s', 'delivery.x',
     ],
-    subscribe: ['>', 'run.*.>', 'run.0.create', 'pull.*.*', 'job.*', 'job.r1', 'stop.r1', 'release.r1', 'demand.*', 'log.*.*', 'journal.*', '$KV.members.>', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
+    subscribe: ['>', 'svc.auth.token', 'run.*.>', 'run.0.create', 'pull.*.*', 'job.*', 'job.r1', 'stop.r1', 'release.r1', 'demand.*', 'log.*.*', 'journal.*', '$KV.members.>', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
   },
   {
     user: 'scheduler',
@@ -254,11 +334,30 @@ const forbidden: { readonly user: string; readonly publish: readonly string[]; r
     publish: [...everywhere, 'journal.0', 'log.run1.r1', '$KV.members.m1', '$JS.API.STREAM.MSG.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL', '$JS.API.STREAM.PURGE.JOURNAL', 'run.0.create', 'job.r1'],
     subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
   },
-  ...['auth', 'registry', 'webhook-ingest'].map((user) => ({
-    user,
-    publish: [...everywhere, ...journals, ...ownersOnly, 'run.0.create', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS'],
-    subscribe: ['>', 'run.*.>', 'events.*', 'job.r1', 'live.log.*.*', '_INBOX_gateway.>', '_R_.>'],
-  })),
+  {
+    user: 'auth',
+    publish: [
+      ...everywhere, ...journals, ...ownersOnly, 'run.0.create', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS', '$KV.runners.r1.s',
+      'svc.registry.resolve', 'svc.webhook-ingest.list', '$JS.API.STREAM.PURGE.KV_revocations', '$JS.API.CONSUMER.CREATE.KV_revocations.c',
+    ],
+    subscribe: ['>', 'run.*.>', 'events.*', 'job.r1', 'live.log.*.*', '_INBOX_gateway.>', '_R_.>', 'svc.>', 'svc.registry.resolve', '$KV.revocations.>'],
+  },
+  {
+    user: 'registry',
+    publish: [
+      ...everywhere, ...journals, ...ownersOnly, 'run.0.create', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS', '$KV.revocations.session.s', '$JS.API.STREAM.CREATE.OBJ_packages', '$O.other.C.x.0',
+      'svc.auth.user', 'svc.auth.tokens.create', 'svc.auth.tokens.revoke', 'svc.webhook-ingest.list',
+    ],
+    subscribe: ['>', 'run.*.>', 'events.*', 'job.r1', 'live.log.*.*', '_INBOX_gateway.>', '_R_.>', 'svc.auth.token', '$KV.revocations.>'],
+  },
+  {
+    user: 'webhook-ingest',
+    publish: [
+      ...everywhere, ...journals, ...ownersOnly, 'run.0.open', 'run.0.result.r1', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS', '$KV.revocations.session.s', '$JS.API.STREAM.INFO.KV_revocations',
+      'svc.auth.token', 'svc.auth.tokens.create', 'svc.registry.package', '$JS.API.CONSUMER.CREATE.DELIVERIES.other', '$JS.API.CONSUMER.DELETE.DELIVERIES.ingest', '$JS.API.STREAM.UPDATE.DELIVERIES',
+    ],
+    subscribe: ['>', 'run.*.>', 'run.0.create', 'job.r1', 'live.log.*.*', 'delivery.*', '_INBOX_gateway.>', '_R_.>', 'svc.auth.user', '$KV.revocations.>'],
+  },
 ];
 
 describe('what is not allowed is refused at once', () => {

@@ -32,6 +32,7 @@ const CALL_MS_MAX = 5_000;
 const LIST_BATCH = 16;
 const NO_MESSAGE = 10037;
 const STREAM_NAME_IN_USE = 10058;
+const STREAM_NOT_FOUND = 10059;
 
 interface KeyMessage {
   readonly id: string;
@@ -50,9 +51,12 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<ObjectSt
 }
 
 async function makeStream(manager: JetStreamManager, { bucket, bytesMax }: NatsStoreOptions, replicas: number): Promise<void> {
+  const name = `OBJ_${bucket}`;
+  // Looked for first: in an installation where the set-up makes the streams, a service may not.
+  if (await exists(manager, name)) return;
   try {
     await manager.streams.add({
-      name: `OBJ_${bucket}`,
+      name,
       subjects: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],
       retention: RetentionPolicy.Limits,
       storage: StorageType.File,
@@ -65,6 +69,16 @@ async function makeStream(manager: JetStreamManager, { bucket, bytesMax }: NatsS
   } catch (error) {
     // Made before, perhaps with other options, which the operator may have changed: it stays as it is.
     if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NAME_IN_USE) throw error;
+  }
+}
+
+async function exists(manager: JetStreamManager, name: string): Promise<boolean> {
+  try {
+    await manager.streams.info(name);
+    return true;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return false;
+    throw error;
   }
 }
 
