@@ -140,7 +140,7 @@ export class StatusOutbox {
     const failures = entry.failures + 1;
     if (failures === 1) log.warn({ runId: target.runId, repository: target.repository, why: answer.why }, 'a commit status was not taken; tried again');
     const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures - 1, 20));
-    const afterMs = Math.max(answer.kind === 'later' ? answer.afterMs : 0, ceiling * (0.5 + Math.random() / 2));
+    const afterMs = Math.ceil(Math.max(answer.kind === 'later' ? answer.afterMs : 0, ceiling * (0.5 + Math.random() / 2)));
     await this.#write({ ...claimed, failures, dueAt: now() + afterMs });
   }
 
