@@ -1,5 +1,7 @@
 /** The embedded provider: both logins on a fresh machine with nothing registered anywhere, by hand and in a real browser. */
+import { once } from 'node:events';
 import { accessSync, appendFileSync, constants } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
 import { delimiter, join } from 'node:path';
 import { chromium, type Browser as RealBrowser, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -87,10 +89,11 @@ describe('the embedded provider', () => {
 
   it('sends a browser that came by the name localhost to the address of the callback first', async () => {
     const server = await embedded();
-    const port = new URL(server.url).port;
-    const response = await fetch(`http://localhost:${port}/auth/web/login`, { redirect: 'manual' }).catch(() => null);
-    // A machine may know localhost by ::1 alone, where nothing listens.
-    if (response !== null) expect([response.status, response.headers.get('location')]).toEqual([302, `${server.url}/auth/web/login`]);
+    const { hostname, port } = new URL(server.url);
+    const request = get({ hostname, port, path: '/auth/web/login', headers: { host: `localhost:${port}` } });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.resume();
+    expect([response.statusCode, response.headers.location]).toEqual([302, `${server.url}/auth/web/login`]);
   });
 
   it('is not there in production mode, nor where another provider is configured', async () => {
