@@ -9,6 +9,8 @@ interface RequestPlan {
   readonly port: number;
   readonly path: string;
   readonly body: string;
+  /** Sent with each request; default: none. */
+  readonly token?: string | undefined;
   readonly connections: number;
   readonly durationMs: number;
 }
@@ -30,7 +32,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 
 async function sendRequests(plan: RequestPlan): Promise<RequestResult> {
   const request = Buffer.from(
-    `POST ${plan.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(plan.body)}\r\n\r\n${plan.body}`,
+    `POST ${plan.path} HTTP/1.1\r\nHost: localhost\r\n${plan.token === undefined ? '' : `Authorization: Bearer ${plan.token}\r\n`}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(plan.body)}\r\n\r\n${plan.body}`,
   );
   let answered = 0;
   const sockets = Array.from({ length: plan.connections }, () => {

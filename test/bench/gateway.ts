@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { createServer, type ServerResponse } from 'node:http';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -17,8 +18,9 @@ import {
 } from '@penstock/bus';
 import { gatewayCollections, startGateway } from '@penstock/gateway';
 import { newRunId, type RunEvent, type RunState, type RunView, type StageView } from '@penstock/run';
-import { auditCollections, openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
+import { auditCollections, openSqliteStore, runCollections, RunsRepository, type RunDocument } from '@penstock/store';
 import { startTestBroker } from '@penstock/testkit';
+import { benchIdentity } from './gateway-identity.ts';
 import type { LoadPlan, RequestResult, StreamResult } from './gateway-client.ts';
 
 const CONNECTIONS = 20;
@@ -41,13 +43,15 @@ export async function benchGateway(): Promise<string[]> {
   const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [...runCollections, ...gatewayCollections, ...auditCollections], synchronous: 'normal' });
   const runs = new RunsRepository(store);
   const owner = new BenchOwner(ownerBus);
-  const gateway = await startGateway({ bus, runs, store, partitions: 1, publicRead: true, listen: { host: '127.0.0.1', port: 0 } });
+  const jwtSecret = randomBytes(32).toString('hex');
+  const gateway = await startGateway({ bus, runs, store, jwtSecret, partitions: 1, publicRead: true, listen: { host: '127.0.0.1', port: 0 } });
   try {
     await runs.saveBatch(Array.from({ length: 20 }, (_, index) => endedRun(index)));
     await ownerBus.flush();
     return [
       await benchQuery('GraphQL health', gateway.port, '{ health }'),
       await benchQuery('GraphQL runs, 20 of 5 stages, from owner and store', gateway.port, RUNS_QUERY),
+      ...(await benchIdentity({ port: gateway.port, bus: ownerBus, runs, jwtSecret, foreignRun: (tenant) => endedRun(1_000, tenant), load })),
       await benchDeliveries(gateway.port, owner),
     ];
   } finally {
@@ -188,14 +192,14 @@ function viewOfRun(id: string, status: RunView['status'], index: number): RunVie
   return { id, tenant: 'service', key: 'service/bench', pipelineName: 'bench', status, startedAt: time, finishedAt: time, outcome: null, reason: null, version: 20, cancelledStages: null, stages };
 }
 
-function endedRun(index: number): Parameters<RunsRepository['saveBatch']>[0][number] {
+function endedRun(index: number, tenant = 'service'): RunDocument {
   const createdAt = Date.UTC(2026, 10, 20) + index * 1000;
   const id = newRunId({ now: createdAt, key: 'service/bench', random: new Uint8Array(8).fill(index) });
   const state: RunState = {
-    id, tenant: 'service', key: 'service/bench', pipelineName: 'bench', yaml: '', priority: 0, origin: { kind: 'api' }, createdAt, version: 20, status: 'SUCCESS',
+    id, tenant, key: 'service/bench', pipelineName: 'bench', yaml: '', priority: 0, origin: { kind: 'api' }, createdAt, version: 20, status: 'SUCCESS',
     held: false, finishedAt: createdAt, stages: [], openStages: 0, liveAttempts: 0, workspaces: {},
   };
-  return { partition: 0, open: false, incarnation: 1, sequence: index + 1, state, events: [], view: viewOfRun(id, 'SUCCESS', index) };
+  return { partition: 0, open: false, incarnation: 1, sequence: index + 1, state, events: [], view: { ...viewOfRun(id, 'SUCCESS', index), tenant } };
 }
 
 function median(values: readonly number[]): number {

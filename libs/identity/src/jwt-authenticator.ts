@@ -38,8 +38,7 @@ export function jwtAuthenticator(options: JwtAuthenticatorOptions): Authenticato
     return sessionLives(caller.user?.sessionId ?? '').then((lives) => (lives ? caller : null));
   };
 
-  return (token, digest) => {
-    const key = digest.toString('latin1');
+  return (token, key) => {
     const known = remembered.get(key);
     if (known !== undefined) {
       if (known.endsAt > now()) return judge(known);

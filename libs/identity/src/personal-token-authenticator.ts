@@ -57,11 +57,11 @@ export function personalTokenAuthenticator(options: PersonalTokenAuthenticatorOp
     return known.caller;
   };
 
-  return (token, digest) => {
-    if (!token.startsWith(PERSONAL_TOKEN_PREFIX) || !isPersonalToken(token)) return null;
-    const key = digest.toString('latin1');
+  return (token, key) => {
+    if (!token.startsWith(PERSONAL_TOKEN_PREFIX)) return null;
     const known = remembered.get(key);
     if (known !== undefined && known.goodUntil > now() && revocations.certain) return accepted(known);
+    if (!isPersonalToken(token)) return null;
     let answer = asking.get(key);
     if (answer === undefined) {
       answer = ask(key, token);

@@ -35,7 +35,10 @@ export class Revocations {
   readonly #bus: Bus;
   readonly #now: () => number;
   readonly #watch: LeaseWatch;
-  readonly #revoked = new Map<string, Revocation>();
+  /** By what their keys name. Asked with every request, so no key is put together for it. */
+  readonly #sessions = new Map<string, Revocation>();
+  readonly #users = new Map<string, Revocation>();
+  readonly #tokens = new Map<string, Revocation>();
   readonly #waiting = new Map<string, Set<Waiting>>();
   readonly #look: NodeJS.Timeout;
   /** When the watch was last seen current; null: never yet. */
@@ -71,7 +74,12 @@ export class Revocations {
   }
 
   isRevoked(credential: Revocable): boolean {
-    return keysOf(credential).some((key) => this.#covers(key, credential));
+    const { user, tokenId, issuedAt } = credential;
+    if (tokenId !== undefined) return this.#tokens.has(tokenId);
+    if (user === undefined) return false;
+    if (user.sessionId !== undefined && this.#sessions.has(user.sessionId)) return true;
+    const revocation = this.#users.get(user.id);
+    return revocation !== undefined && issuedAt !== undefined && issuedAt <= revocation.before;
   }
 
   /** What this process has just had revoked itself: known here before the bucket tells. */
@@ -101,19 +109,26 @@ export class Revocations {
     return stop;
   }
 
-  #covers(key: string, { issuedAt }: Revocable): boolean {
-    const revocation = this.#revoked.get(key);
-    if (revocation === undefined) return false;
-    return !key.startsWith(USER_KEYS) || (issuedAt !== undefined && issuedAt <= revocation.before);
-  }
-
   #take(event: LeaseEvent<Revocation>): void {
+    const dot = event.key.indexOf('.');
+    const revoked = this.#ofKind(event.key.slice(0, dot));
+    const id = event.key.slice(dot + 1);
     if (event.kind === 'expired') {
-      this.#revoked.delete(event.key);
+      revoked?.delete(id);
       return;
     }
-    this.#revoked.set(event.key, event.value);
+    revoked?.set(id, event.value);
     for (const { credential, end } of [...(this.#waiting.get(event.key) ?? [])]) if (this.isRevoked(credential)) end();
+  }
+
+  /** Undefined: a kind of a later release. */
+  #ofKind(kind: string): Map<string, Revocation> | undefined {
+    switch (kind) {
+      case 'session': return this.#sessions;
+      case 'user': return this.#users;
+      case 'token': return this.#tokens;
+      default: return undefined;
+    }
   }
 
   #lookAtWatch(): void {
@@ -133,8 +148,6 @@ interface Waiting {
   readonly credential: Revocable;
   end(): void;
 }
-
-const USER_KEYS = revocationKeys.user('');
 
 function keysOf({ user, tokenId }: Revocable): string[] {
   if (tokenId !== undefined) return [revocationKeys.token(tokenId)];
