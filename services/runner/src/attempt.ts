@@ -2,7 +2,6 @@
  * One stage attempt from its grant to its result: folders, environment, process, log, outputs. It knows no leases and
  * no credits.
  */
-import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BadOutputs, Chunker, readOutputs, type Executor, type StageExit, type StageFolders, type StageProcess, type StageSpec, type StopReason, type Workspaces } from '@penstock/executor';
@@ -10,13 +9,15 @@ import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { StageReason } from '@penstock/run';
 import type { Logger } from '@penstock/telemetry';
 import type { AttemptLog } from './chunk-store.ts';
-import { checkoutFailure, type Checkouts } from './checkouts.ts';
+import { NotPrepared } from './errors.ts';
+import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from './preparation.ts';
 import { stageEnvironment } from './stage-env.ts';
 
 export interface AttemptParts {
   readonly executor: Executor;
   readonly workspaces: Workspaces;
-  readonly checkouts: Checkouts;
+  /** Where workspaces and packages come from. */
+  readonly sources: Sources;
   readonly attemptLog: AttemptLog;
   readonly log: Logger;
   /** Whether the session it belongs to goes on. */
@@ -78,10 +79,11 @@ export class Attempt {
     const { executor, workspaces, attemptLog } = this.#parts;
     const { stage, attempt } = job;
     const chunker = new Chunker({ bytesMax: job.logBytesMax, emit: (chunk) => attemptLog.append({ stage, attempt, ...chunk }) });
+    const begun = performance.now();
     const prepared = await this.#prepare(chunker);
     if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
-    const { folders, timeoutMs } = prepared;
-    this.#process = executor.start(this.#specOf(folders, timeoutMs), chunker);
+    const timeoutMs = needsFetching(job) ? Math.max(1, Math.round(job.timeoutMs - (performance.now() - begun))) : job.timeoutMs;
+    this.#process = executor.start(this.#specOf(prepared, timeoutMs), chunker);
     if (this.#stopped !== null) this.#process.stop(this.#stopped);
     const exit = await this.#process.ended;
     this.#onProcessGone();
@@ -92,41 +94,28 @@ export class Attempt {
       return null;
     }
     const verdict = this.#verdictOf(exit, chunker);
-    const published = this.#outputsOf(folders, verdict, chunker);
+    const published = this.#outputsOf(prepared.folders, verdict, chunker);
     const logBytes = await chunker.end();
-    await Promise.all([workspaces.finish(folders), attemptLog.stored()]);
+    await Promise.all([clearAfterStage(prepared, workspaces), attemptLog.stored()]);
     return { ...this.ref, ...published, logBytes };
   }
 
-  /** The folders, and what is left of the stage's time when they are there; or the verdict on a stage that comes to nothing. */
-  async #prepare(chunker: Chunker): Promise<{ readonly folders: StageFolders; readonly timeoutMs: number } | Verdict> {
+  /** Or the verdict on a stage that comes to nothing. Fetching counts as the stage's time. */
+  async #prepare(chunker: Chunker): Promise<Prepared | Verdict> {
     const { job } = this;
-    const { signal } = this.#preparing;
-    const fill = this.#parts.checkouts.filling(job, signal);
-    const begun = performance.now();
     let isLate = false;
-    const timer = fill === undefined ? undefined : setTimeout(() => {
+    const timer = needsFetching(job) ? setTimeout(() => {
       isLate = true;
       this.#preparing.abort();
-    }, job.timeoutMs);
+    }, job.timeoutMs) : undefined;
     try {
-      const folders = await this.#parts.workspaces.prepare({
-        runId: job.runId,
-        // A name for files: stage names may hold anything.
-        attempt: randomUUID(),
-        fresh: job.workspace === 'fresh',
-        declaresOutputs: job.outputs.length > 0,
-        fill, signal,
-      });
-      const usedMs = fill === undefined ? 0 : performance.now() - begun;
-      return { folders, timeoutMs: Math.max(1, Math.round(job.timeoutMs - usedMs)) };
+      return await prepareStage(job, this.#parts.workspaces, this.#parts.sources, this.#preparing.signal);
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
-      const why = checkoutFailure(error);
-      if (why === null) throw error;
-      this.#parts.log.warn({ err: error, ...this.ref }, 'a workspace could not be checked out');
-      void chunker.remark(why);
+      if (!(error instanceof NotPrepared)) throw error;
+      this.#parts.log.warn({ err: error, ...this.ref }, 'a stage could not be prepared');
+      void chunker.remark(error.message);
       return failed('checkout');
     } finally {
       clearTimeout(timer);
@@ -145,12 +134,12 @@ export class Attempt {
     return { ...this.ref, ...verdict, logBytes };
   }
 
-  #specOf(folders: StageFolders, timeoutMs: number): StageSpec {
+  #specOf({ folders, packageFolder }: Prepared, timeoutMs: number): StageSpec {
     const { job } = this;
     return {
       helperKey: job.key,
       commands: job.commands,
-      env: stageEnvironment(job, folders, process.env),
+      env: stageEnvironment(job, folders, packageFolder, process.env),
       shell: job.shell,
       cwd: job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,

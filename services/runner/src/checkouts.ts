@@ -12,6 +12,7 @@ import type { Job } from '@penstock/bus';
 import { removeTree } from '@penstock/executor';
 import { GitError, type Mirrors } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
+import { NotPrepared } from './errors.ts';
 
 export interface CheckoutsOptions {
   /** On the file system of the workspaces. */
@@ -31,16 +32,20 @@ export class Checkouts {
     for (const name of readdirSync(folder)) removeTree(join(folder, name)).catch((error: unknown) => log.warn({ err: error }, 'an unfinished checkout could not be removed'));
   }
 
-  /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. */
+  /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. It throws NotPrepared; the signal's reason. */
   filling(job: Job, signal: AbortSignal): ((path: string) => Promise<void>) | undefined {
     const { cloneUrl, commit } = job.origin;
     if (cloneUrl === undefined || commit === undefined) return undefined;
     const { mirrors } = this.#options;
-    if (mirrors === undefined) return () => Promise.reject(new GitError('git_unusable', 'this runner reads no repositories'));
+    if (mirrors === undefined) return () => Promise.reject(new NotPrepared('this runner reads no repositories'));
     return async (path) => {
       const staging = join(this.#options.folder, randomUUID());
-      const fetched = await mirrors.fetch({ url: cloneUrl, commit, signal });
-      await fetched.checkout(staging, { signal });
+      try {
+        const fetched = await mirrors.fetch({ url: cloneUrl, commit, signal });
+        await fetched.checkout(staging, { signal });
+      } catch (error) {
+        throw error instanceof GitError ? new NotPrepared(`the workspace could not be checked out: ${error.message} (${error.code})`, { cause: error }) : error;
+      }
       try {
         await rename(staging, path);
       } catch (error) {
@@ -49,9 +54,4 @@ export class Checkouts {
       }
     };
   }
-}
-
-/** For the log of the stage; null: the fault is not the repository's. */
-export function checkoutFailure(error: unknown): string | null {
-  return error instanceof GitError ? `the workspace could not be checked out: ${error.message} (${error.code})` : null;
 }

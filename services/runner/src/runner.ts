@@ -24,6 +24,8 @@ import { Credits } from './credits.ts';
 import { RunFolders } from './run-folders.ts';
 import { Offers } from './offers.ts';
 import { isSame, Outbox, resultId } from './outbox.ts';
+import { Packages } from './packages.ts';
+import type { Sources } from './preparation.ts';
 import { Schedulers } from './schedulers.ts';
 import { Session } from './session.ts';
 import { SessionList } from './session-list.ts';
@@ -100,7 +102,7 @@ class RunnerService implements Runner {
   readonly #writer: LogWriter;
   readonly #chunks: ChunkStore;
   readonly #folders: RunFolders;
-  readonly #checkouts: Checkouts;
+  readonly #sources: Sources;
   readonly #stops = new StopMemory();
   /** By `resultId`. Each holds a slot until its processes are gone, and its place in the lease until its result is answered. */
   readonly #held = new Map<string, Attempt>();
@@ -126,7 +128,10 @@ class RunnerService implements Runner {
     this.#chunks = new ChunkStore({ writer: this.#writer, folder: join(own, 'spool'), spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX, log });
     this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
     this.#folders = new RunFolders({ bus, log, root: join(options.dataDir, 'work'), isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId) });
-    this.#checkouts = new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log });
+    this.#sources = {
+      checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
+      packages: new Packages({ bus, folder: own, log }),
+    };
     this.#schedulers = new Schedulers(bus, options.labels, {
       changed: () => this.#shift?.offers.pump(),
       gone: (scheduler) => this.#shift?.offers.gone(scheduler),
@@ -320,7 +325,7 @@ class RunnerService implements Runner {
     const attempt = new Attempt(job, {
       executor: shift.session.executor,
       workspaces: this.#folders.of(job.partition),
-      checkouts: this.#checkouts,
+      sources: this.#sources,
       attemptLog: this.#chunks.open(job.runId, runnerId),
       sessionLives: () => shift.session.lives(),
       log, graceMs,

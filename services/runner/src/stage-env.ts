@@ -5,7 +5,7 @@ import type { Job } from '@penstock/bus';
 /** Of the runner's own environment: where programs are, and how to speak to people. */
 const INHERITED = ['PATH', 'LANG', 'LANGUAGE', 'LC_ALL', 'LC_CTYPE', 'TZ'];
 
-export function stageEnvironment(job: Job, folders: StageFolders, own: Readonly<Record<string, string | undefined>>): Record<string, string> {
+export function stageEnvironment(job: Job, folders: StageFolders, packageFolder: string | undefined, own: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const { origin } = job;
   const env: Record<string, string> = { LANG: 'C.UTF-8' };
   for (const name of INHERITED) {
@@ -21,6 +21,7 @@ export function stageEnvironment(job: Job, folders: StageFolders, own: Readonly<
     PENSTOCK_TRIGGER: origin.kind,
     SERVICE_OUTPUT: folders.outputFile,
   });
+  if (packageFolder !== undefined) env['SERVICE_EXTENSION_PATH'] = packageFolder;
   if (origin.repository !== undefined) env['PENSTOCK_REPOSITORY'] = origin.repository;
   if (origin.ref !== undefined) env['PENSTOCK_REF'] = origin.ref;
   if (origin.commit !== undefined) env['PENSTOCK_COMMIT'] = origin.commit;

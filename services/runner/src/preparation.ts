@@ -1,0 +1,49 @@
+/** What a stage finds when it starts: its folders, its repository at the run's commit, the package of its extension. */
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Job } from '@penstock/bus';
+import { removeTree, type StageFolders, type Workspaces } from '@penstock/executor';
+import type { Checkouts } from './checkouts.ts';
+import type { Packages } from './packages.ts';
+
+export interface Sources {
+  readonly checkouts: Checkouts;
+  readonly packages: Packages;
+}
+
+export interface Prepared {
+  readonly folders: StageFolders;
+  /** The copy that this attempt has of its extension's package. */
+  readonly packageFolder: string | undefined;
+}
+
+/** Whether there is something to fetch, which may take its time. */
+export function needsFetching({ origin, extension }: Job): boolean {
+  return extension !== undefined || (origin.cloneUrl !== undefined && origin.commit !== undefined);
+}
+
+/** @throws NotPrepared; the signal's reason */
+export async function prepareStage(job: Job, workspaces: Workspaces, { checkouts, packages }: Sources, signal: AbortSignal): Promise<Prepared> {
+  // A name for files: stage names may hold anything.
+  const attempt = randomUUID();
+  const folders = await workspaces.prepare({
+    runId: job.runId, attempt, signal,
+    fresh: job.workspace === 'fresh',
+    declaresOutputs: job.outputs.length > 0,
+    fill: checkouts.filling(job, signal),
+  });
+  if (job.extension === undefined) return { folders, packageFolder: undefined };
+  const packageFolder = join(folders.home, `extension-${attempt}`);
+  try {
+    await packages.copyTo(packageFolder, job.extension, signal);
+  } catch (error) {
+    await workspaces.finish(folders);
+    throw error;
+  }
+  return { folders, packageFolder };
+}
+
+/** After the attempt's outputs were read. */
+export async function clearAfterStage({ folders, packageFolder }: Prepared, workspaces: Workspaces): Promise<void> {
+  await Promise.all([workspaces.finish(folders), ...(packageFolder === undefined ? [] : [removeTree(packageFolder)])]);
+}
