@@ -1,4 +1,6 @@
-export { registryCollections } from './collections.ts';
+export { extensionsSpec, registryCollections } from './collections.ts';
+export { extensionKey } from './names.ts';
+export type { ExtensionRecord, VersionRecord } from './records.ts';
 export { Registry, type RegistryLog, type RegistryNews, type RegistryOptions } from './registry.ts';
 export { PACKAGES_BUCKET, runRegistryService } from './service.ts';
 export { SearchIndex } from './search-index.ts';

@@ -3,12 +3,13 @@
  * registries. It owns copies only: what is in it may lag behind the store by moments, and nothing but searching reads it.
  *
  * S1 An entry is replaced only by one of a higher generation, so that news in the wrong order do no harm.
- * S2 An entry of another tenant's scope is in no answer: not as a result, not as a candidate, not in a count.
+ * S2 An entry of another tenant's scope is in no answer: not as a result, not as a candidate, not in an order.
  * S3 The order is total: relevance, then downloads, then the id. The same index answers the same question alike.
  */
-import MiniSearch from 'minisearch';
 import type { ExtensionView } from '@penstock/extension';
+import { nearest } from '@penstock/pipeline';
 import { extensionView, type ExtensionRecord } from './records.ts';
+import { WordIndex, type IndexedWords } from './word-index.ts';
 
 export interface SearchQuestion {
   readonly tenant: string | null;
@@ -30,23 +31,15 @@ export const QUERY_LENGTH_MAX = 200;
 const WORDS_MAX = 12;
 const CANDIDATES_MAX = 3;
 /** A hit in the name says far more than one in the description. */
-const BOOST = { name: 4, category: 1.5, description: 1 };
-/** Letters that may be wrong in a word, as part of its length: two in `secrets-scam`. */
-const FUZZY = 0.25;
+const BOOST = { name: 4, category: 1.5, description: 1 } as const;
 
 export class SearchIndex {
-  readonly #entries = new Map<string, Entry>();
-  readonly #byNumber = new Map<number, Entry>();
+  readonly #byKey = new Map<string, Entry>();
+  readonly #entries: Entry[] = [];
+  readonly #words = new WordIndex();
   readonly #downloads: (key: string) => number;
-  #next = 0;
   /** All entries in the order of a blank question; null: to be made anew. */
   #ordered: readonly Entry[] | null = null;
-  readonly #words = new MiniSearch<Entry>({
-    idField: 'number',
-    fields: ['name', 'category', 'description'],
-    extractField: (entry, field) => (field === 'description' ? entry.record.description : entry[field as 'name' | 'category' | 'number']) as string,
-    searchOptions: { boost: BOOST },
-  });
 
   /** `downloads`: how often an extension was downloaded, by its key. */
   constructor(downloads: (key: string) => number) {
@@ -54,24 +47,17 @@ export class SearchIndex {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#entries.length;
   }
 
   put(record: ExtensionRecord): void {
-    const known = this.#entries.get(record.key);
+    const known = this.#byKey.get(record.key);
     if (known !== undefined && known.record.generation >= record.generation) return;
     const [category = '', name = ''] = record.extensionId.split('/');
-    const sameWords = known !== undefined && known.record.description === record.description;
-    const entry: Entry = { record, category, name, number: sameWords ? known.number : this.#next++ };
-    if (!sameWords) {
-      if (known !== undefined) {
-        this.#words.discard(known.number);
-        this.#byNumber.delete(known.number);
-      }
-      this.#words.add(entry);
-    }
-    this.#entries.set(record.key, entry);
-    this.#byNumber.set(entry.number, entry);
+    const entry: Entry = { record, category, name, number: known?.number ?? this.#entries.length };
+    this.#entries[entry.number] = entry;
+    this.#byKey.set(record.key, entry);
+    if (known?.record.description !== record.description) this.#words.put(entry.number, wordsOfEntry(entry));
     this.#ordered = null;
   }
 
@@ -83,39 +69,62 @@ export class SearchIndex {
   search({ tenant, query, category, limit }: SearchQuestion): ExtensionView[] {
     const words = wordsOf(query);
     const fits = (entry: Entry): boolean => sees(entry, tenant) && (category === undefined || entry.category === category);
-    const found = words.length === 0 ? firstOf(this.#inOrder(), fits, limit) : this.#matching(words, fits, limit);
+    const found = words.length === 0 ? firstOf(this.#inOrder(), fits, limit) : this.#matching(words, fits, tenant, limit);
     return found.map(({ record }) => extensionView(record, this.#downloads(record.key)));
   }
 
-  /** Ids that may have been meant by one that nobody has, or that the tenant does not see. */
+  /** Ids that may have been meant by one that nobody has, or that the tenant does not see; the best first. */
   candidates(extensionId: string, tenant: string | null): string[] {
-    const fits = (entry: Entry): boolean => sees(entry, tenant) && entry.record.extensionId !== extensionId;
+    const seen = this.#entries.filter((entry) => sees(entry, tenant));
     const [, name = ''] = extensionId.split('/');
-    const found = this.#ranked(name, { prefix: true, fuzzy: FUZZY, combineWith: 'OR', fields: ['name'] }, fits, CANDIDATES_MAX);
-    return [...new Set(found.map(({ record }) => record.extensionId))];
+    const meant = new Set([name, nearest(name, seen.map((entry) => entry.name))]);
+    const found = this.#matching(wordsOf(name), (entry) => sees(entry, tenant), tenant, CANDIDATES_MAX);
+    const ids = [...seen.filter((entry) => meant.has(entry.name)), ...found].map(({ record }) => record.extensionId);
+    return [...new Set(ids)].slice(0, CANDIDATES_MAX);
   }
 
-  /** All words, the last one perhaps unfinished; where nothing has them all, whatever is near to some of them. */
-  #matching(words: readonly string[], fits: (entry: Entry) => boolean, limit: number): Entry[] {
-    const text = words.join(' ');
-    const last = words.length - 1;
-    const exact = this.#ranked(text, { combineWith: 'AND', prefix: (_term: string, index: number) => index === last }, fits, limit);
-    return exact.length > 0 ? exact : this.#ranked(text, { combineWith: 'OR', prefix: true, fuzzy: FUZZY }, fits, limit);
+  /** All words, the last one perhaps unfinished; where nothing has them all, whatever has some of them, or of the nearest ones. */
+  #matching(words: readonly string[], fits: (entry: Entry) => boolean, tenant: string | null, limit: number): Entry[] {
+    const exact = this.#best(this.#words.all(words), fits, limit);
+    if (exact.length > 0) return exact;
+    const isSeen = (document: number): boolean => {
+      const entry = this.#entries[document];
+      return entry !== undefined && sees(entry, tenant);
+    };
+    let known: string[] | undefined;
+    const meant = words.flatMap((word) => {
+      if (this.#words.has(word, isSeen)) return [word];
+      known ??= [...this.#words.words(isSeen)];
+      return nearest(word, known) ?? [];
+    });
+    return this.#best(this.#words.some(meant), fits, limit);
   }
 
-  #ranked(text: string, options: NonNullable<Parameters<MiniSearch<Entry>['search']>[1]>, fits: (entry: Entry) => boolean, limit: number): Entry[] {
-    const scored: Scored[] = [];
-    for (const { id, score } of this.#words.search(text, options)) {
-      const entry = this.#byNumber.get(id as number);
+  /** Of a score for each entry, the best; without sorting those that are not among them. */
+  #best(scores: Float64Array, fits: (entry: Entry) => boolean, limit: number): Entry[] {
+    const best: Scored[] = [];
+    for (let number = 0; number < scores.length; number++) {
+      const score = scores[number] ?? 0;
+      const worst = best.length === limit ? best.at(-1) : undefined;
+      if (score === 0 || (worst !== undefined && score < worst.score)) continue;
+      const entry = this.#entries[number];
       if (entry === undefined || !fits(entry)) continue;
-      scored.push({ entry, score });
+      const scored = { entry, score };
+      const at = best.findLastIndex((each) => this.#compareScored(each, scored) < 0) + 1;
+      if (at === limit) continue;
+      best.splice(at, 0, scored);
+      if (best.length > limit) best.pop();
     }
-    return scored.toSorted((a, b) => b.score - a.score || this.#compare(a.entry, b.entry)).slice(0, limit).map(({ entry }) => entry);
+    return best.map(({ entry }) => entry);
   }
 
   #inOrder(): readonly Entry[] {
-    this.#ordered ??= [...this.#entries.values()].toSorted((a, b) => this.#compare(a, b));
+    this.#ordered ??= this.#entries.toSorted((a, b) => this.#compare(a, b));
     return this.#ordered;
+  }
+
+  #compareScored(a: Scored, b: Scored): number {
+    return b.score - a.score || this.#compare(a.entry, b.entry);
   }
 
   #compare(a: Entry, b: Entry): number {
@@ -143,7 +152,20 @@ function firstOf(entries: readonly Entry[], fits: (entry: Entry) => boolean, lim
   return found;
 }
 
-/** As the index divides texts: letters and digits. */
+/** A word weighs more in a field of few words: `node` is more of `build/node` than of `build/node-legacy-tools`. */
+function wordsOfEntry({ record, name, category }: Entry): IndexedWords {
+  const weights = new Map<string, number>();
+  for (const [field, text] of [['name', name], ['category', category], ['description', record.description]] as const) {
+    const words = new Set(splitWords(text));
+    for (const word of words) weights.set(word, (weights.get(word) ?? 0) + BOOST[field] / Math.sqrt(words.size));
+  }
+  return { weights, isPublic: record.scope === '' };
+}
+
 function wordsOf(query: string): string[] {
-  return query.slice(0, QUERY_LENGTH_MAX).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '').slice(0, WORDS_MAX);
+  return splitWords(query.slice(0, QUERY_LENGTH_MAX)).slice(0, WORDS_MAX);
+}
+
+function splitWords(text: string): string[] {
+  return text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
 }
