@@ -10,6 +10,7 @@ import type { CollectionSpec } from '../src/port.ts';
 const queries: readonly (readonly [title: string, spec: CollectionSpec, selection: AnySelection])[] = [
   ['a page of one tenant', runsSpec, { where: { tenant: { in: ['a'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20 }],
   ['a later page of two tenants', runsSpec, { where: { tenant: { in: ['a', 'b'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20, after: { id: 'x' } }],
+  ['a run, if it is of these tenants', runsSpec, { where: { tenant: { in: ['a', 'b'] }, id: { gte: 'x', lte: 'x' } }, limit: 1 }],
   ['a page of one pipeline', runsSpec, { where: { tenant: { in: ['a', 'b'] }, pipelineName: 'p' }, orderBy: { field: 'id', direction: 'desc' }, limit: 500 }],
   ['the open runs of a partition', runsSpec, { where: { partition: 0, open: true }, limit: 50, after: { id: 'x' } }],
   ['runs later in an incarnation', runsSpec, { where: { partition: 0, incarnation: 1, sequence: { gt: 7 } }, orderBy: { field: 'sequence', direction: 'asc' }, limit: 50, after: { id: 'x', value: 9 } }],
