@@ -1,4 +1,5 @@
 export * from './broker.ts';
+export * from './browser.ts';
 export * from './proxy.ts';
 export * from './cluster.ts';
 export * from './fake-git-host.ts';

@@ -1,12 +1,14 @@
-/** Auth on a real broker and a real store, listening; a browser of cookies and forms; a clock that can be put forward. */
+/** Auth on a real broker and a real store, listening; a clock that can be put forward. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
 import { buildServer, silentLog } from '@penstock/http';
 import { openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
-import { startFakeGitHost, startTestBroker, type FakeGitHost, type TestBroker } from '@penstock/testkit';
+import { asked, Browser, startFakeGitHost, startTestBroker, type Answer, type FakeGitHost, type TestBroker } from '@penstock/testkit';
 import { authCollections, startAuth, type AuthOptions } from '../src/index.ts';
+
+export { Browser, type Answer };
 
 export const JWT_SECRET = 'a-test-secret-of-more-than-32-bytes!';
 export const CLIENT = { clientId: 'client-1', clientSecret: 'client-secret-1' } as const;
@@ -32,14 +34,6 @@ export interface TestServer {
   readonly url: string;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  // Tests look into answers of every shape.
-  readonly body: Record<string, unknown>;
 }
 
 export async function makeWorld(): Promise<World> {
@@ -90,70 +84,6 @@ export async function makeWorld(): Promise<World> {
     },
   };
   return world;
-}
-
-async function asked(url: string, init: RequestInit): Promise<Answer> {
-  const response = await fetch(url, { ...init, redirect: 'manual' });
-  const text = await response.text();
-  let body: Record<string, unknown> = {};
-  try {
-    body = JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    // A page, or nothing.
-  }
-  return { status: response.status, headers: response.headers, text, body };
-}
-
-/** Cookies by path, redirects followed by hand or not at all, forms sent as they stand on the page. */
-export class Browser {
-  readonly #cookies = new Map<string, { readonly value: string; readonly path: string; readonly origin: string }>();
-  /** Each address that was visited. */
-  readonly visited: string[] = [];
-
-  async visit(url: string, init: RequestInit = {}): Promise<Answer> {
-    const at = new URL(url);
-    this.visited.push(url);
-    const cookies = [...this.#cookies].filter(([, { path, origin }]) => origin === at.origin && isUnder(at.pathname, path)).map(([key, { value }]) => `${key.split(' ')[0]}=${value}`);
-    const answer = await asked(url, { ...init, headers: { ...(init.headers as Record<string, string>), ...(cookies.length === 0 ? {} : { cookie: cookies.join('; ') }) } });
-    for (const line of answer.headers.getSetCookie()) this.#take(line, at.origin);
-    return answer;
-  }
-
-  /** Follows redirects until there are none, or one leads to `stopAt`. The last answer, with its address. */
-  async follow(url: string, init: RequestInit = {}, stopAt?: (url: string) => boolean): Promise<{ readonly url: string; readonly answer: Answer }> {
-    let at = url;
-    let answer = await this.visit(at, init);
-    for (let hops = 0; hops < 20 && answer.status >= 300 && answer.status < 400; hops += 1) {
-      at = new URL(answer.headers.get('location') ?? '', at).href;
-      if (stopAt?.(at) === true) break;
-      answer = await this.visit(at);
-    }
-    return { url: at, answer };
-  }
-
-  /** Sends the page's form with these fields, hidden ones as they are. */
-  async submit(page: { readonly url: string; readonly answer: Answer }, fields: Record<string, string>, stopAt?: (url: string) => boolean): Promise<{ readonly url: string; readonly answer: Answer }> {
-    const form = /<form method="post" action="([^"]+)">([\s\S]*?)<\/form>/u.exec(page.answer.text);
-    if (form === null) throw new Error(`no form on ${page.url}: ${page.answer.text}`);
-    const hidden = [...(form[2] ?? '').matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/gu)].map(([, name = '', value = '']) => [name, value] as const);
-    const body = new URLSearchParams([...hidden, ...Object.entries(fields)]).toString();
-    return await this.follow(new URL(form[1] ?? '', page.url).href, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } }, stopAt);
-  }
-
-  #take(line: string, origin: string): void {
-    const [pair = '', ...attributes] = line.split(/; */u);
-    const at = pair.indexOf('=');
-    const attribute = (name: string): string | undefined => attributes.find((text) => text.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
-    const path = attribute('path') ?? '/';
-    const key = `${pair.slice(0, at)} ${path}`;
-    const isOver = attribute('max-age') === '0' || Date.parse(attribute('expires') ?? '') < Date.now();
-    if (isOver) this.#cookies.delete(key);
-    else this.#cookies.set(key, { value: pair.slice(at + 1), path, origin });
-  }
-}
-
-function isUnder(pathname: string, path: string): boolean {
-  return pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
 }
 
 /** The tokens of an address like `…/auth/callback#access_token=…`. */

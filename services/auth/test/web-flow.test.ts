@@ -1,5 +1,6 @@
 /** S5, S6: the login of a browser, with each kind of provider. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { ProviderSettings } from '../src/index.ts';
 import { ALICE, Browser, CLIENT, fragmentOf, isArrival, loginByWeb, makeWorld, type TestServer, type World } from './support.ts';
 
 let world: World;
@@ -17,7 +18,7 @@ describe('a login through the browser', () => {
     'github enterprise': () => ({ provider: 'github', baseUrl: world.host.url, ...CLIENT }),
     gitlab: () => ({ provider: 'gitlab', baseUrl: world.host.url, ...CLIENT }),
     oidc: () => ({ provider: 'oidc', issuer: world.host.url, ...CLIENT }),
-  } as const;
+  } satisfies Record<string, () => ProviderSettings>;
 
   it.each(Object.keys(providers) as (keyof typeof providers)[])('with %s ends at the dashboard, tokens in the fragment', async (kind) => {
     const server = await world.server({ provider: providers[kind](), dashboardUrl: 'https://dashboard.example/' });
@@ -36,7 +37,7 @@ describe('a login through the browser', () => {
     const server = await world.server();
     const { status, headers } = await server.get('/auth/web/login');
     const location = new URL(headers.get('location') ?? '');
-    expect([status, `${location.origin}${location.pathname}`]).toEqual([303, `${world.host.url}/login/oauth/authorize`]);
+    expect([status, `${location.origin}${location.pathname}`]).toEqual([302, `${world.host.url}/login/oauth/authorize`]);
     expect(Object.fromEntries(location.searchParams)).toMatchObject({
       client_id: CLIENT.clientId, redirect_uri: `${server.url}/auth/callback/web`, state: expect.stringMatching(/^[\w-]{43}$/u), code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/u),
     });

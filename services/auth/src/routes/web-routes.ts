@@ -32,7 +32,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
   app.get('/auth/web/login', { config: { tier: 'read' } }, async (request, reply) => {
     const elsewhere = otherName(request, options);
     if (elsewhere !== null) return reply.redirect(elsewhere, 302);
-    return sendToProvider(reply, await webLogin.begin({ kind: 'web' }), secure());
+    return sendToProvider(reply, await webLogin.begin({ kind: 'web' }), secure()).code(302);
   });
 
   app.get(WEB_CALLBACK, { config: { tier: 'read' } }, async (request, reply) => {
