@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 export interface TestRepository {
+  readonly folder: string;
   /** `file://…` */
   readonly url: string;
   /** Commits these files in place of all that was there; the commit's id. `null` in place of a text: a link to /etc/passwd. */
@@ -22,6 +23,7 @@ export function makeRepository(): TestRepository {
   }).trim();
   git('init', '-q', '-b', 'main');
   return {
+    folder,
     url: `file://${folder}`,
     git,
     commit(files, message = 'a change') {

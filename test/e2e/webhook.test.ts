@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import examples from '@octokit/webhooks-examples/api.github.com/index.json' with { type: 'json' };
+import { githubPush, githubSignature, gitlabPush, makeRepository, startFakeHost, type FakeHost, type TestRepository } from '@penstock/webhook-ingest/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startDumbServer, startSmartServer, type GitServer } from '../support/git-servers.ts';
+import { startServer, type RunningServer } from '../support/server.ts';
+import { readStream } from '../support/sse.ts';
+
+const SECRET = 'the secret of provider A';
+const TOKEN = 'the token of provider B';
+
+const PIPELINE = [
+  'engine: any', 'pipeline:', '  name: pushed', 'stages:',
+  '  show:', '    run: |', '      cat version', '      git rev-parse HEAD',
+].join('\n');
+
+let server: RunningServer;
+let repository: TestRepository;
+let host: FakeHost;
+let smart: GitServer;
+let dumb: GitServer;
+
+beforeAll(async () => {
+  repository = makeRepository();
+  host = await startFakeHost();
+  smart = await startSmartServer(dirname(repository.folder));
+  dumb = await startDumbServer(dirname(repository.folder));
+  server = await startServer({
+    env: {
+      SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_TOKEN: TOKEN, SERVICE_WEBHOOK_WAIT_SECS: '30', SERVICE_SLOTS: '2',
+      SERVICE_GIT_HOST_A_TOKEN: 'statuses', SERVICE_GIT_HOST_B_TOKEN: 'statuses', GIT_HOST_API_URL: host.url,
+    },
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  for (const each of [host, smart, dumb]) await each.close();
+  repository.remove();
+});
+
+type Payload = Record<string, unknown>;
+interface Result {
+  readonly run_id: string | null;
+  readonly status: string;
+  readonly accepted: boolean;
+  readonly commit: string;
+  readonly source: string;
+}
+
+async function post(payload: Payload, headers: Record<string, string>): Promise<Result> {
+  const body = JSON.stringify(payload);
+  const proof = 'x-github-event' in headers ? { 'x-hub-signature-256': githubSignature(body, SECRET) } : { 'x-gitlab-token': TOKEN };
+  const response = await fetch(`${server.url}/webhook`, { method: 'POST', headers: { 'content-type': 'application/json', ...proof, ...headers }, body });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Result;
+}
+
+let versions = 0;
+/** A commit that holds the pipeline and a version that only it has. */
+function newCommit(): { readonly commit: string; readonly version: string } {
+  const version = `version ${(versions += 1)}`;
+  return { commit: repository.commit({ '.pipeline.yaml': PIPELINE, version: `${version}\n` }, `to ${version}`), version };
+}
+
+async function linesOf(runId: string | null): Promise<string[]> {
+  const { events } = await readStream(`${server.url}/pipeline/${runId ?? ''}/logs`, server.apiKey);
+  return events.filter(({ event }) => event === 'stage_log').map(({ data }) => String(data['line']));
+}
+
+/** The example's payload, pushing a commit of ours. */
+function repointed(example: Payload, commit: string): Payload {
+  const named = example['repository'] as Payload;
+  const head = example['head_commit'] as Payload | null;
+  return {
+    ...example, after: commit,
+    repository: { ...named, clone_url: repository.url },
+    head_commit: head === null ? null : { ...head, id: commit },
+  };
+}
+
+describe("GitHub's own examples of pushes, re-pointed", () => {
+  const pushes = (examples as { name: string; examples: Payload[] }[]).find(({ name }) => name === 'push')?.examples ?? [];
+
+  it.each(pushes.map((example, index) => [index, String(example['ref']), example['deleted'] === true, example] as const))('number %i of %s, deleted: %s', async (_index, ref, deleted, example) => {
+    const { commit, version } = newCommit();
+    const result = await post(deleted ? example : repointed(example, commit), { 'x-github-event': 'push', 'x-github-delivery': `${ref} ${version}` });
+    expect(result).toMatchObject(deleted ? { accepted: false, status: 'Ignored', run_id: null } : { accepted: true, status: 'Success', commit, source: '.pipeline.yaml' });
+    expect(deleted ? [] : await linesOf(result.run_id)).toEqual(deleted ? [] : [version, commit]);
+  });
+
+  it('everything else that GitHub sends is ignored', async () => {
+    for (const { name, examples: [example] } of (examples as { name: string; examples: Payload[] }[]).filter(({ name }) => name !== 'push')) {
+      expect(await post(example ?? {}, { 'x-github-event': name })).toMatchObject({ accepted: false, status: 'Ignored', run_id: null });
+    }
+  });
+});
+
+describe("GitLab's documented payloads, re-pointed", () => {
+  it.each([['gitlab-push.json', 'Push Hook'], ['gitlab-tag-push.json', 'Tag Push Hook']])('%s', async (file, event) => {
+    const { commit, version } = newCommit();
+    const documented = JSON.parse(readFileSync(join(import.meta.dirname, 'fixtures', file), 'utf8')) as Payload;
+    const project = { ...(documented['project'] as Payload), git_http_url: repository.url };
+    const result = await post({ ...documented, project, after: commit, checkout_sha: commit }, { 'x-gitlab-event': event });
+    expect(result).toMatchObject({ accepted: true, status: 'Success', commit });
+    expect(await linesOf(result.run_id)).toEqual([version, commit]);
+  });
+});
+
+describe('wherever it is cloned from', () => {
+  it.each(['file', 'smart', 'dumb'])('%s: the stages see the commit that was pushed, not the newest', async (kind) => {
+    const { commit, version } = newCommit();
+    newCommit();
+    repository.git('update-server-info');
+    const name = basename(repository.folder);
+    const url = kind === 'file' ? repository.url : kind === 'smart' ? `${smart.url}/${name}/.git` : `${dumb.url}/${name}/.git`;
+    const result = await post(gitlabPush({ url, commit }), { 'x-gitlab-event': 'Push Hook' });
+    expect(result).toMatchObject({ status: 'Success' });
+    expect(await linesOf(result.run_id)).toEqual([version, commit]);
+  });
+});
+
+describe('what a push leaves behind', () => {
+  it('its status at the host, its delivery with the reasons, and its run, all by one id', async () => {
+    const { commit } = newCommit();
+    const { run_id: id } = await post(githubPush({ url: repository.url, commit }), { 'x-github-event': 'push', 'x-github-delivery': 'traced' });
+    const { data } = await server.graphql<{ run: { status: string }; webhookDelivery: unknown; webhookDeliveries: unknown[] }>(
+      'query ($id: String!) { run(id: $id) { status } webhookDelivery(id: "traced") { runId outcome verified trace { step passed } } webhookDeliveries(limit: 1) { runId } }', { id },
+    );
+    expect(data.run).toEqual({ status: 'SUCCESS' });
+    expect(data.webhookDelivery).toMatchObject({ runId: id, outcome: 'Run', verified: 'server', trace: ['verified', 'fetched', 'file', 'read', 'matched'].map((step) => ({ step, passed: true })) });
+    expect(data.webhookDeliveries).toEqual([{ runId: id }]);
+    await expect.poll(() => host.statesOf(commit).at(-1), { timeout: 20_000 }).toBe('success');
+  });
+
+  it('a replay is a run of its own, a dry run is none', async () => {
+    const replay = 'mutation ($dryRun: Boolean) { replayWebhookDelivery(id: "traced", dryRun: $dryRun) { runId outcome replayOf } }';
+    expect((await server.graphql(replay, { dryRun: true })).data).toMatchObject({ replayWebhookDelivery: { runId: null, outcome: 'Run' } });
+    const { data } = await server.graphql<{ replayWebhookDelivery: { runId: string } }>(replay);
+    await expect.poll(async () => (await server.graphql<{ run: { status: string } | null }>('query ($id: String!) { run(id: $id) { status } }', { id: data.replayWebhookDelivery.runId })).data.run?.status, { timeout: 20_000 }).toBe('SUCCESS');
+  });
+
+  it('nobody who is not logged in connects a repository', async () => {
+    const { data, errors } = await server.graphql('mutation { connectRepository(provider: "git_host_a", repository: "acme/demo") { secret } }');
+    expect([data, errors?.[0]?.extensions?.code]).toEqual([null, 'UNAUTHENTICATED']);
+  });
+});
