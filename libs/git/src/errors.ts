@@ -12,7 +12,9 @@ export type GitErrorCode =
   | 'too_large'
   /** The host wants other credentials than it was given. */
   | 'denied'
-  /** A file, or an object, that is not to be read: a link, a folder, too large, no text. */
+  /** The repository holds objects that git refuses to keep: damaged, or made to do harm. */
+  | 'bad_objects'
+  /** A file that is not to be read: a link, a folder, too large, no text. */
   | 'bad_file'
   /** There is no git on this machine, or one that is too old. */
   | 'git_unusable';

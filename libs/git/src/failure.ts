@@ -9,7 +9,7 @@ const MEANINGS: readonly (readonly [pattern: RegExp, code: GitErrorCode, message
   [/requested URL returned error: 4(?:04|10)|repository '[^']*' not found|does not appear to be a git repository|does not exist|Repository not found|not valid: is this a git repository/u, 'not_found', 'there is no such repository'],
   [/not our ref|couldn't find remote ref|could not find remote ref|unadvertised object|no such remote ref/u, 'not_found', 'the repository has no such commit'],
   [/No space left on device|Disk quota exceeded/u, 'unreachable', 'there is no room left on the disk'],
-  [/fsck error|error in (?:packed )?object|invalid (?:author|committer|tree)|remote did not send all necessary objects/u, 'bad_file', 'the repository holds objects that git refuses'],
+  [/fsck error|error in (?:packed )?object|invalid (?:author|committer|tree)|remote did not send all necessary objects/u, 'bad_objects', 'the repository holds objects that git refuses'],
 ];
 
 export function failureOf(error: unknown): unknown {

@@ -118,7 +118,7 @@ describe('a workspace', () => {
     const made = execFileSync('git', ['hash-object', '-t', 'tree', '-w', '--literally', '--stdin'], { cwd: repository.folder, input: raw, encoding: 'utf8' }).trim();
     const commit = repository.git('commit-tree', '-m', 'hostile', made);
     repository.git('update-ref', 'refs/heads/main', commit);
-    await expect(checkOut(commit)).rejects.toEqual(refusal('bad_file'));
+    await expect(checkOut(commit)).rejects.toEqual(refusal('bad_objects'));
     expect(existsSync(join(folder, 'workspace'))).toBe(false);
     expect(readdirSync(target)).toEqual([]);
   });
