@@ -31,6 +31,7 @@ const CALL_MS_MAX = 5_000;
 /** Objects asked for at a time in a listing. */
 const LIST_BATCH = 16;
 const NO_MESSAGE = 10037;
+const STREAM_NOT_FOUND = 10059;
 const STREAM_NAME_IN_USE = 10058;
 const STREAM_NOT_FOUND = 10059;
 
@@ -41,7 +42,10 @@ interface KeyMessage {
   readonly chunks: number;
 }
 
-/** Makes the stream where it is missing; rejects with ObjectsUnavailable while the broker does not answer. */
+/**
+ * Makes the stream where it is missing, which needs the right to; a service of the generated broker configuration has it not,
+ * and finds the one that the set-up has made by the same call. Rejects with ObjectsUnavailable while that is not so.
+ */
 export async function openNatsStore(options: NatsStoreOptions): Promise<ObjectStore> {
   const connection = connectionOf(options.bus);
   const manager = await attempt('reaching JetStream', () => jetstreamManager(connection, { checkAPI: false, timeout: CALL_MS_MAX }));
@@ -67,9 +71,23 @@ async function makeStream(manager: JetStreamManager, { bucket, bytesMax }: NatsS
       allow_direct: true,
     });
   } catch (error) {
-    // Made before, perhaps with other options, which the operator may have changed: it stays as it is.
-    if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NAME_IN_USE) throw error;
+    // Another process was faster.
+    if (!hasCode(error, STREAM_NAME_IN_USE)) throw error;
   }
+}
+
+async function streamExists(manager: JetStreamManager, stream: string): Promise<boolean> {
+  try {
+    await manager.streams.info(stream);
+    return true;
+  } catch (error) {
+    if (hasCode(error, STREAM_NOT_FOUND)) return false;
+    throw error;
+  }
+}
+
+function hasCode(error: unknown, code: number): boolean {
+  return error instanceof JetStreamApiError && error.code === code;
 }
 
 async function exists(manager: JetStreamManager, name: string): Promise<boolean> {
@@ -215,7 +233,7 @@ class NatsStore implements ObjectStore {
       try {
         return await (from === 'leader' ? this.#manager.streams : this.#manager.direct).getMessage(this.#stream, { last_by_subj: subject });
       } catch (error) {
-        if (error instanceof JetStreamApiError && error.code === NO_MESSAGE) return null;
+        if (hasCode(error, NO_MESSAGE)) return null;
         throw error;
       }
     });
