@@ -33,7 +33,6 @@ const LIST_BATCH = 16;
 const NO_MESSAGE = 10037;
 const STREAM_NOT_FOUND = 10059;
 const STREAM_NAME_IN_USE = 10058;
-const STREAM_NOT_FOUND = 10059;
 
 interface KeyMessage {
   readonly id: string;
@@ -76,16 +75,6 @@ async function makeStream(manager: JetStreamManager, { bucket, bytesMax }: NatsS
   }
 }
 
-async function streamExists(manager: JetStreamManager, stream: string): Promise<boolean> {
-  try {
-    await manager.streams.info(stream);
-    return true;
-  } catch (error) {
-    if (hasCode(error, STREAM_NOT_FOUND)) return false;
-    throw error;
-  }
-}
-
 function hasCode(error: unknown, code: number): boolean {
   return error instanceof JetStreamApiError && error.code === code;
 }
@@ -95,7 +84,7 @@ async function exists(manager: JetStreamManager, name: string): Promise<boolean>
     await manager.streams.info(name);
     return true;
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return false;
+    if (hasCode(error, STREAM_NOT_FOUND)) return false;
     throw error;
   }
 }
