@@ -57,7 +57,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
       told.refused(request, 'device.code', 'invalid_grant');
       return reply.code(400).type(HTML_TYPE).send(codePage(DEVICE_PAGE, '', 'There is no such code, or it is over. Compare it with what your device shows.'));
     }
-    return sendToProvider(reply, await webLogin.begin({ kind: 'device', userCode: row.id }), secure());
+    return sendToProvider(reply, await webLogin.begin({ kind: 'device', userCode: row.id }), secure(), 303);
   });
 
   app.get(DEVICE_CONSENT, { config: { tier: 'read' } }, async (request, reply) => {

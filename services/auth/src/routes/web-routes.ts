@@ -32,7 +32,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
   app.get('/auth/web/login', { config: { tier: 'read' } }, async (request, reply) => {
     const elsewhere = otherName(request, options);
     if (elsewhere !== null) return reply.redirect(elsewhere, 302);
-    return sendToProvider(reply, await webLogin.begin({ kind: 'web' }), secure()).code(302);
+    return sendToProvider(reply, await webLogin.begin({ kind: 'web' }), secure(), 302);
   });
 
   app.get(WEB_CALLBACK, { config: { tier: 'read' } }, async (request, reply) => {
@@ -75,8 +75,9 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
   }
 }
 
-export function sendToProvider(reply: FastifyReply, { location, cookieName, cookie }: WebLoginStart, secure: boolean): FastifyReply {
-  return reply.header('Set-Cookie', setCookie(cookieName, cookie, { path: WEB_CALLBACK, maxAgeSecs: LOGIN_LIFETIME_SECS, secure })).redirect(location, 303);
+/** 303 after a form, whose method is not to be repeated elsewhere. */
+export function sendToProvider(reply: FastifyReply, { location, cookieName, cookie }: WebLoginStart, secure: boolean, status: 302 | 303): FastifyReply {
+  return reply.header('Set-Cookie', setCookie(cookieName, cookie, { path: WEB_CALLBACK, maxAgeSecs: LOGIN_LIFETIME_SECS, secure })).redirect(location, status);
 }
 
 /**
