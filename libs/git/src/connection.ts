@@ -18,6 +18,12 @@ export interface Connection {
   readonly env: Readonly<Record<string, string>>;
 }
 
+export interface ConnectionOptions {
+  readonly lookup: Lookup;
+  /** `Name=value`, as ssh takes them by `-o`. */
+  readonly sshSettings: readonly string[];
+}
+
 const CONNECT_SECS_MAX = 15;
 /** A server that sends less than this for so long has stalled; the deadline of the fetch is beyond it. */
 const LOW_SPEED = { bytesPerSec: 1_000, secs: 30 };
@@ -26,14 +32,14 @@ const ADDRESSES_MAX = 16;
 export const lookupAll: Lookup = async (host) => (await systemLookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
 /** @throws GitError `address_not_allowed`, `unreachable` */
-export async function connectionTo(address: CloneAddress, policy: GitPolicy, lookup: Lookup): Promise<Connection> {
+export async function connectionTo(address: CloneAddress, policy: GitPolicy, { lookup, sshSettings }: ConnectionOptions): Promise<Connection> {
   const { transport, host, port } = address;
   const env: Record<string, string> = { GIT_ALLOW_PROTOCOL: transport };
   const options = ['-c', 'protocol.allow=never', '-c', `protocol.${transport}.allow=always`];
   if (transport === 'file') return { options, env };
   const addresses = isIP(host) === 0 ? await resolveOnce(host, policy, lookup) : [];
   if (transport === 'ssh') {
-    return { options, env: { ...env, GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: sshCommand(host, addresses[0], policy), ...pick('SSH_AUTH_SOCK') } };
+    return { options, env: { ...env, GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: sshCommand(host, addresses[0], policy, sshSettings), ...pick('SSH_AUTH_SOCK') } };
   }
   const pinned = addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(',');
   options.push(
@@ -65,10 +71,12 @@ async function resolveOnce(host: string, policy: GitPolicy, lookup: Lookup): Pro
 
 /**
  * With the keys and the known hosts of the user that the service runs as, but without that user's configuration, which
- * could send the connection elsewhere. A shell reads it: everything in it is a number, a name or an address.
+ * could send the connection elsewhere. A shell reads it: what is not quoted in it is a number, a name or an address.
  */
-function sshCommand(host: string, address: string | undefined, policy: GitPolicy): string {
+function sshCommand(host: string, address: string | undefined, policy: GitPolicy, own: readonly string[]): string {
   const settings = [
+    // Of two that contradict each other ssh takes the first.
+    ...own.map((setting) => `'${setting.replaceAll("'", `'\\''`)}'`),
     'BatchMode=yes', `ConnectTimeout=${CONNECT_SECS_MAX}`, 'ServerAliveInterval=15', 'ServerAliveCountMax=2', 'ForwardAgent=no', 'ForwardX11=no', 'ClearAllForwardings=yes',
     'PermitLocalCommand=no', 'ProxyCommand=none', 'ProxyJump=none', 'ControlMaster=no', 'ControlPath=none', 'UpdateHostKeys=no',
     // In development mode a host is trusted at first sight, as a person at a terminal would.

@@ -31,6 +31,7 @@ export interface GitLog {
 export interface MirrorSurroundings {
   readonly policy: GitPolicy;
   readonly lookup: Lookup;
+  readonly sshSettings: readonly string[];
   readonly credentialsFile: string | undefined;
   readonly partial: boolean;
   readonly repositoryBytesMax: number;
@@ -215,7 +216,7 @@ export class Mirror {
    * has one too.
    */
   async #inTurn(given: AbortSignal, work: (fetch: FetchSurroundings) => Promise<void>, address: CloneAddress, unless?: { readonly commit: string; readonly whole: boolean }): Promise<void> {
-    const { slots, fetchMsMax, policy, lookup, credentialsFile, partial, repositoryBytesMax: bytesMax } = this.#around;
+    const { slots, fetchMsMax, policy, lookup, sshSettings, credentialsFile, partial, repositoryBytesMax: bytesMax } = this.#around;
     const deadline = performance.now() + fetchMsMax;
     const tooLate = AbortSignal.timeout(fetchMsMax);
     const signal = AbortSignal.any([given, tooLate]);
@@ -225,7 +226,7 @@ export class Mirror {
           this.#tidy();
           if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
         }
-        const connection = await connectionTo(address, policy, (host) => withDeadline(lookup(host), signal));
+        const connection = await connectionTo(address, policy, { lookup: (host) => withDeadline(lookup(host), signal), sshSettings });
         await this.#around.assertUsable();
         const credentials = credentialsFrom(address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined);
         await work({

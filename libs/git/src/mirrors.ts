@@ -38,6 +38,8 @@ export interface MirrorsOptions {
   readonly fetchMsMax?: number | undefined;
   /** Fetches at once, default 4. */
   readonly concurrency?: number | undefined;
+  /** Further settings of ssh, `Name=value`: which key, which known hosts. Default: those of the user that runs this. */
+  readonly sshSettings?: readonly string[] | undefined;
   /** Default: the system's. */
   readonly lookup?: Lookup | undefined;
 }
@@ -102,6 +104,7 @@ class MirrorCache implements Mirrors {
       policy, credentialsFile, log, partial, fetchMsMax,
       assertUsable: () => this.#assertUsable(),
       lookup: options.lookup ?? lookupAll,
+      sshSettings: options.sshSettings ?? [],
       repositoryBytesMax: Math.min(repositoryBytesMax, bytesMax),
       slots: new Slots(options.concurrency ?? FETCHES_AT_ONCE, FETCHES_WAITING_MAX),
     };
