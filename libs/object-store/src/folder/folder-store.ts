@@ -3,7 +3,8 @@
  *
  * F1. `objects/<key>` is a whole object or is not there: bytes are written under `incoming/` and renamed once they are
  *     synced and checked. The two folders lie on one file system.
- * F2. Folders are made as needed and never removed, so that no put loses the folder under its feet.
+ * F2. An object is found by its name and read by its inode: one that takes the name meanwhile is not taken for it.
+ * F3. Folders are made as needed and never removed, so that no put loses the folder under its feet.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
@@ -58,19 +59,16 @@ class FolderStore implements ObjectStore {
   }
 
   async head(key: string): Promise<ObjectHead | null> {
-    checkKey(key);
-    return await attempt('looking for an object', async () => {
-      const found = await stat(join(this.#objects, key)).catch(absent);
-      return found === null || !found.isFile() ? null : { key, size: found.size, storedAt: Math.floor(found.mtimeMs) };
-    });
+    return (await this.#find(key))?.head ?? null;
   }
 
   async get(key: string, options: ReadOptions = {}): Promise<StoredObject | null> {
-    const head = await this.head(key);
-    if (head === null) return null;
+    const found = await this.#find(key);
+    if (found === null) return null;
+    const { head, file } = found;
     const { from = 0, to = head.size, sha256 } = options;
     const end = Math.min(to, head.size);
-    const pieces = readPieces(join(this.#objects, key), from, end);
+    const pieces = readPieces(join(this.#objects, key), file, from, end);
     const whole = from === 0 && end === head.size;
     return { head, bytes: verifiedBytes(key, pieces, Math.max(0, end - from), whole ? sha256 : undefined) };
   }
@@ -109,6 +107,15 @@ class FolderStore implements ObjectStore {
   async ping(): Promise<void> {
     await attempt('looking at its folder', () => stat(this.#incoming));
   }
+
+  /** `file`: tells this object from one that replaces it. */
+  async #find(key: string): Promise<{ readonly head: ObjectHead; readonly file: number } | null> {
+    checkKey(key);
+    return await attempt('looking for an object', async () => {
+      const found = await stat(join(this.#objects, key)).catch(absent);
+      return found === null || !found.isFile() ? null : { head: { key, size: found.size, storedAt: Math.floor(found.mtimeMs) }, file: found.ino };
+    });
+  }
 }
 
 async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
@@ -129,10 +136,13 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.close();
 }
 
-async function* readPieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+/** From the file that was found, opened when the first byte is wanted; once it is open, replacing it changes nothing here. */
+async function* readPieces(path: string, expectedFile: number, from: number, to: number): AsyncGenerator<Uint8Array, void> {
   if (from >= to) return;
   const file = await attempt('reading an object', () => open(path, 'r'));
   try {
+    const { ino } = await attempt('reading an object', () => file.stat());
+    if (ino !== expectedFile) throw new ObjectsUnavailable('the object was replaced before it was read');
     for (let at = from; at < to; ) {
       const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, to - at));
       const { bytesRead } = await attempt('reading an object', () => file.read(buffer, 0, buffer.length, at));

@@ -97,6 +97,15 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(Buffer.compare((await get('replaced')) as Buffer, versions[0])).toBe(0);
     });
 
+    test('what is replaced between being found and being read is never a mixture', async () => {
+      const [first, second] = [randomBytes(700_000), randomBytes(500_000)];
+      await put('found', first);
+      const object = (await store.get('found')) as StoredObject;
+      await put('found', second);
+      const read = await joined(object).catch((error: unknown) => error);
+      expect(read instanceof ObjectsUnavailable || (Buffer.isBuffer(read) && sumOf(read) === sumOf(first)), String(read)).toBe(true);
+    });
+
     test('puts of one key at once leave one of them, whole', async () => {
       const candidates = Array.from({ length: 4 }, () => randomBytes(400_000));
       await Promise.all(candidates.map((bytes) => put('contested', bytes)));
