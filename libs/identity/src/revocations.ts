@@ -48,7 +48,9 @@ export class Revocations {
     this.#bus = options.bus;
     this.#now = options.now ?? (() => performance.now());
     this.#watch = watchLeases<Revocation>(options.bus, buckets.revocations, (event) => this.#take(event), { leaseMs: REVOCATION_TTL_MS });
-    this.#look = setInterval(() => this.#lookAtWatch(), LOOK_MS);
+    this.#look = setInterval(() => {
+      if (this.#watch.current) this.#noteCurrent();
+    }, LOOK_MS);
     this.#look.unref();
   }
 
@@ -66,7 +68,7 @@ export class Revocations {
   /** False: a credential that is not known as revoked may be so all the same (V2). */
   get certain(): boolean {
     if (this.#watch.current) {
-      this.#currentAt = this.#now();
+      this.#noteCurrent();
       return true;
     }
     if (this.#currentAt === null || this.#bus.connected) return false;
@@ -131,10 +133,10 @@ export class Revocations {
     }
   }
 
-  #lookAtWatch(): void {
-    if (!this.#watch.current) return;
-    const brokenMs = this.#currentAt === null ? 0 : this.#now() - this.#currentAt;
-    this.#currentAt = this.#now();
+  #noteCurrent(): void {
+    const now = this.#now();
+    const brokenMs = this.#currentAt === null ? 0 : now - this.#currentAt;
+    this.#currentAt = now;
     if (brokenMs > REVOCATION_TTL_MS - CLOCK_MARGIN_MS) this.#endAll();
   }
 

@@ -111,6 +111,20 @@ describe('revocations', () => {
     await heard;
     await expect.poll(() => known.certain).toBe(true);
   });
+
+  test('V3: a break that may have outlasted a revocation ends whatever waits, once the watch is current again', async () => {
+    let now = 0;
+    const known = await revocations(() => now);
+    const ended = revoked(known, session('nobody-revoked-this'));
+    expect(known.certain).toBe(true);
+    const disconnected = once(bus.events, 'disconnected');
+    await broker.kill();
+    await disconnected;
+    now = REVOCATION_TTL_MS;
+    await broker.restart();
+    await ended;
+    expect(known.isRevoked(session('nobody-revoked-this'))).toBe(false);
+  });
 });
 
 describe('everything together', () => {
