@@ -109,11 +109,11 @@ class FolderStore implements ObjectStore {
   }
 
   /** `file`: tells this object from one that replaces it. */
-  async #find(key: string): Promise<{ readonly head: ObjectHead; readonly file: number } | null> {
+  async #find(key: string): Promise<{ readonly head: ObjectHead; readonly file: string } | null> {
     checkKey(key);
     return await attempt('looking for an object', async () => {
       const found = await stat(join(this.#objects, key)).catch(absent);
-      return found === null || !found.isFile() ? null : { head: { key, size: found.size, storedAt: Math.floor(found.mtimeMs) }, file: found.ino };
+      return found === null || !found.isFile() ? null : { head: { key, size: found.size, storedAt: Math.floor(found.mtimeMs) }, file: identityOf(found) };
     });
   }
 }
@@ -137,12 +137,12 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /** From the file that was found, opened when the first byte is wanted; once it is open, replacing it changes nothing here. */
-async function* readPieces(path: string, expectedFile: number, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+async function* readPieces(path: string, expectedFile: string, from: number, to: number): AsyncGenerator<Uint8Array, void> {
   if (from >= to) return;
   const file = await attempt('reading an object', () => open(path, 'r'));
   try {
-    const { ino } = await attempt('reading an object', () => file.stat());
-    if (ino !== expectedFile) throw new ObjectsUnavailable('the object was replaced before it was read');
+    const opened = await attempt('reading an object', () => file.stat());
+    if (identityOf(opened) !== expectedFile) throw new ObjectsUnavailable('the object was replaced before it was read');
     for (let at = from; at < to; ) {
       const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, to - at));
       const { bytesRead } = await attempt('reading an object', () => file.read(buffer, 0, buffer.length, at));
@@ -163,6 +163,11 @@ async function* filesUnder(folder: string): AsyncGenerator<string, void> {
     if (entry.isDirectory()) yield* filesUnder(path);
     else if (entry.isFile()) yield path;
   }
+}
+
+/** A number of a file that is gone is soon given to another: not so with the same time and size. */
+function identityOf({ ino, mtimeMs, size }: { readonly ino: number; readonly mtimeMs: number; readonly size: number }): string {
+  return `${ino} ${mtimeMs} ${size}`;
 }
 
 function absent(error: unknown): null {
