@@ -35,6 +35,8 @@ export interface FakeGitHost {
   consent: 'granted' | 'declined';
   /** Each request is answered 502. */
   broken: boolean;
+  /** The application has no secret. */
+  isPublicClient: boolean;
   /** `POST /login/oauth/access_token` and the like, in their order. */
   readonly requests: string[];
   stop(): Promise<void>;
@@ -62,6 +64,7 @@ class Host implements FakeGitHost {
   device: FakeDevice = 'pending';
   consent: 'granted' | 'declined' = 'granted';
   broken = false;
+  isPublicClient = false;
   readonly requests: string[] = [];
   readonly #options: FakeGitHostOptions;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -204,6 +207,7 @@ class Host implements FakeGitHost {
   #isClient(request: IncomingMessage, form: URLSearchParams): boolean {
     const { clientId, clientSecret } = this.#options;
     const basic = /^Basic (.+)$/u.exec(request.headers.authorization ?? '')?.[1];
+    if (this.isPublicClient) return basic === undefined && form.get('client_id') === clientId && form.get('client_secret') === null;
     if (basic === undefined) return form.get('client_id') === clientId && form.get('client_secret') === clientSecret;
     const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
     return id === clientId && secret === clientSecret;

@@ -69,7 +69,7 @@ export async function makeWorld(): Promise<World> {
     },
     async reset() {
       for (const close of closing.splice(0)) await close();
-      Object.assign(host, { device: 'pending', consent: 'granted', broken: false, account: ALICE });
+      Object.assign(host, { device: 'pending', consent: 'granted', broken: false, isPublicClient: false, account: ALICE });
       host.requests.length = 0;
       audit.length = 0;
       world.aheadMs = 0;

@@ -18,6 +18,10 @@ describe('a login through the browser', () => {
     'github enterprise': () => ({ provider: 'github', baseUrl: world.host.url, ...CLIENT }),
     gitlab: () => ({ provider: 'gitlab', baseUrl: world.host.url, ...CLIENT }),
     oidc: () => ({ provider: 'oidc', issuer: world.host.url, ...CLIENT }),
+    'oidc as a public client': () => {
+      world.host.isPublicClient = true;
+      return { provider: 'oidc', issuer: world.host.url, clientId: CLIENT.clientId };
+    },
   } satisfies Record<string, () => ProviderSettings>;
 
   it.each(Object.keys(providers) as (keyof typeof providers)[])('with %s ends at the dashboard, tokens in the fragment', async (kind) => {
@@ -200,8 +204,7 @@ describe('where logins are not configured', () => {
     expect((await server.get('/auth/device')).status).toBe(405);
   });
 
-  it('a provider without its secret or its issuer is a mistake at the start that names the variable', async () => {
-    await expect(world.server({ provider: { clientId: 'x' } })).rejects.toThrow(/GIT_HOST_CLIENT_SECRET/u);
+  it('OpenID Connect without an issuer is a mistake at the start that names the variable', async () => {
     await expect(world.server({ provider: { ...CLIENT, provider: 'oidc' } })).rejects.toThrow(/GIT_HOST_ISSUER/u);
   });
 });

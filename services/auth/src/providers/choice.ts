@@ -34,8 +34,7 @@ export function chosenProvider({ settings, mode, baseUrl }: ChoiceOptions): Chos
 }
 
 function providerOf(settings: ProviderSettings, clientId: string): IdentityProvider {
-  const clientSecret = settings.clientSecret;
-  if (clientSecret === undefined) throw new RangeError('GIT_HOST_CLIENT_SECRET is missing, where GIT_HOST_CLIENT_ID is set');
+  const { clientSecret } = settings;
   const host = {
     clientId, clientSecret,
     ...(settings.baseUrl === undefined ? {} : { baseUrl: withoutSlash(settings.baseUrl) }),

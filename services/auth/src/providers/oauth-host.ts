@@ -15,7 +15,7 @@ export interface OauthHost {
   readonly devicePath: string;
   readonly scope: string;
   readonly clientId: string;
-  readonly clientSecret: string;
+  readonly clientSecret: string | undefined;
   profile(accessToken: string): Promise<Profile>;
 }
 
@@ -24,7 +24,8 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const SLOWER_SECS = 10;
 
 export function oauthHostProvider(host: OauthHost): IdentityProvider {
-  const { clientId, clientSecret, scope } = host;
+  const { clientId, scope } = host;
+  const client = { client_id: clientId, ...(host.clientSecret === undefined ? {} : { client_secret: host.clientSecret }) };
   const at = (path: string): string => `${host.baseUrl}${path}`;
 
   const profileBy = async (answer: unknown): Promise<Profile> => {
@@ -50,7 +51,7 @@ export function oauthHostProvider(host: OauthHost): IdentityProvider {
 
     async profileOf(callback: URL, { redirectUri, verifier }: WebRequest) {
       const { body } = await postForm(at(host.tokenPath), {
-        grant_type: 'authorization_code', client_id: clientId, client_secret: clientSecret,
+        grant_type: 'authorization_code', ...client,
         code: callback.searchParams.get('code') ?? '', redirect_uri: redirectUri, code_verifier: verifier,
       });
       const error = textOf(body, 'error');
@@ -69,7 +70,7 @@ export function oauthHostProvider(host: OauthHost): IdentityProvider {
       },
 
       async poll(providerCode: string): Promise<DevicePoll> {
-        const { body } = await postForm(at(host.tokenPath), { client_id: clientId, client_secret: clientSecret, device_code: providerCode, grant_type: DEVICE_GRANT });
+        const { body } = await postForm(at(host.tokenPath), { ...client, device_code: providerCode, grant_type: DEVICE_GRANT });
         const error = textOf(body, 'error');
         switch (error) {
           case '':

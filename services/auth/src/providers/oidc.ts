@@ -5,7 +5,7 @@
 import { isLoopback } from '@penstock/config';
 import {
   allowInsecureRequests, authorizationCodeGrant, AuthorizationResponseError, buildAuthorizationUrl, ClientSecretBasic, ClientSecretPost, Configuration,
-  discovery, fetchUserInfo, ResponseBodyError,
+  discovery, fetchUserInfo, None, ResponseBodyError, type ClientAuth, type ServerMetadata,
 } from 'openid-client';
 import { ProviderRefused, ProviderUnavailable } from '../errors.ts';
 import { hashedVerifier } from './pkce.ts';
@@ -15,7 +15,8 @@ import { PROVIDER_MS_MAX, textOf, fieldOf } from './provider-http.ts';
 export interface OidcSettings {
   readonly issuer: string;
   readonly clientId: string;
-  readonly clientSecret: string;
+  /** Absent: a public client. */
+  readonly clientSecret: string | undefined;
   /** Asks the person anew each time, for a provider where several may share a browser. */
   readonly alwaysAsks?: boolean | undefined;
 }
@@ -72,12 +73,17 @@ async function discovered({ issuer, clientId, clientSecret }: OidcSettings): Pro
   const insecure = server.protocol === 'http:' && isLoopback(server.hostname.replace(/^\[|\]$/gu, ''));
   const options = { timeout: PROVIDER_MS_MAX / 1000, ...(insecure ? { execute: [allowInsecureRequests] } : {}) };
   const metadata = (await discovery(server, clientId, undefined, undefined, options)).serverMetadata();
-  // Where the issuer says nothing, Basic is what the standard has it take.
-  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  const config = new Configuration(metadata, clientId, clientSecret, methods.includes('client_secret_basic') ? ClientSecretBasic(clientSecret) : ClientSecretPost(clientSecret));
+  const config = new Configuration(metadata, clientId, {}, clientAuthOf(metadata, clientSecret));
   config.timeout = PROVIDER_MS_MAX / 1000;
   if (insecure) allowInsecureRequests(config);
   return config;
+}
+
+function clientAuthOf(metadata: ServerMetadata, clientSecret: string | undefined): ClientAuth {
+  if (clientSecret === undefined) return None();
+  // Where the issuer says nothing, Basic is what the standard has it take.
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  return methods.includes('client_secret_basic') ? ClientSecretBasic(clientSecret) : ClientSecretPost(clientSecret);
 }
 
 function profileFrom(claims: object): Profile {

@@ -16,7 +16,8 @@ export interface HostSettings {
   readonly baseUrl?: string | undefined;
   readonly apiUrl?: string | undefined;
   readonly clientId: string;
-  readonly clientSecret: string;
+  /** Absent: a public client, which PKCE alone protects. GitHub takes none for its web flow. */
+  readonly clientSecret?: string | undefined;
 }
 
 export function withoutSlash(url: string): string {
