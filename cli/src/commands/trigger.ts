@@ -1,6 +1,8 @@
-import { parsePipeline } from '@penstock/pipeline';
+import type { LockEntry } from '@penstock/extension';
+import { parsePipeline, usesOf } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT, RefusedFile } from '../errors.ts';
+import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
 import { colorWish } from '../output/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -51,7 +53,8 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
   const parsed = parsePipeline(file.text, { unresolved: 'accept' });
   if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
   const client = serverClient(server, await readCredentials(args, context, server));
-  const run = await send(client, file, color, (line) => terminal.note(line));
+  const lock = usesOf(file.text).length === 0 ? [] : await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd);
+  const run = await send(client, { file, lock, color }, (line) => terminal.note(line));
   if (args.flag('detach')) {
     terminal.print(`${run.id}\n`);
     return EXIT.success;
@@ -60,9 +63,15 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
   return await followRun({ client, run, follow: true, args, context });
 }
 
-async function send(client: ServerClient, file: PipelineFile, color: boolean, note: (line: string) => void): Promise<RunOnServer> {
+interface Sending {
+  readonly file: PipelineFile;
+  readonly lock: readonly LockEntry[];
+  readonly color: boolean;
+}
+
+async function send(client: ServerClient, { file, lock, color }: Sending, note: (line: string) => void): Promise<RunOnServer> {
   try {
-    return await triggerPipeline(client, file.text, note);
+    return await triggerPipeline(client, { yaml: file.text, lock }, note);
   } catch (error) {
     if (!(error instanceof FileRefusedByServer)) throw error;
     throw new RefusedFile(problemsText(file, error.diagnostics, color).trimEnd(), EXIT.usage);

@@ -1,4 +1,5 @@
 /** GraphQL operations on a server: what every answer has in common, and those of runs. */
+import type { LockEntry } from '@penstock/extension';
 import type { Diagnostic } from '@penstock/pipeline';
 import { ServerError } from '../errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -26,12 +27,20 @@ const RUN_FIELDS = 'id status stages { name }';
 const REPEATS_MAX = 5;
 const REPEAT_MS_MAX = 15_000;
 
+export interface TriggerInput {
+  readonly yaml: string;
+  /** Which versions of extensions it is to use. */
+  readonly lock: readonly LockEntry[];
+}
+
 /** Resolves once the run is durable. */
-export async function triggerPipeline(client: ServerClient, yaml: string, note: (line: string) => void): Promise<RunOnServer> {
+export async function triggerPipeline(client: ServerClient, { yaml, lock }: TriggerInput, note: (line: string) => void): Promise<RunOnServer> {
   let runId: string | undefined;
   for (let repeats = 0; ; repeats += 1) {
-    const query = `mutation ($yaml: String!, $runId: String) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId) { run { ${RUN_FIELDS} } } }`;
-    const answer = await ask(client, query, { yaml, ...(runId === undefined ? {} : { runId }) });
+    // A server that knows no locks takes a file without one.
+    const [declared, given] = lock.length === 0 ? ['', ''] : [', $lock: [LockEntryInput!]', ', lock: $lock'];
+    const query = `mutation ($yaml: String!, $runId: String${declared}) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId${given}) { run { ${RUN_FIELDS} } } }`;
+    const answer = await ask(client, query, { yaml, ...(runId === undefined ? {} : { runId }), ...(lock.length === 0 ? {} : { lock }) });
     const error = answer.errors[0];
     if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, 'triggerPipeline'), 'run')) ?? notOurs(client);
     if (error.code !== 'UNAVAILABLE' || error.runId === undefined || repeats >= REPEATS_MAX) throw refusal(client, error);
