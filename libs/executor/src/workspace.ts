@@ -9,16 +9,24 @@
  * W3. A workspace that is to be filled appears complete or not at all: that it is there says that it was filled. `shared`
  *     is filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where
  *     the first has failed.
+ * W4. A folder serves another run only where both are of one key, and the first has left nothing in it or about it.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** For a tree that needs `rm`; a large one on a slow disk takes minutes. */
 const REMOVE_MS_MAX = 10 * 60_000;
+/** Begins no run's id. */
+const SPARE = '.spare-';
 const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
+
+/** Folders that runs left as they were made, kept for later runs of their keys: half of what a short run costs the disk. */
+const SPARES_MAX = 64;
+const FOLDER_MODE = 0o700;
 
 export interface StageFolders {
   /** Where the stage runs: the run's shared folder, or one of its own. */
@@ -34,6 +42,8 @@ export interface PrepareOptions {
   readonly runId: string;
   /** Unique in the run. */
   readonly attempt: string;
+  /** Whose the run is: its folders may serve a later run of the same key, if nothing was left in them. Absent: they go. */
+  readonly key?: string | undefined;
   readonly fresh: boolean;
   readonly declaresOutputs: boolean;
   /** Makes a new workspace at a path where nothing is, all of it at once (W3). Absent: workspaces begin empty. */
@@ -47,24 +57,37 @@ export class Workspaces {
   /** W3. Settles, and never rejects, when the filling under way is over. */
   readonly #fillings = new Map<string, Promise<void>>();
   readonly #removals = new Map<string, Promise<void>>();
+  /** By run. */
+  readonly #keys = new Map<string, string>();
+  /** Unused folders with an empty `shared` in them, the oldest first. */
+  #spares: { readonly key: string; readonly path: string }[] = [];
+  /** What an earlier process has left is not in the way. */
+  readonly #spareName = `${SPARE}${randomUUID().slice(0, 8)}-`;
+  #sparesMade = 0;
 
   constructor(root: string) {
     this.#root = root;
-    mkdirSync(root, { recursive: true, mode: 0o700 });
+    mkdirSync(root, { recursive: true, mode: FOLDER_MODE });
+    for (const name of readdirSync(root)) if (name.startsWith(SPARE)) void removeRun(join(root, name)).catch(() => {});
   }
 
   /** The folders for one attempt. A removal of the run that is under way is waited for. @throws as `fill`; the signal's reason */
   async prepare(options: PrepareOptions): Promise<StageFolders> {
-    const { runId, attempt, fresh, declaresOutputs, fill, signal } = options;
+    const { runId, attempt, key, fresh, declaresOutputs, fill, signal } = options;
     const run = this.#folderOf(runId);
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
-    makeFolder(run);
-    if (fill === undefined) makeFolder(shared);
-    else if (!fresh) await this.#fillOnce(shared, fill, signal);
+    if (key !== undefined) this.#keys.set(runId, key);
+    const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run);
+    if (!isSpare) makeFolder(run);
+    if (fill === undefined) {
+      if (!isSpare) makeFolder(shared);
+    } else if (!fresh) {
+      await this.#fillOnce(shared, fill, signal);
+    }
     const workspace = fresh ? join(run, `fresh-${attempt}`) : shared;
     if (fresh && fill !== undefined) await fill(workspace);
-    else if (fresh) mkdirSync(workspace, { recursive: true, mode: 0o700 });
+    else if (fresh) mkdirSync(workspace, { recursive: true, mode: FOLDER_MODE });
     const outputFile = join(run, `output-${attempt}`);
     if (declaresOutputs) writeFileSync(outputFile, '', { flag: 'wx', mode: 0o600 });
     return { workspace, fresh, home: run, outputFile };
@@ -85,9 +108,42 @@ export class Workspaces {
   remove(runId: string): Promise<void> {
     const underway = this.#removals.get(runId);
     if (underway !== undefined) return underway;
-    const removal = removeRun(this.#folderOf(runId)).finally(() => this.#removals.delete(runId));
+    const folder = this.#folderOf(runId);
+    const key = this.#keys.get(runId);
+    this.#keys.delete(runId);
+    if (key !== undefined && this.#keepSpare(key, folder)) return Promise.resolve();
+    const removal = removeRun(folder).finally(() => this.#removals.delete(runId));
     this.#removals.set(runId, removal);
     return removal;
+  }
+
+  /** False: there is none, or the run has folders already. */
+  #takeSpare(key: string, run: string): boolean {
+    const at = this.#spares.findLastIndex((spare) => spare.key === key);
+    const spare = this.#spares[at];
+    if (spare === undefined || lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
+    this.#spares.splice(at, 1);
+    try {
+      renameSync(spare.path, run);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** W4. */
+  #keepSpare(key: string, run: string): boolean {
+    try {
+      const shared = join(run, 'shared');
+      if (![run, shared].every(isAsMade) || readdirSync(shared).length > 0 || readdirSync(run).length > 1) return false;
+      const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
+      renameSync(run, path);
+      this.#spares.push({ key, path });
+    } catch {
+      return false;
+    }
+    if (this.#spares.length > SPARES_MAX) void removeRun(this.#spares.shift()?.path ?? '').catch(() => {});
+    return true;
   }
 
   async #fillOnce(path: string, fill: (path: string) => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
@@ -108,7 +164,7 @@ export class Workspaces {
 }
 
 function makeFolder(path: string): void {
-  if (clearUnlessFolder(path)) mkdirSync(path, { mode: 0o700 });
+  if (clearUnlessFolder(path)) mkdirSync(path, { mode: FOLDER_MODE });
 }
 
 /** Whether nothing is there (any more). A link, a file in its place: W1 would not hold through it. */
@@ -117,6 +173,11 @@ function clearUnlessFolder(path: string): boolean {
   if (found?.isDirectory()) return false;
   if (found !== undefined) rmSync(path);
   return true;
+}
+
+function isAsMade(path: string): boolean {
+  const stat = lstatSync(path);
+  return stat.isDirectory() && (stat.mode & 0o7777) === FOLDER_MODE && stat.uid === process.getuid?.();
 }
 
 async function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -39,6 +39,33 @@ describe('the folders of a run', () => {
     expect(existsSync(join(folder, 'outside'))).toBe(true);
     const again = await workspaces.prepare(attempt('b'));
     expect(readdirSync(again.workspace)).toEqual([]);
+  });
+
+  test('serve a later run of the same key where nothing was left in them (W4)', async () => {
+    const workspaces = new Workspaces(join(folder, 'work'));
+    const inodes = new Map<string, number>();
+    const inodeAfter = async (runId: string, key: string, script: string): Promise<number> => {
+      const { workspace, home } = await workspaces.prepare(attempt('a', { runId, key }));
+      expect([home, workspace]).toEqual([join(folder, 'work', runId), join(folder, 'work', runId, 'shared')]);
+      expect(readdirSync(workspace)).toEqual([]);
+      expect(readdirSync(home)).toEqual(['shared']);
+      inodes.set(runId, statSync(workspace).ino);
+      execFileSync('bash', ['-c', script], { cwd: workspace });
+      await workspaces.remove(runId);
+      expect(workspaces.list()).toEqual([]);
+      return inodes.get(runId) ?? 0;
+    };
+    const first = await inodeAfter('run-1', 'a', 'true');
+    expect(await inodeAfter('run-2', 'a', 'true')).toBe(first);
+    // While it is kept for one key the other's folder is another one.
+    expect(await inodeAfter('run-3', 'b', 'true')).not.toBe(first);
+    for (const [index, script] of ['echo >file', 'echo >../file', 'chmod 777 .', 'chmod 750 ..', 'cd ..; rm -r shared; ln -s /tmp shared', 'cd ..; rm -r shared', 'mkdir .hidden'].entries()) {
+      await inodeAfter(`run-left-${index}`, 'c', script);
+    }
+    // Those of `a` and `b`, and none of what was left.
+    expect(readdirSync(join(folder, 'work'))).toHaveLength(2);
+    void new Workspaces(join(folder, 'work'));
+    await expect.poll(() => readdirSync(join(folder, 'work'))).toEqual([]);
   });
 
   test.each([

@@ -27,7 +27,7 @@ export async function prepareStage(job: Job, workspaces: Workspaces, { checkouts
   // A name for files: stage names may hold anything.
   const attempt = randomUUID();
   const folders = await workspaces.prepare({
-    runId: job.runId, attempt, signal,
+    runId: job.runId, attempt, key: job.key, signal,
     fresh: job.workspace === 'fresh',
     declaresOutputs: job.outputs.length > 0,
     fill: checkouts.filling(job, signal),
