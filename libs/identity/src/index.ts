@@ -17,3 +17,4 @@ export { personalTokenAuthenticator, type PersonalTokenAuthenticatorOptions } fr
 export { isPersonalToken, newPersonalToken, personalTokenHash } from './personal-token.ts';
 export { Revocations, type Revocable, type RevocationsOptions } from './revocations.ts';
 export { onBehalfOf, type OnBehalf } from './on-behalf.ts';
+export { sessionsSpec } from './session-document.ts';

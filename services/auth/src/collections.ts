@@ -4,6 +4,7 @@
  * Documents are inserted and deleted, never changed, but for a user's profile and a token's last use. What two requests
  * may contend for (a code spent, a device approved, a refresh token's successor) is decided by an insert into `auth_marks`.
  */
+import { sessionsSpec } from '@penstock/identity';
 import type { CollectionSpec, DocumentOf } from '@penstock/store';
 
 /** From an account at an identity provider to our user: who inserts first names the user's id. */
@@ -33,13 +34,7 @@ export const usersSpec = {
   version: ['updatedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
-/** A login that lives. It ends by being deleted; its refresh tokens are worth nothing without it. */
-export const sessionsSpec = {
-  name: 'auth_sessions',
-  fields: { userId: 'string', kind: 'string', createdAt: 'integer', expiresAt: 'integer' },
-  parts: [],
-  indexes: [['userId'], ['expiresAt']],
-} as const satisfies CollectionSpec;
+export { sessionsSpec };
 
 /** The id is the token's hash. */
 export const refreshTokensSpec = {

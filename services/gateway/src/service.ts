@@ -1,9 +1,11 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { sessionsSpec } from '@penstock/identity';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
+import { storedSessions } from './stored-sessions.ts';
 import { startGateway } from './main.ts';
 
 const PARTITIONS = 16;
@@ -29,7 +31,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
       loadTiers(settings.tiersFile);
     },
     async start({ settings, bus, log, stopping }) {
-      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections]));
+      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]));
       const audit = new AuditRepository(store, { log });
       const peers = countPeers(bus, 'gateway');
       const gateway = await startGateway({
@@ -38,6 +40,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         partitions: settings.partitions ?? PARTITIONS,
         apiKey: settings.apiKey,
         jwtSecret: settings.jwtSecret,
+        sessionLives: storedSessions(store),
         tiers: loadTiers(settings.tiersFile),
         tenantTier: settings.tenantTier,
         audit,

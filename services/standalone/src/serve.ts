@@ -8,7 +8,7 @@ import { authCollections, startAuth, type ProviderSettings } from '@penstock/aut
 import { connectBus, deleteBuckets, ensureStreams, type Bus } from '@penstock/bus';
 import type { ServerMode, Tiers } from '@penstock/config';
 import { killLeftovers } from '@penstock/executor';
-import { gatewayCollections, startGateway, type RunningGateway } from '@penstock/gateway';
+import { gatewayCollections, startGateway, storedSessions, type RunningGateway } from '@penstock/gateway';
 import { openMirrors } from '@penstock/git';
 import type { RateLimits } from '@penstock/http';
 import { openObjectStore } from '@penstock/object-store';
@@ -179,7 +179,7 @@ async function startServices(
   started.push(() => ingest.close());
   const gateway = await startGateway({
     listen: options.listen, bus, runs, store, partitions, audit, mode,
-    apiKey: options.apiKey, jwtSecret: options.jwtSecret, publicRead: options.publicRead, corsOrigins: options.corsOrigins,
+    apiKey: options.apiKey, jwtSecret: options.jwtSecret, sessionLives: storedSessions(store), publicRead: options.publicRead, corsOrigins: options.corsOrigins,
     rateLimits: options.rateLimits, trustProxy: options.trustProxy, playground: options.playground, introspection: options.introspection,
     tiers: options.tiers, tenantTier: options.tenantTier, logLevel: options.logLevel,
     triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
