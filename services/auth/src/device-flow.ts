@@ -8,6 +8,7 @@
  *  D4 Polling too fast changes nothing of the outcome: what is decided is told at once.
  */
 import { randomInt } from 'node:crypto';
+import { Unavailable } from '@penstock/http';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { deviceCodesSpec, type DeviceRow, type UserRow } from './collections.ts';
 import type { Marks } from './marks.ts';
@@ -47,6 +48,8 @@ export interface DeviceFlowOptions {
 /** Twenty letters that cannot be taken for one another and spell no words: 20^8 codes (RFC 8628, 6.1). */
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const LETTERS_COUNT = 8;
+/** With a million codes under way a second try is needed once in 25,000 logins. */
+const USER_CODE_TRIES_MAX = 10;
 const AGENT_LENGTH_MAX = 120;
 /** Decisions are kept a little longer than the code, so that the last poll still finds them. */
 const MARK_EXTRA_MS = 60_000;
@@ -76,13 +79,9 @@ export class DeviceFlow {
       };
     }
     const deviceCode = randomText();
-    for (;;) {
-      const userCode = newUserCode();
-      // Another code under way may be the same: then another one.
-      if ((await this.#rows.insert(this.#row(userCode, deviceCode, 'own', client))) !== 'inserted') continue;
-      const page = `${this.#options.baseUrl()}${DEVICE_PAGE}`;
-      return { device_code: deviceCode, user_code: shownCode(userCode), verification_uri: page, verification_uri_complete: `${page}?user_code=${shownCode(userCode)}`, ...lifetime };
-    }
+    const userCode = shownCode(await this.#newUserCode(deviceCode, client));
+    const page = `${this.#options.baseUrl()}${DEVICE_PAGE}`;
+    return { device_code: deviceCode, user_code: userCode, verification_uri: page, verification_uri_complete: `${page}?user_code=${userCode}`, ...lifetime };
   }
 
   async poll(deviceCode: string): Promise<PollOutcome> {
@@ -112,6 +111,15 @@ export class DeviceFlow {
   async decide(userCode: string, decision: 'approved' | 'denied', userId: string): Promise<boolean> {
     const row = await this.waiting(userCode);
     return row !== null && (await this.#mark(decisionId(row), row, { value: decision, userId }));
+  }
+
+  /** Another code under way may be the same: then another one. */
+  async #newUserCode(deviceCode: string, client: { readonly ip: string; readonly agent: string }): Promise<string> {
+    for (let tries = 0; tries < USER_CODE_TRIES_MAX; tries += 1) {
+      const userCode = newUserCode();
+      if ((await this.#rows.insert(this.#row(userCode, deviceCode, 'own', client))) === 'inserted') return userCode;
+    }
+    throw new Unavailable('There are too many logins under way; try again.');
   }
 
   async #decided(row: DeviceRow): Promise<PollOutcome> {

@@ -36,7 +36,7 @@ export interface Question {
 export async function startEmbedded(baseUrl: string): Promise<Embedded> {
   const issuer = `${baseUrl}${EMBEDDED_PATH}`;
   const clientSecret = randomBytes(32).toString('base64url');
-  const client = oidcProvider({ issuer, clientId: CLIENT_ID, clientSecret, alwaysAsks: true });
+  const client = oidcProvider({ issuer, clientId: CLIENT_ID, clientSecret, alwaysAsks: true, allowsPlainHttp: true });
   const provider = await buildProvider(issuer, baseUrl, clientSecret);
   const callback = provider.callback();
   return {
@@ -65,7 +65,7 @@ export async function startEmbedded(baseUrl: string): Promise<Embedded> {
 }
 
 async function buildProvider(issuer: string, baseUrl: string, clientSecret: string): Promise<Provider> {
-  const [{ Provider: OidcProvider }, { Memory }] = await Promise.all([import('oidc-provider'), import('./memory.ts')]);
+  const [{ Provider: OidcProvider }, { Memory }] = await Promise.all([quietly(() => import('oidc-provider')), import('./memory.ts')]);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return new OidcProvider(issuer, {
     adapter: Memory,
@@ -92,4 +92,18 @@ async function buildProvider(issuer: string, baseUrl: string, clientSecret: stri
       context.body = JSON.stringify({ error: told.error, message: 'The embedded identity provider cannot go on with this login: begin it again.' });
     },
   });
+}
+
+/** The library knows long-term releases of Node by their names and complains of any other while it is loaded; anything else is passed on. */
+async function quietly<T>(load: () => Promise<T>): Promise<T> {
+  const { console: terminal } = globalThis;
+  const { warn } = terminal;
+  terminal.warn = (...words: unknown[]) => {
+    if (!String(words[0]).includes('Unsupported runtime')) warn(...words);
+  };
+  try {
+    return await load();
+  } finally {
+    terminal.warn = warn;
+  }
 }

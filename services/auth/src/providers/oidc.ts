@@ -19,6 +19,8 @@ export interface OidcSettings {
   readonly clientSecret: string | undefined;
   /** Asks the person anew each time, for a provider where several may share a browser. */
   readonly alwaysAsks?: boolean | undefined;
+  /** Also where the issuer is not on this machine: it is this very server. */
+  readonly allowsPlainHttp?: boolean | undefined;
 }
 
 const SCOPE = 'openid profile email';
@@ -68,9 +70,9 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
   };
 }
 
-async function discovered({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
+async function discovered({ issuer, clientId, clientSecret, allowsPlainHttp = false }: OidcSettings): Promise<Configuration> {
   const server = new URL(issuer);
-  const insecure = server.protocol === 'http:' && isLoopback(server.hostname.replace(/^\[|\]$/gu, ''));
+  const insecure = server.protocol === 'http:' && (allowsPlainHttp || isLoopback(server.hostname.replace(/^\[|\]$/gu, '')));
   const options = { timeout: PROVIDER_MS_MAX / 1000, ...(insecure ? { execute: [allowInsecureRequests] } : {}) };
   const metadata = (await discovery(server, clientId, undefined, undefined, options)).serverMetadata();
   const config = new Configuration(metadata, clientId, {}, clientAuthOf(metadata, clientSecret));

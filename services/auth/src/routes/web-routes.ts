@@ -40,13 +40,11 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     const cookieName = webLogin.cookieNameOf(callback);
     const end = await finished(callback, request, cookieName);
     reply.header('Set-Cookie', clearCookie(cookieName, { path: WEB_CALLBACK, secure: secure() }));
+    if (end.kind === 'refused') told.refused(request, `login.${end.purpose.kind}`, end.error);
     if (end.purpose.kind === 'device') {
       return await options.continueDevice(end.purpose.userCode, end.kind === 'profile' ? await options.signedIn(end.profile) : null, reply);
     }
-    if (end.kind === 'refused') {
-      told.refused(request, 'login.web', end.error);
-      return arrive(reply, { error: end.error });
-    }
+    if (end.kind === 'refused') return arrive(reply, { error: end.error });
     const user = await options.signedIn(end.profile);
     const login = await sessions.begin(user, 'web');
     told.login(request, user.id, login.sessionId, 'web');
