@@ -47,7 +47,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
       bindings: Object.fromEntries(Object.entries(bindings).map(([name, expression]) => [name, textOf(expression)])),
     })),
     // What the host says about the push cannot be put in its place by the file.
-    env: { ...env, ...originEnvironment(run.origin) },
+    env: run.origin.repository === undefined ? env : { ...env, ...originEnvironment(run.origin) },
     ...(definition.workdir === undefined ? {} : { workdir: counted(renderTemplate(definition.workdir, scope)) }),
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,

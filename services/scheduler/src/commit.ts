@@ -42,12 +42,13 @@ export class UnreadableCommit extends Error {
 }
 
 export function encodeEvent(event: RunEvent): string {
-  if (event.type !== 'run_created') return JSON.stringify(event);
-  const { extensions, ...plain } = event;
-  const lock = extensions === undefined ? {} : { extensionsDeflated: deflated(JSON.stringify(extensions)) };
-  if (plain.yaml.length < DEFLATE_FROM) return JSON.stringify({ ...plain, ...lock });
-  const { yaml, ...rest } = plain;
-  return JSON.stringify({ ...rest, ...lock, yamlDeflated: deflated(yaml) });
+  if (event.type !== 'run_created' || (event.extensions === undefined && event.yaml.length < DEFLATE_FROM)) return JSON.stringify(event);
+  const { yaml, extensions, ...rest } = event;
+  return JSON.stringify({
+    ...rest,
+    ...(yaml.length < DEFLATE_FROM ? { yaml } : { yamlDeflated: deflated(yaml) }),
+    ...(extensions === undefined ? {} : { extensionsDeflated: deflated(JSON.stringify(extensions)) }),
+  });
 }
 
 /** Whether the events of one decision fit a commit (P1). Nearly all are known to by a look: only the rest are encoded for it. */
