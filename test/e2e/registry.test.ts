@@ -9,7 +9,7 @@ import { startServer, temporaryFolder, type RunningServer } from '../support/ser
 
 const PUBLISH = 'mutation ($hash: String!, $visibility: String) { publishExtension(packageHash: $hash, visibility: $visibility) { created version { version packageHash } extension { id visibility } } }';
 const VERSIONS = 'query ($id: String!) { extensionVersions(extension_id: $id) { extensionId version packageHash sizeBytes readme changelog yanked publishedAt } }';
-const TRIGGER = 'mutation ($yaml: String!, $lock: [LockEntryInput!]) { triggerPipeline(yaml: $yaml, lock: $lock, waitSeconds: 60) { run { id status stages { name status outputs { key value } } } } }';
+const TRIGGER = 'mutation ($yaml: String!, $lock: [LockEntryInput!]) { triggerPipeline(yaml: $yaml, lock: $lock, waitSeconds: 60) { run { id status extensions { uses id version hash } stages { name status outputs { key value } } } } }';
 
 let data: ReturnType<typeof temporaryFolder>;
 let server: RunningServer;
@@ -72,7 +72,11 @@ test('what is published is found by everybody, with every field of the specifica
 test('a run uses the newest version of the range, its inputs and its outputs', async () => {
   const { data: answer, errors } = await server.graphql<{ triggerPipeline: { run: unknown } }>(TRIGGER, { yaml: yamlOf('utility/greet@^1', '$(false) `false` "') });
   expect(errors).toBeUndefined();
-  expect(answer.triggerPipeline.run).toMatchObject({ status: 'SUCCESS', stages: [{ name: 'greet', status: 'SUCCESS', outputs: [{ key: 'greeting', value: 'hi $(false) `false` "' }] }] });
+  expect(answer.triggerPipeline.run).toMatchObject({
+    status: 'SUCCESS',
+    extensions: [{ uses: 'utility/greet@^1', id: 'utility/greet', version: '1.1.0', hash: (await packageOf('1.1.0', 'hi')).hash }],
+    stages: [{ name: 'greet', status: 'SUCCESS', outputs: [{ key: 'greeting', value: 'hi $(false) `false` "' }] }],
+  });
 });
 
 test('a yanked version is used by a lock alone', async () => {

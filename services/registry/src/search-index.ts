@@ -30,6 +30,8 @@ interface Entry {
 export const QUERY_LENGTH_MAX = 200;
 const WORDS_MAX = 12;
 const CANDIDATES_MAX = 3;
+/** Shorter names are part of too many others. */
+const PART_LENGTH_MIN = 3;
 /** A hit in the name says far more than one in the description. */
 const BOOST = { name: 4, category: 1.5, description: 1 } as const;
 
@@ -77,9 +79,10 @@ export class SearchIndex {
   candidates(extensionId: string, tenant: string | null): string[] {
     const seen = this.#entries.filter((entry) => sees(entry, tenant));
     const [, name = ''] = extensionId.split('/');
-    const meant = new Set([name, nearest(name, seen.map((entry) => entry.name))]);
-    const found = this.#matching(wordsOf(name), (entry) => sees(entry, tenant), tenant, CANDIDATES_MAX);
-    const ids = [...seen.filter((entry) => meant.has(entry.name)), ...found].map(({ record }) => record.extensionId);
+    const nearName = nearest(name, seen.map((entry) => entry.name));
+    const partly = (entry: Entry): boolean => Math.min(entry.name.length, name.length) >= PART_LENGTH_MIN && (entry.name.includes(name) || name.includes(entry.name));
+    const found = [(entry: Entry) => entry.name === name, (entry: Entry) => entry.name === nearName, partly].flatMap((fits) => seen.filter(fits));
+    const ids = found.map(({ record }) => record.extensionId);
     return [...new Set(ids)].slice(0, CANDIDATES_MAX);
   }
 

@@ -101,6 +101,15 @@ describe('an entry', () => {
     expect(found(index, 'node', { tenant: 'user/b' })).toEqual(['build/node']);
     expect(index.candidates('build/hiden', 'user/b')).toEqual([]);
     expect(index.candidates('build/hiden', 'user/a')).toEqual(['build/hidden']);
-    expect(index.candidates('test/node', null)).toEqual(['build/node']);
   });
+});
+
+describe('what may have been meant', () => {
+  const index = indexOf(RECORDS);
+  test.each([['test/node', ['build/node']], ['build/nod', ['build/node']], ['build/dokcer', ['build/docker']], ['notify/slack-message', ['notify/slack']], ['build/junit-report', ['test/junit']], ['build/of-a-cluster', []], ['build/zzzzzz', []]])(
+    'by %s is %j',
+    (id, candidates) => {
+      expect(index.candidates(id, null)).toEqual(candidates);
+    },
+  );
 });

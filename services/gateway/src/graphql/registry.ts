@@ -5,6 +5,7 @@ import type {
 } from '@penstock/extension';
 import { BadUserInput, Unauthenticated } from '@penstock/http';
 import { actorOf, onBehalfOf, requireScope, type Caller, type OnBehalf } from '@penstock/identity';
+import type { RunView } from '@penstock/run';
 import { callService } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
@@ -80,6 +81,19 @@ type ExtensionKey {
   createdAt: String!
 }
 
+type LockedExtension {
+  uses: String!
+  id: String!
+  version: String!
+  "SHA-256 of its package."
+  hash: String!
+}
+
+extend type PipelineRun {
+  "What the 'uses' of its file were resolved to, those of extensions among them: the run's lock (additional)."
+  extensions: [LockedExtension!]!
+}
+
 extend type Query {
   "Public extensions and the caller's own, best first; without 'query' the most downloaded first. 'limit' is 20 where it is absent, at most 100."
   extensions(query: String, category: String, limit: Int): [RegistryExtension!]!
@@ -134,6 +148,7 @@ export function registryModule({ bus, audit, now }: RegistryModuleOptions): Grap
   return {
     sdl: SDL,
     resolvers: {
+      PipelineRun: { extensions: ({ extensions }: RunView) => extensions ?? [] },
       RegistryExtension: { downloadCount: ({ downloadCount }: ExtensionView) => String(downloadCount) },
       ExtensionVersion: {
         sizeBytes: ({ sizeBytes }: Version) => String(sizeBytes),
