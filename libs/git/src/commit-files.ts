@@ -43,9 +43,8 @@ export async function findFile(git: InMirror, commit: string, paths: readonly st
 
 /** @throws GitError `bad_file` where it is larger, or no UTF-8 text */
 export async function readText(git: InMirror, { path, object }: FoundFile, bytesMax: number): Promise<string> {
-  const size = Number((await git(['cat-file', '-s', object], 64)).toString('latin1'));
-  if (!(size <= bytesMax)) throw new GitError('bad_file', `${path} is larger than ${describeBytes(bytesMax)}`);
   const bytes = await git(['cat-file', 'blob', object], bytesMax + 1);
+  if (bytes.length > bytesMax) throw new GitError('bad_file', `${path} is larger than ${describeBytes(bytesMax)}`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {

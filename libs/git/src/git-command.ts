@@ -23,8 +23,6 @@ export interface GitCommand {
   readonly signal?: AbortSignal | undefined;
   /** Beyond it the process is ended and what came before is the answer. Default 1 MiB. */
   readonly stdoutBytesMax?: number | undefined;
-  /** Called with each piece of the output in place of collecting it; false: enough, the process is ended. */
-  readonly onStdout?: ((bytes: Uint8Array) => boolean) | undefined;
   /** A folder that the process writes to and the bytes it may hold. */
   readonly bound?: { readonly folder: string; readonly bytesMax: number } | undefined;
   /** Whose values are kept out of errors. */
@@ -59,7 +57,7 @@ const SETTINGS_IN_ENVIRONMENT = Object.fromEntries([
 /** Resolves with the output. @throws GitCommandFailed, GitError `timeout`, `too_large`, `git_unusable`, the signal's reason */
 export async function runGit(command: GitCommand): Promise<Buffer> {
   command.signal?.throwIfAborted();
-  const { file = 'git', args, options = [], timeoutMs, signal, credentialsFile, bound, onStdout } = command;
+  const { file = 'git', args, options = [], timeoutMs, signal, credentialsFile, bound } = command;
   const child = execa(file, [...options, ...args], {
     cwd: command.cwd,
     env: { ...cleanEnvironment(command.cwd), ...command.env },
@@ -74,10 +72,6 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
   let outputBytes = 0;
   const stdoutBytesMax = command.stdoutBytesMax ?? STDOUT_BYTES_MAX;
   child.stdout.on('data', (bytes: Buffer) => {
-    if (onStdout !== undefined) {
-      if (ended.why === null && !onStdout(bytes)) end('enough');
-      return;
-    }
     output.push(bytes.subarray(0, Math.max(0, stdoutBytesMax - outputBytes)));
     outputBytes += bytes.length;
     if (outputBytes > stdoutBytesMax) end('enough');

@@ -243,6 +243,7 @@ export class Mirror {
   /** M2. */
   async #recall(commit: string, whole: boolean, signal: AbortSignal): Promise<boolean> {
     for (const ref of whole || !this.#around.partial ? [refOf(commit, true)] : [refOf(commit, true), refOf(commit, false)]) {
+      if (!this.#hasRef(ref)) continue;
       try {
         const found = await this.#git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`], signal);
         if (this.#known.size >= COMMITS_KNOWN_MAX) this.#known.clear();
@@ -253,6 +254,13 @@ export class Mirror {
       }
     }
     return false;
+  }
+
+  /** Without a process, for the most frequent answer is no. */
+  #hasRef(ref: string): boolean {
+    if (existsSync(join(this.folder, ref))) return true;
+    const packed = join(this.folder, 'packed-refs');
+    return existsSync(packed) && readFileSync(packed, 'latin1').includes(` ${ref}\n`);
   }
 
   /** Before the first use of a mirror that an earlier process has left, perhaps in the middle of a fetch. */

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { assertTreeFits, checkOut } from './checkout.ts';
+import { checkOut } from './checkout.ts';
 import { findFile, readMessage, readText, type CommitFile, type InMirror } from './commit-files.ts';
 import { lookupAll, type Lookup } from './connection.ts';
 import { problemWithFile } from './credentials.ts';
@@ -79,7 +79,6 @@ const FETCHES_WAITING_MAX = 1_000;
 /** Reading from the disk of this machine. */
 const READ_MS_MAX = 60_000;
 const CHECKOUT_MS_MAX = 10 * 60_000;
-const MEASURED_TREES_MAX = 1_000;
 
 export function openMirrors(options: MirrorsOptions): Mirrors {
   return new MirrorCache(options);
@@ -91,8 +90,6 @@ class MirrorCache implements Mirrors {
   readonly #mirrors = new Map<string, Mirror>();
   readonly #closing = new AbortController();
   readonly #active = new Set<Promise<unknown>>();
-  /** Commits whose tree is known to fit, the oldest first. */
-  readonly #fitting = new Set<string>();
   /** Of the mirrors that were found, done before the first eviction. */
   readonly #measured: Promise<unknown>;
   #usable: Promise<void> | null = null;
@@ -123,7 +120,9 @@ class MirrorCache implements Mirrors {
       url: address.url,
       readFile: (paths, bytesMax, more) => this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git) => this.#readFile(mirror, { address, commit: own, git }, paths, bytesMax)),
       message: () => this.#with(address, wanted, { whole: !this.#around.partial, signal: undefined }, (_mirror, own, git) => readMessage(git, own)),
-      checkout: (folder, more) => this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) => this.#checkOut(mirror, { address, commit: own, folder, signal: inner })),
+      checkout: (folder, more) => this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) => checkOut({
+        mirror: mirror.folder, commit: own, url: address.url, folder, bytesMax: this.#around.repositoryBytesMax, timeoutMs: CHECKOUT_MS_MAX, signal: inner,
+      })),
     };
   }
 
@@ -166,17 +165,6 @@ class MirrorCache implements Mirrors {
     if (found === null) return null;
     if (this.#around.partial) await mirror.bring(address, found.object, this.#closing.signal);
     return { path: found.path, text: await readText(git, found, bytesMax) };
-  }
-
-  async #checkOut(mirror: Mirror, { address, commit, folder, signal }: { address: CloneAddress; commit: string; folder: string; signal: AbortSignal }): Promise<void> {
-    const bytesMax = this.#around.repositoryBytesMax;
-    const inMirror = { mirror: mirror.folder, commit, timeoutMs: CHECKOUT_MS_MAX, signal };
-    if (!this.#fitting.has(commit)) {
-      await assertTreeFits(inMirror, bytesMax);
-      if (this.#fitting.size >= MEASURED_TREES_MAX) this.#fitting.clear();
-      this.#fitting.add(commit);
-    }
-    await checkOut(inMirror, address.url, folder);
   }
 
   /** Repositories of the two kinds of object ids share nothing. */

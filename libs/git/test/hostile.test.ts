@@ -140,7 +140,7 @@ describe('a workspace', () => {
     }
     const commit = repository.git('commit-tree', '-m', 'a bomb', object);
     repository.git('update-ref', 'refs/heads/main', commit);
-    await expect(checkOut(commit)).rejects.toEqual(refusal('too_large', 'files'));
+    await expect(checkOut(commit)).rejects.toEqual(refusal('too_large'));
   });
 
   test('is never made over something', async () => {
