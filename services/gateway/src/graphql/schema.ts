@@ -45,6 +45,12 @@ type PipelineRun {
   outcome: String
   "Why the run as a whole failed, where no stage says it (additional)."
   reason: String
+  "Which file ran, of a run that came from a repository: its path there, 'server_template', or 'none' (additional)."
+  source: String
+  "The repository, ref and commit that it runs for (additional)."
+  repository: String
+  ref: String
+  commit: String
 }
 
 type Artifact {
