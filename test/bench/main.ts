@@ -14,6 +14,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   logs: async () => (await import('./logs.ts')).benchLogs(),
   memory: async () => (await import('./memory.ts')).benchMemory(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
+  webhook: async () => (await import('./webhook.ts')).benchWebhook(),
   registry: async () => (await import('./registry.ts')).benchRegistry(),
 };
 

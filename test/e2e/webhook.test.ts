@@ -120,6 +120,16 @@ describe('wherever it is cloned from', () => {
   });
 });
 
+describe('hostile names', () => {
+  it.each(['$(touch pwned)', '`touch pwned`', '"; touch pwned; "', "'; touch pwned; '", '--upload-pack=touch pwned', 'a\ntouch pwned'])('the ref %j is text to the stages', async (name) => {
+    const yaml = ['engine: any', 'pipeline:', '  name: hostile', 'stages:', '  show:', `    run: 'printf "%s\\n" "$PENSTOCK_REF"; ls'`].join('\n');
+    const commit = repository.commit({ '.pipeline.yaml': yaml, only: 'x' });
+    const result = await post(githubPush({ url: repository.url, commit, ref: `refs/heads/${name}` }), { 'x-github-event': 'push', 'x-github-delivery': name.replaceAll('\n', ' ') });
+    expect(result).toMatchObject({ status: 'Success', ref: `refs/heads/${name}` });
+    expect(await linesOf(result.run_id)).toEqual([...`refs/heads/${name}`.split('\n'), 'only']);
+  });
+});
+
 describe('what a push leaves behind', () => {
   it('its status at the host, its delivery with the reasons, and its run, all by one id', async () => {
     const { commit } = newCommit();

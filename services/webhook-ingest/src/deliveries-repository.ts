@@ -93,8 +93,7 @@ export class DeliveriesRepository {
 function rowOf(delivery: Delivery, decision: Decision, revision: number): Row {
   const { id, tenant, deliveryId, runId, repository, receivedAt } = delivery;
   return {
-    id, tenant, repository, receivedAt, revision, step: 0,
-    deliveryId: deliveryId.toWellFormed(),
+    id, tenant, deliveryId, repository, receivedAt, revision, step: 0,
     runId: decision.kind === 'nothing' ? '' : runId,
     delivery: JSON.stringify(delivery),
     decision: JSON.stringify(decision),

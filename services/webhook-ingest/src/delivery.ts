@@ -40,6 +40,7 @@ export interface Delivery {
 
 /** P24: of the extracted fields, in UTF-8. */
 export const DELIVERY_BYTES_MAX = 256 * 1024;
+const DELIVERY_ID_CHARACTERS_MAX = 500;
 /** Enough to look for `[skip ci]` in, however long the message is. */
 const MESSAGE_CHARACTERS_MAX = 16 * 1024;
 
@@ -66,9 +67,14 @@ export interface DeliveryIdentity {
 }
 
 export function identify(identity: DeliveryIdentity): { readonly id: string; readonly deliveryId: string } {
-  const deliveryId = identity.deliveryId ?? randomUUID();
+  const deliveryId = shortened(identity.deliveryId ?? randomUUID());
   const told = JSON.stringify([identity.provider, identity.repository, identity.tenant, deliveryId]);
   return { id: createHash('sha256').update(told).digest('hex').slice(0, 40), deliveryId };
+}
+
+/** Hosts give 36 characters, or three times as many with a ref; what is longer is told apart just as well by its hash. */
+function shortened(deliveryId: string): string {
+  return deliveryId.length <= DELIVERY_ID_CHARACTERS_MAX ? deliveryId.toWellFormed() : createHash('sha256').update(deliveryId).digest('hex');
 }
 
 /** P24: the time of persistence, the bits of the key, and a value that only this server can tell from the delivery. */

@@ -6,6 +6,7 @@
  *  G2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
  *  G3 Nothing is given up: what cannot be done now is done again, without holding up other repositories.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { openDeliveryLog, startDeliveryConsumer, subjects, type Bus, type DeliveryConsumer, type DeliveryLog, type HeldDelivery } from '@penstock/bus';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { decide, type DecisionSources } from './decide.ts';
@@ -31,6 +32,8 @@ const CONCURRENCY = 8;
 const PROCESSED_MS_KEPT = 60 * 60 * 1000;
 const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60_000;
+/** A clone may take a minute; what is not finished by then is done again by the next one. */
+const STOP_MS_MAX = 5_000;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
 
@@ -64,10 +67,12 @@ export class Processing {
     return this.#lanes.waitingIn(lane);
   }
 
-  /** What is under way is finished, the rest goes to others. */
+  /** What is under way is finished, if it is soon; the rest goes to others. */
   async stop(): Promise<void> {
     clearInterval(this.#sweeper);
-    await this.#lanes.stop();
+    const timer = new AbortController();
+    await Promise.race([this.#lanes.stop(), pause(STOP_MS_MAX, undefined, { signal: timer.signal }).catch(() => {})]);
+    timer.abort();
     await this.#consumer?.stop();
   }
 

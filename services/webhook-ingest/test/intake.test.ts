@@ -91,11 +91,16 @@ describe('a push', () => {
   });
 
   it.each(['http://169.254.169.254/x', 'ext::sh -c id', 'ssh://-oProxyCommand=id/x', 'git@host:-x', '-x', '//evil/x'])('S32: %s starts nothing', async (url) => {
-    const before = (await world.runsOf()).length;
+    const before = [(await world.runsOf()).length, world.fetches.length];
     const { status, body } = await ingest.send(githubPush({ url, commit }), github());
     expect(status).toBe(200);
     expect(body).toMatchObject({ accepted: true, status: 'Failed', run_id: null, source: 'none', error: { code: 'address_not_allowed' } });
-    expect((await world.runsOf()).length).toBe(before);
+    expect([(await world.runsOf()).length, world.fetches.length]).toEqual(before);
+  });
+
+  it('is posted; other methods are answered 405', async () => {
+    const response = await ingest.app.inject({ method: 'GET', url: '/webhook' });
+    expect([response.statusCode, response.headers['allow'], response.headers['x-content-type-options']]).toEqual([405, expect.stringContaining('POST'), 'nosniff']);
   });
 
   it('a commit or a repository that is not there is a run that failed with the reason checkout', async () => {

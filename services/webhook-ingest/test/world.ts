@@ -27,6 +27,8 @@ export interface World {
   readonly runs: RunsRepository;
   readonly reads: RunReads;
   readonly mirrors: Mirrors;
+  /** Addresses that were to be cloned. */
+  readonly fetches: readonly string[];
   readonly scheduler: Scheduler;
   /** Jobs that the runner was given. */
   readonly jobs: readonly Job[];
@@ -68,10 +70,15 @@ export async function makeWorld(): Promise<World> {
   const runner = await startRunner(schedulerBus, scheduler, jobs, () => world.held);
   const owners = new Owners(bus, PARTITIONS);
   const reads = new RunReads(owners, runs);
-  const mirrors = openMirrors({ folder: join(folder, 'mirrors'), bytesMax: 512 * MIB, policy: { mode: 'development', allowedHosts: [] }, log: silentLogger() });
+  const fetches: string[] = [];
+  const opened = openMirrors({ folder: join(folder, 'mirrors'), bytesMax: 512 * MIB, policy: { mode: 'development', allowedHosts: [] }, log: silentLogger() });
+  const mirrors: Mirrors = {
+    fetch: (request) => (fetches.push(request.url), opened.fetch(request)),
+    close: () => opened.close(),
+  };
   const open: (() => Promise<void>)[] = [];
   const world: World = {
-    broker, bus, store, runs, reads, scheduler, jobs, mirrors,
+    broker, bus, store, runs, reads, scheduler, jobs, mirrors, fetches,
     held: false,
     release: () => runner.release(),
     async ingest({ beside = false, ...options } = {}) {
