@@ -20,6 +20,7 @@ import { extensionKey } from './names.ts';
 import { versionView, type ExtensionRecord, type VersionRecord } from './records.ts';
 import { mayUsePrivate, requirePublisher } from './rights.ts';
 import type { Signature, SigningKeys } from './signatures.ts';
+import { Turns } from './turns.ts';
 import { asUnavailable, UPLOAD_KEPT_MS, UPLOAD_USABLE_MS, type Upload, type Uploads } from './uploads.ts';
 
 export interface PublisherOptions {
@@ -42,6 +43,9 @@ export type PublishStep = (typeof PUBLISH_STEPS)[number];
 const HASH = /^[0-9a-f]{64}$/;
 /** All stand in one document, 400 bytes each; a version a day for five years. */
 const VERSIONS_MAX = 2_000;
+/** Unpacking the largest package keeps a processor busy for a second; a request to the registry is given up after a few. */
+const INSPECTIONS_AT_ONCE = 2;
+const INSPECTIONS_WAITING_MAX = 50;
 /** Between the finding of an upload and the commit: far below the time for which its bytes outlive its usability (U2). */
 const PUBLISH_MS_MAX = (UPLOAD_KEPT_MS - UPLOAD_USABLE_MS) / 4;
 
@@ -58,6 +62,7 @@ interface Candidate {
 
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #inspections = new Turns(INSPECTIONS_AT_ONCE, INSPECTIONS_WAITING_MAX);
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -71,7 +76,7 @@ export class Publisher {
     const upload = await this.#options.uploads.find(tenant, packageHash);
     const object = upload === null ? null : await this.#options.uploads.open(upload, packageHash);
     if (upload === null || object === null) return await this.#published(tenant, packageHash);
-    const info = await inspected(object.bytes);
+    const info = await this.#inspections.take(() => inspected(object.bytes));
     const signature = await this.#signatureOf(tenant, request);
     await this.#options.afterStep?.('inspected');
     const scope = await this.#scopeOf(tenant, info.manifest.id, request.visibility, caller);

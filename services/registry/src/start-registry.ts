@@ -29,8 +29,9 @@ export interface RunningRegistry {
   close(): Promise<void>;
 }
 
-/** A sweep reads every record; what it removes is hours old. */
+/** A sweep reads every record; what it removes is hours old. The first one is early, for servers that are often started. */
 const SWEEP_MS = 60 * 60_000;
+const FIRST_SWEEP_MS = 60_000;
 const SERVICE_CALLER: RegistryCaller = { tenant: SERVICE_TENANT, tier: 'enterprise', isAdmin: false };
 
 /** Resolves when the index has been read from the store; rejects where that does not answer. */
@@ -49,14 +50,14 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   subscriptions.push(answerRegistryCalls(bus, registry, options.now ?? Date.now));
   const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
   bus.events.on('reconnected', reload);
-  const sweeping = setInterval(() => void registry.sweep().catch(failed('sweeping')), SWEEP_MS);
-  sweeping.unref();
+  const sweep = (): void => void registry.sweep().catch(failed('sweeping'));
+  const timers = [setTimeout(sweep, FIRST_SWEEP_MS).unref(), setInterval(sweep, SWEEP_MS).unref()];
   return {
     registry,
     addRoutes: (app, { callers }) => addRegistryRoutes(app, { registry, callers }),
     publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
     async close() {
-      clearInterval(sweeping);
+      for (const timer of timers) clearTimeout(timer);
       bus.events.off('reconnected', reload);
       for (const subscription of subscriptions) subscription.stop();
       await registry.close();
