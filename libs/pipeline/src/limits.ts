@@ -5,8 +5,12 @@
 export const PIPELINE_LIMITS = {
   /** UTF-8 bytes of the file: what a run's first event can carry beside the rest of a 900 KiB commit. */
   textBytesMax: 512 * 1024,
-  /** Lexical YAML tokens. The parser takes up to a microsecond for each; a stage takes 15 to 30. */
+  /** Lexical YAML tokens. The parser takes up to a microsecond for each, so this bounds what a file of no sense costs. */
   tokensMax: 40_000,
+  /** As many more for each line of the second level: a stage takes 15 to 30, and one that uses most keys 110. 512 KiB have room for no more. */
+  tokensPerEntry: 100,
+  /** Those lines: 2,000 stages, and what stands under 'env', 'on' and the like. */
+  entriesMax: 2_400,
   /** Nested lists and maps. The YAML parser recurses and aborts the process at about 1,000 levels. */
   depthMax: 64,
   anchorsMax: 100,

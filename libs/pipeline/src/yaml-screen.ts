@@ -62,6 +62,7 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
   let tags = 0;
   let documents = 0;
   let afterScalarMark = false;
+  let isBlock = false;
   for (const token of new Lexer().lex(text)) {
     tokens.push(token);
     if (token === SCALAR_MARK) {
@@ -70,7 +71,9 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
     }
     if (afterScalarMark) {
       afterScalarMark = false;
-      depth.content();
+      if (isBlock) depth.blockScalar();
+      else depth.content();
+      isBlock = false;
     } else if (token === FLOW_ERROR_MARK || token === DOCUMENT_MARK) {
       if (token === FLOW_ERROR_MARK) depth.endFlow();
       continue;
@@ -100,6 +103,10 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
           if (tags > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} directives`);
           if (!/^%YAML\s+1\.2\s*$/.test(token)) problems.add(span, '', `YAML directives are not supported: ${quoted(token)}`, 'remove the line');
           break;
+        case '|':
+        case '>':
+          isBlock = true;
+          break;
         default:
       }
       depth.token(token);
@@ -117,11 +124,14 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
     if (depth.value > PIPELINE_LIMITS.depthMax) {
       return refuse(problems, { start: offset - token.length, end: offset }, `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
     }
-    if (count > PIPELINE_LIMITS.tokensMax) {
+    if (depth.entries > PIPELINE_LIMITS.entriesMax) {
+      return refuse(problems, { start: offset - token.length, end: offset }, `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`, 'use a matrix for stages that are alike, or split the pipeline');
+    }
+    if (count > PIPELINE_LIMITS.tokensMax + depth.entries * PIPELINE_LIMITS.tokensPerEntry) {
       return refuse(
         problems,
         { start: offset - token.length, end: offset },
-        `the file has more than ${PIPELINE_LIMITS.tokensMax.toLocaleString('en')} YAML tokens`,
+        `the file has more than ${PIPELINE_LIMITS.tokensMax.toLocaleString('en')} YAML tokens, and ${PIPELINE_LIMITS.tokensPerEntry} more for each stage`,
         'use a matrix for stages that are alike, or split the pipeline',
       );
     }
@@ -147,6 +157,7 @@ function refuse(problems: Problems, span: Span, message: string, remedy?: string
 class DepthGauge {
   readonly #indents: number[] = [];
   #flow = 0;
+  #entries = 0;
   #misplaced = 0;
   #indent = 0;
   #atLineStart = true;
@@ -159,6 +170,11 @@ class DepthGauge {
     return this.#indents.length + this.#flow - (this.#flowFirst ? 1 : 0);
   }
 
+  /** Lines that begin on the second level, as a stage does: what may make a file long. */
+  get entries(): number {
+    return this.#entries;
+  }
+
   get misplaced(): number {
     return this.#misplaced;
   }
@@ -168,6 +184,11 @@ class DepthGauge {
     if (this.#contentSeen) this.#misplaced += 1;
     this.#contentSeen = true;
     this.#place();
+  }
+
+  /** The lines of a block scalar, the end of the last one included: what follows begins a line. */
+  blockScalar(): void {
+    this.#newline();
   }
 
   endFlow(): void {
@@ -245,6 +266,7 @@ class DepthGauge {
   #place(): void {
     if (this.#flow > 0 || !this.#atLineStart) return;
     this.#open();
+    if (this.#indents.length === 2) this.#entries += 1;
     this.#atLineStart = false;
   }
 

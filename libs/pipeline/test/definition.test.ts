@@ -148,6 +148,11 @@ describe('limits', () => {
     expect(parsed(many(PIPELINE_LIMITS.stagesMax)).stages).toHaveLength(2_000);
   });
 
+  it('2,000 stages of 80 tokens are read, also with scripts of several lines', () => {
+    const text = `pipeline: {name: p}\nstages:\n${Array.from({ length: 2_000 }, (_, index) => `  s${index}:\n    run: |\n      make ${index}\n      echo done\n    env:\n      A: one\n      B: two\n    timeout: 5m\n    retry: 2\n    runs_on: [linux, x64]\n    outputs: [v]\n    after:\n      - ${index === 0 ? 's1999' : 's0'}\n`).join('')}`.replace('    after:\n      - s1999\n', '');
+    expect(parsed(text).stages).toHaveLength(2_000);
+  });
+
   it('a file of exactly 512 KiB is read', () => {
     const head = 'pipeline: {name: p}\nstages:\n  a: {run: x}\n#';
     expect(names(parsed(head + 'x'.repeat(PIPELINE_LIMITS.textBytesMax - head.length)))).toEqual(['a']);

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { diagnosticLine, formatDiagnostics, parsePipeline, PIPELINE_LIMITS } from '../src/index.ts';
-import type { Diagnostic } from '../src/index.ts';
-import { KEYS_TO_COME, STAGE_KEYS, TOP_KEYS } from '../src/vocabulary.ts';
+import { diagnosticLine, formatDiagnostics, parsePipeline, PIPELINE_LIMITS, usesOf } from '../src/index.ts';
+import type { Diagnostic, ResolvedExtension } from '../src/index.ts';
+import { EXTENSION_CATEGORIES, extensionIdFault } from '../src/uses.ts';
+import { INPUT_KEYS, INPUT_TYPES, KEYS_TO_COME, MANIFEST_KEYS, OUTPUT_KEYS, RETRY_KEYS, STAGE_KEYS, TOP_KEYS } from '../src/vocabulary.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const reference = readFileSync(join(ROOT, 'docs', 'pipeline.md'), 'utf8');
@@ -23,8 +24,17 @@ function blocksOf(file: string): Block[] {
   }));
 }
 
+/** From the folder of those that come along. */
+function resolved(text: string): ResolvedExtension[] {
+  return usesOf(text).map((uses) => {
+    const id = uses.split('@')[0] ?? '';
+    const manifest = readFileSync(join(ROOT, 'extensions', id, 'extension.yaml'), 'utf8');
+    return { uses, id, version: /^version: (.*)$/m.exec(manifest)?.[1] ?? '', hash: 'a'.repeat(64), manifest };
+  });
+}
+
 function diagnosticsOf(text: string): readonly Diagnostic[] {
-  const result = parsePipeline(text);
+  const result = parsePipeline(text, { extensions: resolved(text) });
   return result.ok ? [] : result.diagnostics;
 }
 
@@ -71,5 +81,29 @@ describe('the documentation says what the code does', () => {
     for (const limit of ['tokensMax', 'depthMax', 'stagesMax', 'dependenciesMax', 'matrixCellsMax', 'matrixProductMax', 'expandedNodesMax', 'expressionLengthMax'] as const) {
       expect(reference).toContain(PIPELINE_LIMITS[limit].toLocaleString('en'));
     }
+  });
+});
+
+describe('docs/extension.schema.json', () => {
+  const schema = readFileSync(join(ROOT, 'docs', 'extension.schema.json'), 'utf8');
+  const at = (path: string): unknown => path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], JSON.parse(schema));
+  const keysAt = (path: string): string[] => Object.keys(at(path) as object).toSorted();
+
+  it.each([
+    ['properties', MANIFEST_KEYS],
+    ['properties.inputs.additionalProperties.oneOf.1.properties', INPUT_KEYS],
+    ['properties.outputs.oneOf.1.additionalProperties.oneOf.1.properties', OUTPUT_KEYS],
+    ['$defs.stage.properties', STAGE_KEYS],
+    ['$defs.stage.properties.retry.oneOf.1.properties', RETRY_KEYS],
+  ])('%s are those of the code', (path, keys) => {
+    expect(keysAt(path)).toEqual([...keys].toSorted());
+  });
+
+  it('types, ids and limits are those of the code', () => {
+    expect(at('properties.inputs.additionalProperties.oneOf.1.properties.type.enum')).toEqual([...INPUT_TYPES]);
+    const id = new RegExp(at('properties.id.pattern') as string, 'u');
+    const ids = [...EXTENSION_CATEGORIES.map((category) => `${category}/a-1`), 'build/A', 'build/a_b', 'build/-a', 'build/a--b', 'build/a/b', 'tools/a', 'build/', `build/${'a'.repeat(64)}`, `build/${'a'.repeat(65)}`];
+    expect(ids.map((text) => id.test(text))).toEqual(ids.map((text) => extensionIdFault(text) === undefined));
+    expect([at('properties.inputs.maxProperties'), at('properties.description.maxLength'), at('properties.stages.maxProperties')]).toEqual([PIPELINE_LIMITS.inputsMax, PIPELINE_LIMITS.extensionDescriptionLengthMax, PIPELINE_LIMITS.stagesMax]);
   });
 });
