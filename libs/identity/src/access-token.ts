@@ -6,12 +6,15 @@ import { ACCESS_TOKEN, type AccessClaims } from './auth-messages.ts';
 /** A token read after its verification. */
 export interface VerifiedAccess {
   readonly claims: AccessClaims;
-  /** When it is over, leeway included, in milliseconds since 1970. */
+  /** When it is over, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
-/** For clocks that differ between machines: a token is taken for this long after its end, and before its beginning. */
-export const CLOCK_LEEWAY_SECS = 10;
+/**
+ * For clocks that differ between machines: a token is taken for this long before its beginning. Not after its end: it
+ * expires when it says so, and its holder gets a new one by the refresh token.
+ */
+const CLOCK_LEEWAY_SECS = 10;
 /** Nothing of ours is signed with a key id, an embedded key or an extension: a header that brings one was made elsewhere. */
 const HEADER_FIELDS: ReadonlySet<string> = new Set(['alg', 'typ']);
 
@@ -39,14 +42,13 @@ export async function verifyAccessToken(secret: Uint8Array, token: string, now: 
       issuer: ACCESS_TOKEN.issuer,
       audience: ACCESS_TOKEN.audience,
       requiredClaims: ['exp', 'iat', 'jti', 'sub', 'sid'],
-      clockTolerance: CLOCK_LEEWAY_SECS,
       currentDate: new Date(now),
     });
     if (Object.keys(protectedHeader).some((field) => !HEADER_FIELDS.has(field))) return null;
     const { sub, sid, email, tier, admin, at, exp = 0 } = payload as Partial<Record<string, unknown>> & { readonly exp?: number };
     if (!isText(sub) || !isText(sid) || !isText(email) || !isText(tier)) return null;
     if (typeof admin !== 'boolean' || typeof at !== 'number' || !Number.isFinite(at) || at > now + CLOCK_LEEWAY_SECS * 1000) return null;
-    return { claims: { sub, sid, email, tier, admin, at }, endsAt: (exp + CLOCK_LEEWAY_SECS) * 1000 };
+    return { claims: { sub, sid, email, tier, admin, at }, endsAt: exp * 1000 };
   } catch (error) {
     // jose's own errors tell what is wrong with the token; anything else is wrong with us.
     if (error instanceof errors.JOSEError || error instanceof TypeError) return null;

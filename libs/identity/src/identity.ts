@@ -28,6 +28,8 @@ export interface Identity {
   readonly revocations: Revocations;
   /** Whether the session lives, asked of who knows; throws `Unavailable` where nobody answers. */
   sessionLives(sessionId: string): Promise<boolean>;
+  /** Resolves when auth has been told of every use of a personal token so far, or does not answer. */
+  usesTold(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -55,6 +57,7 @@ export function openIdentity(options: IdentityOptions): Identity {
   });
   return {
     callers, revocations, sessionLives,
+    usesTold: () => used.flush(),
     async close() {
       revocations.close();
       await used.close();

@@ -1,6 +1,7 @@
 /**
  * When personal tokens were last used, told to auth. It owns what is not told yet: one time a token, at most 1,000 tokens.
- * The first use is told at once, so that it shows; later ones in batches. What cannot be told waits for the next batch.
+ * The first use is told at once, so that it shows; later ones in batches, or when somebody wants to see them. What cannot be
+ * told waits for the next batch.
  */
 import type { Bus } from '@penstock/bus';
 import { callAuth } from './auth-client.ts';
@@ -33,6 +34,19 @@ export class UsedTokens {
     const waitMs = Math.max(0, this.#toldAt + BATCH_MS - performance.now());
     if (waitMs === 0) void this.#tell();
     else this.#wait(waitMs);
+  }
+
+  /** Tells what was noted before, for who is about to look; resolves also where auth does not answer. */
+  async flush(): Promise<void> {
+    // What is being told may lack the newest use, so then there is one more round.
+    for (let round = 0; round < 2 && (this.#telling !== null || this.#untold.size > 0); round += 1) {
+      if (this.#telling === null) {
+        clearTimeout(this.#timer);
+        this.#timer = undefined;
+        void this.#tell();
+      }
+      await this.#telling;
+    }
   }
 
   /** Tells what is left, where auth answers in time. */

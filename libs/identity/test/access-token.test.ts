@@ -74,7 +74,8 @@ describe('access tokens', () => {
       HS512: await changed({ header: { alg: 'HS512' }, key: new TextEncoder().encode(SECRET.repeat(3)) }),
       'no exp': await changed({ without: 'exp' }),
       'ended 61 s ago': await changed({ payload: { exp: NOW / 1000 - 61 } }),
-      'ended 11 s ago': await changed({ payload: { exp: NOW / 1000 - 11 } }),
+      'ended 1 s ago': await changed({ payload: { exp: NOW / 1000 - 1 } }),
+      'ends now': await changed({ payload: { exp: NOW / 1000 } }),
       'not yet': await changed({ payload: { nbf: NOW / 1000 + 61 } }),
       'issued in the future': await changed({ payload: { at: NOW + 61_000 } }),
       'another audience': await changed({ payload: { aud: 'penstock-stream' } }),
@@ -105,7 +106,9 @@ describe('access tokens', () => {
     const token = await signAccessToken(SECRET, CLAIMS);
     const first = await judged.callers.resolve(`Bearer ${token}`);
     expect(await judged.callers.resolve(`Bearer ${token}`)).toBe(first);
-    judged.now = NOW + 900_000 + 11_000;
+    judged.now = NOW + 899_999;
+    expect(await judged.callers.resolve(`Bearer ${token}`)).toBe(first);
+    judged.now = NOW + 900_000;
     for (let again = 0; again < 2; again++) expect(await refusal(judged.callers, token)).not.toBe('taken');
   });
 

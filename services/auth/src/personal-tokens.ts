@@ -96,15 +96,19 @@ function nameOf(name: string): string {
   return trimmed;
 }
 
+/** Each once, in the order they were asked for: so they are shown. */
 function scopesOf(scopes: readonly string[]): TokenScope[] {
-  const known = Array.isArray(scopes) ? TOKEN_SCOPES.filter((scope) => scopes.includes(scope)) : [];
-  const unknown = Array.isArray(scopes) ? scopes.find((scope) => !(TOKEN_SCOPES as readonly unknown[]).includes(scope)) : undefined;
+  const given = Array.isArray(scopes) ? [...new Set(scopes as readonly string[])] : [];
+  const unknown = given.find((scope) => !isScope(scope));
   if (unknown !== undefined) throw new BadUserInput(`'${String(unknown).slice(0, 50)}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`, { field: 'scopes' });
-  if (known.length === 0) throw new BadUserInput(`A token needs at least one scope; there are ${TOKEN_SCOPES.join(', ')}.`, { field: 'scopes' });
-  return known;
+  if (given.length === 0) throw new BadUserInput(`A token needs at least one scope; there are ${TOKEN_SCOPES.join(', ')}.`, { field: 'scopes' });
+  return given.filter(isScope);
 }
 
 function storedScopes({ scopes }: TokenRow): TokenScope[] {
-  const stored = scopes.split(',');
-  return TOKEN_SCOPES.filter((scope) => stored.includes(scope));
+  return scopes.split(',').filter(isScope);
+}
+
+function isScope(text: string): text is TokenScope {
+  return (TOKEN_SCOPES as readonly unknown[]).includes(text);
 }

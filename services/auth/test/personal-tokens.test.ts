@@ -27,13 +27,13 @@ const create = (name = 'ci', scopes: readonly string[] = ['read']): ReturnType<t
 describe('a personal token', () => {
   it('is shown once and stands for its user with its scopes', async () => {
     const created = await create('deploys', ['trigger', 'read', 'read']);
-    expect(created).toEqual({ id: expect.any(String), name: 'deploys', scopes: ['read', 'trigger'], createdAt: expect.any(String), token: expect.stringMatching(/^svc_[0-9A-Za-z]{37}$/u) });
+    expect(created).toEqual({ id: expect.any(String), name: 'deploys', scopes: ['trigger', 'read'], createdAt: expect.any(String), token: expect.stringMatching(/^svc_[0-9A-Za-z]{37}$/u) });
     expect(isPersonalToken(created.token)).toBe(true);
     expect(await callAuth(world.bus, 'token', { hash: personalTokenHash(created.token) })).toEqual({
-      user: { id: userId, email: 'alice@users.noreply.127.0.0.1', tier: 'free', isAdmin: false }, scopes: ['read', 'trigger'], tokenId: created.id,
+      user: { id: userId, email: 'alice@users.noreply.127.0.0.1', tier: 'free', isAdmin: false }, scopes: ['trigger', 'read'], tokenId: created.id,
     });
     const list = await callAuth(world.bus, 'tokens.list', { userId });
-    expect(list.tokens.find(({ id }) => id === created.id)).toEqual({ id: created.id, name: 'deploys', scopes: ['read', 'trigger'], createdAt: created.createdAt, lastUsedAt: null });
+    expect(list.tokens.find(({ id }) => id === created.id)).toEqual({ id: created.id, name: 'deploys', scopes: ['trigger', 'read'], createdAt: created.createdAt, lastUsedAt: null });
     expect(JSON.stringify(list)).not.toContain(personalTokenHash(created.token).slice(0, 8));
     expect(JSON.stringify(world.audit)).not.toContain(created.token.slice(0, 8));
     expect(world.audit.at(-1)).toMatchObject({ action: 'token.create', target: `token/${created.id}` });

@@ -100,7 +100,7 @@ describe('personal tokens', () => {
     const made = (await graphql(app, CREATE, { token: ada.token, variables: { name: ' ci ', scopes: ['read', 'read'] } })).data?.['createApiToken'] as { id: string; token: string };
     expect(made).toEqual({ id: expect.any(String), name: 'ci', token: expect.stringMatching(/^svc_/u), scopes: ['read'], createdAt: expect.any(String) });
     expect((await graphql(app, '{ runs { id } }', { token: made.token })).errors).toEqual([]);
-    await expect.poll(async () => (await graphql(app, LIST, { token: ada.token })).data?.['apiTokens']).toEqual([{ id: made.id, name: 'ci', scopes: ['read'], createdAt: expect.any(String), lastUsedAt: expect.any(String) }]);
+    expect((await graphql(app, LIST, { token: ada.token })).data?.['apiTokens']).toEqual([{ id: made.id, name: 'ci', scopes: ['read'], createdAt: expect.any(String), lastUsedAt: expect.any(String) }]);
     expect((await graphql(app, LIST, { token: bob.token })).data).toEqual({ apiTokens: [] });
 
     // Of somebody else's and of an unknown one the answer is the same.
@@ -112,6 +112,20 @@ describe('personal tokens', () => {
     expect((await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { token: ada.token, variables: { id: made.id } })).data).toEqual({ revokeApiToken: true });
     expect(codes(await graphql(app, '{ runs { id } }', { token: made.token }))).toEqual(['UNAUTHENTICATED']);
     expect(codes(await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { token: ada.token, variables: { id: made.id } }))).toEqual(['NOT_FOUND']);
+  });
+
+  test('when it was used last shows in the next list, also right after other tokens were used', async () => {
+    world.auth.tokens.clear();
+    const app = await world.gateway();
+    const made = [];
+    for (const name of ['one', 'two', 'three']) {
+      const answer = await graphql(app, CREATE, { token: ada.token, variables: { name, scopes: ['trigger', 'read'] } });
+      made.push(answer.data?.['createApiToken'] as { token: string; scopes: string[] });
+    }
+    expect(made.map(({ scopes }) => scopes)).toEqual(Array.from({ length: 3 }, () => ['trigger', 'read']));
+    for (const { token } of made.slice(0, 2)) expect((await graphql(app, '{ runs { id } }', { token })).errors).toEqual([]);
+    const lists = await Promise.all([1, 2].map(async () => (await graphql(app, '{ apiTokens { lastUsedAt } }', { token: ada.token })).data?.['apiTokens']));
+    expect(lists).toEqual([1, 2].map(() => [{ lastUsedAt: expect.any(String) }, { lastUsedAt: expect.any(String) }, { lastUsedAt: null }]));
   });
 
   test('an unknown scope, none, an empty name or a missing one is BAD_USER_INPUT, and nobody is asked', async () => {

@@ -19,6 +19,8 @@ export interface IdentityModuleOptions {
   readonly tickets: Tickets;
   readonly revocations: Pick<Revocations, 'note'>;
   readonly audit: AuditReader;
+  /** Resolves when auth knows when each personal token was used here. */
+  usesTold(): Promise<void>;
   /** What `serverConfig` tells. */
   readonly server: { readonly mode: string; readonly logLevel: string; readonly apiAuthenticated: boolean };
   /** Milliseconds since 1970. */
@@ -145,6 +147,7 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
         },
         apiTokens: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
           const { id: userId } = requireUser(caller);
+          await options.usesTold();
           return (await callAuth(bus, 'tokens.list', { userId })).tokens;
         },
         serverConfig: (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
