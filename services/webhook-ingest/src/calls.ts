@@ -14,7 +14,7 @@ export interface CallsOptions extends DecisionSources {
   readonly connections: ConnectionsRepository;
   readonly intake: Intake;
   /** Where hosts deliver to. */
-  readonly webhookUrl: string;
+  webhookUrl(): string;
 }
 
 type Handlers = { readonly [V in IngestVerb]: (request: IngestCalls[V]['request']) => Promise<IngestCalls[V]['answer']> };
@@ -24,8 +24,8 @@ const REPOSITORY = /^[^\s/\p{Cc}]+(?:\/[^\s/\p{Cc}]+)+$/u;
 const REPOSITORY_CHARACTERS_MAX = 300;
 
 export function ingestCalls(options: CallsOptions): Handlers {
-  const { deliveries, connections, webhookUrl, bus } = options;
-  const shown = ({ id, provider, repository, createdAt }: Connection): ConnectionView => ({ id, provider, repository, webhookUrl, createdAt: new Date(createdAt).toISOString() });
+  const { deliveries, connections, bus } = options;
+  const shown = ({ id, provider, repository, createdAt }: Connection): ConnectionView => ({ id, provider, repository, webhookUrl: options.webhookUrl(), createdAt: new Date(createdAt).toISOString() });
   const tellOthers = (): void => bus.publish(subjects.connections, {});
   return {
     async connect({ userId, provider: providerName, repository }) {

@@ -20,7 +20,7 @@ import { InvalidSignature, type DeliveryError } from './errors.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from './outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, IngestLog } from './ports.ts';
-import { fieldsOf, type Fields, type ProviderName, type PushEvent } from './providers/provider.ts';
+import { fieldsOf, type Fields, type PushEvent } from './providers/provider.ts';
 import { recognise } from './providers/recognise.ts';
 import type { Refusals } from './refusals.ts';
 import { verify, type VerificationOptions, type Verified } from './verification.ts';
@@ -221,5 +221,3 @@ function parse(body: Buffer): Fields {
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-export type { ProviderName };

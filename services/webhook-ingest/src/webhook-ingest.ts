@@ -109,9 +109,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   });
   const calls = answerCalls(bus, 'webhook-ingest', ingestCalls({
     ...sources, deliveries, connections, intake,
-    get webhookUrl() {
-      return `${options.baseUrl()}/webhook`;
-    },
+    webhookUrl: () => `${options.baseUrl()}/webhook`,
   }));
   const changes = bus.subscribe(subjects.connections, () => connections.forget());
   await processing.start();

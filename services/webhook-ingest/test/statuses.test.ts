@@ -31,13 +31,13 @@ const pushA = (ingest: RunningIngest, commit: string, url = repository.url) => {
   const text = JSON.stringify(githubPush({ url, commit }));
   return ingest.send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
 };
-const noneLeft = () => expect.poll(async () => (await world.store.collection(statusesSpec).list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: 10 })).length, { timeout: 20_000 }).toBe(0);
+const expectNoneLeft = () => expect.poll(async () => (await world.store.collection(statusesSpec).list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: 10 })).length, { timeout: 20_000 }).toBe(0);
 
 describe('commit statuses', () => {
   it('GitHub is told what the run became, with the address of the run', async () => {
     const commit = newCommit();
     const { body } = await pushA(await start(), commit);
-    await noneLeft();
+    await expectNoneLeft();
     const last = host.told.at(-1);
     expect(last).toMatchObject({
       path: `/repos/acme/demo/statuses/${commit}`,
@@ -49,7 +49,7 @@ describe('commit statuses', () => {
   it('GitLab is told in its own words', async () => {
     const commit = newCommit();
     await (await start()).send(gitlabPush({ url: repository.url, commit }), { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': 't' });
-    await noneLeft();
+    await expectNoneLeft();
     expect(host.told.at(-1)).toMatchObject({ path: `/api/v4/projects/acme%2Fdemo/statuses/${commit}`, headers: { 'private-token': 'token-b' }, body: { state: 'success', name: 'penstock/demo', ref: 'main' } });
   });
 
@@ -67,7 +67,7 @@ describe('commit statuses', () => {
   it('a clone that failed is a failure', async () => {
     const commit = 'c'.repeat(40);
     await pushA(await start(), commit);
-    await noneLeft();
+    await expectNoneLeft();
     expect(host.statesOf(commit)).toEqual(['failure']);
   });
 
@@ -76,7 +76,7 @@ describe('commit statuses', () => {
     host.answers.push({ status: 502 }, { status: 429, headers: { 'retry-after': '1' } });
     const commit = newCommit();
     await pushA(ingest, commit);
-    await noneLeft();
+    await expectNoneLeft();
     expect(host.statesOf(commit).at(-1)).toBe('success');
   });
 
@@ -86,7 +86,7 @@ describe('commit statuses', () => {
     await pushA(await start(), commit);
     await start();
     await start({ beside: true });
-    await noneLeft();
+    await expectNoneLeft();
     expect(host.statesOf(commit)).toEqual(['success']);
   });
 
@@ -95,7 +95,7 @@ describe('commit statuses', () => {
     host.answers.push({ status: 404 }, { status: 422 });
     const commit = newCommit();
     await pushA(ingest, commit);
-    await noneLeft();
+    await expectNoneLeft();
   });
 
   it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {
@@ -105,7 +105,7 @@ describe('commit statuses', () => {
     const production = await start({ mode: 'production', allowedHosts: ['git.example'], secrets: {}, mirrors });
     const { body } = await production.send(githubPush({ url: 'https://git.example/acme/demo.git', commit: newCommit() }), { 'x-github-event': 'push' });
     expect(body).toMatchObject({ status: 'Success' });
-    await noneLeft();
+    await expectNoneLeft();
     expect(host.told).toEqual([]);
   });
 });
