@@ -4,7 +4,7 @@ import { ConfigurationError, loadTiers } from '@penstock/config';
 import { buildServer } from '@penstock/http';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
-import { retryUntilDone, runService } from '@penstock/service';
+import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { openStore } from '@penstock/store';
 import { registryCollections } from './collections.ts';
 import { startRegistry } from './start-registry.ts';
@@ -34,10 +34,11 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
       const objects = await retryUntilDone('opening the storage of packages', log, stopping, () => openObjectStore(settings.objectsUrl ?? 'nats', { bus, bucket: PACKAGES_BUCKET }));
       const registry = await retryUntilDone('reading the extensions', log, stopping, () =>
         startRegistry({ bus, store, objects, log, tiers: loadTiers(settings.tiersFile), policy: settings.extensionPolicy }));
+      const peers = countPeers(bus, 'registry');
       const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
       const app = buildServer({
         corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log, trustProxy: settings.trustProxy,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
       });
       registry.addRoutes(app, { callers: identity.callers });
       const url = await app.listen({ host: settings.listen.host, port: settings.listen.port });
@@ -48,6 +49,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         },
         async drain() {
           await pause(LEAVING_MS);
+          peers.stop();
           const force = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX);
           await app.close();
           clearTimeout(force);
