@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
-  type Bus, type BusLog, type CommittedEvents, connectBus, type CreateReply, type CreateRequest, ensureStreams, inboxPrefixOf, readChunks, runnerUserName, subjects,
+  type Bus, type BusLog, type CommittedEvents, connectBus, type CreateReply, type CreateRequest, inboxPrefixOf, readChunks, runnerUserName, subjects,
 } from '@penstock/bus';
 import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
+import { openObjectStore } from '@penstock/object-store';
+import { PACKAGES_BUCKET } from '@penstock/registry';
 import { startRunner } from '@penstock/runner';
 import { startScheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
@@ -51,7 +53,7 @@ beforeAll(async () => {
   if (address === null || typeof address === 'string') throw new Error('no port');
   probe.close();
   url = `nats://127.0.0.1:${address.port}`;
-  const args = ['--runners', RUNNERS.join(','), '--out', folder, '--listen', `127.0.0.1:${address.port}`, '--store-dir', join(folder, 'store'), '--sync', 'default', '--store-bytes-max', String(1024 * MIB)];
+  const args = ['--runners', RUNNERS.join(','), '--out', folder, '--listen', `127.0.0.1:${address.port}`, '--store-dir', join(folder, 'store'), '--sync', 'default', '--store-bytes-max', String(16 * 1024 * MIB)];
   await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../generate.ts'), ...args]);
   server = spawn(brokerBinary(), ['-c', join(folder, 'nats.conf')], { stdio: 'ignore' });
 });
@@ -63,8 +65,18 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+it('the set-up makes everything as its own user, and changes nothing the second time', async () => {
+  const password = (await readFile(join(folder, 'credentials', 'setup'), 'utf8')).trim();
+  const env = { ...process.env, SERVICE_NATS_URL: url.replace('nats://', `nats://setup:${password}@`), SERVICE_PARTITIONS: '1' };
+  const setUp = (): Promise<{ stdout: string }> => promisify(execFile)(process.execPath, [join(import.meta.dirname, '../setup.ts')], { env });
+  expect((await setUp()).stdout).toContain('The streams and buckets are there, for 1 partition.');
+  await setUp();
+  const registry = await openObjectStore('nats', { bus: await busOf('registry'), bucket: PACKAGES_BUCKET });
+  await registry.ping();
+  expect(refusals).toEqual([]);
+});
+
 it('a run with a stage on each runner succeeds, its output is read, and the broker has refused nothing', async () => {
-  await ensureStreams(await busOf('setup'), { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
   const store = await openSqliteStore({ path: join(folder, 'store.sqlite'), collections: runCollections });
   closing.push(() => store.close());
   const scheduler = await startScheduler({ bus: await busOf('scheduler'), ledger: new RunsRepository(store), log: silentLogger(), partitions: 1 });
