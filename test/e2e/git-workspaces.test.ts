@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dumbServer, Repository, smartServer, temporaryFolder, type TestServer } from '../../libs/git/test/repositories.ts';
+import { dumbServer, Repository, smartServer, temporaryFolder, type TestServer } from '@penstock/git/testing';
 import { startServer, type RunningServer } from '../support/server.ts';
 
 const SECRET = 'canary-p@ssword';

@@ -1,6 +1,9 @@
 /** What a failed fetch means, from what git wrote: in English, as its environment asks for. */
 import { GitCommandFailed, GitError, type GitErrorCode } from './errors.ts';
 
+/** What git wrote fits nothing that is known. */
+class UnclearFailure extends GitError {}
+
 /** The first that fits. Servers' own words (`remote:`) are not looked at: they say what they like. */
 const MEANINGS: readonly (readonly [pattern: RegExp, code: GitErrorCode, message: string])[] = [
   [/requested URL returned error: 3\d\d|unable to update url base from redirection/u, 'unreachable', 'the server sends git to another address, which is not followed; use the address it sends to'],
@@ -9,16 +12,17 @@ const MEANINGS: readonly (readonly [pattern: RegExp, code: GitErrorCode, message
   [/requested URL returned error: 4(?:04|10)|repository '[^']*' not found|does not appear to be a git repository|does not exist|Repository not found|not valid: is this a git repository/u, 'not_found', 'there is no such repository'],
   [/not our ref|couldn't find remote ref|could not find remote ref|unadvertised object|no such remote ref/u, 'not_found', 'the repository has no such commit'],
   [/No space left on device|Disk quota exceeded/u, 'unreachable', 'there is no room left on the disk'],
+  [/File name too long|[Ii]nvalid path|unable to create (?:file|symlink)|cannot create directory/u, 'bad_objects', 'the commit holds a file that cannot be written here'],
   [/fsck error|error in (?:packed )?object|invalid (?:author|committer|tree)|remote did not send all necessary objects/u, 'bad_objects', 'the repository holds objects that git refuses'],
 ];
 
 export function failureOf(error: unknown): unknown {
   if (!(error instanceof GitCommandFailed)) return error;
-  const own = error.stderr.split('\n').filter((line) => !line.startsWith('remote:')).join('\n');
+  const own = ownWords(error);
   for (const [pattern, code, message] of MEANINGS) {
     if (pattern.test(own)) return new GitError(code, message, { cause: error });
   }
-  return new GitError('unreachable', 'the repository could not be read from its server', { cause: error });
+  return new UnclearFailure('unreachable', 'the repository could not be read', { cause: error });
 }
 
 /** A server that gives commits only by the names of its refs, and so has to be asked for those. */
@@ -40,13 +44,12 @@ export function isDumb(error: unknown): boolean {
  * away must not cost the mirrors of its repositories.
  */
 export function isDamage(error: unknown): boolean {
-  if (!(error instanceof GitCommandFailed) || isDiskFull(error)) return false;
-  if (/corrupt|bad object|loose object|unable to (?:read|parse|create|unpack)|missing (?:blob|tree|commit|object)|not a git repository|bad config|inflate|sha1 pointer|packfile|index file|shallow file|unresolved deltas/iu.test(error.stderr)) return true;
-  const failure = failureOf(error);
-  const isUnclear = failure instanceof GitError && failure.code === 'unreachable' && failure.cause === error;
-  return isUnclear && !/unable to access|resolve|connect|timed out|hung up|early EOF|RPC failed|HTTP|curl|ssh|SSL|TLS|redirect/iu.test(error.stderr);
+  if (!(error instanceof GitCommandFailed)) return false;
+  const own = ownWords(error);
+  if (/corrupt|bad object|loose object|unable to (?:read|parse|unpack)|unable to create '[^']*\.lock'|missing (?:blob|tree|commit|object)|not a git repository|bad config|inflate|sha1 pointer|packfile|index file|shallow file|unresolved deltas/iu.test(own)) return true;
+  return failureOf(error) instanceof UnclearFailure && !/unable to access|resolve|connect|timed out|hung up|early EOF|RPC failed|HTTP|curl|ssh|SSL|TLS|redirect/iu.test(own);
 }
 
-export function isDiskFull(error: GitCommandFailed): boolean {
-  return /No space left on device|Disk quota exceeded/u.test(error.stderr);
+function ownWords(error: GitCommandFailed): string {
+  return error.stderr.split('\n').filter((line) => !line.startsWith('remote:')).join('\n');
 }

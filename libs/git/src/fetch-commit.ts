@@ -56,7 +56,8 @@ export async function fetchCommit(surroundings: FetchSurroundings, commit: strin
 /** `depths` null: all of it, from a server that knows no other way. */
 async function fetchHistory(fetch: CommitFetch, depths: readonly number[] | null): Promise<void> {
   for (const depth of depths ?? [null]) {
-    await runFetch(fetch, depth === null ? [] : [`--depth=${depth}`], EVERY_REF);
+    // Pruned, since a branch may have gone whose name is now the beginning of another's.
+    await runFetch(fetch, ['--prune', ...(depth === null ? [] : [`--depth=${depth}`])], EVERY_REF);
     if (!(await isThere(fetch))) continue;
     await git(fetch, ['update-ref', refOf(fetch.commit, fetch.whole), fetch.commit]);
     return;

@@ -8,19 +8,20 @@
  * M4. Callers that want the same commit share one fetch; it is given up when all of them have left.
  */
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { connectionTo, type Lookup } from './connection.ts';
 import { credentialsFrom } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
-import { failureOf, isDamage, isDiskFull } from './failure.ts';
+import { failureOf, isDamage } from './failure.ts';
 import { fetchCommit, fetchObject, refOf, type FetchSurroundings } from './fetch-commit.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
 import { writeSkeleton } from './skeleton.ts';
 import type { Slots } from './slots.ts';
+import { SharedWork, Turns, unlessAborted } from './waiting.ts';
 
 export interface GitLog {
   debug(details: object, message: string): void;
@@ -57,12 +58,6 @@ interface Wanted {
   readonly signal: AbortSignal;
 }
 
-interface Flight {
-  readonly done: Promise<void>;
-  readonly abort: AbortController;
-  callers: number;
-}
-
 export class Mirror {
   readonly folder: string;
   users = 0;
@@ -72,9 +67,12 @@ export class Mirror {
   readonly #around: MirrorSurroundings;
   /** Present, by ref; the value is the commit itself where the name was a tag's. */
   readonly #known = new Map<string, string>();
-  readonly #flights = new Map<string, Flight>();
+  /** M4. */
+  readonly #arrivals = new SharedWork();
   /** M1. */
-  #tail: Promise<void> = Promise.resolve();
+  readonly #turns = new Turns();
+  /** Counts how often it was discarded. */
+  #generation = 0;
   #isTidied = false;
 
   constructor(folder: string, usedAt: number, around: MirrorSurroundings) {
@@ -88,12 +86,15 @@ export class Mirror {
     this.users += 1;
     try {
       for (let isRepeated = false; ; isRepeated = true) {
+        const commit = await this.#ensure(address, request);
+        const generation = this.#generation;
         try {
-          return await work(await this.#ensure(address, request));
+          return await work(commit);
         } catch (error) {
-          if (isRepeated || !(error instanceof GitCommandFailed) || isDiskFull(error)) throw failureOf(error);
+          if (isRepeated || !isDamage(error)) throw failureOf(error);
           this.#around.log.warn({ err: error, url: address.url }, 'a mirrored repository is damaged and is fetched anew');
-          this.discard();
+          // Others who read from it have found the same.
+          if (generation === this.#generation) this.discard();
         }
       }
     } finally {
@@ -102,8 +103,9 @@ export class Mirror {
     }
   }
 
-  /** M3. Resolves at once; its bytes are freed in the background. */
+  /** M3. At once; its bytes are freed in the background. */
   discard(): void {
+    this.#generation += 1;
     this.#known.clear();
     this.#isTidied = false;
     this.bytes = 0;
@@ -133,39 +135,7 @@ export class Mirror {
       if (known !== undefined) return known;
       // Once for a mirror that was discarded while the commit arrived in it.
       if (rounds === ROUNDS_MAX) throw new GitError('unreachable', 'the repository could not be kept on the disk');
-      await this.#join(ref, signal, (flightSignal) => this.#arrive(address, { commit, whole, signal: flightSignal }));
-    }
-  }
-
-  /** M4. */
-  async #join(ref: string, signal: AbortSignal, begin: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    let flight = this.#flights.get(ref);
-    if (flight === undefined) {
-      const abort = new AbortController();
-      const done = begin(abort.signal).finally(() => {
-        if (this.#flights.get(ref)?.abort === abort) this.#flights.delete(ref);
-      });
-      done.catch(() => {});
-      flight = { done, abort, callers: 0 };
-      this.#flights.set(ref, flight);
-    }
-    const joined = flight;
-    joined.callers += 1;
-    const { promise: left, reject } = Promise.withResolvers<never>();
-    const onAbort = (): void => {
-      joined.callers -= 1;
-      if (joined.callers === 0) {
-        // Nobody joins a fetch that is being given up.
-        if (this.#flights.get(ref) === joined) this.#flights.delete(ref);
-        joined.abort.abort(signal.reason);
-      }
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    try {
-      await Promise.race([joined.done, left]);
-    } finally {
-      signal.removeEventListener('abort', onAbort);
+      await this.#arrivals.join(ref, signal, (flightSignal) => this.#arrive(address, { commit, whole, signal: flightSignal }));
     }
   }
 
@@ -205,7 +175,9 @@ export class Mirror {
         else this.discard();
         throw error;
       }
-      await this.#recall(commit, whole, fetch.signal);
+      if (!(await this.#recall(commit, whole, fetch.signal)) && this.#hasRef(refOf(commit, whole || !partial))) {
+        throw new GitError('not_found', 'what the repository has by this id is no commit');
+      }
       await this.#maintain();
     }, address, { commit, whole });
   }
@@ -221,19 +193,19 @@ export class Mirror {
     const tooLate = AbortSignal.timeout(fetchMsMax);
     const signal = AbortSignal.any([given, tooLate]);
     try {
-      await this.#alone(() => slots.with(signal, async () => {
+      await this.#turns.with(signal, () => slots.with(signal, async () => {
         if (existsSync(join(this.folder, 'HEAD'))) {
           this.#tidy();
           if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
         }
-        const connection = await connectionTo(address, policy, { lookup: (host) => withDeadline(lookup(host), signal), sshSettings });
+        const connection = await connectionTo(address, policy, { lookup: (host) => unlessAborted(lookup(host), signal), sshSettings });
         await this.#around.assertUsable();
         const credentials = credentialsFrom(address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined);
         await work({
           gitFolder: this.folder, partial, connection, signal, credentials, credentialsFile, bytesMax,
           timeLeftMs: () => Math.max(1, deadline - performance.now()),
         });
-      }), signal);
+      }));
     } catch (error) {
       if (tooLate.aborted && !given.aborted) throw new GitError('timeout', `the repository was not fetched within ${Math.round(fetchMsMax / 1000)} s`, { cause: error });
       throw failureOf(error);
@@ -279,52 +251,30 @@ export class Mirror {
     }
   }
 
-  /** Keeps the number of packs and refs bounded; a mirror that has had its day goes when nobody uses it. */
+  /** Keeps the number of packs and refs bounded; a mirror that has had its day goes when nobody else uses it. */
   async #maintain(): Promise<void> {
-    const { log } = this.#around;
-    try {
-      const packs = readdirSync(join(this.folder, 'objects/pack')).filter((name) => name.endsWith('.pack')).length;
-      const shallow = join(this.folder, 'shallow');
-      if (existsSync(shallow) && readFileSync(shallow).length > SHALLOW_BYTES_MAX && this.users <= 1) {
-        this.discard();
-      } else if (packs > PACKS_MAX) {
-        await this.#git(['repack', '-a', '-d', '-q', '--window=0'], undefined);
-        await this.#git(['pack-refs', '--all'], undefined);
-      }
-    } catch (error) {
-      log.warn({ err: error }, 'a mirrored repository could not be tidied up and is discarded');
+    const { log, partial } = this.#around;
+    const packs = readdirSync(join(this.folder, 'objects/pack')).filter((name) => name.endsWith('.pack')).length;
+    const shallow = join(this.folder, 'shallow');
+    const isOld = existsSync(shallow) && statSync(shallow).size > SHALLOW_BYTES_MAX;
+    // Packs with objects missing are not put together by size; without the contents of files all of them are soon fetched.
+    const isFull = packs > (partial ? PACKS_MAX : 4 * PACKS_MAX);
+    if ((isOld || isFull) && this.users <= 1) {
       this.discard();
+    } else if (packs > PACKS_MAX && !partial) {
+      try {
+        // The small ones only: what that costs does not grow with the repository.
+        await this.#git(['repack', '--geometric=2', '-d', '-q', '--no-write-bitmap-index'], undefined);
+        await this.#git(['pack-refs', '--all'], undefined);
+      } catch (error) {
+        log.warn({ err: error }, 'the packs of a mirrored repository could not be put together; it goes when they are too many');
+        this.#clearLeftovers();
+      }
     }
     this.bytes = await folderBytes(this.folder);
   }
 
   #git(args: readonly string[], signal: AbortSignal | undefined): Promise<Buffer> {
     return runGit({ args, options: [`--git-dir=${this.folder}`], cwd: dirname(this.folder), timeoutMs: READ_MS_MAX, signal });
-  }
-
-  /** M1. Whoever gives up waiting leaves the queue as it is. */
-  async #alone(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
-    const before = this.#tail;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#tail = before.then(() => promise);
-    try {
-      await withDeadline(before, signal);
-      await work();
-    } finally {
-      resolve();
-    }
-  }
-}
-
-/** What cannot be interrupted is left behind. */
-async function withDeadline<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }

@@ -118,7 +118,7 @@ class MirrorCache implements Mirrors {
     return {
       commit: found,
       url: address.url,
-      readFile: (paths, bytesMax, more) => this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git) => this.#readFile(mirror, { address, commit: own, git }, paths, bytesMax)),
+      readFile: (paths, bytesMax, more) => this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git, inner) => this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax)),
       message: () => this.#with(address, wanted, { whole: !this.#around.partial, signal: undefined }, (_mirror, own, git) => readMessage(git, own)),
       checkout: (folder, more) => this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) => checkOut({
         mirror: mirror.folder, commit: own, url: address.url, folder, bytesMax: this.#around.repositoryBytesMax, timeoutMs: CHECKOUT_MS_MAX, signal: inner,
@@ -160,10 +160,10 @@ class MirrorCache implements Mirrors {
     return this.#usable;
   }
 
-  async #readFile(mirror: Mirror, { address, commit, git }: { address: CloneAddress; commit: string; git: InMirror }, paths: readonly string[], bytesMax: number): Promise<CommitFile | null> {
+  async #readFile(mirror: Mirror, { address, commit, git, signal }: { address: CloneAddress; commit: string; git: InMirror; signal: AbortSignal }, paths: readonly string[], bytesMax: number): Promise<CommitFile | null> {
     const found = await findFile(git, commit, paths);
     if (found === null) return null;
-    if (this.#around.partial) await mirror.bring(address, found.object, this.#closing.signal);
+    if (this.#around.partial) await mirror.bring(address, found.object, signal);
     return { path: found.path, text: await readText(git, found, bytesMax) };
   }
 

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -39,8 +40,7 @@ function forPacks(mirror: string, damage: (pack: string) => void): void {
 /** A repository of some 300 KB that no compression makes smaller. */
 function noisy(name: string): { readonly repository: Repository; readonly commit: string } {
   const repository = new Repository(join(folder, name));
-  const noise = Buffer.from(Array.from({ length: 300 * 1024 }, () => Math.floor(Math.random() * 256)));
-  return { repository, commit: repository.commit({ noise, [PIPELINE]: name }) };
+  return { repository, commit: repository.commit({ noise: randomBytes(300 * 1024), [PIPELINE]: name }) };
 }
 
 describe('mirrors', () => {

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -143,6 +144,18 @@ describe('a workspace', () => {
     await expect(checkOut(commit)).rejects.toEqual(refusal('too_large'));
   });
 
+  test('does not come of a name that no file can have', async () => {
+    const object = execFileSync('git', ['hash-object', '-w', '--stdin'], { cwd: repository.folder, input: '', encoding: 'utf8' }).trim();
+    const commit = repository.commitEntries([{ mode: '100644', type: 'blob', object, path: 'x'.repeat(300) }]);
+    await expect(checkOut(commit)).rejects.toEqual(refusal('bad_objects', 'cannot be written'));
+    expect(existsSync(join(folder, 'workspace'))).toBe(false);
+  });
+
+  test.each(['HEAD^{tree}', 'HEAD:file'])('does not come of an id that is no commit\'s: %s', async (name) => {
+    repository.commit({ file: 'content' });
+    await expect(checkOut(repository.git('rev-parse', name))).rejects.toEqual(refusal('not_found'));
+  });
+
   test('is never made over something', async () => {
     const commit = repository.commit({ file: '' });
     mkdirSync(join(folder, 'workspace'));
@@ -154,7 +167,7 @@ describe('a workspace', () => {
 
 describe('a server', () => {
   test('that sends more than the limit is cut off while it sends', async () => {
-    const noise = Buffer.from(Array.from({ length: 24 * 1024 ** 2 }, () => Math.floor(Math.random() * 256)));
+    const noise = randomBytes(24 * 1024 ** 2);
     const commit = repository.commit({ noise });
     await expect(mirrors({ repositoryBytesMax: 2 * 1024 ** 2 }).fetch({ url: repository.url, commit })).rejects.toEqual(refusal('too_large'));
     expect(kept()).toEqual([]);
