@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import examples from '@octokit/webhooks-examples/api.github.com/index.json' with { type: 'json' };
+import { signAccessToken } from '@penstock/identity';
 import { githubPush, githubSignature, gitlabPush, makeRepository, startFakeHost, type FakeHost, type TestRepository } from '@penstock/webhook-ingest/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDumbServer, startSmartServer, type GitServer } from '../support/git-servers.ts';
@@ -9,6 +10,7 @@ import { readStream } from '../support/sse.ts';
 
 const SECRET = 'the secret of provider A';
 const TOKEN = 'the token of provider B';
+const JWT_SECRET = 'a secret of more than thirty-two bytes';
 
 const PIPELINE = [
   'engine: any', 'pipeline:', '  name: pushed', 'stages:',
@@ -28,7 +30,7 @@ beforeAll(async () => {
   dumb = await startDumbServer(dirname(repository.folder));
   server = await startServer({
     env: {
-      SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_TOKEN: TOKEN, SERVICE_WEBHOOK_WAIT_SECS: '30', SERVICE_SLOTS: '2',
+      JWT_SECRET, SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_TOKEN: TOKEN, SERVICE_WEBHOOK_WAIT_SECS: '30', SERVICE_SLOTS: '2',
       SERVICE_GIT_HOST_A_TOKEN: 'statuses', SERVICE_GIT_HOST_B_TOKEN: 'statuses', GIT_HOST_API_URL: host.url,
     },
   });
@@ -148,6 +150,30 @@ describe('what a push leaves behind', () => {
     expect((await server.graphql(replay, { dryRun: true })).data).toMatchObject({ replayWebhookDelivery: { runId: null, outcome: 'Run' } });
     const { data } = await server.graphql<{ replayWebhookDelivery: { runId: string } }>(replay);
     await expect.poll(async () => (await server.graphql<{ run: { status: string } | null }>('query ($id: String!) { run(id: $id) { status } }', { id: data.replayWebhookDelivery.runId })).data.run?.status, { timeout: 20_000 }).toBe('SUCCESS');
+  });
+
+  it('a connected repository: what is signed with its secret is seen by its user, and by nobody else', async () => {
+    const token = await signAccessToken(JWT_SECRET, { sub: '01932c07-0000-7000-8000-000000000001', sid: 's1', email: 'u@example.com', tier: 'free', admin: false, at: Date.now() });
+    const asUser = async <T>(query: string, variables: Record<string, unknown> = {}): Promise<T> => {
+      const response = await fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body: JSON.stringify({ query, variables }) });
+      const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
+      expect(errors).toBeUndefined();
+      return data;
+    };
+    const { connectRepository: connected } = await asUser<{ connectRepository: { id: string; secret: string; webhookUrl: string } }>(
+      'mutation { connectRepository(provider: "git_host_a", repository: "acme/mine") { id secret webhookUrl } }',
+    );
+    expect(connected.webhookUrl).toBe(`${server.url}/webhook`);
+    const { commit } = newCommit();
+    const body = JSON.stringify(githubPush({ url: repository.url, commit, repository: 'acme/mine' }));
+    const response = await fetch(connected.webhookUrl, { method: 'POST', headers: { 'content-type': 'application/json', 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(body, connected.secret) }, body });
+    const { run_id: id, status } = (await response.json()) as Result;
+    expect(status).toBe('Success');
+    const query = 'query ($id: String!) { run(id: $id) { status } webhookDelivery(id: $id) { verified } }';
+    expect(await asUser(query, { id })).toEqual({ run: { status: 'SUCCESS' }, webhookDelivery: { verified: 'connection' } });
+    expect((await server.graphql(query, { id })).data).toEqual({ run: null, webhookDelivery: null });
+    expect(await asUser('{ repositories { id repository } }')).toEqual({ repositories: [{ id: connected.id, repository: 'acme/mine' }] });
+    expect(await asUser('mutation ($id: String!) { disconnectRepository(id: $id) }', { id: connected.id })).toEqual({ disconnectRepository: true });
   });
 
   it('nobody who is not logged in connects a repository', async () => {

@@ -8,7 +8,7 @@ export class InvalidSignature extends Error {
 
 /** Told to the sender, and kept with the delivery. */
 export interface DeliveryError {
-  readonly code: 'address_not_allowed' | 'repository_not_allowed' | 'checkout' | 'pipeline_file' | 'quota';
+  readonly code: 'address_not_allowed' | 'repository_not_allowed' | 'checkout' | 'pipeline_file' | 'quota' | 'quarantined';
   readonly message: string;
 }
 

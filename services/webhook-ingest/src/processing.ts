@@ -4,15 +4,19 @@
  *  G1 The first decision that reaches the store stands, whoever made it; a delivery handed out again goes by it. So a
  *     delivery becomes one run, of one kind, however often ingests, schedulers or the broker are killed on the way.
  *  G2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
- *  G3 Nothing is given up: what cannot be done now is done again, without holding up other repositories.
+ *  G3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
+ *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { openDeliveryLog, startDeliveryConsumer, subjects, type Bus, type DeliveryConsumer, type DeliveryLog, type HeldDelivery } from '@penstock/bus';
+import { Unavailable } from '@penstock/http';
+import { StoreError } from '@penstock/store';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { decide, type DecisionSources } from './decide.ts';
 import type { Decision } from './decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from './deliveries-repository.ts';
 import { decodeDelivery, type Delivery } from './delivery.ts';
+import type { DeliveryError } from './errors.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from './outcome.ts';
 import type { IngestLog } from './ports.ts';
@@ -34,6 +38,8 @@ const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60_000;
 /** A clone may take a minute; what is not finished by then is done again by the next one. */
 const STOP_MS_MAX = 5_000;
+/** With the pauses between them some ten seconds: a full disk may have room again. */
+const STRANGE_FAILURES_MAX = 6;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
 
@@ -41,6 +47,8 @@ export class Processing {
   readonly #options: ProcessingOptions;
   readonly #stream: DeliveryLog;
   readonly #lanes: Lanes<HeldDelivery>;
+  /** How often deciding about a delivery has failed in a way of which nobody knows that it passes. */
+  readonly #strange = new Map<string, number>();
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -56,8 +64,8 @@ export class Processing {
     });
   }
 
-  async start(): Promise<void> {
-    await this.#stream.ensureConsumer();
+  /** The consumer exists. */
+  start(): void {
     this.#consumer = startDeliveryConsumer(this.#options.bus, { onDelivery: (held) => this.#lanes.add(held.lane, held) });
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
   }
@@ -100,11 +108,32 @@ export class Processing {
     const { deliveries } = this.#options;
     const known = await deliveries.get(delivery.id);
     if (known !== null) return known;
-    const decision = await decide(delivery, this.#options);
+    const decision = await this.#decide(delivery);
     if ((await deliveries.insert(delivery, decision)) === 'inserted') return { delivery, decision, revision: 0 };
     const first = await deliveries.get(delivery.id);
     if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);
     return first;
+  }
+
+  /** G3. */
+  async #decide(delivery: Delivery): Promise<Decision> {
+    try {
+      const decision = await decide(delivery, this.#options);
+      this.#strange.delete(delivery.id);
+      return decision;
+    } catch (error) {
+      if (error instanceof Unavailable || (error instanceof StoreError && error.retryable)) throw error;
+      const failures = (this.#strange.get(delivery.id) ?? 0) + 1;
+      this.#strange.set(delivery.id, failures);
+      if (failures < STRANGE_FAILURES_MAX) throw error;
+      this.#strange.delete(delivery.id);
+      this.#options.log.error({ err: error, repository: delivery.repository, deliveryId: delivery.deliveryId }, 'a delivery cannot be decided about; its run is quarantined');
+      const told: DeliveryError = { code: 'quarantined', message: 'This push could not be looked at; the operator knows why.' };
+      return {
+        kind: 'ended', status: 'FAILED', reason: 'quarantined', pipelineName: delivery.repository, source: 'none', error: told,
+        trace: [{ step: 'fetched', passed: false, detail: told.message }],
+      };
+    }
   }
 
   /**

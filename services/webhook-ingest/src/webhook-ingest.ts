@@ -1,5 +1,5 @@
 /** The ingest, put together: for `serve`, beside the gateway on one server, and for a process of its own. */
-import { subjects, type Bus } from '@penstock/bus';
+import { openDeliveryLog, subjects, type Bus } from '@penstock/bus';
 import type { ServerMode, TierLimits, Tiers } from '@penstock/config';
 import { NotFound } from '@penstock/http';
 import { callAuth } from '@penstock/identity';
@@ -74,8 +74,10 @@ const TIER_OF_NOBODY = 'free';
 /** The operator's own runs, where no tier is set for them: whatever an extension needs. */
 const TIER_UNLIMITED = 'enterprise';
 
+/** Rejects, having begun nothing, while the streams are not set up. */
 export async function startWebhookIngest(options: WebhookIngestOptions): Promise<WebhookIngest> {
   const { bus, store, log, mirrors, mode } = options;
+  await openDeliveryLog(bus).ensureConsumer();
   const now = options.now ?? Date.now;
   const keys = ingestKeys(options.jwtSecret);
   const owners = new Owners(bus, options.partitions);
@@ -112,7 +114,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     webhookUrl: () => `${options.baseUrl()}/webhook`,
   }));
   const changes = bus.subscribe(subjects.connections, () => connections.forget());
-  await processing.start();
+  processing.start();
   statuses.start();
   return {
     addRoutes: async (app) => {

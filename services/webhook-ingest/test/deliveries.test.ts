@@ -211,3 +211,14 @@ describe('trouble', () => {
     expect((await world.runsOf()).length).toBe(runs + 1);
   });
 });
+
+describe('poison', () => {
+  it('what cannot be decided about is a run that failed, quarantined, and holds up nobody', async () => {
+    const ingest = await world.ingest({ mirrors: { fetch: ({ url, commit: wanted }) => (url.endsWith('poison') ? Promise.reject(new TypeError('no')) : world.mirrors.fetch({ url, commit: wanted })) } });
+    const poisoned = ingest.send(githubPush({ url: 'file:///poison', commit, repository: 'acme/poison' }), github(newId()));
+    expect((await ingest.send(push, github(newId()))).body).toMatchObject({ status: 'Success' });
+    const { body } = await poisoned;
+    expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), error: { code: 'quarantined' } });
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'FAILED', reason: 'quarantined' });
+  });
+});

@@ -29,13 +29,13 @@ export const github: Provider = {
     const ref = requireRef(payload['ref']);
     const head = fieldsOf(payload['head_commit']);
     // An annotated tag is an object of its own: what it points at is the head commit.
-    const commit = ref.startsWith('refs/tags/') && textOf(head['id']) !== '' ? requireCommit(head['id'], 'head_commit.id') : requireCommit(payload['after'], 'after');
+    const commit = ref.startsWith('refs/tags/') && textOf(head['id']) !== '' ? requireCommit(head['id'], 'head_commit.id') : requireCommit(payload['after'] ?? head['id'], 'after');
     return {
       kind: 'push',
       push: {
         repository: requireRepository(repository['full_name'], 'repository.full_name'),
         ref, commit,
-        cloneUrls: textsOf(repository['clone_url'], repository['git_url'], repository['ssh_url'], repository['html_url'], repository['url']),
+        cloneUrls: textsOf(repository['clone_url'], repository['html_url'], repository['url'], repository['ssh_url'], repository['git_url']),
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths: changedPaths(payload['commits'], COMMITS_MAX),
       },
