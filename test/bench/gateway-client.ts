@@ -25,7 +25,11 @@ interface StreamPlan {
 }
 
 export type LoadPlan = RequestPlan | StreamPlan;
-export interface RequestResult { readonly perSecond: number }
+export interface RequestResult {
+  readonly perSecond: number;
+  /** The warming up included. */
+  readonly answered: number;
+}
 export interface StreamResult { readonly lagMsP50: number; readonly lagMsP99: number }
 
 const HEAD_END = Buffer.from('\r\n\r\n');
@@ -59,7 +63,7 @@ async function sendRequests(plan: RequestPlan): Promise<RequestResult> {
   await later(plan.durationMs);
   const perSecond = (answered - before) / ((performance.now() - from) / 1000);
   for (const socket of sockets) socket.destroy();
-  return { perSecond };
+  return { perSecond, answered };
 }
 
 async function watchStreams(plan: StreamPlan): Promise<StreamResult> {

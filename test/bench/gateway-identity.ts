@@ -1,6 +1,7 @@
 /**
  * What it costs to know who asks: a trivial query without a token, with an access token and with a personal token, in
- * turn in one run; whether time tells a foreign run from none; how long a revocation takes to count.
+ * turn in one run, by their rates and by the processor time of each. Whether time tells a foreign run from none. How
+ * long a revocation takes to count.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { buckets, putExpiring, type Bus } from '@penstock/bus';
@@ -49,17 +50,23 @@ async function costOfTokens(bench: IdentityBench, userId: string): Promise<strin
   const plan = { kind: 'requests', port: bench.port, path: '/graphql', body: '{"query":"{ health }"}', connections: CONNECTIONS, durationMs: ROUND_MS } as const;
   const callers = { none: undefined, jwt: await accessToken(bench, userId, 'bench-session'), personal: newPersonalToken() };
   const rates: Record<keyof typeof callers, number[]> = { none: [], jwt: [], personal: [] };
-  for (let round = 0; round < ROUNDS; round++) {
+  const costs: typeof rates = { none: [], jwt: [], personal: [] };
+  // The first round warms up the server, and does not count.
+  for (let round = 0; round <= ROUNDS; round++) {
     for (const [name, token] of Object.entries(callers) as [keyof typeof callers, string | undefined][]) {
-      rates[name].push((await bench.load({ ...plan, token })).perSecond);
+      const before = process.cpuUsage();
+      const { perSecond, answered } = await bench.load({ ...plan, token });
+      const { user, system } = process.cpuUsage(before);
+      if (round === 0) continue;
+      rates[name].push(perSecond);
+      costs[name].push((user + system) / answered);
     }
   }
-  const median = { none: medianOf(rates.none), jwt: medianOf(rates.jwt), personal: medianOf(rates.personal) };
-  const more = (rate: number): string => `${((median.none / rate - 1) * 100).toFixed(1)} % more`;
-  return (
-    `GraphQL health without a token ${Math.round(median.none)}/s; with an access token ${Math.round(median.jwt)}/s (${more(median.jwt)} a query), ` +
-    `with a personal token ${Math.round(median.personal)}/s (${more(median.personal)} a query)`
-  );
+  const rate = (name: keyof typeof callers): string => `${Math.round(medianOf(rates[name]))}/s`;
+  const percent = (ratio: number): string => `${((ratio - 1) * 100).toFixed(1)} %`;
+  const more = (name: keyof typeof callers): string =>
+    `${rate(name)} (${percent(medianOf(rates.none) / medianOf(rates[name]))} more a query, ${percent(medianOf(costs[name]) / medianOf(costs.none))} more processor time)`;
+  return `GraphQL health without a token ${rate('none')} (${medianOf(costs.none).toFixed(1)} us of processor time each); with an access token ${more('jwt')}; with a personal token ${more('personal')}`;
 }
 
 async function foreignAndUnknown(bench: IdentityBench, userId: string): Promise<string> {
