@@ -2,7 +2,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openFolderStore } from '../src/index.ts';
-import { objectStoreSuite } from '../src/testing/object-store-suite.ts';
+import { objectStoreSuite } from './object-store-suite.ts';
 
 objectStoreSuite('folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'penstock-objects-'));

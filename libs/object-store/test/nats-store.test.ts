@@ -2,7 +2,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connectBus, connectionOf } from '@penstock/bus';
 import { startTestBroker } from '@penstock/testkit';
 import { openNatsStore } from '../src/index.ts';
-import { objectStoreSuite } from '../src/testing/object-store-suite.ts';
+import { objectStoreSuite } from './object-store-suite.ts';
 
 objectStoreSuite('JetStream', async () => {
   const broker = await startTestBroker();

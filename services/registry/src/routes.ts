@@ -9,6 +9,7 @@ import { onBehalfOf, requireScope, type Callers } from '@penstock/identity';
 import { ObjectTooLarge } from '@penstock/object-store';
 import { rangeOf } from './byte-range.ts';
 import type { Registry } from './registry.ts';
+import { asUnavailable } from './uploads.ts';
 
 type PackageRequest = FastifyRequest<{ Params: { hash: string } }>;
 
@@ -37,14 +38,16 @@ export function addRegistryRoutes(app: FastifyInstance, { registry, callers }: {
         return await reply.code(201).send({ hash, size: sizeBytes });
       } catch (error) {
         if (error instanceof ObjectTooLarge) return tooLarge(reply);
-        throw error;
+        throw asUnavailable(error);
       }
     });
 
     const download = async (request: PackageRequest, reply: FastifyReply): Promise<FastifyReply> => {
       const caller = await callers.resolve(request.headers.authorization);
       requireScope(caller, 'read');
-      await sendPackage(registry, onBehalfOf(caller), request, reply);
+      await sendPackage(registry, onBehalfOf(caller), request, reply).catch((error: unknown) => {
+        throw asUnavailable(error);
+      });
       return reply;
     };
     // HEAD by itself: made from GET, it would read the whole package for nothing.

@@ -11,7 +11,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { PACKAGE_BYTES_MAX } from '@penstock/extension';
 import { BadUserInput, QuotaExceeded, Unavailable } from '@penstock/http';
 import { HashMismatch, ObjectsUnavailable, type ObjectStore, type StoredObject } from '@penstock/object-store';
-import type { Collection, DocumentStore } from '@penstock/store';
+import { StoreUnavailable, type Collection, type DocumentStore } from '@penstock/store';
 import { uploadsSpec } from './collections.ts';
 
 export interface Upload {
@@ -77,8 +77,10 @@ export class Uploads {
   }
 }
 
+/** What passes by itself is told as such; anything else as it is. */
 export function asUnavailable(error: unknown): unknown {
-  return error instanceof ObjectsUnavailable ? new Unavailable('The storage of packages does not answer.', { cause: error }) : error;
+  if (error instanceof ObjectsUnavailable) return new Unavailable('The storage of packages does not answer.', { cause: error });
+  return error instanceof StoreUnavailable ? new Unavailable('The store does not answer.', { cause: error }) : error;
 }
 
 function idOf(tenant: string, packageHash: string): string {

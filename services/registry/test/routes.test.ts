@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { FastifyInstance } from 'fastify';
 import { buildServer, silentLog } from '@penstock/http';
 import { Callers, type Caller } from '@penstock/identity';
+import { ObjectsUnavailable } from '@penstock/object-store';
 import type { Registry } from '../src/index.ts';
 import { rangeOf } from '../src/byte-range.ts';
 import { addRegistryRoutes } from '../src/routes.ts';
@@ -140,6 +141,24 @@ describe('an upload', () => {
     expect(response.statusCode).toBe(405);
     expect(response.headers['allow']).toContain('PUT');
   });
+});
+
+test('while the store or the storage is away, both ways are 503 with Retry-After', async () => {
+  const away = await makeWorld();
+  const server = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLog });
+  const { version } = await publish(away.registry(), user('a'), { id: 'build/away' });
+  const objects = { ...away.objects, get: () => Promise.reject(new ObjectsUnavailable('away')), put: () => Promise.reject(new ObjectsUnavailable('away')) } as unknown as World['objects'];
+  addRegistryRoutes(server, { registry: away.registry({ objects }), callers: new Callers({ apiKey: API_KEY, publicRead: false }) });
+  const ask = async (): Promise<(number | string | undefined)[]> => {
+    const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/gzip' };
+    const [down, up] = [await server.inject({ url: `/registry/packages/${version.packageHash}` }), await server.inject({ method: 'PUT', url: `/registry/packages/${version.packageHash}`, payload: Buffer.from('x'), headers })];
+    return [down.statusCode, down.headers['retry-after'], up.statusCode, up.json<{ error: string }>().error];
+  };
+  expect(await ask()).toEqual([503, '2', 503, 'unavailable']);
+  await away.store.close();
+  expect(await ask()).toEqual([503, '2', 503, 'unavailable']);
+  await server.close();
+  await away.close();
 });
 
 test('an upload longer than 50 MiB that does not say so is broken off', async () => {
