@@ -107,7 +107,7 @@ function errorOf(error: unknown): AnswerError {
     code: String(fieldOf(extensions, 'code') ?? 'UNKNOWN'),
     runId: typeof runId === 'string' ? runId : undefined,
     retryAfter: typeof retryAfter === 'number' ? retryAfter : undefined,
-    diagnostics: Array.isArray(diagnostics) ? diagnostics.filter(isDiagnostic) : [],
+    diagnostics: Array.isArray(diagnostics) ? diagnostics.filter(isDiagnostic).map(withPlace) : [],
     extensions,
   };
 }
@@ -128,6 +128,11 @@ function runOf(run: unknown): RunOnServer | undefined {
   if (typeof id !== 'string') return undefined;
   const names = Array.isArray(stages) ? stages.map((stage) => fieldOf(stage, 'name')).filter((name) => typeof name === 'string') : [];
   return { id, status: String(fieldOf(run, 'status')), stages: names };
+}
+
+/** Servers tell where a problem begins and not how far it goes; without a length it would be shown without its line. */
+function withPlace(diagnostic: Diagnostic): Diagnostic {
+  return diagnostic.length === undefined && diagnostic.path !== '' ? { ...diagnostic, length: 1 } : diagnostic;
 }
 
 function isDiagnostic(value: unknown): value is Diagnostic {
