@@ -116,6 +116,8 @@ export class Clients {
     const world = this.#world;
     world.mark('create over the month\'s limit');
     world.check(request.limits !== undefined && request.limits.pipelineRunLimit < UNLIMITED && request.ended?.reason !== 'quota', 'P23', `the create of ${request.runId} is refused for a limit that it does not have`);
+    const used = world.oracle.runsOfMonth(request.key);
+    world.check(used === undefined || used >= (request.limits?.pipelineRunLimit ?? 0), 'P23', `the create of ${request.runId} is refused for a limit of ${request.limits?.pipelineRunLimit ?? 0}, its key has had ${used ?? 0}`);
     if (this.#onQuota.get(request.runId) === 'give up') return;
     intent.request = { ...request, yaml: '', ended: { pipelineName: 'over', status: 'FAILED', reason: 'quota' } };
     this.#create(intent, gateway);

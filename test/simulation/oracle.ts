@@ -62,6 +62,11 @@ export class Oracle {
     return run !== undefined && this.partition(run.partition).disturbed;
   }
 
+  /** The most that the key has had in any month; undefined: its log has lost something. */
+  runsOfMonth(key: string): number | undefined {
+    return this.#quotas.runsOfMonth(key, (partition) => this.partition(partition).disturbed);
+  }
+
   // --- The log -------------------------------------------------------------------------------------------------------
 
   committed(partition: number, entry: LogEntry): void {

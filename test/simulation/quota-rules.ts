@@ -101,6 +101,11 @@ export class QuotaRules {
     }
   }
 
+  runsOfMonth(name: string, isDisturbed: (partition: number) => boolean): number | undefined {
+    const key = this.#keys.get(name);
+    return key === undefined || isDisturbed(key.partition) ? undefined : Math.max(0, ...[...key.months.values()].map(({ runs }) => runs));
+  }
+
   /** What the store does not say yet of what keys have used; undefined: nothing. */
   missing(counters: ReadonlyMap<string, RunCounter>, isDisturbed: (partition: number) => boolean): string | undefined {
     for (const [name, key] of this.#keys) {

@@ -16,7 +16,7 @@ import type {
 } from '@penstock/bus';
 import { viewOf, type Decided, type RunCommand, type RunEvent } from '@penstock/run';
 import { AbsentRunners } from './absent-runners.ts';
-import { CommitCycle } from './commit-cycle.ts';
+import { CommitCycle, type CommitSettings } from './commit-cycle.ts';
 import { Deadlines } from './deadlines.ts';
 import { BadPipeline, type DefinitionSource } from './definitions.ts';
 import { Deliveries, liveAttemptOf } from './deliveries.ts';
@@ -33,10 +33,7 @@ import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
 import { mayGrant, overloadOf, type SchedulerLoad } from './scheduler-load.ts';
 
-export interface PartitionSettings {
-  readonly partition: number;
-  readonly member: string;
-  readonly epoch: number;
+export interface PartitionSettings extends CommitSettings {
   readonly queueTimeoutMs: number;
   readonly logBytesMax: number;
   /** How long a runner may be without a session before its workspaces count as lost (P19). */
@@ -361,7 +358,7 @@ export class Partition {
       run = newRunOf(request, { now: this.#now(), settings: this.settings, definitions: this.#definitions, places: this.#places, counts: this.#counts });
     } catch (error) {
       if (error instanceof BadPipeline) reply(this.#refusal('BAD_USER_INPUT', error.message));
-      else if (error instanceof MonthUsedUp) reply({ ...this.#refusal('QUOTA_EXCEEDED', error.message), retryAfterSecs: error.retryAfterSecs });
+      else if (error instanceof MonthUsedUp) this.#monthUsedUp(error, reply);
       else throw error;
       return;
     }
@@ -377,10 +374,15 @@ export class Partition {
     this.#join(run, 1, [run.events[0] as RunEvent, ...(decided?.events ?? [])], decided);
     if (run.definition.concurrency?.cancelInProgress === true) {
       // The last first, so that none has its turn on the way.
-      for (const id of before.toReversed()) this.#cancelSuperseded(id);
+      for (const superseded of before.toReversed().flatMap((id) => this.#runs.get(id) ?? [])) this.#decide(superseded, { type: 'cancel', at: this.#now() });
     }
     this.#cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch: this.settings.epoch, run: viewOf(run.committedState()) }));
     this.#advance();
+  }
+
+  /** Said of what is committed, by an owner that is sure to be it: what used the month up may never come to be (P4). */
+  #monthUsedUp({ message, retryAfterSecs }: MonthUsedUp, reply: (reply: CreateReply) => void): void {
+    this.#cycle.whenAllCommitted(() => { if (this.#mayAnswer()) reply({ ...this.#refusal('QUOTA_EXCEEDED', message), retryAfterSecs }); });
   }
 
   #admission(request: CreateRequest): OwnerRefusal | undefined {
@@ -389,11 +391,6 @@ export class Partition {
     if (this.#places.liveRuns(request.key) >= this.settings.liveRunsPerKeyMax) return this.#unavailable(`too many runs of '${request.key}' are live`);
     if (this.#cycle.isTooSlow) return this.#unavailable('the journal is too slow');
     return undefined;
-  }
-
-  #cancelSuperseded(runId: string): void {
-    const run = this.#runs.get(runId);
-    if (run !== undefined && !run.ended) this.#decide(run, { type: 'cancel', at: this.#now() });
   }
 
   // --- Decisions ---------------------------------------------------------------------------------------------------

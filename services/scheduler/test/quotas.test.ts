@@ -141,11 +141,26 @@ describe('runs a month', () => {
     const world = new Harness();
     world.create(one, aMonth(2));
     world.create(one, aMonth(2));
-    const [reply] = world.create(one, aMonth(2)).replies;
+    const third = world.create(one, aMonth(2));
+    expect(third.replies).toEqual([]);
+    world.settle();
+    const [reply] = third.replies;
     expect(reply).toMatchObject({ ...refused, message: 'the limit of 2 runs a month is used up; the next month begins at 2027-02-01T00:00:00.000Z', retryAfterSecs: (monthEnd('2027-01') - NOW) / 1000 });
     expect(world.create(one, aMonth(3)).replies).toEqual([]);
     world.settle();
     expect(created(world).map(({ runOfMonth }) => runOfMonth)).toEqual([1, 2, 3]);
+  });
+
+  test('P23: a refusal goes by what is committed, and is said by an owner that is sure to be it (P4)', () => {
+    const world = new Harness();
+    world.create(one, aMonth(1));
+    const second = world.create(one, aMonth(1));
+    expect(second.replies).toEqual([]);
+    world.mayAct = false;
+    world.settle();
+    expect(second.replies).toEqual([]);
+    world.mayAct = true;
+    expect(world.create(one, aMonth(1)).replies).toMatchObject([refused]);
   });
 
   test('P23: creating twice with one id counts once, and so does one that was refused as no pipeline', () => {
@@ -154,6 +169,7 @@ describe('runs a month', () => {
     world.create(one, { id, ...aMonth(2) });
     expect(world.create('stages: [', aMonth(2)).replies).toMatchObject([{ code: 'BAD_USER_INPUT' }]);
     world.create(one, aMonth(2));
+    world.settle();
     expect(world.create(one, aMonth(2)).replies).toMatchObject([refused]);
   });
 
@@ -161,9 +177,11 @@ describe('runs a month', () => {
     const world = new Harness();
     world.create(one, aMonth(1));
     expect(world.create(one, { key: 'eve', ...aMonth(1) }).replies).toEqual([]);
+    world.settle();
     expect(world.create(one, aMonth(1)).replies).toMatchObject([refused]);
     world.later(monthEnd('2027-01') - NOW);
     expect(world.create(one, aMonth(1)).replies).toEqual([]);
+    world.settle();
     expect(world.create(one, aMonth(1)).replies).toMatchObject([refused]);
   });
 
