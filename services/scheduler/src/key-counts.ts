@@ -99,7 +99,7 @@ export class KeyCounts {
 
   // --- Take-over ---------------------------------------------------------------------------------------------------
 
-  /** Takes over what was found; `runs` are those in memory, all of them committed. */
+  /** Takes over what was found; `runs` are those in memory, all of them committed, in the order of their creation. */
   restore(usages: readonly KeyUsage[], runs: readonly LiveRun[], now: number): void {
     for (const { tenant, key, maxConcurrent, months } of usages) {
       const count: KeyCount = { tenant, key, months: new Map(), active: 0, maxConcurrent };
@@ -110,11 +110,15 @@ export class KeyCounts {
         if (!isStored) this.#dirty.add(monthCount);
       }
     }
+    const found = new Set(usages.map(({ key }) => key));
     for (const run of runs) {
       this.created(run);
       this.#setActive(run, now);
       // What the store says of the key's places may be older than what was read here.
-      this.#changed(run, now);
+      const { of } = this.#changed(run, now);
+      // A key that has begun no run for months still has its places: its newest run in memory says how many.
+      const [created] = run.events;
+      if (!found.has(of.key) && created?.type === 'run_created') of.maxConcurrent = created.maxConcurrent ?? null;
     }
   }
 

@@ -126,6 +126,14 @@ describe('runs at once', () => {
     expect(world.jobs).toHaveLength(2);
   });
 
+  test('P23: a key that has begun no run for months keeps its places', () => {
+    const goesOn = createdOf(one, { maxConcurrent: 3 }).restored([queued]);
+    const waits = createdOf(one, { maxConcurrent: 1, at: NOW + 1 }).restored([held]);
+    const world = new Harness({ runs: [waits, goesOn] });
+    world.settle();
+    expect(world.events()).toEqual([]);
+  });
+
   test('P23: a place that was free when the owner died is taken by the next', () => {
     const waiting = createdOf(one, { maxConcurrent: 1 }).restored([held]);
     const world = new Harness({ runs: [waiting], usages: [{ tenant: 'ada', key: 'ada', maxConcurrent: 1, months: [] }] });
