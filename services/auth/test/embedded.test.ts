@@ -87,6 +87,15 @@ describe('the embedded provider', () => {
     }
   });
 
+  it('tells pages of other origins nothing, and what it does not have as JSON', async () => {
+    const server = await embedded();
+    for (const path of ['/.well-known/openid-configuration', '/jwks', '/auth?client_id=x', '/nothing']) {
+      const { headers } = await server.get(`/auth/embedded${path}`, { origin: 'https://elsewhere.example' });
+      expect([path, [...headers.keys()].filter((name) => name.startsWith('access-control-'))]).toEqual([path, []]);
+    }
+    expect(await server.get('/auth/embedded/nothing')).toMatchObject({ status: 404, body: { error: 'not_found' } });
+  });
+
   it('sends a browser that came by the name localhost to the address of the callback first', async () => {
     const server = await embedded();
     const { hostname, port } = new URL(server.url);

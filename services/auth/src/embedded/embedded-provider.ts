@@ -6,7 +6,8 @@
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Provider } from 'oidc-provider';
+import { JSON_TYPE } from '@penstock/http';
+import type { Context, Provider } from 'oidc-provider';
 import type { IdentityProvider } from '../providers/port.ts';
 import { oidcProvider } from '../providers/oidc.ts';
 
@@ -67,7 +68,7 @@ export async function startEmbedded(baseUrl: string): Promise<Embedded> {
 async function buildProvider(issuer: string, baseUrl: string, clientSecret: string): Promise<Provider> {
   const [{ Provider: OidcProvider }, { Memory }] = await Promise.all([quietly(() => import('oidc-provider')), import('./memory.ts')]);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return new OidcProvider(issuer, {
+  const provider = new OidcProvider(issuer, {
     adapter: Memory,
     clients: [{
       client_id: CLIENT_ID, client_secret: clientSecret, client_name: 'Penstock',
@@ -88,11 +89,32 @@ async function buildProvider(issuer: string, baseUrl: string, clientSecret: stri
     responseTypes: ['code'],
     ttl: { AccessToken: LIFE_SECS, AuthorizationCode: 60, Grant: LIFE_SECS, IdToken: LIFE_SECS, Interaction: LIFE_SECS, Session: LIFE_SECS },
     renderError: (context: { type: string; body: unknown }, told: { readonly error: string }) => {
-      context.type = 'application/json; charset=utf-8';
+      context.type = JSON_TYPE;
       context.body = JSON.stringify({ error: told.error, message: 'The embedded identity provider cannot go on with this login: begin it again.' });
     },
   });
+  provider.use(asTheServer);
+  return provider;
 }
+
+/** As every other route of the server: the origins that were listed and no others, and errors as JSON. */
+async function asTheServer(context: Context, next: () => Promise<void>): Promise<void> {
+  const { res } = context;
+  const own = CROSS_ORIGIN_HEADERS.map((name) => [name, res.getHeader(name)] as const);
+  await next();
+  for (const [name, value] of own) {
+    if (value === undefined) res.removeHeader(name);
+    else res.setHeader(name, value);
+  }
+  if (context.status !== NOT_FOUND || context.body != null) return;
+  context.status = NOT_FOUND;
+  context.type = JSON_TYPE;
+  context.body = JSON.stringify({ error: 'not_found', message: 'The embedded identity provider has nothing here.' });
+}
+
+/** The library lets every page read its answers; none of ours needs that. */
+const CROSS_ORIGIN_HEADERS = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers', 'Vary'] as const;
+const NOT_FOUND = 404;
 
 /** The library knows long-term releases of Node by their names and complains of any other while it is loaded; anything else is passed on. */
 async function quietly<T>(load: () => Promise<T>): Promise<T> {

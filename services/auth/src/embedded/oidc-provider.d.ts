@@ -14,9 +14,18 @@ declare module 'oidc-provider' {
     save(): Promise<string>;
   }
 
+  export interface Context {
+    readonly res: ServerResponse;
+    status: number;
+    type: string;
+    body: unknown;
+  }
+
   export class Provider {
     constructor(issuer: string, configuration: Readonly<Record<string, unknown>>);
     readonly Grant: new (owner: { readonly accountId: string; readonly clientId: string }) => Grant;
+    /** Around all that the library does with a request. */
+    use(step: (context: Context, next: () => Promise<void>) => Promise<void>): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     /** Answers where the browser is to go. */
