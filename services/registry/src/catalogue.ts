@@ -17,8 +17,13 @@ export interface VersionContent extends VersionTexts {
   readonly manifest: string;
 }
 
+export interface VersionOfPackage {
+  readonly record: ExtensionRecord;
+  readonly version: VersionRecord;
+}
+
 const LIST_BATCH = 500;
-/** Packages of the same bytes: those that each tenant may have of one hash; more of them nobody needs. */
+/** Texts of one package in one scope: of its version, and of publications that came to nothing and are not swept yet. */
 const SAME_HASH_MAX = 100;
 /** Each is a lost race against another change of the same extension. */
 const CHANGE_TRIES_MAX = 20;
@@ -46,13 +51,22 @@ export class Catalogue {
     return named.find(({ scope }) => scope !== '') ?? named[0] ?? null;
   }
 
-  /** Every version with this package, whoever may see it. */
-  async ofPackage(hash: string): Promise<{ readonly record: ExtensionRecord; readonly version: VersionRecord }[]> {
-    const contents = await this.#contents.list({ where: { packageHash: hash }, limit: SAME_HASH_MAX, parts: [] });
-    const keys = [...new Set(contents.map((content) => content.extensionKey))];
-    if (keys.length === 0) return [];
-    const records = (await this.#extensions.getMany(keys)).map(({ record }) => parseRecord(record));
-    return records.flatMap((record) => record.versions.filter(({ packageHash }) => packageHash === hash).map((version) => ({ record, version })));
+  /** The versions with this package that the tenant sees. */
+  async visibleOfPackage(hash: string, tenant: string | null): Promise<VersionOfPackage[]> {
+    const scope = { in: ['', ...(tenant === null ? [] : [tenant])] };
+    const contents = await this.#contents.list({ where: { packageHash: hash, scope }, limit: SAME_HASH_MAX, parts: [] });
+    return (await this.#versionsOf(contents.map((content) => content.extensionKey), hash)).filter(({ record }) => isVisible(record, tenant));
+  }
+
+  /** Some version with this package, whoever may see it; null: there is none. */
+  async anyOfPackage(hash: string): Promise<VersionOfPackage | null> {
+    for (let after: { readonly id: string } | undefined; ; ) {
+      const contents = await this.#contents.list({ where: { packageHash: hash }, limit: SAME_HASH_MAX, parts: [], after });
+      const [found] = await this.#versionsOf(contents.map((content) => content.extensionKey), hash);
+      if (found !== undefined) return found;
+      if (contents.length < SAME_HASH_MAX) return null;
+      after = contents.at(-1);
+    }
   }
 
   /**
@@ -72,6 +86,13 @@ export class Catalogue {
     throw new Unavailable('Others are changing this extension at the same time.');
   }
 
+  async #versionsOf(extensionKeys: readonly string[], hash: string): Promise<VersionOfPackage[]> {
+    const keys = [...new Set(extensionKeys)];
+    if (keys.length === 0) return [];
+    const records = (await this.#extensions.getMany(keys)).map(({ record }) => parseRecord(record));
+    return records.flatMap((record) => record.versions.filter(({ packageHash }) => packageHash === hash).map((version) => ({ record, version })));
+  }
+
   /** All of them, private ones too: for the index and the sweeper. */
   async *all(): AsyncGenerator<ExtensionRecord, void> {
     for (let after: { readonly id: string } | undefined; ; ) {
@@ -83,9 +104,9 @@ export class Catalogue {
   }
 
   /** The id by which a version will name it. */
-  async addContent(extensionKeyOfIt: string, packageHash: string, createdAt: number, content: VersionContent): Promise<string> {
+  async addContent(of: { readonly extensionKey: string; readonly scope: string; readonly packageHash: string; readonly createdAt: number }, content: VersionContent): Promise<string> {
     const id = randomUUID();
-    await this.#contents.insert({ id, extensionKey: extensionKeyOfIt, packageHash, createdAt, ...content });
+    await this.#contents.insert({ id, ...of, ...content });
     return id;
   }
 
@@ -116,7 +137,7 @@ export class Catalogue {
   }
 }
 
-export function isVisible(record: ExtensionRecord, tenant: string | null): boolean {
+function isVisible(record: ExtensionRecord, tenant: string | null): boolean {
   return record.scope === '' || record.scope === tenant;
 }
 

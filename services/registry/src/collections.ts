@@ -28,12 +28,14 @@ export const contentsSpec = {
   name: 'registry_contents',
   fields: {
     extensionKey: 'string',
+    /** That of the extension. */
+    scope: 'string',
     packageHash: 'string',
     /** Milliseconds since 1970. */
     createdAt: 'integer',
   },
   parts: ['manifest', 'readme', 'changelog'],
-  indexes: [['packageHash']],
+  indexes: [['packageHash'], ['packageHash', 'scope']],
 } as const satisfies CollectionSpec;
 
 /** Packages whose bytes are there and which may become a version; the id is `<tenant>|<hash>`. */

@@ -114,7 +114,7 @@ export class Publisher {
     const present = versionIn(await catalogue.read(key), candidate);
     if (present !== null) return await this.#unchanged(id, present);
     const now = this.#options.now();
-    const contentId = await catalogue.addContent(key, packageHash, now, { manifest: info.manifestText, ...texts });
+    const contentId = await catalogue.addContent({ extensionKey: key, scope, packageHash, createdAt: now }, { manifest: info.manifestText, ...texts });
     await this.#options.afterStep?.('texts stored');
     const added: VersionRecord = {
       version: info.manifest.version, packageHash, sizeBytes: candidate.upload.sizeBytes, objectKey: candidate.upload.objectKey,
@@ -136,7 +136,7 @@ export class Publisher {
 
   /** Without an upload: a publication that is repeated, once it has succeeded. */
   async #published(tenant: string, packageHash: string): Promise<PublishAnswer> {
-    const own = (await this.#options.catalogue.ofPackage(packageHash)).find(({ record }) => record.tenant === tenant);
+    const own = (await this.#options.catalogue.visibleOfPackage(packageHash, tenant)).find(({ record }) => record.tenant === tenant);
     if (own === undefined) throw new NotFound(`No package with this hash has been uploaded by you in the last hour: PUT /registry/packages/${packageHash} first.`);
     return await this.#unchanged(own.record.extensionId, own.version);
   }

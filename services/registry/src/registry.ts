@@ -15,7 +15,7 @@ import { BadUserInput, NotFound } from '@penstock/http';
 import type { ObjectStore } from '@penstock/object-store';
 import type { DocumentStore } from '@penstock/store';
 import type { ByteRange } from './byte-range.ts';
-import { Catalogue, isVisible } from './catalogue.ts';
+import { Catalogue } from './catalogue.ts';
 import { Downloads } from './downloads.ts';
 import { Publisher, type PublishStep } from './publish.ts';
 import { byPrecedence, extensionView, versionView, type ExtensionRecord, type VersionRecord } from './records.ts';
@@ -158,7 +158,7 @@ export class Registry {
 
   /** Null: no version that the caller may see has this package. */
   async findPackage(caller: RegistryCaller, hash: string): Promise<FoundPackage | null> {
-    const found = (await this.#catalogue.ofPackage(hash)).find(({ record }) => isVisible(record, caller.tenant));
+    const [found] = await this.#catalogue.visibleOfPackage(hash, caller.tenant);
     if (found === undefined) return null;
     const { record, version } = found;
     return {
@@ -174,8 +174,8 @@ export class Registry {
 
   /** For runners: they have been given the hash with a job. */
   async packagePart({ hash, offset }: PackageRequest): Promise<PackagePart> {
-    const [found] = await this.#catalogue.ofPackage(hash);
-    if (found === undefined) throw new NotFound(`No version has the package ${hash}.`);
+    const found = await this.#catalogue.anyOfPackage(hash);
+    if (found === null) throw new NotFound(`No version has the package ${hash}.`);
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
     const pieces = await Array.fromAsync(await this.#bytesOf(found.version, { from: offset, to: offset + PACKAGE_PART_BYTES }));
     if (offset === 0) this.#noteDownload(found.record);

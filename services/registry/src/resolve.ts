@@ -7,7 +7,7 @@ import type { Tiers } from '@penstock/config';
 import type { LockEntry, RegistryCaller, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
 import { BadUserInput } from '@penstock/http';
 import { parseUses, PIPELINE_LIMITS, usesOf, type ResolvedExtension } from '@penstock/pipeline';
-import { isVisible, type Catalogue } from './catalogue.ts';
+import type { Catalogue } from './catalogue.ts';
 import { byPrecedence, type ExtensionRecord, type VersionRecord } from './records.ts';
 import { mayUsePrivate } from './rights.ts';
 import type { SearchIndex } from './search-index.ts';
@@ -98,9 +98,7 @@ export class Resolver {
 
   /** A yanked version too, but only with the very bytes of the lock. */
   async #locked({ caller, uses, id, range }: Question, lock: LockEntry): Promise<Found | Unresolved> {
-    const found = (await this.#options.catalogue.ofPackage(lock.hash)).find(
-      ({ record, version }) => isVisible(record, caller.tenant) && record.extensionId === id && version.version === lock.version,
-    );
+    const found = (await this.#options.catalogue.visibleOfPackage(lock.hash, caller.tenant)).find(({ record, version }) => record.extensionId === id && version.version === lock.version);
     const again = 'Lock the file again.';
     if (found === undefined) return refusal(uses, `The lock says '${lock.id}@${lock.version}' for '${uses}', with bytes that no such version has here. ${again}`);
     if (!semver.satisfies(lock.version, range, { includePrerelease: true })) return refusal(uses, `The lock says '${lock.version}' for '${uses}', which it does not satisfy. ${again}`);
