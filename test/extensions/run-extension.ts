@@ -1,5 +1,5 @@
 /** Runs one of the extensions that come along, as a stage would, without a pipeline around it. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -59,6 +59,10 @@ export function folderWith(files: Readonly<Record<string, string | Buffer>> = {}
 
 function temporary(): string {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-extension-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => {
+    // The package in it is read-only.
+    execFileSync('chmod', ['-R', 'u+w', folder]);
+    rmSync(folder, { recursive: true, force: true });
+  });
   return folder;
 }
