@@ -15,6 +15,7 @@ export interface CallsOptions extends DecisionSources {
   readonly intake: Intake;
   /** Where hosts deliver to. */
   webhookUrl(): string;
+  now(): number;
 }
 
 type Handlers = { readonly [V in IngestVerb]: (request: IngestCalls[V]['request']) => Promise<IngestCalls[V]['answer']> };
@@ -60,8 +61,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
         const again = await options.intake.replay(delivery);
         return deliveryView(again, null, again.runId);
       }
-      // Nobody waits for an answer that would have to name a run.
-      return deliveryView(delivery, await decide({ ...delivery, answeredBy: Infinity }, options), null);
+      return deliveryView(delivery, await decide(delivery, options), null);
     },
   };
 }

@@ -17,8 +17,6 @@ export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pip
 export const SERVER_TEMPLATE = 'server_template';
 const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
-/** Between the decision and the answer that was promised by then: what is decided later counts as promised. */
-const PROMISE_MARGIN_MS = 1_000;
 /** Of a message to a person: a file's first problems. */
 const PROBLEMS_TOLD_MAX = 5;
 
@@ -28,7 +26,6 @@ export interface DecisionSources {
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template: string | null;
   readonly log: IngestLog;
-  now(): number;
   /** Of the tenant's tier, for what its extensions may be. */
   tierOf(delivery: Delivery): Promise<string>;
 }
@@ -58,16 +55,14 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     if (code === null) throw error;
     const message = error instanceof Error ? error.message : String(error);
     sources.log.info({ repository: delivery.repository, commit: delivery.commit, code, err: error }, 'a push could not be read');
-    if (code === 'address_not_allowed' && !isPromised(delivery, sources.now())) {
+    if (code === 'address_not_allowed') {
       trace.push({ step: 'address', passed: false, detail: message });
       return { kind: 'nothing', status: 'Failed', source: NO_SOURCE, error: { code: 'address_not_allowed', message }, trace };
     }
     return code === 'bad_file' ? failed('file', { code: 'pipeline_file', message }) : failed('fetched', { code: 'checkout', message });
   }
   if (found === null) {
-    const detail = `none of ${PIPELINE_FILES.join(', ')} is in the commit`;
-    if (isPromised(delivery, sources.now())) return skipped('file', detail);
-    trace.push({ step: 'file', passed: false, detail });
+    trace.push({ step: 'file', passed: false, detail: `none of ${PIPELINE_FILES.join(', ')} is in the commit` });
     return { kind: 'nothing', status: 'Skipped', source: NO_SOURCE, trace };
   }
   const { path: source, text } = found;
@@ -88,11 +83,6 @@ const VERIFIED: Readonly<Record<Delivery['verified'], string>> = {
   none: 'not signed: no secrets, no writing to caches',
 };
 const SKIPPED_BY_MESSAGE = "the head commit's message says [skip ci]";
-
-/** Whether the sender has, or may have, an answer that names the run. */
-function isPromised(delivery: Delivery, now: number): boolean {
-  return now > delivery.answeredBy - PROMISE_MARGIN_MS;
-}
 
 type Read = { readonly definition: Extract<ParseResult, { ok: true }>['definition']; readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string };
 

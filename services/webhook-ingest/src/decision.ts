@@ -27,5 +27,16 @@ export type Decision =
       readonly reason?: StageReason | undefined;
       readonly error?: DeliveryError | undefined;
     })
-  /** No run, and nobody was promised one. */
+  /** No run, unless its sender may have been promised one by now (`promised`). */
   | (Decided & { readonly kind: 'nothing'; readonly status: 'Skipped' | 'Failed' | 'Ignored'; readonly error?: DeliveryError | undefined });
+
+/** What stands for "nothing" where a run's id was answered before it was known: a run of that id that ends as it begins. */
+export function promised(decision: Extract<Decision, { kind: 'nothing' }>, pipelineName: string): Decision {
+  const { status, source, trace, error } = decision;
+  return {
+    kind: 'ended', pipelineName, source, trace,
+    status: status === 'Failed' ? 'FAILED' : 'SKIPPED',
+    ...(status === 'Failed' ? { reason: 'checkout' } : {}),
+    ...(error === undefined ? {} : { error }),
+  };
+}

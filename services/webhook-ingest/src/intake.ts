@@ -122,7 +122,7 @@ export class Intake {
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);
-      return resultOf(fields, pendingOf(first.runId));
+      return first.runId === delivery.runId ? resultOf(fields, pendingOf(first.runId)) : await this.#answerAgain(fields, first, null, waitMs, left);
     }
     const wait = this.#options.waits.begin(delivery);
     try {
@@ -140,6 +140,8 @@ export class Intake {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
       return resultOf(fields, { run_id: null, status, source, error });
     }
+    // Nothing may come of the first one yet, and its sender still waits to be told so.
+    if (waitMs === 0 && this.#options.now() < first.answeredBy) throw new Unavailable('Too many deliveries wait for their runs; send it again.');
     if (waitMs === 0) return resultOf(fields, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);
     try {

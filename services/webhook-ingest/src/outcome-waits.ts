@@ -3,6 +3,7 @@
  * was missed of the word that goes round is asked of the store.
  */
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
+import { Unavailable } from '@penstock/http';
 import { isEnded } from '@penstock/run';
 import { waitForRunEnd, type RunEndSources } from '@penstock/run-client';
 import type { DeliveriesRepository } from './deliveries-repository.ts';
@@ -42,7 +43,8 @@ export class OutcomeWaits {
 
   /**
    * Begins to listen; what happens from now on is not missed. `until` answers at the outcome, at the latest after so many
-   * milliseconds, or when aborted. `stop` has to be called in any case.
+   * milliseconds, or when aborted; it throws `Unavailable` where this server stops before the run's id may be promised.
+   * `stop` has to be called in any case.
    */
   begin(delivery: Pick<Delivery, 'id' | 'runId' | 'tenant'>): { until(untilMs: number, signal: AbortSignal): Promise<Outcome>; stop(): void } {
     const { id, runId, tenant } = delivery;
@@ -56,7 +58,9 @@ export class OutcomeWaits {
       until: async (untilMs, given) => {
         const signal = AbortSignal.any([given, this.#stopped.signal]);
         const deadline = performance.now() + untilMs;
-        const known = (await this.#ask(id, runId)) ?? (await within(decided.promise, untilMs, signal));
+        // Also at the end: what was decided by then is in the store, and may be that there is no run to promise.
+        const known = (await this.#ask(id, runId)) ?? (await within(decided.promise, untilMs, signal)) ?? (await this.#ask(id, runId));
+        if (known === null && this.#stopped.signal.aborted) throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
         if (known === null) return { run_id: runId, status: 'Pending', source: 'none' };
         if (known.kind === 'nothing') return { run_id: null, status: known.status ?? 'Skipped', source: known.source, error: known.error };
         if (known.kind === 'ended') return { run_id: runId, status: known.status ?? 'Skipped', source: known.source, error: known.error };
@@ -75,7 +79,7 @@ export class OutcomeWaits {
     };
   }
 
-  /** Those that wait answer now. */
+  /** Those that wait for a run answer now, those that wait for a decision are refused. */
   stop(): void {
     this.#stopped.abort();
     this.#subscription.stop();

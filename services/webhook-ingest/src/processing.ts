@@ -6,6 +6,7 @@
  *  G2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
  *  G3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
+ *  G4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { openDeliveryLog, startDeliveryConsumer, subjects, type Bus, type DeliveryConsumer, type DeliveryLog, type HeldDelivery } from '@penstock/bus';
@@ -13,7 +14,7 @@ import { Unavailable } from '@penstock/http';
 import { StoreError } from '@penstock/store';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { decide, type DecisionSources } from './decide.ts';
-import type { Decision } from './decision.ts';
+import { promised, type Decision } from './decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from './deliveries-repository.ts';
 import { decodeDelivery, type Delivery } from './delivery.ts';
 import type { DeliveryError } from './errors.ts';
@@ -27,9 +28,12 @@ export interface ProcessingOptions extends DecisionSources, CarryOutSources {
   /** Puts what the host is to be told into the outbox. */
   beginStatus(delivery: Delivery, decision: Decision): Promise<void>;
   readonly log: IngestLog;
+  now(): number;
   readonly concurrency?: number | undefined;
 }
 
+/** By which the clocks of two ingests may differ. */
+const PROMISE_MARGIN_MS = 1_000;
 /** Clones wait for the network and for git more than for us. */
 const CONCURRENCY = 8;
 /** A processed delivery answers repetitions from the stream for so long (P24), and from the store for the rest. */
@@ -97,10 +101,19 @@ export class Processing {
       await this.#settleRepetition(delivery, standing);
       return;
     }
-    const decision = await carryOut(delivery, standing.decision, this.#options);
+    const wanted = standing.decision.kind === 'nothing' && this.#isPromised(delivery) ? promised(standing.decision, delivery.repository) : standing.decision;
+    const decision = await carryOut(delivery, wanted, this.#options);
     if (decision !== standing.decision) await deliveries.revise(standing, decision);
     await this.#options.beginStatus(delivery, decision);
     bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
+  }
+
+  /**
+   * G4. Asked when the decision is in the store: a sender who is answered later than this looks there first, and one who
+   * may have been answered already may have been given the run's id.
+   */
+  #isPromised(delivery: Delivery): boolean {
+    return this.#options.now() > delivery.answeredBy - PROMISE_MARGIN_MS;
   }
 
   /** G1. */

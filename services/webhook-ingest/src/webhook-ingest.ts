@@ -92,9 +92,9 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   });
 
   const tiers = new TenantTiers(options);
-  const sources = { bus, mirrors, template: options.template ?? null, log, now, tierOf: (delivery: Delivery) => tiers.tierOf(delivery) };
+  const sources = { bus, mirrors, template: options.template ?? null, log, tierOf: (delivery: Delivery) => tiers.tierOf(delivery) };
   const processing = new Processing({
-    ...sources, owners, deliveries,
+    ...sources, owners, deliveries, now,
     limitsOf: (delivery) => tiers.limitsOf(delivery),
     beginStatus: (delivery, decision) => beginStatus(statuses, mode, delivery, decision),
     concurrency: options.concurrency,
@@ -110,7 +110,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     refusals: new Refusals(deliveries, log, now),
   });
   const calls = answerCalls(bus, 'webhook-ingest', ingestCalls({
-    ...sources, deliveries, connections, intake,
+    ...sources, deliveries, connections, intake, now,
     webhookUrl: () => `${options.baseUrl()}/webhook`,
   }));
   const changes = bus.subscribe(subjects.connections, () => connections.forget());

@@ -126,6 +126,29 @@ describe('a run id once answered becomes a run', () => {
     expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject(expected);
   });
 
+  it('also where it was answered because the clone took too long, and no pipeline was in it', async () => {
+    const bare = repository.commit({ 'README.md': 'x' });
+    const cloned = Promise.withResolvers<void>();
+    const ingest = await world.ingest({ waitSecs: 1, mirrors: { fetch: async (request) => (await cloned.promise, await world.mirrors.fetch(request)) } });
+    const { body } = await ingest.send(githubPush({ url: repository.url, commit: bare }), github(newId()));
+    expect(body).toMatchObject({ status: 'Pending', source: 'none', run_id: expect.any(String) });
+    cloned.resolve();
+    await expect.poll(async () => (await world.reads.view(body.run_id ?? '', ['service']))?.status, { timeout: 10_000 }).toBe('SKIPPED');
+  });
+
+  it('and none is answered by a server that stops before it knows: 503, and the delivery is there at the next start', async () => {
+    const asked = Promise.withResolvers<void>();
+    const stopping = await world.ingest({ mirrors: { fetch: () => (asked.resolve(), new Promise(() => {})) } });
+    const id = newId();
+    const runs = (await world.runsOf()).length;
+    const answer = stopping.send(push, github(id));
+    await asked.promise;
+    const restarted = world.ingest();
+    expect((await answer).status).toBe(503);
+    expect((await (await restarted).send(push, github(id))).body).toMatchObject({ status: 'Success' });
+    expect((await world.runsOf()).length).toBe(runs + 1);
+  });
+
   it('its id carries the time of its persistence', async () => {
     const ingest = await world.ingest({ waitSecs: 0, now: () => 1_700_000_000_000 });
     const { body } = await ingest.send(push, github(newId()));
