@@ -7,7 +7,8 @@ class UnclearFailure extends GitError {}
 /** The first that fits. Servers' own words (`remote:`) are not looked at: they say what they like. */
 const MEANINGS: readonly (readonly [pattern: RegExp, code: GitErrorCode, message: string])[] = [
   [/requested URL returned error: 3\d\d|unable to update url base from redirection/u, 'unreachable', 'the server sends git to another address, which is not followed; use the address it sends to'],
-  [/Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]|terminal prompts disabled|Permission denied|Host key verification failed|no matching host key/u, 'denied', 'the server refuses the credentials, or wants some'],
+  [/Host key verification failed|no matching host key/u, 'denied', 'the key of the server is not known here, or is another than the one that is'],
+  [/Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]|terminal prompts disabled|Permission denied/u, 'denied', 'the server refuses the credentials, or wants some'],
   [/detected dubious ownership/u, 'denied', 'the repository belongs to another user of this machine'],
   [/requested URL returned error: 4(?:04|10)|repository '[^']*' not found|does not appear to be a git repository|does not exist|Repository not found|not valid: is this a git repository/u, 'not_found', 'there is no such repository'],
   [/not our ref|couldn't find remote ref|could not find remote ref|unadvertised object|no such remote ref/u, 'not_found', 'the repository has no such commit'],

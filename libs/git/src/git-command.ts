@@ -10,6 +10,12 @@ import { withoutCredentials } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { folderBytes } from './folder-bytes.ts';
 
+/** A folder that a process writes to, and the bytes that it may hold. */
+interface Bound {
+  readonly folder: string;
+  readonly bytesMax: number;
+}
+
 export interface GitCommand {
   /** The command and its arguments, for git or for the program in `file`. */
   readonly args: readonly string[];
@@ -23,8 +29,7 @@ export interface GitCommand {
   readonly signal?: AbortSignal | undefined;
   /** Beyond it the process is ended and what came before is the answer. Default 1 MiB. */
   readonly stdoutBytesMax?: number | undefined;
-  /** A folder that the process writes to and the bytes it may hold. */
-  readonly bound?: { readonly folder: string; readonly bytesMax: number } | undefined;
+  readonly bound?: Bound | undefined;
   /** Whose values are kept out of errors. */
   readonly credentialsFile?: string | undefined;
 }
@@ -84,12 +89,16 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
   const onAbort = (): void => end('aborted');
   signal?.addEventListener('abort', onAbort, { once: true });
   const over = new AbortController();
-  if (bound !== undefined) void watchBound(bound, over.signal, (bytesMax) => end(new GitError('too_large', `the repository is larger than ${describeBytes(bytesMax)}`)));
+  if (bound !== undefined) void watchBound(bound, over.signal, () => end(outgrown(bound)));
   try {
     const result = await child;
     if (ended.why === 'aborted') throw signal?.reason;
     if (ended.why instanceof GitError) throw ended.why;
-    if (ended.why === 'enough' || result.exitCode === 0) return Buffer.concat(output);
+    if (ended.why === 'enough' || result.exitCode === 0) {
+      // What came between two looks.
+      if (bound !== undefined && (await folderBytes(bound.folder)) > bound.bytesMax) throw outgrown(bound);
+      return Buffer.concat(output);
+    }
     // The same word for a folder that has gone.
     if (result.exitCode === undefined && result.code === 'ENOENT' && existsSync(command.cwd)) throw new GitError('git_unusable', 'git is not installed where the service runs', { cause: result.cause });
     throw new GitCommandFailed(args[0] ?? '', result.exitCode ?? null, withoutCredentials(stderr.trim(), credentialsFile));
@@ -113,12 +122,16 @@ function cleanEnvironment(cwd: string): Record<string, string> {
   };
 }
 
-async function watchBound({ folder, bytesMax }: { folder: string; bytesMax: number }, over: AbortSignal, exceeded: (bytesMax: number) => void): Promise<void> {
+async function watchBound({ folder, bytesMax }: Bound, over: AbortSignal, exceeded: () => void): Promise<void> {
   while (!over.aborted) {
     await delay(LOOK_EACH_MS, undefined, { signal: over }).catch(() => {});
     if (over.aborted) return;
-    if ((await folderBytes(folder)) > bytesMax) return exceeded(bytesMax);
+    if ((await folderBytes(folder)) > bytesMax) return exceeded();
   }
+}
+
+function outgrown({ bytesMax }: Bound): GitError {
+  return new GitError('too_large', `the repository is larger than ${describeBytes(bytesMax)}`);
 }
 
 function killGroup(pid: number | undefined): void {

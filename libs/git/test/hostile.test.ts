@@ -166,9 +166,8 @@ describe('a workspace', () => {
 });
 
 describe('a server', () => {
-  test('that sends more than the limit is cut off while it sends', async () => {
-    const noise = randomBytes(24 * 1024 ** 2);
-    const commit = repository.commit({ noise });
+  test.each([24, 3])('that sends more than the limit is cut off while it sends, or refused where it was faster (%s MiB)', async (mebibytes) => {
+    const commit = repository.commit({ noise: randomBytes(mebibytes * 1024 ** 2) });
     await expect(mirrors({ repositoryBytesMax: 2 * 1024 ** 2 }).fetch({ url: repository.url, commit })).rejects.toEqual(refusal('too_large'));
     expect(kept()).toEqual([]);
   });
