@@ -112,7 +112,7 @@ export class Publisher {
     const texts = { readme: info.readme ?? '', changelog };
     // Refused before anything is written, where that is known already.
     const present = versionIn(await catalogue.read(key), candidate);
-    if (present !== null) return await this.#unchanged(id, present);
+    if (present !== null) return await this.#unchanged(id, await this.#mended(key, present, candidate.upload));
     const now = this.#options.now();
     const contentId = await catalogue.addContent({ extensionKey: key, scope, packageHash, createdAt: now }, { manifest: info.manifestText, ...texts });
     await this.#options.afterStep?.('texts stored');
@@ -139,6 +139,17 @@ export class Publisher {
     const own = (await this.#options.catalogue.visibleOfPackage(packageHash, tenant)).find(({ record }) => record.tenant === tenant);
     if (own === undefined) throw new NotFound(`No package with this hash has been uploaded by you in the last hour: PUT /registry/packages/${packageHash} first.`);
     return await this.#unchanged(own.record.extensionId, own.version);
+  }
+
+  /** Where the storage has lost its bytes, a version has those that were uploaded again. */
+  async #mended(key: string, present: VersionRecord, upload: Upload): Promise<VersionRecord> {
+    if (await this.#options.uploads.has(present.objectKey)) return present;
+    const mended = { ...present, objectKey: upload.objectKey };
+    await this.#options.catalogue.change(key, (record) => {
+      if (record === null || !record.versions.some(({ objectKey }) => objectKey === present.objectKey)) return null;
+      return { ...record, versions: record.versions.map((each) => (each.objectKey === present.objectKey ? mended : each)) };
+    });
+    return mended;
   }
 
   async #unchanged(id: string, version: VersionRecord): Promise<PublishAnswer> {

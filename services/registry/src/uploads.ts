@@ -66,6 +66,14 @@ export class Uploads {
     });
   }
 
+  /** Whether the storage has these bytes. */
+  async has(objectKey: string): Promise<boolean> {
+    const head = await this.#objects.head(objectKey).catch((error: unknown) => {
+      throw asUnavailable(error);
+    });
+    return head !== null;
+  }
+
   /** It has become a version, or is none any more. */
   async forget(tenant: string, packageHash: string): Promise<void> {
     await this.#uploads.delete(idOf(tenant, packageHash));

@@ -40,6 +40,18 @@ test('the same version with the same bytes is a success that changes nothing, al
   expect(await registry.publish({ caller: service, packageHash: first.version.packageHash })).toEqual({ created: false, version: first.version });
 });
 
+test('a version whose bytes the storage has lost gets them back by the same publication', async () => {
+  const { version } = await publish(registry, service, { id: 'build/lost' });
+  for await (const { key } of world.objects.list('packages/')) if (key.includes(version.packageHash)) await world.objects.delete(key);
+  const read = async (): Promise<string> => {
+    const found = await registry.findPackage(nobody, version.packageHash);
+    return hashOf(Buffer.concat(await Array.fromAsync((await found?.read()) ?? [])));
+  };
+  await expect(read()).rejects.toThrow('missing from the storage');
+  expect(await publish(registry, service, { id: 'build/lost' })).toEqual({ created: false, version });
+  expect(await read()).toBe(version.packageHash);
+});
+
 test('the same version with other bytes is CONFLICT, also where only build metadata differ', async () => {
   await publish(registry, service, { id: 'build/fixed', version: '1.0.0' });
   await expect(publish(registry, service, { id: 'build/fixed', version: '1.0.0', note: 'other' })).rejects.toThrow(Conflict);
