@@ -27,29 +27,28 @@ export function didYouMean(word: string, candidates: Iterable<string>): string |
   return candidate === undefined ? undefined : `did you mean '${candidate}'?`;
 }
 
+/** Rows of the table of distances, used anew for each pair: a file can ask for a hundred thousand of them. */
+const rows = [new Uint8Array(WORD_LENGTH_MAX + 1), new Uint8Array(WORD_LENGTH_MAX + 1), new Uint8Array(WORD_LENGTH_MAX + 1)] as const;
+
 /** Edits from one word to the other, a swap of neighbours counting as one; any value from `cap` on means "too far". */
 function editDistance(from: string, to: string, cap: number): number {
-  let beforePrevious: number[] = [];
-  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  let [beforePrevious, previous, current] = rows;
+  for (let column = 0; column <= to.length; column++) previous[column] = column;
   for (let row = 1; row <= from.length; row++) {
-    const current = [row];
+    const unit = from.charCodeAt(row - 1);
+    current[0] = row;
     let smallest = row;
     for (let column = 1; column <= to.length; column++) {
-      const same = from[row - 1] === to[column - 1];
-      let cost = Math.min(
-        (previous[column] ?? cap) + 1,
-        (current[column - 1] ?? cap) + 1,
-        (previous[column - 1] ?? cap) + (same ? 0 : 1),
-      );
-      if (row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]) {
+      const same = unit === to.charCodeAt(column - 1);
+      let cost = Math.min((previous[column] ?? cap) + 1, (current[column - 1] ?? cap) + 1, (previous[column - 1] ?? cap) + (same ? 0 : 1));
+      if (row > 1 && column > 1 && unit === to.charCodeAt(column - 2) && from.charCodeAt(row - 2) === to.charCodeAt(column - 1)) {
         cost = Math.min(cost, (beforePrevious[column - 2] ?? cap) + 1);
       }
-      current.push(cost);
+      current[column] = cost;
       if (cost < smallest) smallest = cost;
     }
     if (smallest >= cap) return cap;
-    beforePrevious = previous;
-    previous = current;
+    [beforePrevious, previous, current] = [previous, current, beforePrevious];
   }
   return previous[to.length] ?? cap;
 }
