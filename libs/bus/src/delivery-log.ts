@@ -5,6 +5,8 @@
  *
  * D1. Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
  * D2. What is removed has been acknowledged by the consumer, and everything before it too.
+ * D3. A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
+ *     again is known from the store too.
  */
 import { nanos } from '@nats-io/transport-node';
 import { backoffMs, pause } from './backoff.ts';
@@ -45,6 +47,8 @@ const ACK_PENDING_MAX = 50_000;
 const ATTEMPT_TIMEOUT_MS = 3_000;
 const PERSIST_TRIES = 3;
 const BACKLOG_MS_MAX = 1_000;
+/** Later than any message, by whatever clock. */
+const ROOM_AHEAD_MS = 24 * 60 * 60 * 1000;
 
 export function openDeliveryLog(bus: Bus): DeliveryLog {
   return new JetStreamDeliveries(wireOf(bus));
@@ -52,6 +56,7 @@ export function openDeliveryLog(bus: Bus): DeliveryLog {
 
 class JetStreamDeliveries implements DeliveryLog {
   readonly #wire: Wire;
+  #makingRoom: Promise<void> | undefined;
   #backlog: { readonly askedAt: number; readonly count: Promise<number> } | undefined;
 
   constructor(wire: Wire) {
@@ -66,8 +71,9 @@ class JetStreamDeliveries implements DeliveryLog {
         await store(this.#wire, subject, bytes, how, ATTEMPT_TIMEOUT_MS);
         return { stored: true };
       } catch (error) {
-        if (!isUndecided(error) || attempt === PERSIST_TRIES) throw error;
-        if (!isTaken(error)) await pause(backoffMs(attempt));
+        if (attempt === PERSIST_TRIES || !(isUndecided(error) || isFull(error))) throw error;
+        if (isFull(error)) await this.#makeRoom();
+        else if (!isTaken(error)) await pause(backoffMs(attempt));
       }
       const first = await this.find(id);
       if (first !== null) return { stored: false, first };
@@ -120,6 +126,12 @@ class JetStreamDeliveries implements DeliveryLog {
     if (keepFrom > oldest.sequence) await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
   }
 
+  /** D3. Once for all writes that find the stream full at the same time. */
+  #makeRoom(): Promise<void> {
+    this.#makingRoom ??= this.removeProcessed(Date.now() + ROOM_AHEAD_MS).finally(() => (this.#makingRoom = undefined));
+    return this.#makingRoom;
+  }
+
   #consumer(): Promise<{ num_pending: number; num_ack_pending: number; ack_floor: { stream_seq: number } }> {
     return api(this.#wire, `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`, undefined, ATTEMPT_TIMEOUT_MS);
   }
@@ -127,6 +139,10 @@ class JetStreamDeliveries implements DeliveryLog {
 
 function isTaken(error: unknown): boolean {
   return error instanceof StoreRefused && (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown);
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof StoreRefused && (error.code === StoreCode.storeFailed || error.code === StoreCode.insufficientResources || error.code === StoreCode.storageExceeded);
 }
 
 /** Whether the delivery may stand in the stream, by this write or another. */

@@ -19,7 +19,7 @@ export interface StreamsOptions {
   readonly logsBytesMax?: number | undefined;
   /** Default 7 days. */
   readonly logsAgeMsMax?: number | undefined;
-  /** Default 128 MiB, or a sixth of a smaller journal. When they are used up, deliveries are refused until old ones are processed. */
+  /** Default 128 MiB, or a sixth of a smaller journal. When they are used up, processed deliveries go before their hour is over, and without any new ones are refused. */
   readonly deliveriesBytesMax?: number | undefined;
 }
 

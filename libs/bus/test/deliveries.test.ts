@@ -135,4 +135,19 @@ describe('the stream of deliveries', () => {
     expect((await log.persist('a', Buffer.from('again'), 'lane')).stored).toBe(true);
     await consumer.stop();
   });
+
+  it('D3: full, it gives up what is processed, and refuses what is new only where nothing is', async () => {
+    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesBytesMax: MIB });
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const bytes = Buffer.alloc(200 * 1024, 'x');
+    for (let index = 0; index < 5; index++) await log.persist(`d${index}`, bytes, 'lane');
+    await expect(log.persist('more', bytes, 'lane')).rejects.toMatchObject({ tag: 'StoreRefused' });
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    for (let index = 0; index < 5; index++) (await seen.next()).acknowledge();
+    await bus.flush();
+    expect(await log.persist('more', bytes, 'lane')).toEqual({ stored: true });
+    await consumer.stop();
+  });
 });

@@ -54,7 +54,9 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     const code = gitCodeOf(error);
     if (code === null) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    sources.log.info({ repository: delivery.repository, commit: delivery.commit, code, err: error }, 'a push could not be read');
+    // Without a git of ours no push can be read; everything else is its sender's affair.
+    const tell = code === 'git_unusable' ? 'error' : 'info';
+    sources.log[tell]({ repository: delivery.repository, commit: delivery.commit, code, err: error }, 'a push could not be read');
     if (code === 'address_not_allowed') {
       trace.push({ step: 'address', passed: false, detail: message });
       return { kind: 'nothing', status: 'Failed', source: NO_SOURCE, error: { code: 'address_not_allowed', message }, trace };
