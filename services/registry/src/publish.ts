@@ -112,7 +112,11 @@ export class Publisher {
     const texts = { readme: info.readme ?? '', changelog };
     // Refused before anything is written, where that is known already.
     const present = versionIn(await catalogue.read(key), candidate);
-    if (present !== null) return await this.#unchanged(id, await this.#mended(key, present, candidate.upload));
+    if (present !== null) {
+      const version = await this.#mended(key, present, candidate.upload);
+      await uploads.forget(tenant, packageHash);
+      return await this.#unchanged(id, version);
+    }
     const now = this.#options.now();
     const contentId = await catalogue.addContent({ extensionKey: key, scope, packageHash, createdAt: now }, { manifest: info.manifestText, ...texts });
     await this.#options.afterStep?.('texts stored');
@@ -126,6 +130,7 @@ export class Publisher {
       return withVersion(before, added, candidate, key, now);
     });
     const committed = record?.versions.find((each) => each.version === added.version) ?? added;
+    // Another publication of the same bytes was faster.
     if (committed.contentId !== contentId) return await this.#unchanged(id, committed);
     await this.#options.afterStep?.('committed');
     if (record !== null) this.#options.changed(record);

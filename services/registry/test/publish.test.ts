@@ -147,6 +147,16 @@ test('the uploads of a tenant that became nothing are bounded', async () => {
   await upload(registry, user('other'), Buffer.from('one more'));
 });
 
+test('publishing many packages again uses up no uploads', async () => {
+  const caller = user('monorepo');
+  const bytes = await packageOf({ id: 'build/again' });
+  const { version } = await publish(registry, caller, { id: 'build/again' });
+  for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++) await upload(registry, caller, Buffer.from(`waiting ${index}`));
+  await upload(registry, caller, bytes);
+  expect(await registry.publish({ caller, packageHash: version.packageHash })).toMatchObject({ created: false });
+  await upload(registry, caller, Buffer.from('one more'));
+});
+
 test('yanking is for the owner, and can be taken back', async () => {
   await publish(registry, user('a'), { id: 'test/yanked' });
   const yank = (caller = user('a'), version = '1.0.0', yanked = true) => registry.yank({ caller, id: 'test/yanked', version, yanked });
