@@ -110,7 +110,7 @@ export class Intake {
     const { id, deliveryId } = identify({ ...fields, deliveryId: hostId });
     const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
     const seen = hostId === null ? null : await this.#seenBefore(id);
-    if (seen !== null) return await this.#answerAgain(fields, seen.delivery, seen, waitMs, left);
+    if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, left);
 
     const now = this.#options.now();
     const delivery: Delivery = {
@@ -122,30 +122,30 @@ export class Intake {
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);
-      return first.runId === delivery.runId ? resultOf(fields, pendingOf(first.runId)) : await this.#answerAgain(fields, first, null, waitMs, left);
+      return first.runId === delivery.runId ? resultOf(fields, pendingOf(first.runId)) : await this.#answerAgain(first, null, waitMs, left);
     }
     const wait = this.#options.waits.begin(delivery);
     try {
       const first = await this.#persist(delivery);
       if (first.runId === delivery.runId) return resultOf(fields, await wait.until(waitMs, left));
-      return await this.#answerAgain(fields, first, null, waitMs, left);
+      return await this.#answerAgain(first, null, waitMs, left);
     } finally {
       wait.stop();
     }
   }
 
   /** N2. */
-  async #answerAgain(fields: Parameters<typeof resultOf>[0], first: Delivery, decided: DecidedDelivery | null, waitMs: number, left: AbortSignal): Promise<WebhookResult> {
+  async #answerAgain(first: Delivery, decided: DecidedDelivery | null, waitMs: number, left: AbortSignal): Promise<WebhookResult> {
     if (decided?.decision.kind === 'nothing') {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
-      return resultOf(fields, { run_id: null, status, source, error });
+      return resultOf(first, { run_id: null, status, source, error });
     }
     // Nothing may come of the first one yet, and its sender still waits to be told so.
     if (waitMs === 0 && this.#options.now() < first.answeredBy) throw new Unavailable('Too many deliveries wait for their runs; send it again.');
-    if (waitMs === 0) return resultOf(fields, pendingOf(first.runId));
+    if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);
     try {
-      return resultOf(fields, await wait.until(waitMs, left));
+      return resultOf(first, await wait.until(waitMs, left));
     } finally {
       wait.stop();
     }

@@ -43,6 +43,14 @@ describe('the same delivery again', () => {
     expect((await world.runsOf()).length).toBe(runs);
   });
 
+  it('answers for the commit and the ref of the first one, whatever the second names', async () => {
+    const ingest = await world.ingest();
+    const id = newId();
+    const first = await ingest.send(push, github(id));
+    const again = await ingest.send(githubPush({ url: repository.url, commit: 'c'.repeat(40), ref: 'refs/heads/other' }), github(id));
+    expect(again.body).toEqual(first.body);
+  });
+
   it('a hundred times in parallel at two ingests: one run, whose id all are answered', async () => {
     const [one, two] = [await world.ingest(), await world.ingest({ beside: true })];
     const runs = (await world.runsOf()).length;
