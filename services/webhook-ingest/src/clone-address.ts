@@ -17,7 +17,6 @@ const DEFAULT_PORT = 443;
 
 export function cloneAddressOf(push: PushEvent, policy: ClonePolicy): CloneAddress {
   const [offered] = push.cloneUrls;
-  if (offered === undefined) return refused('the payload names no address to clone from');
   let allowed: ReturnType<typeof checkCloneUrl>;
   try {
     allowed = checkCloneUrl(offered, policy);

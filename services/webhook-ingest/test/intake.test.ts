@@ -46,6 +46,14 @@ describe('a push', () => {
     expect(body).toMatchObject({ accepted: true, status: 'Success', commit, ref: 'refs/tags/v1' });
   });
 
+  it.each([
+    ['GitHub', { 'x-github-event': 'push' }, (url: string) => ({ repository: { full_name: 'acme/demo', html_url: url, git_url: 'git://git.example/acme/demo.git' } })],
+    ['GitLab', { 'x-gitlab-event': 'Push Hook' }, (url: string) => ({ project: { path_with_namespace: 'acme/demo', url } })],
+  ])('of %s is cloned from what other address the payload has', async (_name, headers, addresses) => {
+    const { body } = await ingest.send({ ref: 'refs/heads/main', after: commit, ...addresses(repository.url) }, headers);
+    expect(body).toMatchObject({ status: 'Success', commit });
+  });
+
   it('of a commit that is not the head of any branch runs that commit', async () => {
     const old = repository.commit({ '.pipeline.yml': pipelineText('old') });
     repository.commit({ '.pipeline.yml': pipelineText('newer') });
@@ -77,6 +85,8 @@ describe('a push', () => {
     ['a byte order mark', { 'x-github-event': 'push' }, '\uFEFF{}'],
     ['no repository', { 'x-github-event': 'push' }, JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40) })],
     ['a commit that is an option', { 'x-github-event': 'push' }, JSON.stringify({ ref: 'refs/heads/main', after: '--output=/x', repository: { full_name: 'a/b', clone_url: 'file:///x' } })],
+    ['no address to clone from', { 'x-github-event': 'push' }, JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40), repository: { full_name: 'a/b', clone_url: 5 } })],
+    ["no address of GitLab's to clone from", { 'x-gitlab-event': 'Push Hook' }, JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40), project: { path_with_namespace: 'a/b' } })],
     ['a ref that is none', { 'x-github-event': 'push' }, JSON.stringify({ ref: '-x', after: 'a'.repeat(40), repository: { full_name: 'a/b', clone_url: 'file:///x' } })],
   ])('%s is answered 400', async (_name, headers, payload) => {
     const { status, body } = await ingest.send(payload ?? githubPush({ url: repository.url, commit }), headers);

@@ -1,6 +1,6 @@
 /** Provider A: GitHub, github.com or a server of one's own. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCommit, requireRef, requireRepository, textOf, textsOf, type Fields, type Provider, type Reading } from './provider.ts';
+import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCloneUrls, requireCommit, requireRef, requireRepository, textOf, type Fields, type Provider, type Reading } from './provider.ts';
 
 /** Lower case, as GitHub writes it: one signature has one form. */
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/u;
@@ -35,7 +35,7 @@ export const github: Provider = {
       push: {
         repository: requireRepository(repository['full_name'], 'repository.full_name'),
         ref, commit,
-        cloneUrls: textsOf(repository['clone_url'], repository['html_url'], repository['url'], repository['ssh_url'], repository['git_url']),
+        cloneUrls: requireCloneUrls('repository.clone_url', repository['clone_url'], repository['html_url'], repository['url'], repository['ssh_url'], repository['git_url']),
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths: changedPaths(payload['commits'], COMMITS_MAX),
       },

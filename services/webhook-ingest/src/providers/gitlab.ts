@@ -1,6 +1,6 @@
 /** Provider B: GitLab, gitlab.com or a server of one's own. */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCommit, requireRef, requireRepository, textOf, textsOf, type Fields, type Provider, type Reading } from './provider.ts';
+import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCloneUrls, requireCommit, requireRef, requireRepository, textOf, type Fields, type Provider, type Reading } from './provider.ts';
 
 const PUSH_EVENTS: ReadonlySet<string> = new Set(['Push Hook', 'Tag Push Hook']);
 /** GitLab lists at most 20 commits of a push, and says how many there were. */
@@ -41,7 +41,11 @@ export const gitlab: Provider = {
         ref: requireRef(payload['ref']),
         // Of an annotated tag `after` is the tag itself.
         commit: typeof checkout === 'string' ? requireCommit(checkout, 'checkout_sha') : requireCommit(after, 'after'),
-        cloneUrls: textsOf(project['git_http_url'], repository['git_http_url'], project['http_url'], repository['git_ssh_url'], project['git_ssh_url'], project['web_url'], repository['url']),
+        cloneUrls: requireCloneUrls(
+          'project.git_http_url',
+          project['git_http_url'], repository['git_http_url'], project['http_url'], project['git_ssh_url'], repository['git_ssh_url'], project['ssh_url'],
+          project['url'], repository['url'], project['web_url'],
+        ),
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths: typeof total === 'number' && total > listed ? null : changedPaths(payload['commits'], COMMITS_LISTED_MAX + 1),
       },

@@ -11,7 +11,7 @@ export interface PushEvent {
   /** 40 or 64 hexadecimal digits in lower case. */
   readonly commit: string;
   /** What the payload offers to clone from, the best first. */
-  readonly cloneUrls: readonly string[];
+  readonly cloneUrls: readonly [string, ...string[]];
   readonly message: string | null;
   readonly paths: readonly string[] | null;
 }
@@ -108,6 +108,13 @@ export function changedPaths(commits: unknown, totalMax: number): string[] | nul
   return [...paths];
 }
 
-export function textsOf(...values: readonly unknown[]): string[] {
+/** What the payload offers to clone from. Throws `BadUserInput` where it offers nothing at all: `field` is where it should stand. */
+export function requireCloneUrls(field: string, ...values: readonly unknown[]): PushEvent['cloneUrls'] {
+  const [best, ...others] = textsOf(...values);
+  if (best === undefined) throw new BadUserInput(`The payload's '${field}' is missing: there is nothing to clone from.`, { field });
+  return [best, ...others];
+}
+
+function textsOf(...values: readonly unknown[]): string[] {
   return [...new Set(values.filter((value): value is string => typeof value === 'string' && value !== ''))];
 }
