@@ -46,6 +46,11 @@ describe('services as processes of their own', () => {
     expect((await graphql('{ extensions { id } }')).body).toEqual({ data: { extensions: [] } });
   });
 
+  it('a gateway that listens on a loopback address is in development mode: everybody may read', async () => {
+    const response = await fetch(`${cluster.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query: '{ runs { pipelineName } }' }) });
+    expect(await response.json()).toMatchObject({ data: { runs: [{ pipelineName: 'hello' }] } });
+  });
+
   it('a killed gateway is 503 with Retry-After at the ingress, and back when it is started again', async () => {
     await cluster.kill('gateway', 0);
     expect(await graphql('{ version }')).toMatchObject({ status: 503, retryAfter: '1' });

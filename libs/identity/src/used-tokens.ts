@@ -11,8 +11,8 @@ const BATCH_MS = 5_000;
 /** What one call of auth takes. Beyond it the tokens used longest ago are forgotten: only their times are lost. */
 const TOKENS_MAX = 1_000;
 const TELL_MS_MAX = 5_000;
-/** A process that stops does not wait long for a time that the next use tells anyway. */
-const LAST_TELL_MS_MAX = 1_000;
+/** Neither a process that stops nor a list of tokens waits long for a time that is told later anyway. */
+const AWAITED_TELL_MS_MAX = 1_000;
 
 export class UsedTokens {
   readonly #bus: Bus;
@@ -43,7 +43,7 @@ export class UsedTokens {
       if (this.#telling === null) {
         clearTimeout(this.#timer);
         this.#timer = undefined;
-        void this.#tell();
+        void this.#tell(AWAITED_TELL_MS_MAX);
       }
       await this.#telling;
     }
@@ -55,7 +55,7 @@ export class UsedTokens {
     await this.#telling;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#untold.size > 0 && this.#bus.connected) await this.#send(LAST_TELL_MS_MAX);
+    if (this.#untold.size > 0 && this.#bus.connected) await this.#send(AWAITED_TELL_MS_MAX);
   }
 
   #wait(milliseconds: number): void {
@@ -66,14 +66,14 @@ export class UsedTokens {
     this.#timer.unref();
   }
 
-  async #tell(): Promise<void> {
-    this.#telling = this.#send();
+  async #tell(deadlineMs = TELL_MS_MAX): Promise<void> {
+    this.#telling = this.#send(deadlineMs);
     await this.#telling;
     this.#telling = null;
     if (this.#untold.size > 0 && this.#timer === undefined) this.#wait(BATCH_MS);
   }
 
-  async #send(deadlineMs = TELL_MS_MAX): Promise<void> {
+  async #send(deadlineMs: number): Promise<void> {
     this.#toldAt = performance.now();
     const told = this.#untold;
     this.#untold = new Map();

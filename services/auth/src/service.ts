@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
 import { buildServer } from '@penstock/http';
-import { retryUntilDone, runService } from '@penstock/service';
+import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore } from '@penstock/store';
 import { startAuth } from './auth.ts';
 import { authCollections } from './collections.ts';
@@ -35,9 +35,10 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
       if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
       const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...authCollections, ...auditCollections]));
       const audit = new AuditRepository(store, { log });
+      const peers = countPeers(bus, 'auth');
       const app = buildServer({
         corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
         trustProxy: settings.trustProxy,
       });
       let ownUrl = '';
@@ -57,6 +58,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
         ready: () => store.ping(),
         async drain() {
           await pause(LEAVING_MS);
+          peers.stop();
           await app.close();
           await auth.close();
           await audit.close();

@@ -34,6 +34,8 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
       const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]));
       const audit = new AuditRepository(store, { log });
       const peers = countPeers(bus, 'gateway');
+      const mode = serverMode(settings) ?? 'production';
+      const publicRead = settings.publicRead ?? mode === 'development';
       const gateway = await startGateway({
         listen: settings.listen, bus, store, log,
         runs: new RunsRepository(store),
@@ -44,9 +46,9 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         tiers: loadTiers(settings.tiersFile),
         tenantTier: settings.tenantTier,
         audit,
-        mode: serverMode(settings) ?? 'production',
+        mode,
         logLevel: settings.logLevel,
-        publicRead: settings.publicRead ?? false,
+        publicRead,
         corsOrigins: settings.corsOrigins,
         triggerWaitSecs: settings.triggerWaitSecs,
         rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
@@ -54,7 +56,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         playground: settings.playground,
         introspection: settings.introspection,
       });
-      log.info({ url: gateway.url }, 'listens');
+      log.info({ url: gateway.url, mode, publicRead }, 'listens');
       return {
         ready: () => store.ping(),
         async drain() {

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { buildServer } from '@penstock/http';
-import { retryUntilDone, runService } from '@penstock/service';
+import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './collections.ts';
 import { WEBHOOK_KEYS, webhookSettings } from './settings.ts';
@@ -37,9 +37,10 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         policy: { mode, allowedHosts: settings.gitAllowedHosts },
         credentialsFile: settings.gitCredentialsFile,
       });
+      const peers = countPeers(bus, 'webhook-ingest');
       const app = buildServer({
         corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log, trustProxy: settings.trustProxy,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
+        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
       });
       let listening = '';
       // The scheduler sets the streams up.
@@ -57,6 +58,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         ready: () => store.ping(),
         async drain() {
           await pause(LEAVING_MS);
+          peers.stop();
           const force = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX);
           await app.close();
           clearTimeout(force);
