@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BrokerAway, MessageTooLarge, NoResponders, openDeliveryLog, RequestTimeout, StoreRefused, type Bus, type DeliveryLog } from '@penstock/bus';
-import { BadUserInput, Unavailable } from '@penstock/http';
+import { BadUserInput, Forbidden, Unavailable } from '@penstock/http';
 import { tenantOfUser } from '@penstock/identity';
 import { GlobList } from '@penstock/pipeline';
 import { keyOf, SERVICE_TENANT } from '@penstock/run';
@@ -67,11 +67,13 @@ export class Intake {
     this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
   }
 
-  /** Throws `InvalidSignature`, `BadUserInput`, `Unavailable`. */
+  /** Throws `InvalidSignature`, `BadUserInput`, `Forbidden`, `Unavailable`. */
   async handle(request: WebhookRequest): Promise<WebhookResult> {
     const { headers, body } = request;
     const { provider, event } = recognise(headers);
     const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));
+    // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
+    if (verified.by === 'none' && headers.origin !== undefined) throw new Forbidden('A delivery from a browser is to be signed.');
     const payload = parse(body);
     const reading = provider.read(event, payload);
     const refuse = (push: Parameters<Refusals['add']>[0], status: 'Ignored' | 'Failed', step: 'event' | 'address' | 'repository', detail: string, error?: DeliveryError): WebhookResult => {

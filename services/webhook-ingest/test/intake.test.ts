@@ -200,6 +200,17 @@ describe('signatures', () => {
     const ingest = await world.ingest({ requireSecret: true });
     expect((await ingest.send(githubPush({ url: repository.url, commit }), github())).status).toBe(401);
   });
+
+  it('an unsigned delivery of a page in a browser starts nothing, whatever name the page gave this machine', async () => {
+    const ingest = await world.ingest();
+    const runs = (await world.runsOf()).length;
+    const page = { origin: 'http://rebound.example:8080', host: 'rebound.example:8080' };
+    expect(await ingest.send(githubPush({ url: repository.url, commit }), { ...github(), ...page })).toMatchObject({ status: 403, body: { error: 'forbidden' } });
+    expect(await world.runsOf()).toHaveLength(runs);
+    const signing = await world.ingest({ secrets: { git_host_a: 'a secret' } });
+    const body = JSON.stringify(githubPush({ url: repository.url, commit }));
+    expect((await signing.send(body, { ...github(), ...page, 'x-hub-signature-256': githubSignature(body, 'a secret') })).status).toBe(200);
+  });
 });
 
 describe('what the server decides', () => {
