@@ -31,6 +31,19 @@ async function revoke(key: string, before = Date.now()): Promise<void> {
   await putExpiring(auth, buckets.revocations, key, { before }, REVOCATION_TTL_MS);
 }
 
+/** Kills the broker; resolves when everybody has noticed, with how to bring it back. */
+async function cutOff(): Promise<() => Promise<void>> {
+  const all = (event: 'disconnected' | 'reconnected'): Promise<unknown> => Promise.all([bus, auth].map(({ events }) => once(events, event)));
+  const disconnected = all('disconnected');
+  await broker.kill();
+  await disconnected;
+  return async () => {
+    const reconnected = all('reconnected');
+    await broker.restart();
+    await reconnected;
+  };
+}
+
 async function revocations(now?: () => number): Promise<Revocations> {
   const made = new Revocations({ bus, now });
   opened.push(made);
@@ -95,17 +108,12 @@ describe('revocations', () => {
     let now = 0;
     const known = await revocations(() => now);
     expect(known.certain).toBe(true);
-    const disconnected = once(bus.events, 'disconnected');
-    await broker.kill();
-    await disconnected;
+    const back = await cutOff();
     now = 4_999;
     expect(known.certain).toBe(true);
     now = 5_001;
     expect(known.certain).toBe(false);
-    const back = once(bus.events, 'reconnected');
-    const authBack = auth.connected ? null : once(auth.events, 'reconnected');
-    await broker.restart();
-    await Promise.all([back, authBack]);
+    await back();
     const heard = revoked(known, session('meanwhile'));
     await revoke('session.meanwhile');
     await heard;
@@ -117,11 +125,9 @@ describe('revocations', () => {
     const known = await revocations(() => now);
     const ended = revoked(known, session('nobody-revoked-this'));
     expect(known.certain).toBe(true);
-    const disconnected = once(bus.events, 'disconnected');
-    await broker.kill();
-    await disconnected;
+    const back = await cutOff();
     now = REVOCATION_TTL_MS;
-    await broker.restart();
+    await back();
     await ended;
     expect(known.isRevoked(session('nobody-revoked-this'))).toBe(false);
   });
