@@ -4,7 +4,7 @@
  */
 import { callService } from '@penstock/service';
 import type { Bus } from '@penstock/bus';
-import type { ResolveAnswer, ResolveRequest } from '@penstock/extension';
+import { BadLock, LOCK_NAME, parseLock, type LockEntry, type ResolveAnswer, type ResolveRequest } from '@penstock/extension';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/http';
 import { diagnosticLine, matchesPush, parsePipeline, PIPELINE_LIMITS, usesOf, type ParseResult, type ResolvedExtension } from '@penstock/pipeline';
 import type { Decision, TraceStep } from './decision.ts';
@@ -19,6 +19,8 @@ const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
 /** Of a message to a person: a file's first problems. */
 const PROBLEMS_TOLD_MAX = 5;
+/** A line of some 150 bytes for each extension. */
+const LOCK_BYTES_MAX = 256 * 1024;
 
 export interface DecisionSources {
   readonly bus: Bus;
@@ -69,7 +71,16 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
   }
   const { path: source, text } = found;
   passed('file', source === SERVER_TEMPLATE ? "the server's template" : source);
-  const read = await readPipeline(text, delivery, sources);
+  let read: Read;
+  try {
+    // What the server runs is not the repository's to pin.
+    const readLock = async (): Promise<string | null> => (source === SERVER_TEMPLATE ? null : ((await commit.readFile([LOCK_NAME], LOCK_BYTES_MAX))?.text ?? null));
+    read = await readPipeline(text, readLock, delivery, sources);
+  } catch (error) {
+    const code = gitCodeOf(error);
+    if (code === null) throw error;
+    return failed('read', { code: code === 'bad_file' ? 'pipeline_file' : 'checkout', message: `${LOCK_NAME}: ${error instanceof Error ? error.message : String(error)}` }, source);
+  }
   if ('problem' in read) return failed('read', { code: 'pipeline_file', message: read.problem }, source);
   const { definition, extensions } = read;
   passed('read', `the pipeline '${definition.name}'`);
@@ -88,11 +99,13 @@ const SKIPPED_BY_MESSAGE = "the head commit's message says [skip ci]";
 
 type Read = { readonly definition: Extract<ParseResult, { ok: true }>['definition']; readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string };
 
-async function readPipeline(text: string, delivery: Delivery, sources: DecisionSources): Promise<Read> {
+async function readPipeline(text: string, readLock: () => Promise<string | null>, delivery: Delivery, sources: DecisionSources): Promise<Read> {
   const uses = usesOf(text);
   let extensions: readonly ResolvedExtension[] = [];
   if (uses.length > 0) {
-    const resolved = await resolve(uses, delivery, sources);
+    const lock = lockOf(await readLock());
+    if ('problem' in lock) return lock;
+    const resolved = await resolve(uses, lock.entries, delivery, sources);
     if ('problem' in resolved) return resolved;
     extensions = resolved.extensions;
   }
@@ -103,8 +116,20 @@ async function readPipeline(text: string, delivery: Delivery, sources: DecisionS
   return { problem: `${diagnostics.slice(0, PROBLEMS_TOLD_MAX).map(diagnosticLine).join('; ')}${more > 0 ? `; and ${more} more` : ''}` };
 }
 
-async function resolve(uses: readonly string[], delivery: Delivery, sources: DecisionSources): Promise<{ readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string }> {
-  const request: ResolveRequest = { caller: { tenant: delivery.tenant, tier: await sources.tierOf(delivery), isAdmin: false }, uses };
+function lockOf(text: string | null): { readonly entries: readonly LockEntry[] } | { readonly problem: string } {
+  if (text === null) return { entries: [] };
+  try {
+    return { entries: parseLock(text) };
+  } catch (error) {
+    if (error instanceof BadLock) return { problem: `${LOCK_NAME}: ${error.message}; make it anew with 'penstock lock'` };
+    throw error;
+  }
+}
+
+async function resolve(uses: readonly string[], lock: readonly LockEntry[], delivery: Delivery, sources: DecisionSources): Promise<{ readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string }> {
+  // Anybody can have sent what nobody signed: it sees what everybody sees.
+  const tenant = delivery.verified === 'none' ? null : delivery.tenant;
+  const request: ResolveRequest = { caller: { tenant, tier: await sources.tierOf(delivery), isAdmin: false }, uses, lock };
   try {
     const { extensions } = await callService<ResolveRequest, ResolveAnswer>(sources.bus, 'registry', 'resolve', request);
     return { extensions };
