@@ -5,6 +5,7 @@ import { providerSettings } from '@penstock/auth';
 import { ConfigurationError, isShortSecret, loadTiers, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
 import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
 import { apiKeyFile, jwtSecretFile, keptSecret } from './keys.ts';
+import { reachableUrl } from './reachable-url.ts';
 import { serve, type ServeOptions } from './serve.ts';
 
 const KEYS = [
@@ -110,6 +111,7 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     `  reading      ${publicRead ? 'public: everybody who reaches this address may read runs' : 'with a token only'}`,
     ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS ? [`  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`] : []),
     ...(settings.playground ? [`  playground   ${url}/graphql/playground`] : []),
+    ...(settings.baseUrl === undefined && reachableUrl(url) !== url ? [`  warning      SERVICE_BASE_URL is not set: logins and links lead to ${reachableUrl(url)}, which only this machine reaches`] : []),
     ...webhooks.warnings.map((warning) => `  warning      ${warning}`),
     ...(isShortSecret(settings.jwtSecret) ? ['  warning      JWT_SECRET is shorter than 32 bytes; make one with: openssl rand -hex 32'] : []),
     ...unknownVariables(env).map(({ name, suggestion }) => `  warning      ${name} is not a variable of this server${suggestion === null ? '' : `; did you mean ${suggestion}?`}`),

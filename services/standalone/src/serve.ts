@@ -22,6 +22,7 @@ import { builtInExtensions } from './built-in-extensions.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
+import { reachableUrl } from './reachable-url.ts';
 
 export interface ServeOptions {
   readonly listen: { readonly host: string; readonly port: number };
@@ -185,7 +186,7 @@ async function startServices(
     triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
     routes: [(app) => auth.addRoutes(app), (app) => ingest.addRoutes(app), (app, around) => registry.addRoutes(app, around)],
   });
-  listening = gateway.url;
+  listening = reachableUrl(gateway.url);
   started.push(() => gateway.close());
   return gateway;
 }
