@@ -193,7 +193,7 @@ export class Mirror {
     const tooLate = AbortSignal.timeout(fetchMsMax);
     const signal = AbortSignal.any([given, tooLate]);
     try {
-      await this.#turns.with(signal, () => slots.with(signal, async () => {
+      await this.#turns.with(signal, () => slots.with(`${address.host}:${address.port}`, signal, async () => {
         if (existsSync(join(this.folder, 'HEAD'))) {
           this.#tidy();
           if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;

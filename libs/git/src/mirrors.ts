@@ -36,7 +36,7 @@ export interface MirrorsOptions {
   readonly repositoryBytesMax?: number | undefined;
   /** From the request until the commit is there, waiting included. Default 60,000. */
   readonly fetchMsMax?: number | undefined;
-  /** Fetches at once, default 4. */
+  /** Fetches at once, default 8; half as many from one server. */
   readonly concurrency?: number | undefined;
   /** Further settings of ssh, `Name=value`: which key, which known hosts. Default: those of the user that runs this. */
   readonly sshSettings?: readonly string[] | undefined;
@@ -74,7 +74,7 @@ export interface Mirrors {
 
 const REPOSITORY_BYTES_MAX = 2 * 1024 ** 3;
 const FETCH_MS_MAX = 60_000;
-const FETCHES_AT_ONCE = 4;
+const FETCHES_AT_ONCE = 8;
 const FETCHES_WAITING_MAX = 1_000;
 /** Reading from the disk of this machine. */
 const READ_MS_MAX = 60_000;

@@ -172,6 +172,25 @@ describe('a server', () => {
     expect(kept()).toEqual([]);
   });
 
+  test('that never answers takes half of the slots at most: another one is fetched from meanwhile', async () => {
+    let asked = 0;
+    const twice = Promise.withResolvers<void>();
+    const server = await serve(() => {
+      asked += 1;
+      if (asked === 2) twice.resolve();
+    });
+    closing.push(server);
+    const opened = mirrors({ concurrency: 4 });
+    const leaving = new AbortController();
+    const fetches = Array.from({ length: 6 }, (_, index) => opened.fetch({ url: `${server.url}/a/${index}`, commit: 'a'.repeat(40), signal: leaving.signal }).catch((error: unknown) => error));
+    await twice.promise;
+    const commit = repository.commit({ 'a.txt': 'a' });
+    expect((await opened.fetch({ url: repository.url, commit })).commit).toBe(commit);
+    expect(asked).toBe(2);
+    leaving.abort(new Error('enough'));
+    await Promise.all(fetches);
+  });
+
   test('that never answers is given up at the deadline, and its git with it', async () => {
     const server = await serve(() => {});
     closing.push(server);

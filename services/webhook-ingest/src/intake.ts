@@ -17,6 +17,7 @@ import { cloneAddressOf } from './clone-address.ts';
 import type { DecidedDelivery, DeliveriesRepository } from './deliveries-repository.ts';
 import { decodeDelivery, encodeDelivery, identify, runIdOf, type Delivery, type IngestKeys } from './delivery.ts';
 import { InvalidSignature, type DeliveryError } from './errors.ts';
+import { laneOf } from './lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from './outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, IngestLog } from './ports.ts';
@@ -155,9 +156,10 @@ export class Intake {
 
   /** The delivery that stands: this one, or the first of its id. N1, N3. */
   async #persist(delivery: Delivery): Promise<Delivery> {
-    await this.#checkBacklog(delivery.key);
+    const lane = laneOf(delivery);
+    await this.#checkBacklog(lane);
     try {
-      const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), laneOf(delivery.key));
+      const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), lane);
       return persisted.stored ? delivery : decodeDelivery(persisted.first);
     } catch (error) {
       if (error instanceof MessageTooLarge) throw new BadUserInput('The names in this push are too long to be kept.');
@@ -169,9 +171,9 @@ export class Intake {
     }
   }
 
-  async #checkBacklog(key: string): Promise<void> {
+  async #checkBacklog(lane: string): Promise<void> {
     const backlog = await this.#stream.backlog().catch(() => 0);
-    if (backlog >= (this.#options.backlogMax ?? BACKLOG_MAX) || this.#options.waitingIn(laneOf(key)) >= LANE_WAITING_MAX) {
+    if (backlog >= (this.#options.backlogMax ?? BACKLOG_MAX) || this.#options.waitingIn(lane) >= LANE_WAITING_MAX) {
       throw new Unavailable('Too many deliveries wait to be processed; send it again later.', { retryAfterSecs: BACKLOG_RETRY_SECS });
     }
   }
@@ -202,11 +204,6 @@ export class Intake {
     const tenant = tenantOfUser(userId);
     return { tenant, key: tenant, userId, verified: 'connection' };
   }
-}
-
-/** What the processing takes turns between: a subject's header wants no blanks and no end of its own. */
-export function laneOf(key: string): string {
-  return createHash('sha256').update(key).digest('base64url').slice(0, 16);
 }
 
 function pendingOf(runId: string): Pick<WebhookResult, 'run_id' | 'status' | 'source'> {

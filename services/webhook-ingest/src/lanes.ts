@@ -2,7 +2,7 @@
  * Work in lanes: the lanes take turns, so that one with thousands in it delays the others by one piece each; within a
  * lane one piece at a time, in order. It owns what waits and what is under way.
  *
- * L1. At most `concurrency` pieces are under way.
+ * L1. At most `concurrency` pieces are under way, and half as many of one group of lanes: those that wait for the same host.
  * L2. A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
  *     pause takes nobody's place.
  */
@@ -10,6 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 export interface LanesOptions<T> {
   readonly concurrency: number;
+  /** Of a lane's name. */
+  groupOf(name: string): string;
   work(piece: T): Promise<void>;
   /** `attempt` counts from 1. */
   failed(piece: T, error: unknown, attempt: number): void;
@@ -17,6 +19,7 @@ export interface LanesOptions<T> {
 
 interface Lane<T> {
   readonly name: string;
+  readonly group: string;
   readonly pieces: T[];
   attempt: number;
 }
@@ -31,6 +34,8 @@ export class Lanes<T> {
   readonly #turns: Lane<T>[] = [];
   readonly #stopped = new AbortController();
   #underWay = 0;
+  /** Lanes with a piece under way, by group. */
+  readonly #busy = new Map<string, number>();
   #idle: (() => void)[] = [];
 
   constructor(options: LanesOptions<T>) {
@@ -49,7 +54,7 @@ export class Lanes<T> {
       known.pieces.push(piece);
       return;
     }
-    const lane: Lane<T> = { name, pieces: [piece], attempt: 1 };
+    const lane: Lane<T> = { name, group: this.#options.groupOf(name), pieces: [piece], attempt: 1 };
     this.#lanes.set(name, lane);
     this.#turns.push(lane);
     this.#next();
@@ -63,9 +68,11 @@ export class Lanes<T> {
 
   #next(): void {
     while (this.#underWay < this.#options.concurrency && !this.#stopped.signal.aborted) {
-      const lane = this.#turns.shift();
+      const at = this.#turns.findIndex(({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(this.#options.concurrency / 2));
+      const [lane] = at === -1 ? [] : this.#turns.splice(at, 1);
       if (lane === undefined) return;
       this.#underWay += 1;
+      this.#busy.set(lane.group, (this.#busy.get(lane.group) ?? 0) + 1);
       void this.#work(lane);
     }
   }
@@ -79,6 +86,9 @@ export class Lanes<T> {
       failure = { error };
     }
     this.#underWay -= 1;
+    const busy = (this.#busy.get(lane.group) ?? 0) - 1;
+    if (busy > 0) this.#busy.set(lane.group, busy);
+    else this.#busy.delete(lane.group);
     if (failure === undefined) {
       lane.pieces.shift();
       lane.attempt = 1;

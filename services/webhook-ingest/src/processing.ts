@@ -18,6 +18,7 @@ import { promised, type Decision } from './decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from './deliveries-repository.ts';
 import { decodeDelivery, type Delivery } from './delivery.ts';
 import type { DeliveryError } from './errors.ts';
+import { hostOfLane } from './lane-name.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from './outcome.ts';
 import type { IngestLog } from './ports.ts';
@@ -35,7 +36,7 @@ export interface ProcessingOptions extends DecisionSources, CarryOutSources {
 /** By which the clocks of two ingests may differ. */
 const PROMISE_MARGIN_MS = 1_000;
 /** Clones wait for the network and for git more than for us. */
-const CONCURRENCY = 8;
+const CONCURRENCY = 16;
 /** A processed delivery answers repetitions from the stream for so long (P24), and from the store for the rest. */
 const PROCESSED_MS_KEPT = 60 * 60 * 1000;
 const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
@@ -61,6 +62,7 @@ export class Processing {
     this.#stream = openDeliveryLog(options.bus);
     this.#lanes = new Lanes<HeldDelivery>({
       concurrency: options.concurrency ?? CONCURRENCY,
+      groupOf: hostOfLane,
       work: (held) => this.#process(held),
       failed: (held, error, attempt) => {
         if (attempt > ATTEMPTS_UNTOLD) options.log.warn({ err: error, sequence: held.sequence, attempt }, 'a delivery could not be processed; tried again');

@@ -53,7 +53,7 @@ export interface WebhookIngestOptions {
   readonly tenantTier?: string | undefined;
   /** Where commit statuses go: only to hosts that a token is configured for. */
   readonly statusHosts?: { readonly [P in ProviderName]?: StatusHost | undefined } | undefined;
-  /** Deliveries processed at a time; default 8. */
+  /** Deliveries processed at a time, half as many of one host; default 16. */
   readonly concurrency?: number | undefined;
   /** Not processed yet, all ingests together; default 20,000. */
   readonly backlogMax?: number | undefined;

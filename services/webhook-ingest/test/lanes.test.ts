@@ -7,6 +7,7 @@ function controlled(concurrency: number) {
   const ends = new Map<string, PromiseWithResolvers<void>>();
   const lanes = new Lanes<string>({
     concurrency,
+    groupOf: (name) => name.split('.')[1] ?? name,
     work: (piece) => {
       begun.push(piece);
       const end = Promise.withResolvers<void>();
@@ -32,6 +33,18 @@ describe('lanes', () => {
     await end('b1');
     await end('a2');
     expect(begun).toEqual(['a1', 'b1', 'a2', 'a3']);
+  });
+
+  it('L1: one host that does not answer leaves half of the places to others', async () => {
+    const { lanes, begun, end } = controlled(4);
+    for (const lane of ['a.slow', 'b.slow', 'c.slow', 'd.fine', 'e.fine', 'f.fine']) lanes.add(lane, lane);
+    expect(begun).toEqual(['a.slow', 'b.slow', 'd.fine', 'e.fine']);
+    await end('d.fine');
+    expect(begun.at(-1)).toBe('f.fine');
+    await end('e.fine');
+    expect(begun).toHaveLength(5);
+    await end('b.slow');
+    expect(begun.at(-1)).toBe('c.slow');
   });
 
   it('L1: no more at a time than may be, and of a lane one, in order', async () => {
