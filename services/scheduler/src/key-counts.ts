@@ -33,6 +33,8 @@ interface KeyCount {
   readonly tenant: string;
   readonly key: string;
   readonly months: Map<string, MonthCount>;
+  /** The latest month that it has: its counter says what the key has now. Clocks of owners differ, so it may be yet to come. */
+  newest: string;
   /** Committed. */
   active: number;
   maxConcurrent: number | null;
@@ -86,7 +88,8 @@ export class KeyCounts {
   }
 
   #createdCommitted(run: LiveRun, created: Extract<RunEvent, { type: 'run_created' }>): void {
-    this.#changed(run, created.at).of.maxConcurrent = created.maxConcurrent ?? null;
+    this.#changed(run, created.at);
+    this.#changedNow(run, created.at).maxConcurrent = created.maxConcurrent ?? null;
     this.created(run);
   }
 
@@ -94,7 +97,7 @@ export class KeyCounts {
     const isActive = !run.state.held && !run.settled;
     if (isActive === run.countsAsActive) return;
     run.countsAsActive = isActive;
-    this.#changed(run, at).of.active += isActive ? 1 : -1;
+    this.#changedNow(run, at).active += isActive ? 1 : -1;
   }
 
   // --- Take-over ---------------------------------------------------------------------------------------------------
@@ -102,7 +105,8 @@ export class KeyCounts {
   /** Takes over what was found; `runs` are those in memory, all of them committed, in the order of their creation. */
   restore(usages: readonly KeyUsage[], runs: readonly LiveRun[], now: number): void {
     for (const { tenant, key, maxConcurrent, months } of usages) {
-      const count: KeyCount = { tenant, key, months: new Map(), active: 0, maxConcurrent };
+      const newest = months.reduce((latest, { month }) => (month > latest ? month : latest), '');
+      const count: KeyCount = { tenant, key, months: new Map(), newest, active: 0, maxConcurrent };
       this.#keys.set(key, count);
       for (const { month, runs: created, stageMs, isStored } of months) {
         const monthCount: MonthCount = { of: count, month, decided: created, runs: created, stageMs };
@@ -115,10 +119,10 @@ export class KeyCounts {
       this.created(run);
       this.#setActive(run, now);
       // What the store says of the key's places may be older than what was read here.
-      const { of } = this.#changed(run, now);
+      const count = this.#changedNow(run, now);
       // A key that has begun no run for months still has its places: its newest run in memory says how many.
       const [created] = run.events;
-      if (!found.has(of.key) && created?.type === 'run_created') of.maxConcurrent = created.maxConcurrent ?? null;
+      if (!found.has(count.key) && created?.type === 'run_created') count.maxConcurrent = created.maxConcurrent ?? null;
     }
   }
 
@@ -161,10 +165,19 @@ export class KeyCounts {
     return count;
   }
 
+  /** What the run's key has now has changed. */
+  #changedNow(run: LiveRun, at: number): KeyCount {
+    const { of } = this.#monthOf(run, monthOf(at));
+    const newest = of.months.get(of.newest);
+    if (newest !== undefined) this.#dirty.add(newest);
+    return of;
+  }
+
   #monthOf(run: LiveRun, month: string): MonthCount {
     const { tenant, key } = run.state;
     let count = this.#keys.get(key);
-    if (count === undefined) this.#keys.set(key, (count = { tenant, key, months: new Map(), active: 0, maxConcurrent: null }));
+    if (count === undefined) this.#keys.set(key, (count = { tenant, key, months: new Map(), newest: month, active: 0, maxConcurrent: null }));
+    if (month > count.newest) count.newest = month;
     let monthCount = count.months.get(month);
     if (monthCount === undefined) count.months.set(month, (monthCount = { of: count, month, decided: 0, runs: 0, stageMs: 0 }));
     return monthCount;

@@ -235,6 +235,17 @@ describe('what is told to the store of a key', () => {
     expect(world.partition.takeCounters()).toEqual([{ ...row, stageMs: 1_500 }]);
   });
 
+  test('P23: what a key has now stands in its newest month, also where that is the one of an earlier owner\'s clock', () => {
+    const months = [{ month: '2027-02', runs: 3, stageMs: 0, isStored: true }];
+    const world = new Harness({ runs: [createdOf(one).restored([queued])], usages: [{ tenant: 'ada', key: 'ada', maxConcurrent: 5, months }] });
+    expect(world.partition.takeCounters()).toMatchObject([{ month: '2027-02', runs: 3, active: 1, maxConcurrent: 5 }]);
+    for (const { id } of world.partition.liveRuns) world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    world.create(one, atOnce(2));
+    world.settle();
+    expect(world.partition.takeCounters().find(({ month }) => month === '2027-02')).toMatchObject({ active: 1, maxConcurrent: 2 });
+    expect(world.create(one, aMonth(1)).replies).toMatchObject([{ code: 'QUOTA_EXCEEDED' }]);
+  });
+
   test('P23: what was decided in a month and acknowledged in the next counts in the first', () => {
     const world = new Harness();
     world.create(one, aMonth(5));
