@@ -21,6 +21,8 @@ export interface WebLoginStart {
   readonly location: string;
   readonly cookieName: string;
   readonly cookie: string;
+  /** Where the browser sends it: the callback, below the path of the base address where that has one. */
+  readonly cookiePath: string;
 }
 
 export type WebLoginEnd =
@@ -55,7 +57,11 @@ export class WebLogin {
     const provider = await this.#options.provider();
     const request: WebRequest = { redirectUri: `${baseUrl()}${WEB_CALLBACK}`, state: randomText(), nonce: randomText(), verifier: randomText() };
     const sealed: Sealed = { ...request, purpose, endsAt: now() + LOGIN_LIFETIME_SECS * 1000 };
-    return { location: await provider.authorizeUrl(request), cookieName: cookieNameOf(request.state), cookie: secrets.seal('web-login', sealed) };
+    return { location: await provider.authorizeUrl(request), cookieName: cookieNameOf(request.state), cookie: secrets.seal('web-login', sealed), cookiePath: this.cookiePath };
+  }
+
+  get cookiePath(): string {
+    return new URL(`${this.#options.baseUrl()}${WEB_CALLBACK}`).pathname;
   }
 
   /** The cookie that a callback with this state has to bring. */

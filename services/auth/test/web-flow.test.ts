@@ -47,6 +47,7 @@ describe('a login through the browser', () => {
     });
     expect(headers.getSetCookie().join()).toMatch(/^penstock_login_[\w-]+=[\w-]+; Path=\/auth\/callback\/web; Max-Age=600; HttpOnly; SameSite=Lax$/u);
     expect((await (await world.server({ baseUrl: () => 'https://ci.example.org/' })).get('/auth/web/login')).headers.getSetCookie().join()).toMatch(/; Secure$/u);
+    expect((await (await world.server({ baseUrl: () => 'https://example.org/ci' })).get('/auth/web/login')).headers.getSetCookie().join()).toContain('; Path=/ci/auth/callback/web;');
   });
 
   it('finds the same user again, with what the provider says of them now', async () => {

@@ -39,7 +39,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     const callback = new URL(request.url, baseUrl());
     const cookieName = webLogin.cookieNameOf(callback);
     const end = await finished(callback, request, cookieName);
-    reply.header('Set-Cookie', clearCookie(cookieName, { path: WEB_CALLBACK, secure: secure() }));
+    reply.header('Set-Cookie', clearCookie(cookieName, { path: webLogin.cookiePath, secure: secure() }));
     if (end.kind === 'refused') told.refused(request, `login.${end.purpose.kind}`, end.error);
     if (end.purpose.kind === 'device') {
       return await options.continueDevice(end.purpose.userCode, end.kind === 'profile' ? await options.signedIn(end.profile) : null, reply);
@@ -74,8 +74,8 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
 }
 
 /** 303 after a form, whose method is not to be repeated elsewhere. */
-export function sendToProvider(reply: FastifyReply, { location, cookieName, cookie }: WebLoginStart, secure: boolean, status: 302 | 303): FastifyReply {
-  return reply.header('Set-Cookie', setCookie(cookieName, cookie, { path: WEB_CALLBACK, maxAgeSecs: LOGIN_LIFETIME_SECS, secure })).redirect(location, status);
+export function sendToProvider(reply: FastifyReply, { location, cookieName, cookie, cookiePath }: WebLoginStart, secure: boolean, status: 302 | 303): FastifyReply {
+  return reply.header('Set-Cookie', setCookie(cookieName, cookie, { path: cookiePath, maxAgeSecs: LOGIN_LIFETIME_SECS, secure })).redirect(location, status);
 }
 
 /**
