@@ -1,5 +1,6 @@
 export * from './errors.ts';
 export { clientKeyOf, TrustedProxies } from './client-address.ts';
+export { closeWithin } from './close-within.ts';
 export { answerMalformed } from './malformed.ts';
 export { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 export { JSON_DEPTH_MAX, parseJson } from './json.ts';

@@ -1,7 +1,7 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
-import { buildServer } from '@penstock/http';
+import { buildServer, closeWithin } from '@penstock/http';
 import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore } from '@penstock/store';
 import { startAuth } from './auth.ts';
@@ -11,6 +11,7 @@ import { providerSettings } from './providers/settings.ts';
 
 /** As the gateway: whoever spreads the load has to notice first that this process leaves. */
 const LEAVING_MS = 1_500;
+const CLOSE_MS_MAX = 12_000;
 const CONNECTIONS_MAX = 20_000;
 
 const KEYS = [
@@ -59,7 +60,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
         async drain() {
           await pause(LEAVING_MS);
           peers.stop();
-          await app.close();
+          await closeWithin(app, CLOSE_MS_MAX);
           await auth.close();
           await audit.close();
           await store.close();

@@ -1,4 +1,5 @@
 /** Listening: a gateway as part of a process that has a bus and a store. */
+import { closeWithin } from '@penstock/http';
 import { buildGateway } from './app.ts';
 import type { GatewayOptions } from './ports.ts';
 
@@ -33,13 +34,6 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     host,
     port,
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    async close(deadlineMs = CLOSE_MS_MAX) {
-      const force = setTimeout(() => app.server.closeAllConnections(), deadlineMs);
-      try {
-        await app.close();
-      } finally {
-        clearTimeout(force);
-      }
-    },
+    close: (deadlineMs = CLOSE_MS_MAX) => closeWithin(app, deadlineMs),
   };
 }

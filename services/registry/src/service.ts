@@ -1,7 +1,7 @@
 /** `penstock service registry`: extensions in a process of its own; any number of them, behind an ingress. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, loadTiers } from '@penstock/config';
-import { buildServer } from '@penstock/http';
+import { buildServer, closeWithin } from '@penstock/http';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
 import { countPeers, retryUntilDone, runService } from '@penstock/service';
@@ -50,9 +50,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         async drain() {
           await pause(LEAVING_MS);
           peers.stop();
-          const force = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX);
-          await app.close();
-          clearTimeout(force);
+          await closeWithin(app, CLOSE_MS_MAX);
           await registry.close();
           await identity.close();
           await store.close();

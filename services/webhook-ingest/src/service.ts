@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
-import { buildServer } from '@penstock/http';
+import { buildServer, closeWithin } from '@penstock/http';
 import { countPeers, retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './collections.ts';
@@ -59,9 +59,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         async drain() {
           await pause(LEAVING_MS);
           peers.stop();
-          const force = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX);
-          await app.close();
-          clearTimeout(force);
+          await closeWithin(app, CLOSE_MS_MAX);
           await ingest.close();
           await mirrors.close();
           await store.close();
