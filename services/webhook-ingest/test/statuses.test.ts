@@ -71,6 +71,15 @@ describe('commit statuses', () => {
     expect(host.statesOf(commit)).toEqual(['failure']);
   });
 
+  it.each(['acme/../../x', '..', './x'])('a repository that is named %s sends the token to no other place of the API', async (name) => {
+    const commit = newCommit();
+    const text = JSON.stringify(githubPush({ url: repository.url, commit, repository: name }));
+    const { body } = await (await start()).send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
+    expect(body).toMatchObject({ status: 'Success' });
+    await expectNoneLeft();
+    expect(host.told).toEqual([]);
+  });
+
   it('a host that is away, slow to be pleased or over its limits has the final one in the end', async () => {
     const ingest = await start();
     host.answers.push({ status: 502 }, { status: 429, headers: { 'retry-after': '1' } });

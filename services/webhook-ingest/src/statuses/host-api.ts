@@ -33,6 +33,8 @@ const RETRY_AFTER_MS_MAX = 60 * 60 * 1000;
 
 /** Never throws. `targetUrl` is where the host's users find the run. */
 export async function writeStatus(host: StatusHost, target: StatusTarget, state: StatusState, targetUrl: string): Promise<StatusAnswer> {
+  // It would lead to another place of the API, with the server's token.
+  if (target.repository.split('/').some((name) => name === '.' || name === '..')) return { kind: 'refused', why: 'no repository has such a name' };
   try {
     const { url, headers, body } = REQUESTS[target.provider](host, target, state, targetUrl);
     const response = await fetch(url, {
