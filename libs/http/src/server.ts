@@ -143,7 +143,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
     try {
-      done(null, parseJson(String(body)));
+      // Some clients name the type with every request, also where there is nothing to send: each route says what it lacks.
+      done(null, body.length === 0 ? undefined : parseJson(String(body)));
     } catch (error) {
       done(error as Error);
     }
