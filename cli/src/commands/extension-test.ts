@@ -5,7 +5,7 @@ import type { Command, CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT, RefusedFile, UsageError } from '../errors.ts';
 import { once, readExtension } from '../extensions/extension-folder.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../extensions/file-extensions.ts';
-import { openPackageCache } from '../extensions/package-cache.ts';
+import { keepPackage, openPackageCache } from '../extensions/package-cache.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -56,7 +56,7 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   const parsed = parsePipeline(file.text, { extensions: [own, ...extensions], refusals });
   if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
   const cache = openPackageCache(env);
-  await cache.ensure(hash, () => once(bytes));
+  await keepPackage(cache, hash, () => once(bytes));
   const extensionFolders = await fetchPackages(parsed.definition, cache, client);
   const slots = availableParallelism();
   const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });

@@ -2,15 +2,14 @@
  * What the `uses` of a pipeline file stand for on this machine. What the lock names and the cache holds needs nobody; for
  * the rest a server is asked, which honours the lock, and the packages are fetched before the first stage starts.
  */
-import type { ExtensionCache, LockEntry } from '@penstock/extension';
-import { PackageRefused } from '@penstock/extension';
+import { PackageRefused, type ExtensionCache, type LockEntry } from '@penstock/extension';
 import { PIPELINE_LIMITS, usesOf, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { CommandContext, ParsedArguments } from '../command.ts';
 import { ServerError } from '../errors.ts';
 import { readCredentials } from '../server/credentials.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { serverAddress } from '../server/server-address.ts';
-import { cachedManifest } from './package-cache.ts';
+import { cachedManifest, keepPackage } from './package-cache.ts';
 import { downloadPackage, NotResolved, resolveExtensions } from './registry-client.ts';
 
 export interface Resolution {
@@ -65,7 +64,7 @@ export async function fetchPackages(definition: PipelineDefinition, cache: Exten
 
 async function fetchOne(hash: string, cache: ExtensionCache, client: ServerClient): Promise<string> {
   try {
-    return await cache.ensure(hash, () => downloadPackage(client, hash));
+    return await keepPackage(cache, hash, () => downloadPackage(client, hash));
   } catch (error) {
     if (error instanceof PackageRefused) throw new ServerError(`the server ${client.server.base} gave out a package that is refused: ${error.message}`, { cause: error });
     throw error;

@@ -2,14 +2,28 @@
 import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { ExtensionCache, MANIFEST_NAME } from '@penstock/extension';
+import { CacheFull, ExtensionCache, MANIFEST_NAME } from '@penstock/extension';
 import type { CommandContext } from '../command.ts';
+import { FileError } from '../errors.ts';
+import { printableText } from '../output/printable-text.ts';
 
 const CACHE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** `$XDG_CACHE_HOME/penstock/extensions`, or the same in `~/.cache`. */
 export function openPackageCache(env: CommandContext['env']): ExtensionCache {
   return new ExtensionCache(join(cacheRoot(env), 'penstock', 'extensions'), { bytesMax: CACHE_BYTES_MAX });
+}
+
+/** Fetches a package where it is not there yet. Throws a FileError where this machine cannot keep it, and what `fetch` throws. */
+export async function keepPackage(cache: ExtensionCache, hash: string, fetch: () => AsyncIterable<Uint8Array>): Promise<string> {
+  try {
+    return await cache.ensure(hash, fetch);
+  } catch (error) {
+    if (error instanceof CacheFull) throw new FileError(error.message, { cause: error });
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (path === undefined || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? '')) throw error;
+    throw new FileError(`cannot keep the extension in ${printableText(path)} (${code ?? ''}): XDG_CACHE_HOME names another place`, { cause: error });
+  }
 }
 
 /** The manifest of a package that is there already. */

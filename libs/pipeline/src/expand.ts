@@ -7,11 +7,12 @@
  * 2. `stages.<stage>.outputs.<name>` is the value that the manifest names; `stages.<stage>.status` sums up its stages.
  * 3. `inputs.<name>` is the expression that the using stage gives, in terms of the stages around it; the values of its
  *    matrix are filled in, since the inner stages have a matrix of their own or none.
- * 4. Everything is counted before it is made: stages, dependencies, texts, and the nodes of expressions, which inputs
- *    within inputs can multiply.
+ * 4. Everything is counted before it is made (`expansion-budget.ts`).
  */
 import type { Command, Expression, MatrixCell, RetryPolicy, StageDefinition, Template } from './definition.ts';
 import type { Environment } from './environment.ts';
+import { ExpansionBudget } from './expansion-budget.ts';
+import type { Site } from './expansion-budget.ts';
 import type { LoadedExtension } from './extension-catalog.ts';
 import { Ancestors } from './graph.ts';
 import { labelsOf } from './labels.ts';
@@ -19,19 +20,14 @@ import type { Level } from './level.ts';
 import { PIPELINE_LIMITS } from './limits.ts';
 import type { ExtensionBody } from './manifest.ts';
 import type { Cell } from './matrix.ts';
-import { quoted } from './printable.ts';
 import type { Problems } from './problems.ts';
 import { NO_RETRY } from './stage.ts';
 import type { StageDraft } from './stage.ts';
-import { asExpression, conjunction, disjunction, literal, NodeCounter, substitute, substituteTemplate } from './substitute.ts';
+import { asExpression, conjunction, disjunction, literal, substitute, substituteTemplate } from './substitute.ts';
 import type { Substitution } from './substitute.ts';
-import type { Span } from './text-position.ts';
 
 /** Inside a first stage of an extension there is nothing before it. */
 const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
-/** What an expression counts for in the size of a definition; one that inputs have made larger counts by its nodes. */
-const EXPRESSION_SIZE = 50;
-const NODE_SIZE = 10;
 
 /** What a level of stages is given from around it. */
 interface Frame {
@@ -58,7 +54,7 @@ interface Frame {
   readonly allowFailure: boolean;
   readonly matrix: MatrixCell | undefined;
   /** Where problems are shown: the stage of the file that all this comes from. */
-  readonly site: { readonly span: Span; readonly path: string } | undefined;
+  readonly site: Site | undefined;
 }
 
 const ROOT: Frame = {
@@ -75,86 +71,26 @@ interface Expanded {
 }
 
 export function expandPipeline(level: Level, problems: Problems): StageDefinition[] {
-  return [...new Expansion(problems).expand(level, ROOT).stages];
+  return [...expandLevel(new ExpansionBudget(problems), level, ROOT).stages];
 }
 
 /** Makes the stages of an extension that nobody uses yet, to find what is wrong with them. */
 export function expandExtension(body: ExtensionBody, problems: Problems): void {
   const extension: LoadedExtension = { id: body.id, version: body.version, hash: '', body, height: 1 };
   const inputs = new Map(body.inputs.map(({ name }) => [name, literal('')]));
-  if (body.level !== undefined) new Expansion(problems).expand(body.level, { ...ROOT, extension, prefix: 'stage/', family: 'stage/', inputs, variables: variablesOf(body, inputs) });
+  if (body.level !== undefined) expandLevel(new ExpansionBudget(problems), body.level, { ...ROOT, extension, prefix: 'stage/', family: 'stage/', inputs, variables: variablesOf(body, inputs) });
 }
 
-class Expansion {
-  readonly #problems: Problems;
-  readonly #nodes = new NodeCounter();
-  readonly #names = new Set<string>();
-  #size = 0;
-  #dependencies = 0;
-  #isFull = false;
-
-  constructor(problems: Problems) {
-    this.#problems = problems;
-  }
-
-  /** Dependencies first, for the value of a name is known once its stage has been expanded; the result is in file order. */
-  expand(level: Level, frame: Frame): Expanded {
-    const expansion = new LevelExpansion(this, level, frame);
-    for (const draft of level.graph.order ?? []) if (!this.#isFull) expansion.expandDraft(draft);
-    return expansion.result();
-  }
-
-  get isFull(): boolean {
-    return this.#isFull;
-  }
-
-  /** Counts `cells` stages with these names before they are made. False: there are too many, and the problem is noted. */
-  admit(names: readonly string[], after: readonly string[], text: number, site: { readonly span: Span; readonly path: string }): boolean {
-    this.#size += names.length * text;
-    this.#dependencies += names.length * after.length;
-    for (const name of names) {
-      if (name.length > PIPELINE_LIMITS.expandedNameLengthMax) this.note(site, `the name of an expansion is longer than ${PIPELINE_LIMITS.expandedNameLengthMax} characters: ${quoted(name)}`);
-      if (this.#names.has(name)) this.note(site, `two stages would have the name ${quoted(name)}`);
-      this.#names.add(name);
-    }
-    if (this.#size > PIPELINE_LIMITS.definitionTextMax) this.#fill(site, `the scripts and variables of all stages are more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`);
-    else if (this.#names.size > PIPELINE_LIMITS.stagesMax) this.#fill(site, `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages after the extensions are expanded`);
-    else if (this.#dependencies > PIPELINE_LIMITS.dependenciesMax) this.#fill(site, `the stages have more than ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} dependencies after the extensions are expanded`);
-    return !this.#isFull;
-  }
-
-  note(site: { readonly span: Span; readonly path: string }, message: string): void {
-    this.#problems.add(site.span, site.path, message);
-  }
-
-  labels(draft: StageDraft, values: Readonly<Record<string, string>>, site: Frame['site']): string[] {
-    return labelsOf(draft.runsOn, values, `${draft.path}.runs_on`, this.#problems, site?.span);
-  }
-
-  /** An expression that has grown beyond the bound is replaced by nothing, and noted. */
-  bounded(expression: Expression, site: { readonly span: Span; readonly path: string }): Expression {
-    if (this.#nodes.of(expression) <= PIPELINE_LIMITS.expressionNodesMax) return expression;
-    this.note(site, `an expression of this stage has more than ${PIPELINE_LIMITS.expressionNodesMax.toLocaleString('en')} parts, the inputs of extensions written out`);
-    return literal('');
-  }
-
-  sizeOfTemplate(template: Template): number {
-    return template.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : Math.max(EXPRESSION_SIZE, NODE_SIZE * this.#nodes.of(part.expression))), 0);
-  }
-
-  sizeOfCommands(commands: readonly Command[]): number {
-    return commands.reduce((sum, { script, bindings }) => sum + script.length + Object.values(bindings).reduce((nodes, expression) => nodes + NODE_SIZE * this.#nodes.of(expression), 0), 0);
-  }
-
-  #fill(site: { readonly span: Span; readonly path: string }, message: string): void {
-    this.#isFull = true;
-    this.note(site, message);
-  }
+/** Dependencies first, for the value of a name is known once its stage has been expanded; the result is in file order. */
+function expandLevel(whole: ExpansionBudget, level: Level, frame: Frame): Expanded {
+  const expansion = new LevelExpansion(whole, level, frame);
+  for (const draft of level.graph.order ?? []) if (!whole.isFull) expansion.expandDraft(draft);
+  return expansion.result();
 }
 
 /** One level in the making. */
 class LevelExpansion {
-  readonly #whole: Expansion;
+  readonly #whole: ExpansionBudget;
   readonly #level: Level;
   readonly #frame: Frame;
   /** By the number of the stage in the level, matrices expanded. */
@@ -166,7 +102,7 @@ class LevelExpansion {
   readonly #commonRecord: Readonly<Record<string, Template>>;
   #ancestors: Ancestors | undefined;
 
-  constructor(whole: Expansion, level: Level, frame: Frame) {
+  constructor(whole: ExpansionBudget, level: Level, frame: Frame) {
     this.#whole = whole;
     this.#level = level;
     this.#frame = frame;
@@ -225,7 +161,7 @@ class LevelExpansion {
       const name = names[offset] ?? draft.name;
       const values = cell === undefined ? undefined : toRecord(cell.values);
       const matrix = this.#matrixOf(draft, values);
-      const labels = this.#whole.labels(draft, values ?? {}, frame.site);
+      const labels = this.#labels(draft, values);
       const stage: StageDefinition = {
         name,
         after,
@@ -258,9 +194,9 @@ class LevelExpansion {
     const inputs = this.#inputsOf(draft, body, outside);
     const { when, runsAfterFailure } = this.#condition(draft, index, outside, site);
     const values = cell === undefined ? undefined : toRecord(cell.values);
-    const labels = this.#whole.labels(draft, values ?? {}, frame.site);
+    const labels = this.#labels(draft, values);
     const matrix = this.#matrixOf(draft, values);
-    return this.#whole.expand(level, {
+    return expandLevel(this.#whole, level, {
       extension: draft.use?.extension,
       prefix: `${frame.prefix}${cell?.name ?? draft.name}/`,
       family: `${frame.family}${draft.name}/`,
@@ -308,6 +244,10 @@ class LevelExpansion {
 
   #isEntry(index: number): boolean {
     return (this.#level.graph.after[index] ?? []).length === 0;
+  }
+
+  #labels(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): string[] {
+    return labelsOf(draft.runsOn, values ?? {}, `${draft.path}.runs_on`, this.#whole.problems, this.#frame.site?.span);
   }
 
   #matrixOf(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): MatrixCell | undefined {
@@ -392,7 +332,6 @@ class LevelExpansion {
   }
 }
 
-type Site = { readonly span: Span; readonly path: string };
 const NOWHERE: Site = { span: { start: 0, end: 0 }, path: '' };
 
 function inputMeaning(inputs: ReadonlyMap<string, Expression>): Substitution['meaning'] {
