@@ -100,6 +100,7 @@ class LevelExpansion {
   readonly #common: Environment;
   readonly #commonSize: number;
   readonly #commonRecord: Readonly<Record<string, Template>>;
+  readonly #statuses = new Map<Expanded, Expression>();
   #ancestors: Ancestors | undefined;
 
   constructor(whole: ExpansionBudget, level: Level, frame: Frame) {
@@ -146,15 +147,17 @@ class LevelExpansion {
     const site = this.#siteOf(draft);
     const used = draft.use?.extension;
     const by = this.#substitution(undefined);
-    const inputs = used === undefined ? frame.inputs : this.#inputsOf(draft, used.body, this.#outside(draft, by, site));
+    // Beside `uses`, names mean what they mean in the file; the variables of the extension are its own.
+    const around = used === undefined ? by : this.#outside(draft, by, site);
+    const inputs = used === undefined ? frame.inputs : this.#inputsOf(draft, used.body, around);
     const inner = used === undefined ? by : { meaning: inputMeaning(inputs) };
     const commands = this.#commands(used?.body.commands ?? draft.commands, inner, site);
     const env = this.#stageEnvironment(draft, by, used === undefined ? new Map() : this.#environment(used.body.env, inner, site), used === undefined ? frame.variables : variablesOf(used.body, inputs));
     const names = cells.map((cell) => `${frame.prefix}${cell?.name ?? draft.name}`);
-    const textSize = this.#whole.sizeOfCommands(commands) + env.size;
+    const { when, runsAfterFailure } = this.#condition(draft, index, around, site);
+    const textSize = this.#whole.sizeOfCommands(commands) + env.size + (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
-    const { when, runsAfterFailure } = this.#condition(draft, index, by, site);
-    const workdir = this.#workdir(draft, by, site);
+    const workdir = this.#workdir(draft, around, site);
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? frame.extension;
     for (const [offset, cell] of cells.entries()) {
@@ -313,10 +316,17 @@ class LevelExpansion {
         if (root === 'matrix') return cell === undefined ? undefined : literal(cell.values.get(name) ?? '');
         if (root !== 'stages') return undefined;
         const expanded = this.#expanded[byFullName.get(name) ?? -1];
-        if (expanded?.outputs !== undefined) return member === 'status' ? statusOf(expanded) : (expanded.outputs.get(output) ?? literal(''));
+        if (expanded?.outputs !== undefined) return member === 'status' ? this.#statusOf(expanded) : (expanded.outputs.get(output) ?? literal(''));
         return prefix === '' ? undefined : { kind: 'path', path: [root, `${prefix}${name}`, ...path.slice(2)] };
       },
     };
+  }
+
+  /** Made once: a file can ask for it in every line. */
+  #statusOf(expanded: Expanded): Expression {
+    const status = this.#statuses.get(expanded) ?? statusOf(expanded);
+    this.#statuses.set(expanded, status);
+    return status;
   }
 
   #outputs(): ReadonlyMap<string, Expression> | undefined {

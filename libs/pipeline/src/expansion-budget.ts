@@ -17,7 +17,7 @@ export interface Site {
 
 /** What an expression counts for in the size of a definition; one that inputs have made larger counts by its nodes. */
 const EXPRESSION_SIZE = 50;
-const NODE_SIZE = 10;
+const NODE_SIZE = 40;
 
 export class ExpansionBudget {
   readonly problems: Problems;
@@ -58,8 +58,12 @@ export class ExpansionBudget {
     return literal('');
   }
 
+  sizeOfExpression(expression: Expression): number {
+    return Math.max(EXPRESSION_SIZE, NODE_SIZE * this.#nodes.of(expression));
+  }
+
   sizeOfTemplate(template: Template): number {
-    return template.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : Math.max(EXPRESSION_SIZE, NODE_SIZE * this.#nodes.of(part.expression))), 0);
+    return template.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : this.sizeOfExpression(part.expression)), 0);
   }
 
   sizeOfCommands(commands: readonly Command[]): number {

@@ -218,6 +218,13 @@ describe('an extension with stages', () => {
     expect(parsed('  d: {uses: build/dir@1.0.0, workdir: out}\n', [inner]).stages.map(({ workdir }) => workdir)).toEqual([['out', '/', 'in/', 's'], ['out']]);
   });
 
+  it('what stands beside uses means what it means in the file, whatever the extension calls its variables', () => {
+    const own = extension('build/own@1.0.0', 'env: {TOP: theirs}\nrun: x\n');
+    const [used] = parsed("  a: {uses: build/own@1.0.0, when: env.TOP == 'top', workdir: '${{ env.TOP }}'}\n", [own]).stages;
+    const values = scope({}, { env: variables(used ?? stage(definition, 'a'), scope()) });
+    expect([values.env['TOP'], used?.when && evaluate(used.when, values), used?.workdir && renderTemplate(used.workdir, values)]).toEqual(['theirs', true, 'top']);
+  });
+
   it('its names cannot be those of other stages', () => {
     expect(refused("  s: {uses: test/suite@^1, with: {target: x}}\n  s/unit: {run: x}\n")).toEqual(["line 4, column 3: two stages would have the name 's/unit'"]);
   });
@@ -259,6 +266,13 @@ describe('what does not fit is refused where it is used', () => {
     const many = (level: number): string => `inputs: {i: {default: ''}}\nstages:\n  a:\n    uses: build/m${level + 1}@1.0.0\n    with: {i: "${Array.from({ length: 90 }, () => '${{ inputs.i }}').join('')}"}\n`;
     const chain = [...[0, 1, 2, 3].map((level) => extension(`build/m${level}@1.0.0`, many(level))), extension('build/m4@1.0.0', 'inputs: {i: {default: x}}\nrun: x\n')];
     expect(refused("  a: {uses: build/m0@1.0.0, with: {i: '${{ run.id }} ${{ pipeline.name }}'}}\n", chain)[0]).toContain('has more than 2,000 parts');
+  });
+
+  it('conditions that would multiply', () => {
+    const names = (from: number, count: number): string[] => Array.from({ length: count }, (_, index) => `s${from + index}`);
+    const first = names(0, 400).map((name) => `  ${name}: {run: x}\n`).join('');
+    const always = names(400, 100).map((name) => `  ${name}: {run: x, after: [${names(0, 400).join(', ')}], when: always()}\n`).join('');
+    expect(refused('  a: {uses: build/cross@1.0.0}\n  b: {uses: build/cross@1.0.0}\n  c: {uses: build/cross@1.0.0}\n', [extension('build/cross@1.0.0', `stages:\n${first}${always}`)])[0]).toMatch(/is refused|more than/);
   });
 
   it('more dependencies than a run can have', () => {
