@@ -1,5 +1,5 @@
 /** What is read of a commit without its files ever being written anywhere. Links are not followed: they are refused. */
-import { GitError } from './errors.ts';
+import { BadFile, GitError } from './errors.ts';
 import { describeBytes } from './git-command.ts';
 
 /** A git command in the mirror, with its output. */
@@ -35,7 +35,7 @@ export async function findFile(git: InMirror, commit: string, paths: readonly st
   for (const path of paths) {
     const entry = entries.get(path);
     if (entry === undefined) continue;
-    if (!REGULAR.has(entry.mode)) throw new GitError('bad_file', `${path} is ${kindOf(entry.mode)}, not a file`);
+    if (!REGULAR.has(entry.mode)) throw new BadFile(path, `is ${kindOf(entry.mode)}, not a file`);
     return { path, object: entry.object };
   }
   return null;
@@ -44,11 +44,11 @@ export async function findFile(git: InMirror, commit: string, paths: readonly st
 /** @throws GitError `bad_file` where it is larger, or no UTF-8 text */
 export async function readText(git: InMirror, { path, object }: FoundFile, bytesMax: number): Promise<string> {
   const bytes = await git(['cat-file', 'blob', object], bytesMax + 1);
-  if (bytes.length > bytesMax) throw new GitError('bad_file', `${path} is larger than ${describeBytes(bytesMax)}`);
+  if (bytes.length > bytesMax) throw new BadFile(path, `is larger than ${describeBytes(bytesMax)}`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
-    throw new GitError('bad_file', `${path} is not a text in UTF-8`, { cause: error });
+    throw new BadFile(path, 'is not a text in UTF-8', { cause: error });
   }
 }
 

@@ -34,6 +34,17 @@ export class GitError extends Error {
   }
 }
 
+/** `bad_file`, of the file at this path of the commit. */
+export class BadFile extends GitError {
+  readonly path: string;
+
+  /** `what`: the end of a sentence that begins with the path. */
+  constructor(path: string, what: string, options?: ErrorOptions) {
+    super('bad_file', `${path} ${what}`, options);
+    this.path = path;
+  }
+}
+
 /** A git process that ended with another exit code than 0. */
 export class GitCommandFailed extends Error {
   readonly _tag = 'GitCommandFailed';

@@ -9,7 +9,7 @@ import { BadUserInput, Forbidden, NotFound } from '@penstock/http';
 import { diagnosticLine, matchesPush, parsePipeline, PIPELINE_LIMITS, usesOf, type ParseResult, type ResolvedExtension } from '@penstock/pipeline';
 import type { Decision, TraceStep } from './decision.ts';
 import type { Delivery } from './delivery.ts';
-import { gitCodeOf, type DeliveryError } from './errors.ts';
+import { gitCodeOf, gitPathOf, type DeliveryError } from './errors.ts';
 import type { FetchedCommit, IngestLog, Mirrors } from './ports.ts';
 
 /** The first that is there; the last one is where files stood in earlier releases. */
@@ -63,7 +63,7 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
       trace.push({ step: 'address', passed: false, detail: message });
       return { kind: 'nothing', status: 'Failed', source: NO_SOURCE, error: { code: 'address_not_allowed', message }, trace };
     }
-    return code === 'bad_file' ? failed('file', { code: 'pipeline_file', message }) : failed('fetched', { code: 'checkout', message });
+    return code === 'bad_file' ? failed('file', { code: 'pipeline_file', message }, gitPathOf(error)) : failed('fetched', { code: 'checkout', message });
   }
   if (found === null) {
     trace.push({ step: 'file', passed: false, detail: `none of ${PIPELINE_FILES.join(', ')} is in the commit` });

@@ -12,6 +12,12 @@ export interface DeliveryError {
   readonly message: string;
 }
 
+/** Of the refused file, where it is one. */
+export function gitPathOf(error: unknown): string | undefined {
+  const { path } = (typeof error === 'object' && error !== null ? error : {}) as { readonly path?: unknown };
+  return typeof path === 'string' ? path : undefined;
+}
+
 /** The code of a refusal of `@penstock/git`; null: it is no refusal, but a fault of ours or of the machine. */
 export function gitCodeOf(error: unknown): string | null {
   const { code, _tag: tag } = (typeof error === 'object' && error !== null ? error : {}) as { readonly code?: unknown; readonly _tag?: unknown };

@@ -126,7 +126,7 @@ describe('a push', () => {
     ['S35: a file that is a link', { '.pipeline.yaml': null }],
   ])('%s is a run that failed with the reason pipeline_file', async (_name, files) => {
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: repository.commit(files) }), github());
-    expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), error: { code: 'pipeline_file' } });
+    expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), source: '.pipeline.yaml', error: { code: 'pipeline_file' } });
     expect(JSON.stringify(body)).not.toContain('root:');
     expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'FAILED', reason: 'pipeline_file', stages: [] });
   });
