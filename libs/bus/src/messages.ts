@@ -71,8 +71,21 @@ export interface GetRequest {
   /** Also the newest runs in memory of these tenants, at most `newest` (P22). */
   readonly tenants?: readonly string[] | undefined;
   readonly newest?: number | undefined;
+  /** Also what this key has used in this month of UTC, `2026-11` (P23). */
+  readonly usage?: { readonly key: string; readonly month: string } | undefined;
 }
-export type GetReply = { readonly ok: true; readonly epoch: number; readonly runs: readonly RunView[] } | OwnerRefusal;
+export type GetReply =
+  | { readonly ok: true; readonly epoch: number; readonly runs: readonly RunView[]; readonly usage?: KeyUse | undefined }
+  | OwnerRefusal;
+/** As committed: what the store may have a little later. */
+export interface KeyUse {
+  /** Created in the month. */
+  readonly runs: number;
+  /** Of attempts that ended in the month. */
+  readonly stageMs: number;
+  /** Runs that hold a place now, whatever the month. */
+  readonly active: number;
+}
 
 /**
  * `run.<p>.watch`: the run's committed events with a version above `after`, oldest first. `run: null`: not in memory,

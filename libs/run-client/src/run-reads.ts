@@ -7,7 +7,7 @@
  */
 import type { Owners } from './owners.ts';
 import { isEnded, isRunId, partitionOfKey, SERVICE_TENANT, type RunView } from '@penstock/run';
-import { pipelineHealth, StoreError, type PipelineHealth, type RunsReader } from '@penstock/store';
+import { pipelineHealth, StoreError, type PipelineHealth, type RunsReader, type TenantUsage } from '@penstock/store';
 import { Unavailable } from '@penstock/http';
 
 export class RunReads {
@@ -43,6 +43,14 @@ export class RunReads {
 
   async health(pipelineName: string, tenants: readonly string[], limit: number): Promise<PipelineHealth> {
     return pipelineHealth(pipelineName, await this.#newest(tenants, limit, pipelineName));
+  }
+
+  /** Of a user's tenant, whose runs share one key: its owner knows what the store does not yet have. `month` is UTC, `2026-11`. */
+  async usage({ tenant, month }: { readonly tenant: string; readonly month: string }): Promise<TenantUsage> {
+    const { usage } = await this.#owners.get(partitionOfKey(tenant, this.#owners.partitions), { runIds: [], usage: { key: tenant, month } });
+    if (usage !== undefined) return { pipelineRuns: usage.runs, concurrentRuns: usage.active, stageSeconds: Math.floor(usage.stageMs / 1000) };
+    // An owner of an earlier release does not say.
+    return await this.#store.usage({ tenant, month }).catch((error: unknown) => { throw unavailableStore(error); });
   }
 
   async #newest(tenants: readonly string[], limit: number, pipelineName: string | undefined): Promise<RunView[]> {

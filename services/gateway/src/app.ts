@@ -76,7 +76,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   const server = { mode: options.mode ?? 'development', logLevel: options.logLevel ?? 'info', apiAuthenticated: apiKey !== undefined };
   await addGraphqlRoute(app, {
     version, owners, reads, trigger, callers, audit, refusals, now, log,
-    identity: { bus, version, tiers, runs, reads, tickets, revocations, audit, usesTold: () => identity.usesTold(), server, now },
+    identity: { bus, version, tiers, reads, tickets, revocations, audit, usesTold: () => identity.usesTold(), server, now },
     introspection: options.introspection ?? true,
   });
   if (options.playground === true) addPlaygroundRoutes(app);

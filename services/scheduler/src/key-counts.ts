@@ -7,6 +7,7 @@
  *  K2 What goes to the store is committed, and goes there before the checkpoint that stands for it.
  *  K3 Counts are read at a take-over, from the store and the log behind it; runs are never counted by their documents.
  */
+import type { KeyUse } from '@penstock/bus';
 import { attemptMs, monthOf, monthStart, type RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
 import type { LiveRun } from './live-run.ts';
@@ -57,6 +58,13 @@ export class KeyCounts {
   /** How many runs of the key count in the month so far. */
   used(key: string, month: string): number {
     return this.#keys.get(key)?.months.get(month)?.decided ?? 0;
+  }
+
+  /** What is committed, for whoever asks: it is never older than what anybody was told. */
+  use(key: string, month: string): KeyUse {
+    const count = this.#keys.get(key);
+    const { runs = 0, stageMs = 0 } = count?.months.get(month) ?? {};
+    return { runs, stageMs, active: count?.active ?? 0 };
   }
 
   /** By the key's newest committed run; Infinity: any number. */

@@ -82,7 +82,7 @@ export class Partition {
     this.#definitions = shared.definitions;
     this.#load = shared.load;
     this.#cycle = new CommitCycle(settings, ports);
-    this.#reads = new Reads({ epoch: settings.epoch, runs: this.#runs, cycle: this.#cycle, mayAnswer: () => this.#mayAnswer() });
+    this.#reads = new Reads({ epoch: settings.epoch, runs: this.#runs, counts: this.#counts, cycle: this.#cycle, mayAnswer: () => this.#mayAnswer() });
     this.#deadlines = new Deadlines(settings);
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
     this.#places = new Places({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });

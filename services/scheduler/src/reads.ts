@@ -2,12 +2,14 @@
 import type { GetReply, GetRequest, OpenReply, OpenRequest, WatchReply, WatchRequest } from '@penstock/bus';
 import { viewOf } from '@penstock/run';
 import type { CommitCycle } from './commit-cycle.ts';
+import type { KeyCounts } from './key-counts.ts';
 import type { LiveRun } from './live-run.ts';
 import { watchPage } from './watch-page.ts';
 
 export interface ReadsHost {
   readonly epoch: number;
   readonly runs: ReadonlyMap<string, LiveRun>;
+  readonly counts: Pick<KeyCounts, 'use'>;
   readonly cycle: Pick<CommitCycle, 'whenCommitted' | 'whenAllCommitted'>;
   mayAnswer(): boolean;
 }
@@ -25,7 +27,7 @@ export class Reads {
   }
 
   get(request: GetRequest, reply: (reply: GetReply) => void): void {
-    const { epoch, runs, cycle } = this.#host;
+    const { epoch, runs, cycle, counts } = this.#host;
     if (!this.#host.mayAnswer()) return;
     const found = new Set(request.runIds.flatMap((id) => runs.get(id) ?? []));
     if (request.tenants !== undefined && request.newest !== undefined) {
@@ -34,7 +36,10 @@ export class Reads {
       for (const run of theirs.slice(0, request.newest)) found.add(run);
     }
     const answer = (): void => {
-      if (this.#host.mayAnswer()) reply({ ok: true, epoch, runs: [...found].filter((run) => run.committedVersion > 0).map((run) => viewOf(run.committedState())) });
+      if (!this.#host.mayAnswer()) return;
+      const views = [...found].filter((run) => run.committedVersion > 0).map((run) => viewOf(run.committedState()));
+      const { usage } = request;
+      reply({ ok: true, epoch, runs: views, ...(usage === undefined ? {} : { usage: counts.use(usage.key, usage.month) }) });
     };
     // What is ahead of its commit is answered with it: an older state than the asker may have seen is never shown.
     if ([...found].every((run) => run.isCommitted)) answer();

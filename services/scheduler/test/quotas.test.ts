@@ -1,6 +1,6 @@
 /** Quotas of a key (P23): how many of its runs go on at once, and how many a month begins. */
 import { describe, expect, test } from 'vitest';
-import { monthEnd, type RunEvent } from '@penstock/run';
+import { monthEnd, monthOf, type RunEvent } from '@penstock/run';
 import { createdOf } from './stories.ts';
 import { Harness, NOW, stage, text } from './support.ts';
 
@@ -28,6 +28,23 @@ describe('runs at once', () => {
     world.result(world.job(1));
     world.settle();
     expect(world.jobs.map(({ message }) => message.runId)).toEqual([first.id, second.id, third.id]);
+  });
+
+  test('P23: who asks what a key has used is told what is committed, projected or not', () => {
+    const world = new Harness();
+    world.session('r1-s', { credits: 3 });
+    const used = (key: string, at = NOW): unknown => {
+      let told: unknown;
+      world.partition.get({ runIds: [], usage: { key, month: monthOf(at) } }, (reply) => { told = reply.ok ? reply.usage : reply; });
+      return told;
+    };
+    const { replies } = world.create(one, atOnce(1));
+    world.create(one, atOnce(1));
+    expect([replies, used('ada')]).toEqual([[], { runs: 0, stageMs: 0, active: 0 }]);
+    world.settle();
+    expect(used('ada')).toEqual({ runs: 2, stageMs: 0, active: 1 });
+    expect(used('eve')).toEqual({ runs: 0, stageMs: 0, active: 0 });
+    expect(used('ada', monthEnd(monthOf(NOW)))).toMatchObject({ runs: 0, active: 1 });
   });
 
   test('P23: other keys, and runs without limits, are not held', () => {

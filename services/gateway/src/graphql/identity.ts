@@ -4,7 +4,7 @@ import { callAuth, requireAdmin, requireCredential, requireOperator, requireRead
 import { BadUserInput, NotFound } from '@penstock/http';
 import { unavailableStore, type RunReads } from '@penstock/run-client';
 import type { Bus } from '@penstock/bus';
-import type { AuditReader, RunsReader } from '@penstock/store';
+import type { AuditReader } from '@penstock/store';
 import { monthOf, type Month } from './month.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './modules.ts';
@@ -14,7 +14,6 @@ export interface IdentityModuleOptions {
   readonly bus: Bus;
   readonly version: string;
   readonly tiers: Tiers;
-  readonly runs: Pick<RunsReader, 'usage'>;
   readonly reads: RunReads;
   readonly tickets: Tickets;
   readonly revocations: Pick<Revocations, 'note'>;
@@ -140,9 +139,7 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
         usage: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
           const user = requireUser(caller);
           const month = monthOf(now());
-          const counted = await options.runs.usage({ tenant: tenantOfUser(user.id), month: month.name }).catch((error: unknown) => {
-            throw unavailableStore(error);
-          });
+          const counted = await options.reads.usage({ tenant: tenantOfUser(user.id), month: month.name });
           return usageSummaries(counted, tiers.limitsOf(user.tier), month);
         },
         apiTokens: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
