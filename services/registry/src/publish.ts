@@ -75,13 +75,14 @@ export class Publisher {
     const startedAt = this.#options.now();
     const upload = await this.#options.uploads.find(tenant, packageHash);
     const object = upload === null ? null : await this.#options.uploads.open(upload, packageHash);
-    if (upload === null || object === null) return await this.#published(tenant, packageHash);
-    const info = await this.#inspections.take(() => inspected(object.bytes));
+    if (upload === null || object === null) return await this.#published(tenant, request);
+    const info = await this.#inspections.take(() => inspected(object.bytes)).catch((error: unknown) => this.#refused(tenant, packageHash, error));
     const signature = await this.#signatureOf(tenant, request);
     await this.#options.afterStep?.('inspected');
     const scope = await this.#scopeOf(tenant, info.manifest.id, request.visibility, caller);
     const changelog = request.changelog ?? info.changelog ?? '';
-    return await this.#commit({ tenant, packageHash, scope, upload, info, changelog, signature, startedAt });
+    const candidate = { tenant, packageHash, scope, upload, info, changelog, signature, startedAt };
+    return await this.#commit(candidate).catch((error: unknown) => (error instanceof OtherBytes ? this.#refused(tenant, packageHash, error) : Promise.reject(error)));
   }
 
   async yank({ caller, id, version, yanked }: YankRequest): Promise<VersionView> {
@@ -139,11 +140,20 @@ export class Publisher {
     return { version: versionView(id, added, texts), created: true };
   }
 
+  /** What these bytes will never become does not wait among the tenant's uploads: who mends a package in forty steps goes on. */
+  async #refused(tenant: string, packageHash: string, error: unknown): Promise<never> {
+    if (error instanceof BadUserInput || error instanceof OtherBytes) await this.#options.uploads.forget(tenant, packageHash);
+    throw error;
+  }
+
   /** Without an upload: a publication that is repeated, once it has succeeded. */
-  async #published(tenant: string, packageHash: string): Promise<PublishAnswer> {
+  async #published(tenant: string, { packageHash, visibility }: PublishRequest): Promise<PublishAnswer> {
     const own = (await this.#options.catalogue.visibleOfPackage(packageHash, tenant)).find(({ record }) => record.tenant === tenant);
     if (own === undefined) throw new NotFound(`No package with this hash has been uploaded by you in the last hour: PUT /registry/packages/${packageHash} first.`);
-    return await this.#unchanged(own.record.extensionId, own.version);
+    const { extensionId, scope } = own.record;
+    const present: Visibility = scope === '' ? 'public' : 'private';
+    if (visibility !== undefined && visibility !== present) throw otherVisibility(extensionId, present, visibility);
+    return await this.#unchanged(extensionId, own.version);
   }
 
   /** Where the storage has lost its bytes, a version has those that were uploaded again. */
@@ -180,12 +190,19 @@ export class Publisher {
     if (wanted === 'private' && !mayUsePrivate(caller, this.#options.tiers)) throw new Forbidden(`The tier '${caller.tier}' may not have private extensions.`);
     const elsewhere = wanted === 'private' ? common : own;
     if (elsewhere?.extensionId === id && elsewhere.tenant === tenant) {
-      throw new Conflict(`'${id}' is ${wanted === 'private' ? 'public' : 'private'} since its first version, and stays so: take another name for a ${wanted} one.`);
+      throw otherVisibility(id, wanted === 'private' ? 'public' : 'private', wanted);
     }
     // What has been private for long stays its tenant's, whatever others have published meanwhile.
     if (wanted === 'public' || own?.extensionId !== id) checkName(id, tenant, common, wanted === 'private');
     return wanted === 'private' ? tenant : '';
   }
+}
+
+/** V2: these bytes will never be this version. */
+class OtherBytes extends Conflict {}
+
+function otherVisibility(id: string, present: Visibility, wanted: Visibility): Conflict {
+  return new Conflict(`'${id}' is ${present} since its first version, and stays so: take another name for a ${wanted} one.`);
 }
 
 /** V3; `present` is what stands under the key of this id or of one that looks like it. */
@@ -207,7 +224,7 @@ function versionIn(record: ExtensionRecord | null, { tenant, packageHash, info, 
     return null;
   }
   if (present.packageHash === packageHash) return present;
-  throw new Conflict(`'${id}@${present.version}' is published with other bytes, and a version never changes: give this one a new version.`, { packageHash: present.packageHash });
+  throw new OtherBytes(`'${id}@${present.version}' is published with other bytes, and a version never changes: give this one a new version.`, { packageHash: present.packageHash });
 }
 
 function withVersion(before: ExtensionRecord | null, added: VersionRecord, { tenant, scope, info }: Candidate, key: string, now: number): ExtensionRecord {

@@ -147,6 +147,24 @@ test('the uploads of a tenant that became nothing are bounded', async () => {
   await upload(registry, user('other'), Buffer.from('one more'));
 });
 
+test('what is refused for its bytes waits no longer: mending a package in many steps uses up no uploads', async () => {
+  const caller = user('learner');
+  await publish(registry, caller, { id: 'build/learnt' });
+  for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++) await upload(registry, caller, Buffer.from(`hoarded ${index}`));
+  for (const attempt of ['one', 'two', 'three']) {
+    const packageHash = await upload(registry, caller, Buffer.from(`no package ${attempt}`));
+    await expect(registry.publish({ caller, packageHash })).rejects.toThrow('refused');
+    await expect(publish(registry, caller, { id: 'build/learnt', note: attempt })).rejects.toThrow(Conflict);
+  }
+});
+
+test('a repeated publication that wants another visibility is CONFLICT, with and without another upload', async () => {
+  const { version } = await publish(registry, service, { id: 'build/opened' });
+  await expect(registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'private' })).rejects.toThrow(Conflict);
+  await expect(publish(registry, service, { id: 'build/opened' }, { visibility: 'private' })).rejects.toThrow(Conflict);
+  expect(await registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'public' })).toMatchObject({ created: false });
+});
+
 test('publishing many packages again uses up no uploads', async () => {
   const caller = user('monorepo');
   const bytes = await packageOf({ id: 'build/again' });
