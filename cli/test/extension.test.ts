@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventsOf, folder as plainFolder, linesOf, penstock, type CommandEnd } from './command.ts';
+import { fakeServer } from './fake-server.ts';
 
 /** A server that nothing listens for: what needs one fails at once. */
 const NOWHERE = 'http://127.0.0.1:1';
@@ -137,5 +138,27 @@ describe('uses without a server', () => {
     const cwd = await locked();
     write(cwd, { '.pipeline.lock': JSON.stringify({ lockVersion: 1, extensions: [{ uses: 'utility/show@^1', id: 'utility/show', version: '2.0.0', hash: (await run(cwd, 'extension', 'pack', 'show')).stdout.trim() }] }) });
     expect(await run(cwd, 'run')).toMatchObject({ code: 2, stderr: expect.stringContaining("was resolved to 'utility/show@2.0.0', and its manifest is of 'utility/show@1.0.0'") as unknown });
+  });
+});
+
+describe('a server that cannot resolve all of a file', () => {
+  it('is told about at those places only, and of the others what is wrong with them', async () => {
+    const { url } = await fakeServer({
+      graphql: ({ variables }) => {
+        const uses = variables['uses'] as string[];
+        const unresolved = uses.filter((each) => each !== 'utility/show@^1').flatMap((each) => ['^1', '^2'].map((range) => ({ uses: each, message: `It uses 'build/none@${range}', which is not there.`, candidates: [] })));
+        if (unresolved.length > 0) return { body: { data: null, errors: [{ message: 'no', extensions: { code: 'BAD_USER_INPUT', unresolved } }] } };
+        return { body: { data: { resolveExtensions: uses.map((each) => ({ uses: each, id: 'utility/show', version: '1.0.0', hash: 'a'.repeat(64), manifest: MANIFEST })) } } };
+      },
+    });
+    const file = 'pipeline: {name: p}\nstages:\n  a: {uses: utility/show@^1, with: {text: x}}\n  b: {uses: utility/show@^1, with: {txt: x, text: y}}\n  c: {uses: utility/broken@^1}\n';
+    const cwd = folder({ '.pipeline.yaml': file });
+    const { code, stdout, stderr } = await penstock(['run'], { cwd, env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_BASE_URL: url } });
+    expect([code, stdout]).toEqual([2, '']);
+    expect([...stderr.matchAll(/^error: (.*)$/gm)].map(([, message]) => message)).toEqual([
+      "extension 'utility/show' has no input 'txt'",
+      "It uses 'build/none@^1', which is not there. It uses 'build/none@^2', which is not there.",
+      '2 problems in .pipeline.yaml',
+    ]);
   });
 });

@@ -43,10 +43,22 @@ export async function resolveFromServer(client: ServerClient, text: string, lock
   try {
     return { extensions: await resolveExtensions(client, uses, lock), refusals: new Map() };
   } catch (error) {
-    if (error instanceof NotResolved) return { extensions: [], refusals: error.refusals };
+    if (error instanceof NotResolved) return { extensions: await resolveOthers(client, uses, lock, error.refusals), refusals: error.refusals };
     if (error instanceof ServerError) {
       throw new ServerError(`${error.message}\nThe file uses extensions (${uses.slice(0, 5).join(', ')}${uses.length > 5 ? ', …' : ''}), which a server resolves; with a lock ('penstock lock') and once fetched they are used without one.`, { cause: error });
     }
+    throw error;
+  }
+}
+
+/** The rest of a file of which something was refused: so that it is said what else is wrong, and not of what is right. */
+async function resolveOthers(client: ServerClient, uses: readonly string[], lock: readonly LockEntry[], refusals: ReadonlyMap<string, string>): Promise<ResolvedExtension[]> {
+  const others = uses.filter((each) => !refusals.has(each));
+  if (others.length === 0 || others.length === uses.length) return [];
+  try {
+    return await resolveExtensions(client, others, lock);
+  } catch (error) {
+    if (error instanceof NotResolved) return [];
     throw error;
   }
 }

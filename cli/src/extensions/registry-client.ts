@@ -137,7 +137,7 @@ function refusalsOf(unresolved: unknown): Map<string, string> {
   const refusals = new Map<string, string>();
   for (const entry of Array.isArray(unresolved) ? unresolved : []) {
     const [uses, message] = [textOf(entry, 'uses'), textOf(entry, 'message')];
-    if (uses !== undefined && message !== undefined) refusals.set(uses, printableText(message));
+    if (uses !== undefined && message !== undefined) refusals.set(uses, [...(refusals.has(uses) ? [refusals.get(uses)] : []), printableText(message)].join(' '));
   }
   return refusals;
 }

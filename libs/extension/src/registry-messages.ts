@@ -111,6 +111,7 @@ export interface ResolveAnswer {
 }
 
 export interface Unresolved {
+  /** One of those that were asked about; the message says which extension inside of it is meant. */
   readonly uses: string;
   readonly message: string;
   /** Ids or `id@version`s that may have been meant; the best first. */

@@ -31,6 +31,12 @@ interface Question {
   readonly range: string;
 }
 
+interface Origin {
+  /** As it stands in the file. */
+  readonly uses: string;
+  readonly user: string;
+}
+
 type Found = { readonly record: ExtensionRecord; readonly version: VersionRecord };
 
 export class Resolver {
@@ -47,6 +53,8 @@ export class Resolver {
     const resolved = new Map<string, ResolvedExtension>();
     const unresolved: Unresolved[] = [];
     const asked = new Set<string>();
+    /** For what extensions use themselves: where in the file it begins, and which extension uses it. */
+    const origins = new Map<string, Origin>();
     for (let level = [...new Set(uses)]; level.length > 0; ) {
       for (const each of level) asked.add(each);
       if (asked.size > PIPELINE_LIMITS.extensionsMax) throw new BadUserInput(`The file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions.`);
@@ -54,11 +62,15 @@ export class Resolver {
       const next = new Set<string>();
       for (const answer of answers) {
         if ('message' in answer) {
-          unresolved.push(answer);
+          unresolved.push(fromFile(answer, origins.get(answer.uses)));
           continue;
         }
         resolved.set(answer.uses, answer);
-        for (const inner of usesOf(answer.manifest)) if (!asked.has(inner)) next.add(inner);
+        for (const inner of usesOf(answer.manifest)) {
+          if (asked.has(inner) || next.has(inner)) continue;
+          next.add(inner);
+          origins.set(inner, { uses: origins.get(answer.uses)?.uses ?? answer.uses, user: `${answer.id}@${answer.version}` });
+        }
       }
       level = [...next];
     }
@@ -99,7 +111,7 @@ export class Resolver {
   /** A yanked version too, but only with the very bytes of the lock. */
   async #locked({ caller, uses, id, range }: Question, lock: LockEntry): Promise<Found | Unresolved> {
     const found = (await this.#options.catalogue.visibleOfPackage(lock.hash, caller.tenant)).find(({ record, version }) => record.extensionId === id && version.version === lock.version);
-    const again = 'Lock the file again.';
+    const again = "Lock the file anew ('penstock lock --update').";
     if (found === undefined) return refusal(uses, `The lock says '${lock.id}@${lock.version}' for '${uses}', with bytes that no such version has here. ${again}`);
     if (!semver.satisfies(lock.version, range, { includePrerelease: true })) return refusal(uses, `The lock says '${lock.version}' for '${uses}', which it does not satisfy. ${again}`);
     if (await this.#isAllowed(found.record, found.version)) return found;
@@ -113,6 +125,12 @@ export class Resolver {
 
 function refusal(uses: string, message: string, candidates: readonly string[] = []): Unresolved {
   return { uses, message, candidates };
+}
+
+/** Whoever wrote the file finds the place in it, and not that of an extension inside an extension; nor can they mend that one. */
+function fromFile(inner: Unresolved, origin: Origin | undefined): Unresolved {
+  if (origin === undefined) return inner;
+  return { uses: origin.uses, message: `'${origin.user}' uses '${inner.uses}': ${inner.message}`, candidates: [] };
 }
 
 function meant(candidates: readonly string[]): string {

@@ -97,7 +97,15 @@ describe('what extensions use themselves', () => {
     await publish(registry, user('a'), { id: 'utility/hidden' }, { visibility: 'private' });
     await publish(registry, user('a'), { id: 'utility/leaning', uses: ['utility/hidden@1'] });
     expect(await resolve('utility/leaning@1', { caller: user('a') })).toHaveLength(2);
-    expect(await unresolved('utility/leaning@1', { caller: user('b') })).toMatchObject([{ uses: 'utility/hidden@1' }]);
+    expect(await unresolved('utility/leaning@1', { caller: user('b') })).toMatchObject([{ uses: 'utility/leaning@1', message: "'utility/leaning@1.0.0' uses 'utility/hidden@1': There is no extension 'utility/hidden'." }]);
+  });
+  test('is refused at the place of the file that leads there, however deep, each with who uses it', async () => {
+    await publish(registry, service, { id: 'utility/broken', uses: ['build/nothing@1', 'build/node@^9'] });
+    await publish(registry, service, { id: 'utility/around', uses: ['utility/broken@1'] });
+    expect(await unresolved(['test/junit@1', 'utility/around@1'])).toMatchObject([
+      { uses: 'utility/around@1', message: expect.stringContaining("'utility/broken@1.0.0' uses 'build/nothing@1': There is no") },
+      { uses: 'utility/around@1', message: expect.stringContaining("'utility/broken@1.0.0' uses 'build/node@^9': No version") },
+    ]);
   });
   test('ends where they use one another in a circle', async () => {
     await publish(registry, service, { id: 'utility/ping', uses: ['utility/pong@1'] });

@@ -121,7 +121,7 @@ function lockOf(text: string | null): { readonly entries: readonly LockEntry[] }
   try {
     return { entries: parseLock(text) };
   } catch (error) {
-    if (error instanceof BadLock) return { problem: `${LOCK_NAME}: ${error.message}; make it anew with 'penstock lock'` };
+    if (error instanceof BadLock) return { problem: `${LOCK_NAME}: ${error.message}; make it anew with 'penstock lock --update'` };
     throw error;
   }
 }

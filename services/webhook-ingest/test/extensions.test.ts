@@ -58,7 +58,7 @@ describe('a pushed file that uses an extension', () => {
   });
 
   it('fails at a lock that is none, and at an extension that nobody knows, before anything runs', async () => {
-    expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': 'nonsense' })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringContaining("make it anew with 'penstock lock'") } });
+    expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': 'nonsense' })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringContaining("make it anew with 'penstock lock --update'") } });
     expect(asked).toEqual([]);
     isKnown = false;
     expect(await pushed({ '.pipeline.yaml': FILE })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringContaining('did you mean') } });

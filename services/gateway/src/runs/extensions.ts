@@ -85,13 +85,14 @@ function withPlaces(yaml: string, uses: readonly string[], error: BadUserInput):
   const diagnostics = (parsed.ok ? [] : parsed.diagnostics).flatMap((diagnostic) => {
     if (!diagnostic.path.endsWith('.uses')) return [diagnostic];
     const text = textAt(lines, diagnostic);
-    const fault = unresolved.find((each) => text === each.uses);
+    // Several where an extension uses several others.
+    const faults = unresolved.filter((each) => text === each.uses);
     // Without the registry every `uses` is a problem; those that it has resolved are none.
-    if (fault === undefined) return uses.includes(text) ? [] : [diagnostic];
-    placed.add(fault);
-    return [{ ...diagnostic, ...told(fault) }];
+    if (faults.length === 0) return uses.includes(text) ? [] : [diagnostic];
+    for (const fault of faults) placed.add(fault);
+    return faults.map((fault) => ({ ...diagnostic, ...told(fault) }));
   });
-  // Those of extensions that others use have no place in this file.
+  // What stands in the file in a way of its own: as an alias, or folded.
   const elsewhere = unresolved.filter((each) => !placed.has(each)).map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
   return badPipeline([...diagnostics, ...elsewhere], { unresolved });
 }
