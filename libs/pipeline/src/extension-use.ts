@@ -42,13 +42,15 @@ export function readUse(keys: ReadonlyMap<string, MapEntry>, path: string, matri
   const values = given === undefined ? new Map<string, Given>() : readValues(given, path, reader, sites);
   if (extension === undefined) return { extension, inputs: new Map() };
   const inputs = new Map<string, Template>();
+  // Whose value is at fault was given one all the same.
+  const names = new Set(given?.value.kind === 'map' ? given.value.entries.map(({ key }) => key) : []);
   for (const [name, { entry }] of values) {
     if (!extension.body.inputs.some((input) => input.name === name)) noteUnknownInput(entry, extension.body.inputs, extension.id, `${path}.with`, problems);
   }
   for (const input of extension.body.inputs) {
     const value = values.get(input.name);
     if (value !== undefined) checkValue(input, value, matrix, `${path}.with`, reader);
-    else if (input.required) problems.add(uses.value, `${path}.with`, `extension ${quoted(extension.id)} needs the input ${quoted(input.name)}`, `add 'with: {${input.name}: …}'`);
+    else if (input.required && !names.has(input.name)) problems.add(uses.value, `${path}.with`, `extension ${quoted(extension.id)} needs the input ${quoted(input.name)}`, `add 'with: {${input.name}: …}'`);
     inputs.set(input.name, value?.template ?? [input.default ?? '']);
   }
   return { extension, inputs };

@@ -99,12 +99,12 @@ function parseTokens(tokens: readonly string[], problems: Problems): CST.Token[]
   return parsed;
 }
 
-/** The parser's errors, one a line: the others of a line mostly follow from its first. */
+/** The parser's errors, one a line: the others of a line mostly follow from its first, as do those of all lines that it can no longer place. */
 function noteErrors(errors: readonly YAMLParseError[], text: string, problems: Problems): void {
   let lineEnd = -1;
   for (const error of errors) {
     const [start, end] = error.pos;
-    if (start < lineEnd) continue;
+    if (start < lineEnd || (lineEnd !== -1 && error.message.includes('in YAML stream'))) continue;
     const next = text.indexOf('\n', start);
     lineEnd = next === -1 ? text.length : next;
     const message = printable(error.message);

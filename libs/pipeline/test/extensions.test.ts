@@ -102,6 +102,11 @@ describe('an extension with a command', () => {
     expect([env['TONE'], env['INPUT_WHO']]).toEqual([['own'], ['me']]);
   });
 
+  it('a required input whose value is at fault is not also called missing', () => {
+    expect(refused("  hi: {uses: utility/greet@^1, with: {who: [x]}}\n")).toEqual(["line 3, column 44: the input 'who' must be a text, a number or a boolean, not a list"]);
+    expect(refused(`  hi: {uses: utility/greet@^1, with: {who: ${'x'.repeat(40_000)}}}\n`)).toEqual(["line 3, column 44: the value of 'who' is longer than 32 KiB"]);
+  });
+
   it("with knows the stage's variables and its matrix", () => {
     const definition = parsed("  hi:\n    uses: utility/greet@^1\n    env: {NAME: 'n-${{ matrix.n }}'}\n    with: {who: '${{ env.NAME }} ${{ env.TOP }}', times: '${{ matrix.n }}'}\n    matrix: {n: [1, 2]}\n");
     const second = stage(definition, 'hi (n=2)');
