@@ -90,7 +90,7 @@ describe('a SQLite file', () => {
   });
 
   it('every call settles: what waits behind a lock past its deadline is answered, and what was not begun by then is not done', async () => {
-    const store = await open({ deadlineMs: 400 });
+    const store = await open({ deadlineMs: 2_000 });
     const other = new DatabaseSync(path);
     other.exec('BEGIN IMMEDIATE');
     const things = store.collection(spec);
