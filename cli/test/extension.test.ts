@@ -95,6 +95,23 @@ describe('penstock extension', () => {
   });
 });
 
+describe('penstock extension test', () => {
+  it('prints the outputs that an extension of stages declares, and not those of its stages', async () => {
+    const cwd = folder();
+    write(cwd, {
+      'two-step/extension.yaml': [
+        'id: test/two-step', 'version: 1.0.0', 'description: Two steps', 'inputs: {who: {required: true}}',
+        "outputs: {whole-text: {value: '${{ inputs.who }}: ${{ stages.first.outputs.said }} ${{ stages[''mat (n=2)''].outputs.n }}'}, run: {value: '${{ run.id }}'}}",
+        'stages:', '  first: {run: \'echo "said=$INPUT_WHO!" >> "$SERVICE_OUTPUT"\', outputs: [said]}',
+        '  mat: {run: \'echo "n=${{ matrix.n }}" >> "$SERVICE_OUTPUT"\', outputs: [n], matrix: {n: [1, 2]}}', '',
+      ].join('\n'),
+    });
+    chmodSync(join(cwd, 'two-step'), 0o755);
+    const { code, stderr } = await run(cwd, 'extension', 'test', 'two-step', 'who=$me');
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^output whole-text=\$me: \$me! 2\noutput run=[0-9a-f-]{36}\n$/)]);
+  });
+});
+
 describe('uses without a server', () => {
   /** A lock and a cache as `penstock lock` leaves them: `extension test` fills the cache. */
   async function locked(): Promise<string> {

@@ -3,6 +3,7 @@ import { ProcessExecutor } from '@penstock/executor';
 import { parsePipeline, type ResolvedExtension } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT, RefusedFile, UsageError } from '../errors.ts';
+import { declaredOutputs } from '../extensions/declared-outputs.ts';
 import { once, readExtension } from '../extensions/extension-folder.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../extensions/file-extensions.ts';
 import { keepPackage, openPackageCache } from '../extensions/package-cache.ts';
@@ -50,7 +51,8 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   const own: ResolvedExtension = { uses, id: manifest.id, version: manifest.version, hash, manifest: manifestText };
   const stage = manifest.id.slice(manifest.id.indexOf('/') + 1);
   // JSON is YAML: an input may hold anything.
-  const file = { name: `the test of ${manifest.id}`, text: JSON.stringify({ pipeline: { name: `test of ${manifest.id}` }, stages: { [stage]: { uses, with: inputs } } }, undefined, 2) };
+  const body = { uses, with: inputs };
+  const file = { name: `the test of ${manifest.id}`, text: JSON.stringify({ pipeline: { name: `test of ${manifest.id}` }, stages: { [stage]: body } }, undefined, 2) };
   const client = clientOf(args, context);
   const { extensions, refusals } = manifest.uses.length === 0 ? { extensions: [], refusals: new Map<string, string>() } : await resolveFromServer(await client(), manifestText, []);
   const parsed = parsePipeline(file.text, { extensions: [own, ...extensions], refusals });
@@ -63,8 +65,10 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   try {
     return await execute(parsed.definition, {
       file, slots, executor, args, context, extensionFolders,
-      ended: ({ stages }) => {
-        for (const { outputs } of stages) for (const [key, value] of Object.entries(outputs ?? {})) terminal.note(`output ${printableText(key)}=${printableText(value)}`);
+      ended: (run) => {
+        const tested = { name: stage, body, outputs: manifest.outputs.map(({ name }) => name) };
+        const outputs = manifest.form === 'stages' ? declaredOutputs(tested, [own, ...extensions], run) : Object.entries(run.stages[0]?.outputs ?? {});
+        for (const [key, value] of outputs) terminal.note(`output ${printableText(key)}=${printableText(value)}`);
       },
     });
   } finally {
