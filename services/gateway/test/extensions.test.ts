@@ -70,6 +70,23 @@ test('what cannot be resolved refuses the trigger with its place, a suggestion a
   expect(JSON.stringify(errors[0]?.extensions)).not.toContain('stages.s0.uses');
 });
 
+test('the place is found however the text stands there, and several faults of one are told there', async () => {
+  registry = answerCalls(world.ownerBus, 'registry', {
+    resolve({ uses }: ResolveRequest) {
+      const inner = (each: string): Unresolved => ({ uses: 'test/outer@^1', message: `'test/outer@1.0.0' uses '${each}': There is no extension '${each}'.`, candidates: [] });
+      throw new BadUserInput('None.', { unresolved: uses.includes('test/outer@^1') ? [inner('test/a'), inner('test/b')] : [] });
+    },
+  });
+  const app = await world.gateway();
+  const yaml = 'pipeline: {name: p}\nstages:\n  a:\n    uses: >-\n      test/outer@^1\n  b: {uses: "build/no\\x64e@^2"}\n  c:\n    uses: test/outer\n';
+  const { errors } = await graphql(app, TRIGGER, { variables: { yaml } });
+  expect(errors[0]?.extensions['diagnostics']).toEqual([
+    { line: 4, column: 11, path: 'stages.a.uses', message: "'test/outer@1.0.0' uses 'test/a': There is no extension 'test/a'" },
+    { line: 4, column: 11, path: 'stages.a.uses', message: "'test/outer@1.0.0' uses 'test/b': There is no extension 'test/b'" },
+    expect.objectContaining({ line: 8, path: 'stages.c.uses' }),
+  ]);
+});
+
 test('a locked file that was resolved before is triggered without the registry; any other is UNAVAILABLE', async () => {
   startRegistry();
   const app = await world.gateway({ ownerMsMax: 500 });

@@ -6,7 +6,7 @@ import type { Bus } from '@penstock/bus';
 import type { LockEntry, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
 import { BadUserInput, Unavailable } from '@penstock/http';
 import { onBehalfOf, type Caller, type OnBehalf } from '@penstock/identity';
-import { parsePipeline, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
+import { parsePipeline, parseUses, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
 import { callService } from '@penstock/service';
 import { badPipeline } from './bad-pipeline.ts';
 
@@ -41,7 +41,7 @@ export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
         for (const each of extensions) remember(remembered, keyOf(asking, each), each);
         return extensions;
       } catch (error) {
-        if (error instanceof BadUserInput) throw withPlaces(yaml, uses, error);
+        if (error instanceof BadUserInput) throw withPlaces(yaml, error);
         if (error instanceof Unavailable && known !== null) return known;
         throw error;
       }
@@ -76,33 +76,27 @@ function byLock(remembered: ReadonlyMap<string, ResolvedExtension>, asking: OnBe
 }
 
 /** All problems of the file, the registry's refusals at the places of the `uses` that they are about. */
-function withPlaces(yaml: string, uses: readonly string[], error: BadUserInput): BadUserInput {
+function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
   const unresolved = error.extensions['unresolved'] as readonly Unresolved[] | undefined;
   if (unresolved === undefined) return error;
-  const lines = yaml.split('\n');
-  const placed = new Set<Unresolved>();
-  const parsed = parsePipeline(yaml);
+  // Several where an extension uses several others.
+  const faultsOf = Map.groupBy(unresolved, ({ uses }) => uses);
+  const refusals = new Map([...faultsOf].map(([uses, faults]) => [uses, faults.map(({ message }) => message).join(' ')]));
+  const byMessage = new Map([...faultsOf].map(([uses, faults]) => [refusals.get(uses), faults]));
+  const placed = new Set<string>();
+  // Those that the registry has resolved are no problem, though they are not known here.
+  const parsed = parsePipeline(yaml, { refusals, unresolved: 'accept' });
   const diagnostics = (parsed.ok ? [] : parsed.diagnostics).flatMap((diagnostic) => {
-    if (!diagnostic.path.endsWith('.uses')) return [diagnostic];
-    const text = textAt(lines, diagnostic);
-    // Several where an extension uses several others.
-    const faults = unresolved.filter((each) => text === each.uses);
-    // Without the registry every `uses` is a problem; those that it has resolved are none.
-    if (faults.length === 0) return uses.includes(text) ? [] : [diagnostic];
-    for (const fault of faults) placed.add(fault);
+    const faults = diagnostic.path.endsWith('.uses') ? byMessage.get(diagnostic.message) : undefined;
+    if (faults === undefined) return [diagnostic];
+    placed.add(diagnostic.message);
     return faults.map((fault) => ({ ...diagnostic, ...told(fault) }));
   });
-  // What stands in the file in a way of its own: as an alias, or folded.
-  const elsewhere = unresolved.filter((each) => !placed.has(each)).map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
+  // What is no `uses` at all is told by the parser; what the bound of its list has cut off has no place.
+  const elsewhere = unresolved.filter(({ uses }) => 'id' in parseUses(uses) && !placed.has(refusals.get(uses) ?? '')).map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
   return badPipeline([...diagnostics, ...elsewhere], { unresolved });
 }
 
 function told({ message, candidates: [candidate] }: Unresolved): Pick<Diagnostic, 'message' | 'suggestion'> {
   return { message: message.replace(/(?:; did you mean .*|\.)$/, ''), suggestion: candidate === undefined ? undefined : `did you mean '${candidate}'?` };
-}
-
-/** What stands at the place of a diagnostic, without the quotes. */
-function textAt(lines: readonly string[], { line, column, length }: Diagnostic): string {
-  const text = lines[line - 1] ?? '';
-  return text.slice(column - 1, length === undefined ? undefined : column - 1 + length).replace(/^(['"])(.*)\1$/, '$2');
 }
