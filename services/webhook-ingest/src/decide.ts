@@ -4,9 +4,9 @@
  */
 import { callService } from '@penstock/service';
 import type { Bus } from '@penstock/bus';
-import { BadLock, LOCK_NAME, parseLock, type LockEntry, type ResolveAnswer, type ResolveRequest } from '@penstock/extension';
+import { BadLock, LOCK_NAME, parseLock, type LockEntry, type ResolveAnswer, type ResolveRequest, type Unresolved } from '@penstock/extension';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/http';
-import { diagnosticLine, matchesPush, parsePipeline, PIPELINE_LIMITS, usesOf, type ParseResult, type ResolvedExtension } from '@penstock/pipeline';
+import { diagnosticLine, matchesPush, parsePipeline, PIPELINE_LIMITS, usesOf, type Diagnostic, type ParseResult, type ResolvedExtension } from '@penstock/pipeline';
 import type { Decision, TraceStep } from './decision.ts';
 import type { Delivery } from './delivery.ts';
 import { gitCodeOf, gitPathOf, type DeliveryError } from './errors.ts';
@@ -106,14 +106,30 @@ async function readPipeline(text: string, readLock: () => Promise<string | null>
     const lock = lockOf(await readLock());
     if ('problem' in lock) return lock;
     const resolved = await resolve(uses, lock.entries, delivery, sources);
-    if ('problem' in resolved) return resolved;
+    if ('problem' in resolved) return { problem: placed(text, resolved, sources) };
     extensions = resolved.extensions;
   }
   const parsed = parsePipeline(text, { template: sources.template !== null, extensions });
   if (parsed.ok) return { definition: parsed.definition, extensions };
-  const { diagnostics } = parsed;
+  return { problem: listed(parsed.diagnostics) };
+}
+
+function listed(diagnostics: readonly Diagnostic[]): string {
   const more = diagnostics.length - PROBLEMS_TOLD_MAX;
-  return { problem: `${diagnostics.slice(0, PROBLEMS_TOLD_MAX).map(diagnosticLine).join('; ')}${more > 0 ? `; and ${more} more` : ''}` };
+  return `${diagnostics.slice(0, PROBLEMS_TOLD_MAX).map(diagnosticLine).join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+}
+
+interface Refusal {
+  readonly problem: string;
+  readonly unresolved: readonly Unresolved[];
+}
+
+/** The registry's refusals with the places of their `uses`, and whatever else is wrong with the file. */
+function placed(text: string, { problem, unresolved }: Refusal, sources: DecisionSources): string {
+  const refusals = new Map<string, string>();
+  for (const { uses, message } of unresolved) refusals.set(uses, refusals.has(uses) ? `${refusals.get(uses)} ${message}` : message);
+  const parsed = parsePipeline(text, { template: sources.template !== null, refusals, unresolved: 'accept' });
+  return parsed.ok || unresolved.length === 0 ? problem : listed(parsed.diagnostics);
 }
 
 function lockOf(text: string | null): { readonly entries: readonly LockEntry[] } | { readonly problem: string } {
@@ -126,7 +142,7 @@ function lockOf(text: string | null): { readonly entries: readonly LockEntry[] }
   }
 }
 
-async function resolve(uses: readonly string[], lock: readonly LockEntry[], delivery: Delivery, sources: DecisionSources): Promise<{ readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string }> {
+async function resolve(uses: readonly string[], lock: readonly LockEntry[], delivery: Delivery, sources: DecisionSources): Promise<{ readonly extensions: readonly ResolvedExtension[] } | Refusal> {
   // Anybody can have sent what nobody signed: it sees what everybody sees.
   const tenant = delivery.verified === 'none' ? null : delivery.tenant;
   const request: ResolveRequest = { caller: { tenant, tier: await sources.tierOf(delivery), isAdmin: false }, uses, lock };
@@ -134,7 +150,7 @@ async function resolve(uses: readonly string[], lock: readonly LockEntry[], deli
     const { extensions } = await callService<ResolveRequest, ResolveAnswer>(sources.bus, 'registry', 'resolve', request);
     return { extensions };
   } catch (error) {
-    if (error instanceof BadUserInput || error instanceof NotFound || error instanceof Forbidden) return { problem: error.message };
+    if (error instanceof BadUserInput || error instanceof NotFound || error instanceof Forbidden) return { problem: error.message, unresolved: (error.extensions['unresolved'] as readonly Unresolved[] | undefined) ?? [] };
     throw error;
   }
 }

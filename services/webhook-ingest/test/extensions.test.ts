@@ -24,7 +24,8 @@ beforeAll(async () => {
   answerCalls(world.bus, 'registry', {
     resolve: (request: ResolveRequest) => {
       asked.push(request);
-      if (!isKnown) throw new BadUserInput("'build/tool@^1' is not known; did you mean 'build/tools'?");
+      const message = "There is no extension 'build/tool'; did you mean 'build/tools'?";
+      if (!isKnown) throw new BadUserInput(message, { unresolved: [{ uses: 'build/tool@^1', message, candidates: ['build/tools'] }] });
       return { extensions: [{ ...RESOLVED, manifest: MANIFEST }] };
     },
   });
@@ -61,7 +62,9 @@ describe('a pushed file that uses an extension', () => {
     expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': 'nonsense' })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringContaining("make it anew with 'penstock lock --update'") } });
     expect(asked).toEqual([]);
     isKnown = false;
-    expect(await pushed({ '.pipeline.yaml': FILE })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringContaining('did you mean') } });
+    expect(await pushed({ '.pipeline.yaml': FILE })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringMatching(/^line \d+, column \d+: There is no extension 'build\/tool'; did you mean 'build\/tools'\?$/) } });
+    const more = await pushed({ '.pipeline.yaml': `${FILE}\nsteps: {}\n` });
+    expect(more).toMatchObject({ error: { message: expect.stringMatching(/There is no extension 'build\/tool'.*; line \d+, column 1: .*steps/) } });
   });
 
   it('that nobody signed sees what everybody sees: no private extension of the tenant', async () => {
