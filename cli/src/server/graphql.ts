@@ -130,7 +130,7 @@ function runOf(run: unknown): RunOnServer | undefined {
   return { id, status: String(fieldOf(run, 'status')), stages: names };
 }
 
-/** Servers tell where a problem begins and not how far it goes; without a length it would be shown without its line. */
+/** Servers before this one told where a problem begins and not how far it goes; without a length it would be shown without its line. */
 function withPlace(diagnostic: Diagnostic): Diagnostic {
   return diagnostic.length === undefined && diagnostic.path !== '' ? { ...diagnostic, length: 1 } : diagnostic;
 }

@@ -7,7 +7,9 @@ export function badPipeline(diagnostics: readonly Diagnostic[], more: Readonly<R
   const count = diagnostics.length;
   const head = count === 1 ? 'The pipeline file has a problem' : `The pipeline file has ${count} problems`;
   return new BadUserInput(`${head}: ${diagnostics.map(diagnosticLine).join('; ')}`, {
-    diagnostics: diagnostics.map(({ line, column, path, message, suggestion }) => ({ line, column, path, message, ...(suggestion === undefined ? {} : { suggestion }) })),
+    diagnostics: diagnostics.map(({ line, column, path, message, length, suggestion }) => ({
+      line, column, path, message, ...(length === undefined ? {} : { length }), ...(suggestion === undefined ? {} : { suggestion }),
+    })),
     ...more,
   });
 }
