@@ -71,8 +71,11 @@ export interface Runner {
 
 const LEASE_MS = 15_000;
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
-/** Helpers kept idle beyond one for each slot: those of keys that take turns. With 2, ten keys ran at a fifth of one key's rate. */
-const IDLE_HELPERS_MAX = 16;
+/**
+ * Helpers kept idle beyond one for each slot: those of keys that take turns. With too few each stage waits for a new one: with
+ * 2, ten keys ran at a fifth of one key's rate. One holds 140 KB of memory and half a dozen descriptors.
+ */
+const IDLE_HELPERS_MAX = 64;
 const BEGIN_RETRY_MS_MAX = 2_000;
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
