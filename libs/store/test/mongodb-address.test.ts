@@ -7,7 +7,7 @@ import { openMongoStore, openStore, storeAddressOf, type DocumentStore } from '.
 import { readAddress } from '../src/mongodb/address.ts';
 
 /** Async, so that an address of no known form rejects as well. */
-const open = async (url: string): Promise<DocumentStore> => openStore(storeAddressOf(url), [], 300);
+const open = async (url: string, deadlineMs?: number): Promise<DocumentStore> => openStore(storeAddressOf(url), [], deadlineMs);
 
 describe('the address of a store', () => {
   it.each([
@@ -28,7 +28,7 @@ describe('the address of a store', () => {
     'mongodb://zoe:s3cret', 'mongodb://zoe:s3/cr@et@host/db', 'mongodb://zoe:s3cret@', 'mongodb://zoe:s3cret@host:99999/db', 'mongodb://zoe:s3cret@host/db?nonsense=s3cret', 'mongodb://zoe:%@host',
     'mongodb://zoe:s3cret@host/d b', 'mongodb://zoe:s3cret@host/?tls=maybe', 'postgres://zoe:s3cret@host/db', 'mongodb://zoe:s3cret@ho st/db', 'mongodb://zoe:s3cret@host/?authMechanism=PLAIN&authSource=s3cret', 'zoe:s3cret',
   ])('%s: whatever is wrong with an address, its error quotes no part of the credentials', async (url) => {
-    const error: unknown = await open(url).catch((reason: unknown) => reason);
+    const error: unknown = await open(url, 300).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ tag: expect.stringMatching(/^Store(UsageError|Unavailable)$/) as unknown });
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/zoe|s3|cr@et/);
   });
