@@ -16,6 +16,9 @@ import type { SchedulerLoad } from './scheduler-load.ts';
 const INTERVAL_MS = 50;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
+/** Documents in one write. Halved by a write that fails, so that a store which is slow takes some in its time, and grown again. */
+const DOCUMENTS_MIN = 4;
+const DOCUMENTS_MAX = 500;
 /** Runs encoded without giving the event loop back. */
 const ENCODE_SLICE = 32;
 /** Commits stay in the log this long after they are projected, for those who read it back (P8). */
@@ -64,6 +67,9 @@ export class Projector {
   #purgedAt: number;
   /** The last checkpoint that this projector wrote. */
   #checkpointed = -1;
+  #documentsAtOnce = DOCUMENTS_MAX;
+  /** Runs whose documents are written, with no checkpoint behind them yet: what follows failed. */
+  readonly #written = new Set<LiveRun>();
 
   constructor(options: ProjectorOptions) {
     this.#options = options;
@@ -99,22 +105,33 @@ export class Projector {
       const { partition } = this.#options;
       // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
       const { sequence, commitNumber, dirtyRuns } = partition;
-      if (dirtyRuns === 0 && sequence === this.#checkpointed) return;
+      if (dirtyRuns === 0 && sequence === this.#checkpointed && this.#written.size === 0) return;
       const counters = partition.takeCounters();
       const { encoded, runs } = await this.#encode(dirtyRuns);
+      let taken = 0;
       try {
-        await this.#write(encoded, counters, sequence, commitNumber);
+        for (; taken < runs.length; taken += this.#documentsAtOnce) {
+          await this.#options.ledger.saveBatch(encoded.slice(taken, taken + this.#documentsAtOnce));
+          for (const run of runs.slice(taken, taken + this.#documentsAtOnce)) this.#written.add(run);
+        }
+        await this.#writePosition(counters, sequence, commitNumber);
       } catch (error) {
-        this.#options.log.warn({ err: error, runs: runs.length }, 'the store did not take run documents; they are written again');
-        this.#countUnprojected(encoded.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
-        partition.stillDirty(runs, counters);
+        const left = encoded.slice(taken);
+        this.#options.log.warn({ err: error, runs: left.length, atOnce: this.#documentsAtOnce }, 'the store did not take run documents; they are written again');
+        this.#countUnprojected(left.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
+        this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
+        partition.stillDirty(runs.slice(taken), counters);
         await this.#clock.pause(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
         continue;
       }
       this.#checkpointed = sequence;
       this.#countUnprojected(0);
-      partition.projected(sequence, runs);
+      this.#documentsAtOnce = Math.min(DOCUMENTS_MAX, this.#documentsAtOnce * 2);
+      // Those of earlier tries too: what has changed since has been captured again.
+      const projected = [...this.#written];
+      this.#written.clear();
+      partition.projected(sequence, projected);
       await this.#purge(sequence);
       retryMs = RETRY_MS_MIN;
       if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
@@ -139,10 +156,9 @@ export class Projector {
     return { encoded, runs };
   }
 
-  async #write(encoded: readonly EncodedRun[], counters: readonly KeyCounter[], sequence: number, commit: number): Promise<void> {
+  async #writePosition(counters: readonly KeyCounter[], sequence: number, commit: number): Promise<void> {
     const { incarnation, ledger } = this.#options;
     const { partition } = this.#options.partition.settings;
-    if (encoded.length > 0) await ledger.saveBatch(encoded);
     if (counters.length > 0) await ledger.saveCounters(counters.map((counter) => ({ ...counter, partition, incarnation, sequence })));
     await ledger.saveCheckpoint({ partition, incarnation, sequence, commit });
   }

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { bucketAgeMs, monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PartitionReleased, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
+import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions } from './definitions.ts';
 import { Dispatch } from './dispatch.ts';
 import { SchedulerMembership } from './membership.ts';
@@ -64,6 +65,7 @@ export async function startScheduler(options: SchedulerOptions): Promise<Schedul
 class SchedulerService implements Scheduler {
   member = '';
   readonly #options: SchedulerOptions;
+  readonly #ledger: RunsLedger;
   readonly #dispatch = new Dispatch();
   readonly #definitions = new Definitions();
   readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
@@ -92,6 +94,7 @@ class SchedulerService implements Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    this.#ledger = withBoundedWrites(options.ledger);
     this.#membership = new SchedulerMembership({
       bus: options.bus,
       ttlMs: options.membershipMs ?? 6_000,
@@ -233,9 +236,10 @@ class SchedulerService implements Scheduler {
   }
 
   #ownerFor(partition: number): PartitionOwner {
-    const { bus, ledger, log, queueTimeoutMs = 24 * 60 * 60 * 1000, logBytesMax = LOG_BYTES_MAX, runnerLeaseMs = 15_000 } = this.#options;
+    const { bus, log, queueTimeoutMs = 24 * 60 * 60 * 1000, logBytesMax = LOG_BYTES_MAX, runnerLeaseMs = 15_000 } = this.#options;
     const owner: PartitionOwner = new PartitionOwner(this.member, {
-      bus, ledger, log, partition,
+      bus, log, partition,
+      ledger: this.#ledger,
       settings: { queueTimeoutMs, logBytesMax, workspaceGraceMs: runnerLeaseMs, liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX },
       definitions: this.#definitions,
       dispatch: this.#dispatch,

@@ -1,0 +1,105 @@
+import type { EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
+import { Projector } from '@penstock/scheduler';
+import { describe, expect, it } from 'vitest';
+import { withBoundedWrites } from '../src/bounded-writes.ts';
+import { Harness } from './support.ts';
+
+const RUNS = 60;
+
+/** A store that takes so many documents in its time, and no more. */
+class SlowStore {
+  atOnce = 1_000;
+  readonly written: string[] = [];
+  failed = 0;
+  checkpoints: number[] = [];
+  readonly ledger = {
+    saveBatch: async (documents: readonly (RunDocument | EncodedRun)[]) => {
+      if (documents.length > this.atOnce) {
+        this.failed += 1;
+        throw new Error('no answer in time');
+      }
+      this.written.push(...documents.map((document) => (document as EncodedRun).id));
+      return { stale: [] };
+    },
+    saveCounters: async () => {
+      if (this.atOnce === 0) throw new Error('away');
+    },
+    saveCheckpoint: async ({ sequence }: { readonly sequence: number }) => {
+      if (this.atOnce === 0) throw new Error('away');
+      this.checkpoints.push(sequence);
+      return 'saved' as const;
+    },
+  } as unknown as RunsLedger;
+}
+
+function projected(harness: Harness, store: SlowStore, pauses: () => void = () => {}): { readonly projector: Projector; done(): Promise<void> } {
+  const projector = new Projector({
+    partition: harness.partition, incarnation: 1, ledger: store.ledger, journal: {} as never, load: harness.load, log: { warn: () => {} },
+    clock: { now: () => harness.now, pause: async () => pauses(), turn: async () => {} },
+  });
+  projector.projectSoon();
+  // What is under way goes on to its end before it stops; with nothing left that is the end of all.
+  return { projector, done: async () => { while (store.checkpoints.length === 0) await new Promise((resolve) => { setImmediate(resolve); }); await projector.stop(); } };
+}
+
+function withEndedRuns(): Harness {
+  const harness = new Harness();
+  for (let index = 0; index < RUNS; index++) harness.create('', { ended: { pipelineName: 'p', status: 'SKIPPED' } });
+  harness.settle();
+  return harness;
+}
+
+describe('a store that is behind', () => {
+  it('and takes few documents in its time gets few at once: each is written, in vain is only what it did not take', async () => {
+    const harness = withEndedRuns();
+    const store = new SlowStore();
+    store.atOnce = 5;
+    await projected(harness, store).done();
+    expect(store.written.toSorted()).toEqual([...new Set(store.written)].toSorted());
+    expect(store.written).toHaveLength(RUNS);
+    expect(store.checkpoints).toEqual([harness.partition.sequence]);
+    expect([...harness.partition.liveRuns]).toEqual([]);
+    // 500, 250, 125, 62 (all of them), 31, 15, 7.
+    expect(store.failed).toBe(7);
+  });
+
+  it('and goes away in between is told each document once more at most, and the runs leave memory all the same', async () => {
+    const harness = withEndedRuns();
+    const store = new SlowStore();
+    let pauses = 0;
+    const save = store.ledger.saveCheckpoint.bind(store.ledger);
+    let refused = false;
+    store.ledger.saveCheckpoint = async (checkpoint) => {
+      // Everything is written but this.
+      if (refused) return await save(checkpoint);
+      refused = true;
+      throw new Error('away');
+    };
+    await projected(harness, store, () => { pauses += 1; }).done();
+    expect(refused).toBe(true);
+    expect(pauses).toBeGreaterThan(1);
+    expect(store.written).toHaveLength(RUNS);
+    expect([...harness.partition.liveRuns]).toEqual([]);
+  });
+
+  it('has so many writes of a scheduler at a time, whatever its partitions have to write', async () => {
+    let running = 0;
+    let most = 0;
+    const ledger = withBoundedWrites({
+      saveCheckpoint: async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => { setImmediate(resolve); });
+        running -= 1;
+        return 'saved';
+      },
+      saveBatch: () => Promise.reject(new Error('away')),
+    } as unknown as RunsLedger, 3);
+    const writes = Array.from({ length: 20 }, (_, index) => (index % 2 === 0
+      ? ledger.saveCheckpoint({ partition: index, incarnation: 1, sequence: 1, commit: 1 })
+      : ledger.saveBatch([]).catch(() => 'failed')));
+    expect((await Promise.all(writes)).filter((each) => each === 'saved')).toHaveLength(10);
+    expect(most).toBeLessThanOrEqual(3);
+    expect(running).toBe(0);
+  });
+});
