@@ -30,6 +30,8 @@ const RENEW_AFTER_MS = 15_000;
 const TICK_MS = 1_000;
 const PULL_TIMEOUT_MS = 2_000;
 /** A scheduler that did not answer is left alone for this long; a new one subscribes a moment after it is seen. */
+/** Open for so long, a credit is one that its scheduler has no stage for at present. */
+const UNTAKEN_MS = 50;
 const SHUN_MS = 250;
 
 export class Offers {
@@ -112,14 +114,18 @@ export class Offers {
     return best?.scheduler ?? null;
   }
 
-  /** O2. Half of what a scheduler without demand holds, so that it too keeps a slot for its next stage. */
+  /**
+   * O2. Half of what a scheduler without demand holds, so that it too keeps a slot for its next stage. Where it has asked a
+   * moment ago: of what it has had for a while, for a scheduler with a stage that waits takes a credit at once.
+   */
   #moveToDemand(): void {
     const { schedulers, credits } = this.#options;
     if (this.#stopped || schedulers.members.size < 2) return;
     const needy = [...schedulers.members].some((scheduler) => schedulers.isAsking(scheduler) && credits.openAt(scheduler).length === 0);
     if (!needy) return;
+    const untaken = new Map(credits.olderThan(UNTAKEN_MS));
     for (const scheduler of schedulers.members) {
-      const open = schedulers.isAsking(scheduler) ? [] : credits.openAt(scheduler);
+      const open = schedulers.isAsking(scheduler) ? (untaken.get(scheduler) ?? []) : credits.openAt(scheduler);
       void this.#withdraw(scheduler, open.slice(0, Math.ceil(open.length / 2)));
     }
   }
