@@ -1,7 +1,7 @@
 /** Over a real sshd, where there is one: `SERVICE_TEST_SSHD`, or that of the machine. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,9 @@ import type { Mirrors, MirrorsOptions } from '../src/index.ts';
 import { mirrorsIn, Repository, temporaryFolder } from './repositories.ts';
 
 const SSHD = [process.env['SERVICE_TEST_SSHD'] ?? '', '/usr/sbin/sshd', '/usr/local/sbin/sshd'].find((path) => path !== '' && existsSync(path));
+
+const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
+if (SSHD === undefined && notRunFile !== undefined) appendFileSync(notRunFile, 'fetching over ssh: there is no sshd\n');
 
 describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () => {
   let folder: string;
