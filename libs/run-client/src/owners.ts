@@ -2,6 +2,7 @@
  * Requests to the owners of partitions. It owns the highest epoch seen of each partition.
  *
  *  O1 A request reaches whoever owns the partition now: while nobody answers it is repeated, within its deadline (P3).
+ *     A new owner's word (`opened`) is as good as silence: what its predecessor has, that one answers no more.
  *  O2 What comes from a lower epoch than one seen before is dropped (P4).
  *  O3 Every request may be sent twice: creating, reading and watching are idempotent; a refused cancel says whether an
  *     earlier sending may have been decided (`repeated`).
@@ -110,12 +111,13 @@ export class Owners {
       if (leftMs <= 0) throw new Unavailable("The run's owner does not answer.");
       let reply: Rep;
       try {
-        reply = await this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
+        reply = await this.#unlessOpened(partition, (signal) => this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
           deadlineMs: leftMs,
           timeoutMs: Math.min(leftMs, SENDING_MS_MAX, this.#msMax / 3),
-        });
+          signal,
+        }));
       } catch (error) {
-        if (error instanceof RequestTimeout || (error instanceof BrokerAway && error.sent)) {
+        if (error instanceof Opened || error instanceof RequestTimeout || (error instanceof BrokerAway && error.sent)) {
           repeated = true;
           continue;
         }
@@ -134,6 +136,31 @@ export class Owners {
       throw new OwnerRefused(refusalError(reply), repeated);
     }
   }
+
+  /** Throws `Opened` as soon as another owner than the present one says that it has opened the partition. */
+  async #unlessOpened<T>(partition: number, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const epoch = this.#epochs.get(partition) ?? 0;
+    const opened = new AbortController();
+    const { promise: over, reject } = Promise.withResolvers<never>();
+    const stopListening = this.onAskAgain(partition, () => {
+      if ((this.#epochs.get(partition) ?? 0) <= epoch) return;
+      opened.abort();
+      reject(new Opened());
+    });
+    const asked = ask(opened.signal);
+    // Left behind, it ends by its own time.
+    asked.catch(() => {});
+    try {
+      return await Promise.race([asked, over]);
+    } finally {
+      stopListening();
+    }
+  }
+}
+
+/** The partition has a new owner, to be asked in place of the one before. */
+class Opened extends Error {
+  override readonly name = 'Opened';
 }
 
 /** An owner's refusal; `cause` is what the client is told, `repeated` says that an earlier sending may have succeeded. */

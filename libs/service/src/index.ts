@@ -2,3 +2,4 @@ export { retryUntilDone, runService, type RunningService, type ServiceContext, t
 export { startInternalServer, type InternalServer, type InternalServerOptions } from './internal-server.ts';
 export { answerCalls, callService, type CalledService } from './service-calls.ts';
 export { countPeers, type PeerCount } from './peers.ts';
+export { HTTP_KEYS, httpSettings } from './http-settings.ts';

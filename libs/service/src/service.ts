@@ -3,6 +3,7 @@
  * the internal port open from the first moment, a broker waited for however long it takes (services start in any order),
  * a signal that drains and a second one that does not wait.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { brokerAddress, connectBus, inboxPrefixOf, type Bus } from '@penstock/bus';
 import { ConfigurationError, readConfiguration, unknownVariables, type Configuration, type VariableKey } from '@penstock/config';
 import { createLogger, type Logger } from '@penstock/telemetry';
@@ -30,12 +31,22 @@ export interface ServiceDefinition<K extends VariableKey> {
   readonly name: string;
   /** Which variables it reads, beside the common ones. */
   readonly keys: readonly K[];
+  /**
+   * Clients reach it through an ingress: told to stop, it says so at `/ready` for a while before it drains, so that whoever
+   * spreads the load has noticed.
+   */
+  readonly isBehindIngress?: true | undefined;
   /** Throws ConfigurationError for what only this service can know to be wrong. */
   check?(settings: Configuration<K | CommonKey>): void;
   start(context: ServiceContext<K>): Promise<RunningService>;
 }
 
 const RETRY_MS = 1_000;
+/**
+ * Between the first `/ready` that says no and the closed port, or connections that the kernel has already taken would be
+ * broken off. Ingresses look every second or so at most.
+ */
+const LEAVING_MS = 1_500;
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
@@ -69,6 +80,7 @@ export async function runService<K extends VariableKey>(definition: ServiceDefin
     log.info({}, 'started');
     await aborted(stopping);
     log.info({}, 'draining');
+    if (definition.isBehindIngress === true) await delay(LEAVING_MS);
     await service.drain();
     return 0;
   } catch (error) {

@@ -1,27 +1,25 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
 import { buildServer, closeWithin } from '@penstock/http';
-import { countPeers, retryUntilDone, runService } from '@penstock/service';
+import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore } from '@penstock/store';
 import { startAuth } from './auth.ts';
 import { authCollections } from './collections.ts';
 import { chosenProvider } from './providers/choice.ts';
 import { providerSettings } from './providers/settings.ts';
 
-/** As the gateway: whoever spreads the load has to notice first that this process leaves. */
-const LEAVING_MS = 1_500;
 const CLOSE_MS_MAX = 12_000;
 const CONNECTIONS_MAX = 20_000;
 
 const KEYS = [
-  'listen', 'mode', 'corsOrigins', 'storeUrl', 'jwtSecret', 'baseUrl', 'dashboardUrl', 'gitHostProvider', 'gitHostBaseUrl', 'gitHostApiUrl', 'gitHostIssuer',
-  'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy',
+  ...HTTP_KEYS, 'storeUrl', 'jwtSecret', 'baseUrl', 'dashboardUrl', 'gitHostProvider', 'gitHostBaseUrl', 'gitHostApiUrl', 'gitHostIssuer',
+  'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier',
 ] as const;
 
 export function runAuthService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'auth',
+    isBehindIngress: true,
     keys: KEYS,
     check(settings) {
       if (settings.jwtSecret === undefined) throw new ConfigurationError(['JWT_SECRET is missing; services that run apart share one: openssl rand -hex 32']);
@@ -38,9 +36,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
       const audit = new AuditRepository(store, { log });
       const peers = countPeers(bus, 'auth');
       const app = buildServer({
-        corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
-        trustProxy: settings.trustProxy,
+        ...httpSettings(settings, () => peers.count()), connectionsMax: CONNECTIONS_MAX, log,
       });
       let ownUrl = '';
       const auth = startAuth({
@@ -58,7 +54,6 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
       return {
         ready: () => store.ping(),
         async drain() {
-          await pause(LEAVING_MS);
           peers.stop();
           await closeWithin(app, CLOSE_MS_MAX);
           await auth.close();

@@ -1,28 +1,22 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { sessionsSpec } from '@penstock/identity';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
-import { countPeers, retryUntilDone, runService } from '@penstock/service';
+import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
 import { storedSessions } from './stored-sessions.ts';
 import { startGateway } from './main.ts';
 
 const PARTITIONS = 16;
-/**
- * Between the first `/ready` that says no and the closed port: whoever spreads the load has to notice, or connections that
- * the kernel has already taken would be broken off. Ingresses look every second or so at most.
- */
-const LEAVING_MS = 1_500;
 /** What waits for an owner has its answer within 10 s; broken off before that, nobody would know what became of it. */
 const CLOSE_MS_MAX = 12_000;
 
 export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'gateway',
+    isBehindIngress: true,
     keys: [
-      'listen', 'mode', 'corsOrigins', 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions',
-      'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy', 'playground', 'introspection',
+      ...HTTP_KEYS, 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions', 'playground', 'introspection',
       'jwtSecret', 'tiersFile', 'tenantTier',
     ],
     check(settings) {
@@ -49,10 +43,8 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         mode,
         logLevel: settings.logLevel,
         publicRead,
-        corsOrigins: settings.corsOrigins,
+        ...httpSettings(settings, () => peers.count()),
         triggerWaitSecs: settings.triggerWaitSecs,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
-        trustProxy: settings.trustProxy,
         playground: settings.playground,
         introspection: settings.introspection,
       });
@@ -60,7 +52,6 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
       return {
         ready: () => store.ping(),
         async drain() {
-          await pause(LEAVING_MS);
           peers.stop();
           await gateway.close(CLOSE_MS_MAX);
           await audit.close();

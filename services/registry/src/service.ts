@@ -1,10 +1,9 @@
 /** `penstock service registry`: extensions in a process of its own; any number of them, behind an ingress. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, loadTiers } from '@penstock/config';
 import { buildServer, closeWithin } from '@penstock/http';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
-import { countPeers, retryUntilDone, runService } from '@penstock/service';
+import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
 import { openStore } from '@penstock/store';
 import { registryCollections } from './collections.ts';
 import { startRegistry } from './start-registry.ts';
@@ -12,16 +11,14 @@ import { startRegistry } from './start-registry.ts';
 /** The JetStream bucket of packages, where they are kept there. */
 export const PACKAGES_BUCKET = 'packages';
 const CONNECTIONS_MAX = 10_000;
-/** As the gateway's: whoever spreads the load has to notice before the port is closed. */
-const LEAVING_MS = 1_500;
 const CLOSE_MS_MAX = 12_000;
 
 export function runRegistryService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'registry',
+    isBehindIngress: true,
     keys: [
-      'listen', 'mode', 'corsOrigins', 'apiKey', 'jwtSecret', 'storeUrl', 'objectsUrl', 'tiersFile', 'extensionPolicy',
-      'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', 'trustProxy',
+      ...HTTP_KEYS, 'apiKey', 'jwtSecret', 'storeUrl', 'objectsUrl', 'tiersFile', 'extensionPolicy',
     ],
     check(settings) {
       const missing = [...(settings.apiKey === undefined ? ['SERVICE_API_KEY'] : []), ...(settings.jwtSecret === undefined ? ['JWT_SECRET'] : [])];
@@ -37,8 +34,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
       const peers = countPeers(bus, 'registry');
       const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
       const app = buildServer({
-        corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log, trustProxy: settings.trustProxy,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
+        ...httpSettings(settings, () => peers.count()), connectionsMax: CONNECTIONS_MAX, log,
       });
       registry.addRoutes(app, { callers: identity.callers });
       const url = await app.listen({ host: settings.listen.host, port: settings.listen.port });
@@ -48,7 +44,6 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
           await Promise.all([store.ping(), objects.ping()]);
         },
         async drain() {
-          await pause(LEAVING_MS);
           peers.stop();
           await closeWithin(app, CLOSE_MS_MAX);
           await registry.close();

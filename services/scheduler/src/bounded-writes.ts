@@ -3,29 +3,18 @@
  * all of it at once would make each call wait behind the others past its deadline, and be done in vain again and again.
  */
 import type { RunsLedger } from '@penstock/store';
+import PQueue from 'p-queue';
 
 /** Enough for a store that answers in milliseconds, few enough for one that takes a second. */
 const WRITES_AT_ONCE = 4;
 
 export function withBoundedWrites(ledger: RunsLedger, atOnce = WRITES_AT_ONCE): RunsLedger {
-  let running = 0;
-  const waiting: (() => void)[] = [];
   // A partition has one write at a time: no more wait here than there are partitions.
-  const inTurn = async <T>(write: () => Promise<T>): Promise<T> => {
-    if (running < atOnce) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await write();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
+  const writes = new PQueue({ concurrency: atOnce });
   return {
-    saveBatch: (documents) => inTurn(() => ledger.saveBatch(documents)),
-    saveCounters: (counters) => inTurn(() => ledger.saveCounters(counters)),
-    saveCheckpoint: (checkpoint) => inTurn(() => ledger.saveCheckpoint(checkpoint)),
+    saveBatch: (documents) => writes.add(() => ledger.saveBatch(documents)),
+    saveCounters: (counters) => writes.add(() => ledger.saveCounters(counters)),
+    saveCheckpoint: (checkpoint) => writes.add(() => ledger.saveCheckpoint(checkpoint)),
     checkpoint: (partition) => ledger.checkpoint(partition),
     openOf: (partition) => ledger.openOf(partition),
     laterThan: (partition, position) => ledger.laterThan(partition, position),

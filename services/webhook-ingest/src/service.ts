@@ -1,10 +1,9 @@
 /** `penstock service webhook-ingest`: the push webhook in a process of its own; any number of them, behind an ingress. */
 import { join, resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { buildServer, closeWithin } from '@penstock/http';
-import { countPeers, retryUntilDone, runService } from '@penstock/service';
+import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './collections.ts';
 import { WEBHOOK_KEYS, webhookSettings } from './settings.ts';
@@ -12,16 +11,15 @@ import { startWebhookIngest } from './webhook-ingest.ts';
 
 const PARTITIONS = 16;
 const CONNECTIONS_MAX = 20_000;
-/** Between the first `/ready` that says no and the closed port: whoever spreads the load has to notice. */
-const LEAVING_MS = 1_500;
 const CLOSE_MS_MAX = 12_000;
 
 export function runWebhookIngestService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService({
     name: 'webhook-ingest',
+    isBehindIngress: true,
     keys: [
-      ...WEBHOOK_KEYS, 'listen', 'mode', 'dataDir', 'corsOrigins', 'jwtSecret', 'baseUrl', 'storeUrl', 'partitions', 'tiersFile',
-      'gitCredentialsFile', 'gitCacheBytesMax', 'trustProxy', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook',
+      ...WEBHOOK_KEYS, ...HTTP_KEYS, 'dataDir', 'jwtSecret', 'baseUrl', 'storeUrl', 'partitions', 'tiersFile',
+      'gitCredentialsFile', 'gitCacheBytesMax',
     ],
     check(settings) {
       if (settings.jwtSecret === undefined) throw new ConfigurationError(['JWT_SECRET is missing; an ingest that runs apart needs the one that the other services have']);
@@ -39,8 +37,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
       });
       const peers = countPeers(bus, 'webhook-ingest');
       const app = buildServer({
-        corsOrigins: settings.corsOrigins, connectionsMax: CONNECTIONS_MAX, log, trustProxy: settings.trustProxy,
-        rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook, shares: () => peers.count() },
+        ...httpSettings(settings, () => peers.count()), connectionsMax: CONNECTIONS_MAX, log,
       });
       let listening = '';
       // The scheduler sets the streams up.
@@ -57,7 +54,6 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
       return {
         ready: () => store.ping(),
         async drain() {
-          await pause(LEAVING_MS);
           peers.stop();
           await closeWithin(app, CLOSE_MS_MAX);
           await ingest.close();
