@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { diagnosticLine, formatDiagnostics, parsePipeline, PIPELINE_LIMITS, usesOf } from '../src/index.ts';
 import type { Diagnostic, ResolvedExtension } from '../src/index.ts';
-import { EXTENSION_CATEGORIES, extensionIdFault } from '../src/uses.ts';
-import { INPUT_KEYS, INPUT_TYPES, KEYS_TO_COME, MANIFEST_KEYS, OUTPUT_KEYS, RETRY_KEYS, STAGE_KEYS, TOP_KEYS } from '../src/vocabulary.ts';
+import { EXTENSION_CATEGORIES, extensionIdFault } from '../src/file/uses.ts';
+import { INPUT_KEYS, INPUT_TYPES, KEYS_TO_COME, MANIFEST_KEYS, OUTPUT_KEYS, RETRY_KEYS, STAGE_KEYS, TOP_KEYS } from '../src/file/vocabulary.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const reference = readFileSync(join(ROOT, 'docs', 'pipeline.md'), 'utf8');

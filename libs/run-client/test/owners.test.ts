@@ -16,7 +16,10 @@ let other: Bus;
 let owners: Owners;
 beforeAll(async () => {
   broker = await startTestBroker();
-  [bus, other] = await Promise.all(['gateway', 'scheduler'].map((name) => connectBus({ servers: broker.url, name })));
+  [bus, other] = await Promise.all([
+    connectBus({ servers: broker.url, name: 'gateway' }),
+    connectBus({ servers: broker.url, name: 'scheduler' }),
+  ]);
 });
 afterAll(async () => {
   await Promise.all([bus.close(), other.close()]);

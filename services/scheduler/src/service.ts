@@ -2,7 +2,7 @@
 import { ensureStreams } from '@penstock/bus';
 import { retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
-import { startScheduler } from './scheduler.ts';
+import { startScheduler } from './shell/scheduler.ts';
 
 const PARTITIONS = 16;
 

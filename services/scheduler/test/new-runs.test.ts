@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import { Definitions, BadPipeline, definedRun, encodeCommit, decodeCommit, COMMIT_FORMAT } from '@penstock/scheduler';
 import type { RunCreated } from '@penstock/run';
-import { encodeEvent } from '../src/commit.ts';
+import { encodeEvent } from '../src/run/commit.ts';
 import { Harness, HOUR_MS, NOW, stage, text } from './support.ts';
 
 const one = text([stage('a')]);

@@ -1,7 +1,7 @@
 import type { EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
 import { Projector } from '@penstock/scheduler';
 import { describe, expect, it } from 'vitest';
-import { withBoundedWrites } from '../src/bounded-writes.ts';
+import { withBoundedWrites } from '../src/shell/bounded-writes.ts';
 import { Harness } from './support.ts';
 
 const RUNS = 60;

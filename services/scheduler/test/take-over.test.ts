@@ -3,7 +3,7 @@ import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { viewOf, type RunEvent } from '@penstock/run';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, handBack, LiveRun, loadPartition, openPartition, type Commit, type Opening, type RunEntry } from '@penstock/scheduler';
 import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
-import { encodeEvent } from '../src/commit.ts';
+import { encodeEvent } from '../src/run/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';
 
 const yaml = text([stage('a'), stage('b')]);

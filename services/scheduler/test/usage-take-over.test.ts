@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
-import { loadUsages, type ReplayedEvents } from '../src/usage-take-over.ts';
+import { loadUsages, type ReplayedEvents } from '../src/shell/usage-take-over.ts';
 
 const NOW = Date.parse('2026-11-15T12:00:00Z');
 const story = (runOfMonth: number, more: Partial<Extract<RunEvent, { type: 'run_created' }>> = {}): RunEvent[] => [

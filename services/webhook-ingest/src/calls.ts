@@ -1,11 +1,11 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
 import { subjects, type Bus, type ConnectionView, type IngestCalls, type IngestVerb } from '@penstock/bus';
 import { BadUserInput, NotFound } from '@penstock/http';
-import type { Connection, ConnectionsRepository } from './connections-repository.ts';
-import { decide, type DecisionSources } from './decide.ts';
-import type { DecidedDelivery, DeliveriesRepository } from './deliveries-repository.ts';
-import { deliveryView } from './delivery-view.ts';
-import type { Intake } from './intake.ts';
+import type { Connection, ConnectionsRepository } from './model/connections-repository.ts';
+import { decide, type DecisionSources } from './processing/decide.ts';
+import type { DecidedDelivery, DeliveriesRepository } from './model/deliveries-repository.ts';
+import { deliveryView } from './model/delivery-view.ts';
+import type { Intake } from './intake/intake.ts';
 import { providerNamed } from './providers/recognise.ts';
 
 export interface CallsOptions extends DecisionSources {

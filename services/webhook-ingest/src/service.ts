@@ -5,7 +5,7 @@ import { openMirrors } from '@penstock/git';
 import { buildServer, closeWithin } from '@penstock/http';
 import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
-import { ingestCollections } from './collections.ts';
+import { ingestCollections } from './model/collections.ts';
 import { WEBHOOK_KEYS, webhookSettings } from './settings.ts';
 import { startWebhookIngest } from './webhook-ingest.ts';
 

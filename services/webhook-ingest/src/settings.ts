@@ -3,7 +3,7 @@ import { ConfigurationError, type Configuration, type ServerMode } from '@pensto
 import type { WebhookIngestOptions } from './webhook-ingest.ts';
 import type { ProviderName } from './providers/provider.ts';
 import type { StatusHost } from './statuses/host-api.ts';
-import { readTemplate } from './template.ts';
+import { readTemplate } from './processing/template.ts';
 
 export const WEBHOOK_KEYS = [
   'webhookSecret', 'webhookToken', 'webhookRequireSecret', 'webhookWaitSecs', 'webhookPipeline', 'webhookRepositories',

@@ -1,9 +1,9 @@
 import type { IngestCalls, IngestVerb } from '@penstock/bus';
 import { answerCalls, callService } from '@penstock/service';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { connectionsSpec } from '../src/collections.ts';
-import { ConnectionsRepository } from '../src/connections-repository.ts';
-import { ingestKeys } from '../src/delivery.ts';
+import { connectionsSpec } from '../src/model/collections.ts';
+import { ConnectionsRepository } from '../src/model/connections-repository.ts';
+import { ingestKeys } from '../src/model/delivery.ts';
 import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
 import { makeWorld, type Answer, type RunningIngest, type World } from './world.ts';
 

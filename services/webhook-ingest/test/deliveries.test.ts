@@ -2,7 +2,7 @@ import { callService } from '@penstock/service';
 import { openDeliveryLog, type DeliveryView, type IngestCalls, type IngestVerb } from '@penstock/bus';
 import { runIdTime } from '@penstock/run';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { deliveriesSpec } from '../src/collections.ts';
+import { deliveriesSpec } from '../src/model/collections.ts';
 import { githubPush, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
 import { makeWorld, type RunningIngest, type World } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Lanes } from '../src/lanes.ts';
+import { Lanes } from '../src/processing/lanes.ts';
 
 /** Work that ends when the test says so. */
 function controlled(concurrency: number) {

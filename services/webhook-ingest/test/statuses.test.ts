@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { statusesSpec } from '../src/collections.ts';
+import { statusesSpec } from '../src/model/collections.ts';
 import { startFakeHost, type FakeHost } from './fake-host.ts';
 import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
 import { makeWorld, type RunningIngest, type World } from './world.ts';

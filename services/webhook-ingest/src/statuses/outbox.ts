@@ -11,8 +11,8 @@ import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '
 import { endsRun, type RunReads } from '@penstock/run-client';
 import { isEnded, type RunView } from '@penstock/run';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
-import { statusesSpec } from '../collections.ts';
-import type { IngestLog } from '../ports.ts';
+import { statusesSpec } from '../model/collections.ts';
+import type { IngestLog } from '../model/ports.ts';
 import type { ProviderName } from '../providers/provider.ts';
 import { writeStatus, type StatusHost, type StatusState, type StatusTarget } from './host-api.ts';
 

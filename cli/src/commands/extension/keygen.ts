@@ -1,0 +1,46 @@
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { generateSigningKeys } from '@penstock/extension';
+import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
+import { EXIT, FileError } from '../../errors.ts';
+import { clientOf } from '../../extensions/file-extensions.ts';
+import { registerKey } from '../../extensions/registry-client.ts';
+import { printableText } from '../../output/printable-text.ts';
+import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../../server/server-options.ts';
+
+const NAME_DEFAULT = 'extension.key';
+
+export const extensionKeygenCommand: Command = {
+  spec: {
+    name: 'extension keygen',
+    usage: '[options] [file]',
+    about:
+      `Makes an Ed25519 key to sign packages with: the private key in a file that only you can read (default ${NAME_DEFAULT}), the public key on standard output. A ` +
+      'server takes a signature for what it is once it knows the public key.',
+    options: { register: { type: 'boolean', text: 'Tell the server the public key.' }, ...SERVER_OPTIONS },
+    positionals: { min: 0, max: 1, missing: '' },
+    environment: SERVER_ENVIRONMENT,
+    examples: [['penstock extension keygen ~/.config/extension.key --register', 'once'], ['penstock extension publish hello --key ~/.config/extension.key', 'then sign what you publish']],
+    exitCodes: [[EXIT.success, 'the key is written'], [EXIT.failure, 'the server refused it'], [EXIT.usage, 'the file is there already, or cannot be written']],
+  },
+  run: keygen,
+};
+
+async function keygen(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { cwd, terminal } = context;
+  const name = args.positionals[0] ?? NAME_DEFAULT;
+  const keys = generateSigningKeys();
+  try {
+    // Never over a key that is there: what it has signed could not be signed again.
+    await writeFile(resolve(cwd, name), keys.privateKey, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST';
+    throw new FileError(isThere ? `${printableText(name)} is there already: name another file` : `cannot write ${printableText(name)}: ${printableText((error as Error).message)}`, { cause: error });
+  }
+  terminal.print(`${keys.publicKey}\n`);
+  if (args.flag('register')) {
+    const id = await registerKey(await clientOf(args, context)(), keys.publicKey);
+    terminal.note(`penstock: the server knows it as ${printableText(id)}.`);
+  }
+  return EXIT.success;
+}

@@ -1,0 +1,162 @@
+/**
+ * Taking deliveries from their durable consumer. It owns what it has been handed and not acknowledged: heads only, the
+ * content is read when a delivery's turn comes.
+ *
+ * V1. At most `heldMax` are held at a time (twice as many for a moment, after a pull that was given up).
+ * V2. While one is held, the broker is told every third of its patience; if that does not reach it, it hands the delivery
+ *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
+ */
+import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
+import { backoffMs, pause } from '../wire/backoff.ts';
+import type { Bus } from '../wire/bus.ts';
+import { ACK_WAIT_MS, DELIVERY_CONSUMER, LANE_HEADER, openDeliveryLog } from './delivery-log.ts';
+import { wireOf } from '../wire/nats-bus.ts';
+import { streams } from '../contract/subjects.ts';
+import type { Wire } from '../wire/wire.ts';
+
+export interface HeldDelivery {
+  readonly sequence: number;
+  readonly lane: string;
+  /** Processed: never handed out again, unless this word does not reach the broker. */
+  acknowledge(): void;
+}
+
+export interface DeliveryConsumerOptions {
+  /** Called once for each delivery held. */
+  readonly onDelivery: (delivery: HeldDelivery) => void;
+  /** Default 2,000. */
+  readonly heldMax?: number | undefined;
+}
+
+export interface DeliveryConsumer {
+  readonly held: number;
+  /** What is held, or on its way here, goes to others at once; where that word does not reach the broker, after its patience. */
+  stop(): Promise<void>;
+}
+
+const HELD_MAX = 2_000;
+const PULL_MS = 20_000;
+const HEARTBEAT_MS = 2_000;
+/** A broker that is there answers in a hundredth of it. */
+const STOP_MS_MAX = 1_000;
+
+export function startDeliveryConsumer(bus: Bus, options: DeliveryConsumerOptions): DeliveryConsumer {
+  const log = openDeliveryLog(bus);
+  return new PullConsumer(wireOf(bus), options.onDelivery, options.heldMax ?? HELD_MAX, () => log.ensureConsumer());
+}
+
+class PullConsumer implements DeliveryConsumer {
+  readonly #wire: Wire;
+  readonly #onDelivery: (delivery: HeldDelivery) => void;
+  readonly #heldMax: number;
+  readonly #ensureConsumer: () => Promise<void>;
+  /** By sequence: where the broker wants to be told of it. */
+  readonly #held = new Map<number, string>();
+  readonly #inbox: string;
+  readonly #subscription: Subscription;
+  readonly #working: NodeJS.Timeout;
+  readonly #silence: NodeJS.Timeout;
+  #retry: NodeJS.Timeout | undefined;
+  /** Messages that the pull under way may still bring; 0: none is under way. */
+  #wanted = 0;
+  #pulls = 0;
+  #failures = 0;
+  #stopped = false;
+  readonly #onReconnected = (): void => this.#pull();
+
+  constructor(wire: Wire, onDelivery: (delivery: HeldDelivery) => void, heldMax: number, ensureConsumer: () => Promise<void>) {
+    this.#wire = wire;
+    this.#ensureConsumer = ensureConsumer;
+    this.#onDelivery = onDelivery;
+    this.#heldMax = heldMax;
+    this.#inbox = wire.newInbox();
+    this.#subscription = wire.connection.subscribe(`${this.#inbox}.*`, { callback: (error, message) => (error === null ? this.#receive(message) : wire.log.error({ err: error }, 'the deliveries cannot be heard')) });
+    this.#working = setInterval(() => this.#sayWorking(), ACK_WAIT_MS / 3);
+    this.#silence = setInterval(() => this.#pull(), HEARTBEAT_MS * 2.5);
+    wire.events.on('reconnected', this.#onReconnected);
+    this.#pull();
+  }
+
+  get held(): number {
+    return this.#held.size;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    clearInterval(this.#working);
+    clearInterval(this.#silence);
+    clearTimeout(this.#retry);
+    this.#wire.events.off('reconnected', this.#onReconnected);
+    for (const reply of this.#held.values()) this.#say(reply, '-NAK');
+    if (this.#wire.connected) await Promise.race([this.#subscription.drain().catch(() => {}), pause(STOP_MS_MAX)]);
+    this.#subscription.unsubscribe();
+  }
+
+  /** A new request takes the place of the one before, whose messages are still welcome. */
+  #pull(): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    const batch = this.#heldMax - this.#held.size;
+    if (this.#stopped || batch <= 0 || !this.#wire.connected) return;
+    this.#pulls += 1;
+    this.#wanted = batch;
+    const request = { batch, expires: nanos(PULL_MS), idle_heartbeat: nanos(HEARTBEAT_MS) };
+    try {
+      this.#wire.send(`$JS.API.CONSUMER.MSG.NEXT.${streams.deliveries}.${DELIVERY_CONSUMER}`, JSON.stringify(request), undefined, `${this.#inbox}.${this.#pulls}`);
+    } catch (error) {
+      this.#wire.log.warn({ err: error }, 'deliveries cannot be asked for; tried again');
+    }
+  }
+
+  #receive(message: Msg): void {
+    this.#silence.refresh();
+    const code = message.headers?.code ?? 0;
+    if (code === 100) return;
+    if (this.#stopped && code !== 0) return;
+    if (code !== 0 || (message.data.length === 0 && message.reply === undefined)) return this.#pullEnded(code, message);
+    if (this.#stopped) return this.#say(message.reply ?? '', '-NAK');
+    this.#failures = 0;
+    const sequence = sequenceOf(message.reply ?? '');
+    const known = this.#held.has(sequence);
+    this.#held.set(sequence, message.reply ?? '');
+    this.#wanted -= 1;
+    if (!known) this.#onDelivery({ sequence, lane: message.headers?.get(LANE_HEADER) ?? '', acknowledge: () => this.#acknowledge(sequence) });
+    if (this.#wanted <= 0) this.#pull();
+  }
+
+  /** 408: its time is over; 409: too much is unacknowledged, or the consumer was deleted; 503: nobody is there. */
+  #pullEnded(code: number, message: Msg): void {
+    // An earlier pull's end says nothing about this one. A status comes to the very subject that was asked from.
+    if (message.subject !== `${this.#inbox}.${this.#pulls}`) return;
+    this.#wanted = 0;
+    if (code === 408) return this.#pull();
+    this.#failures += 1;
+    this.#retry ??= setTimeout(() => {
+      // The stream may have been made anew, without its consumer.
+      void this.#ensureConsumer().catch((error: unknown) => this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing')).finally(() => this.#pull());
+    }, backoffMs(this.#failures));
+  }
+
+  #acknowledge(sequence: number): void {
+    const reply = this.#held.get(sequence);
+    if (reply === undefined || this.#stopped) return;
+    this.#held.delete(sequence);
+    this.#say(reply, '+ACK');
+    if (this.#wanted <= 0 && this.#held.size <= this.#heldMax / 2) this.#pull();
+  }
+
+  #sayWorking(): void {
+    for (const reply of this.#held.values()) this.#say(reply, '+WPI');
+  }
+
+  #say(reply: string, word: string): void {
+    if (this.#wire.connected) this.#wire.send(reply, word);
+  }
+}
+
+/** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.…` */
+function sequenceOf(reply: string): number {
+  const tokens = reply.split('.');
+  return Number(tokens[tokens.length > 9 ? 7 : 5]);
+}

@@ -1,0 +1,151 @@
+/**
+ * The stream of deliveries (P24): a message a delivery, on a subject of its own, and one durable consumer that all ingests
+ * share. It owns nothing but the outcome of a write: whatever the broker answers, or does not answer, the caller learns
+ * which message stands for the delivery.
+ *
+ * D1. Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
+ * D2. What is removed has been acknowledged by the consumer, and everything before it too.
+ * D3. A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
+ *     again is known from the store too.
+ */
+import { nanos } from '@nats-io/transport-node';
+import { backoffMs, pause } from '../wire/backoff.ts';
+import type { Bus } from '../wire/bus.ts';
+import { BrokerAway, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
+import { wireOf } from '../wire/nats-bus.ts';
+import { api, directBatch, leaderMessage, store, StoreCode } from './stored.ts';
+import { streams, subjects } from '../contract/subjects.ts';
+import type { Wire } from '../wire/wire.ts';
+
+export type Persisted =
+  | { readonly stored: true }
+  /** Another message, or this one by an earlier try whose answer was lost, stands for the delivery. */
+  | { readonly stored: false; readonly first: Uint8Array };
+
+export interface DeliveryLog {
+  /** `lane` is what the processing is fair between. Throws `StoreRefused`, `RequestTimeout`, `BrokerAway`, `NoResponders`, `MessageTooLarge`, `NotPermitted`. */
+  persist(id: string, bytes: Uint8Array, lane: string): Promise<Persisted>;
+  /** Null: it has been removed. */
+  read(sequence: number): Promise<Uint8Array | null>;
+  /** The delivery of this id, if it was not removed yet. */
+  find(id: string): Promise<Uint8Array | null>;
+  /** Creates the consumer where it is missing. */
+  ensureConsumer(): Promise<void>;
+  /** Deliveries that are not acknowledged yet; at most a second old. */
+  backlog(): Promise<number>;
+  /** D2: removes what was acknowledged and stored before this time (milliseconds since 1970). */
+  removeProcessed(before: number): Promise<void>;
+}
+
+export const DELIVERY_CONSUMER = 'ingest';
+/** Carries the lane, since consumers are given heads only. */
+export const LANE_HEADER = 'Penstock-Lane';
+/** A dead ingest's deliveries go to another after this. A living one says every third of it that it still works on them. */
+export const ACK_WAIT_MS = 15_000;
+/** Handed out and not acknowledged, all ingests together. */
+const ACK_PENDING_MAX = 50_000;
+const ATTEMPT_TIMEOUT_MS = 3_000;
+const PERSIST_TRIES = 3;
+const BACKLOG_MS_MAX = 1_000;
+/** Later than any message, by whatever clock. */
+const ROOM_AHEAD_MS = 24 * 60 * 60 * 1000;
+
+export function openDeliveryLog(bus: Bus): DeliveryLog {
+  return new JetStreamDeliveries(wireOf(bus));
+}
+
+class JetStreamDeliveries implements DeliveryLog {
+  readonly #wire: Wire;
+  #makingRoom: Promise<void> | undefined;
+  #backlog: { readonly askedAt: number; readonly count: Promise<number> } | undefined;
+
+  constructor(wire: Wire) {
+    this.#wire = wire;
+  }
+
+  async persist(id: string, bytes: Uint8Array, lane: string): Promise<Persisted> {
+    const subject = subjects.delivery(id);
+    const how = { expectedLastSequence: 0, more: { [LANE_HEADER]: lane } };
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await store(this.#wire, subject, bytes, how, ATTEMPT_TIMEOUT_MS);
+        return { stored: true };
+      } catch (error) {
+        if (attempt === PERSIST_TRIES || !(isUndecided(error) || isFull(error))) throw error;
+        if (isFull(error)) await this.#makeRoom();
+        else if (!isTaken(error)) await pause(backoffMs(attempt));
+      }
+      const first = await this.find(id);
+      if (first !== null) return { stored: false, first };
+    }
+  }
+
+  async find(id: string): Promise<Uint8Array | null> {
+    const message = await leaderMessage(this.#wire, streams.deliveries, { last_by_subj: subjects.delivery(id) }, ATTEMPT_TIMEOUT_MS);
+    return message?.bytes ?? null;
+  }
+
+  async read(sequence: number): Promise<Uint8Array | null> {
+    const message = await leaderMessage(this.#wire, streams.deliveries, { seq: sequence }, ATTEMPT_TIMEOUT_MS);
+    return message?.bytes ?? null;
+  }
+
+  async ensureConsumer(): Promise<void> {
+    const config = {
+      durable_name: DELIVERY_CONSUMER,
+      name: DELIVERY_CONSUMER,
+      deliver_policy: 'all',
+      ack_policy: 'explicit',
+      replay_policy: 'instant',
+      ack_wait: nanos(ACK_WAIT_MS),
+      max_ack_pending: ACK_PENDING_MAX,
+      // Without a bound: what is poison is for us to count, never for the broker to drop.
+      max_deliver: -1,
+      headers_only: true,
+    };
+    await api(this.#wire, `CONSUMER.CREATE.${streams.deliveries}.${DELIVERY_CONSUMER}`, { stream_name: streams.deliveries, config }, ATTEMPT_TIMEOUT_MS);
+  }
+
+  backlog(): Promise<number> {
+    const known = this.#backlog;
+    if (known !== undefined && performance.now() - known.askedAt < BACKLOG_MS_MAX) return known.count;
+    const count = this.#consumer().then((info) => info.num_pending + info.num_ack_pending);
+    this.#backlog = { askedAt: performance.now(), count };
+    return count;
+  }
+
+  async removeProcessed(before: number): Promise<void> {
+    const { ack_floor: floor } = await this.#consumer();
+    if (floor.stream_seq === 0) return;
+    const request = { seq: 1, batch: 1, next_by_subj: subjects.delivery('*') };
+    const [oldest] = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
+    if (oldest === undefined || oldest.sequence > floor.stream_seq) return;
+    const startTime = { batch: 1, next_by_subj: subjects.delivery('*'), start_time: new Date(before).toISOString() };
+    const [younger] = await directBatch(this.#wire, streams.deliveries, startTime, ATTEMPT_TIMEOUT_MS);
+    const keepFrom = Math.min(floor.stream_seq + 1, younger?.sequence ?? Infinity);
+    if (keepFrom > oldest.sequence) await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
+  }
+
+  /** D3. Once for all writes that find the stream full at the same time. */
+  #makeRoom(): Promise<void> {
+    this.#makingRoom ??= this.removeProcessed(Date.now() + ROOM_AHEAD_MS).finally(() => (this.#makingRoom = undefined));
+    return this.#makingRoom;
+  }
+
+  #consumer(): Promise<{ num_pending: number; num_ack_pending: number; ack_floor: { stream_seq: number } }> {
+    return api(this.#wire, `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`, undefined, ATTEMPT_TIMEOUT_MS);
+  }
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof StoreRefused && (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown);
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof StoreRefused && (error.code === StoreCode.storeFailed || error.code === StoreCode.insufficientResources || error.code === StoreCode.storageExceeded);
+}
+
+/** Whether the delivery may stand in the stream, by this write or another. */
+function isUndecided(error: unknown): boolean {
+  return isTaken(error) || error instanceof RequestTimeout || error instanceof NoResponders || (error instanceof BrokerAway && error.sent);
+}

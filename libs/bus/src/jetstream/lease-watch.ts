@@ -1,0 +1,252 @@
+/**
+ * Watching a bucket of leases. It owns a picture of the live keys and a consumer on the broker that keeps it current.
+ *
+ * W1. Whenever in doubt (a reconnect, a missing message, a silent consumer) the watch begins anew with a consumer on the
+ *     last message of each key, and what was known and is not there any more is reported as expired.
+ * W2. A bucket that was made anew says nothing about the keys of the old one: they are reported as expired only when one
+ *     lease has passed since (P5).
+ */
+import { randomUUID } from 'node:crypto';
+import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
+import { backoffMs, pause } from '../wire/backoff.ts';
+import type { Bus } from '../wire/bus.ts';
+import { isMarker } from './lease.ts';
+import { wireOf } from '../wire/nats-bus.ts';
+import { parseJson } from '../wire/replies.ts';
+import { api } from './stored.ts';
+import { bucketStream } from './streams.ts';
+import type { Wire } from '../wire/wire.ts';
+
+export type LeaseEvent<V> =
+  | { readonly kind: 'put'; readonly key: string; readonly value: V; readonly revision: number }
+  /** The broker's marker (`revision` is the marker's; also for keys that were never seen), or the key was gone when the watch began anew (then 0). */
+  | { readonly kind: 'expired'; readonly key: string; readonly revision: number };
+
+export interface WatchOptions {
+  /** W2: the longest lease in the bucket. Default 15,000. */
+  readonly leaseMs?: number | undefined;
+}
+
+export interface LeaseWatch {
+  /** Resolves when the values at the start have all been handled. Never rejects: it tries until `stop`. */
+  readonly ready: Promise<void>;
+  /** While false the picture may be old: the watch is being set up anew. */
+  readonly current: boolean;
+  stop(): void;
+}
+
+const LEASE_MS = 15_000;
+/** A consumer that is silent for two of these and a half is gone; below the 6 s of a membership. */
+const HEARTBEAT_MS = 2_000;
+const API_TIMEOUT_MS = 4_000;
+
+export function watchLeases<V>(bus: Bus, bucket: string, handler: (event: LeaseEvent<V>) => void, options: WatchOptions = {}): LeaseWatch {
+  return new BucketWatch(wireOf(bus), bucket, handler, options.leaseMs ?? LEASE_MS);
+}
+
+/** One consumer's life. */
+interface Round {
+  readonly abort: AbortController;
+  readonly seen: Set<string>;
+  /** Messages that make up the values at the start; known once the consumer exists. */
+  initial: number | null;
+  delivered: number;
+  /** Where the broker says that nothing is left behind this message. */
+  drained: boolean;
+  synced: boolean;
+}
+
+class BucketWatch<V> implements LeaseWatch {
+  readonly ready: Promise<void>;
+  current = false;
+  readonly #wire: Wire;
+  readonly #bucket: string;
+  readonly #stream: string;
+  readonly #handler: (event: LeaseEvent<V>) => void;
+  readonly #leaseMs: number;
+  readonly #stopped = new AbortController();
+  #resolveReady: () => void = () => {};
+  #known = new Set<string>();
+  /** When the bucket was created, as the broker says: tells a bucket from its successor. */
+  #created: string | null = null;
+  /** Keys of a bucket that is gone, with the timer that reports them (W2). */
+  readonly #orphans = new Map<string, NodeJS.Timeout>();
+  #round: Round | null = null;
+
+  constructor(wire: Wire, bucket: string, handler: (event: LeaseEvent<V>) => void, leaseMs: number) {
+    this.#wire = wire;
+    this.#bucket = bucket;
+    this.#stream = bucketStream(bucket);
+    this.#handler = handler;
+    this.#leaseMs = leaseMs;
+    this.ready = new Promise((resolve) => {
+      this.#resolveReady = resolve;
+    });
+    wire.events.on('disconnected', this.#onDisconnected);
+    wire.events.once('closed', this.#onClosed);
+    void this.#run();
+  }
+
+  stop(): void {
+    if (this.#stopped.signal.aborted) return;
+    this.current = false;
+    this.#stopped.abort();
+    this.#round?.abort.abort();
+    this.#wire.events.off('disconnected', this.#onDisconnected);
+    this.#wire.events.off('closed', this.#onClosed);
+    for (const timer of this.#orphans.values()) clearTimeout(timer);
+    this.#orphans.clear();
+  }
+
+  readonly #onDisconnected = (): void => this.#endRound('the connection broke');
+  readonly #onClosed = (): void => this.stop();
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopped;
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        await this.#oneRound();
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        if (this.#wire.connected) this.#wire.log.warn({ err: error, bucket: this.#bucket }, 'a watch of leases could not begin');
+      }
+      await pause(backoffMs(failures + 1), signal).catch(() => {});
+    }
+  }
+
+  /** Until something is in doubt. */
+  async #oneRound(): Promise<void> {
+    const round: Round = { abort: new AbortController(), seen: new Set(), initial: null, delivered: 0, drained: false, synced: false };
+    const ended = new Promise<void>((resolve) => round.abort.signal.addEventListener('abort', () => resolve(), { once: true }));
+    this.#round = round;
+    const consumer = `watch_${randomUUID()}`;
+    let subscription: Subscription | undefined;
+    const silence = setInterval(() => this.#endRound('the consumer is silent'), HEARTBEAT_MS * 2.5);
+    try {
+      subscription = this.#wire.connection.subscribe(this.#wire.newInbox(), {
+        callback: (error, message) => {
+          silence.refresh();
+          if (error === null) this.#receive(round, message);
+          else this.#endRound(error.message);
+        },
+      });
+      await this.#noteBucket();
+      const info = await api<{ num_pending: number }>(this.#wire, `CONSUMER.CREATE.${this.#stream}.${consumer}`, this.#consumerConfig(consumer, subscription.getSubject()), API_TIMEOUT_MS);
+      round.initial = info.num_pending + round.delivered;
+      this.#maybeSynced(round);
+      await ended;
+    } finally {
+      clearInterval(silence);
+      this.current = false;
+      this.#round = null;
+      subscription?.unsubscribe();
+      // Where this fails the broker removes it by itself: nobody listens to it.
+      if (this.#wire.connected) void api(this.#wire, `CONSUMER.DELETE.${this.#stream}.${consumer}`, undefined, API_TIMEOUT_MS).catch(() => {});
+    }
+  }
+
+  #consumerConfig(name: string, deliverSubject: string): unknown {
+    return {
+      stream_name: this.#stream,
+      action: 'create',
+      config: {
+        name,
+        deliver_subject: deliverSubject,
+        deliver_policy: 'last_per_subject',
+        filter_subject: `$KV.${this.#bucket}.>`,
+        ack_policy: 'none',
+        replay_policy: 'instant',
+        max_deliver: 1,
+        mem_storage: true,
+        num_replicas: 1,
+        idle_heartbeat: nanos(HEARTBEAT_MS),
+        inactive_threshold: nanos(HEARTBEAT_MS * 5),
+      },
+    };
+  }
+
+  /** W2. */
+  async #noteBucket(): Promise<void> {
+    const { created } = await api<{ created: string }>(this.#wire, `STREAM.INFO.${this.#stream}`, undefined, API_TIMEOUT_MS);
+    if (this.#created !== null && this.#created !== created) {
+      for (const key of this.#known) this.#orphans.set(key, setTimeout(() => this.#reportOrphan(key), this.#leaseMs));
+      this.#known = new Set();
+    }
+    this.#created = created;
+  }
+
+  #reportOrphan(key: string): void {
+    this.#orphans.delete(key);
+    this.#emit({ kind: 'expired', key, revision: 0 });
+  }
+
+  #receive(round: Round, message: Msg): void {
+    if (round !== this.#round) return;
+    // A heartbeat has a status and no content.
+    if ((message.headers?.code ?? 0) === 100) return;
+    const { streamSequence, consumerSequence, pending } = parseDelivery(message.reply ?? '');
+    if (consumerSequence !== round.delivered + 1) return this.#endRound('a message is missing');
+    round.delivered += 1;
+    round.drained = pending === 0;
+    const key = message.subject.slice(`$KV.${this.#bucket}.`.length);
+    round.seen.add(key);
+    clearTimeout(this.#orphans.get(key));
+    this.#orphans.delete(key);
+    if (isMarker({ header: (name) => message.headers?.get(name) ?? '' })) {
+      this.#known.delete(key);
+      this.#emit({ kind: 'expired', key, revision: streamSequence });
+    } else {
+      this.#known.add(key);
+      this.#put(key, message, streamSequence);
+    }
+    this.#maybeSynced(round);
+  }
+
+  #put(key: string, message: Msg, revision: number): void {
+    let value: V;
+    try {
+      value = parseJson<V>(message.data);
+    } catch (error) {
+      return this.#wire.log.warn({ err: error, bucket: this.#bucket, key }, 'a lease that is not JSON');
+    }
+    this.#emit({ kind: 'put', key, value, revision });
+  }
+
+  #maybeSynced(round: Round): void {
+    if (round.synced || round.initial === null) return;
+    if (round.delivered < round.initial && !(round.drained && round.delivered > 0)) return;
+    round.synced = true;
+    for (const key of this.#known) {
+      if (round.seen.has(key)) continue;
+      this.#known.delete(key);
+      this.#emit({ kind: 'expired', key, revision: 0 });
+    }
+    this.current = true;
+    this.#resolveReady();
+  }
+
+  #endRound(why: string): void {
+    const round = this.#round;
+    if (round === null || round.abort.signal.aborted) return;
+    if (round.synced) this.#wire.log.warn({ bucket: this.#bucket, why }, 'a watch of leases begins anew');
+    this.current = false;
+    round.abort.abort();
+  }
+
+  #emit(event: LeaseEvent<V>): void {
+    try {
+      this.#handler(event);
+    } catch (error) {
+      this.#wire.log.error({ err: error, bucket: this.#bucket, key: event.key }, 'a handler of lease events failed');
+    }
+  }
+}
+
+/** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]`. */
+function parseDelivery(reply: string): { streamSequence: number; consumerSequence: number; pending: number } {
+  const tokens = reply.split('.');
+  const at = tokens.length > 9 ? 7 : 5;
+  return { streamSequence: Number(tokens[at]), consumerSequence: Number(tokens[at + 1]), pending: Number(tokens[at + 3]) };
+}

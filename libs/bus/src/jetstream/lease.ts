@@ -1,0 +1,251 @@
+/**
+ * A lease: a key in a KV bucket that the broker removes unless its holder writes it again in time (P5). Each write is a
+ * plain publish with a TTL and a compare-and-set on the holder's last revision; the KV client's own update would drop
+ * the TTL, and the key would live for ever.
+ *
+ * E1. A holder writes only over its own last revision: once the broker has removed the key, or another has written it,
+ *     no late renewal is accepted.
+ * E2. Silence is no answer: each write carries a mark, and what the key holds decides.
+ */
+import assert from 'node:assert';
+import { randomUUID } from 'node:crypto';
+import { backoffMs, pause } from '../wire/backoff.ts';
+import type { Bus } from '../wire/bus.ts';
+import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
+import { wireOf } from '../wire/nats-bus.ts';
+import { replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
+import { bucketStream } from './streams.ts';
+import type { Wire } from '../wire/wire.ts';
+
+export interface LeaseOptions {
+  /** At least 1,000: the broker takes no shorter one. */
+  readonly ttlMs: number;
+  /** Milliseconds of a clock that never goes back; its reading just before a publish is the renewal's `sentAtMs`. Default: the monotonic clock. */
+  readonly now?: (() => number) | undefined;
+  /** For each call, read-backs included. Default: a third of the TTL. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export type RenewResult =
+  | { readonly kind: 'accepted'; readonly sentAtMs: number; readonly revision: number }
+  /** The lease is over: never renew it again (P5). */
+  | { readonly kind: 'lost' }
+  /** No answer in time: it may have been renewed or not. Try again. */
+  | { readonly kind: 'unanswered'; readonly cause: Error };
+
+export interface Lease {
+  readonly bucket: string;
+  readonly key: string;
+  /** Of the last accepted write. */
+  readonly revision: number;
+  readonly sentAtMs: number;
+  /** Writes `value` (default: the last one) for another TTL. One call at a time (asserted). */
+  renew(value?: unknown): Promise<RenewResult>;
+  /** Deletes the key if it is still ours; watchers see it as expired. Waits for a renewal under way. */
+  release(): Promise<void>;
+}
+
+/** `<holder>:<number of the write>`, the holder being unique to each acquisition. */
+const MARK_HEADER = 'Penstock-Lease';
+const TTL_MS_MIN = 1_000;
+/** One try of several within a call. */
+const TRY_TIMEOUT_MS_MIN = 250;
+/** A released key's marker goes away by itself, as an expired one's does. */
+const RELEASE_MARKER_TTL_MS = 60_000;
+/** Of one call of `endLease`. */
+const END_TIMEOUT_MS = 4_000;
+
+/** Monotonic, since the machine's start: comparable between processes. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** Throws `LeaseHeld`, `BrokerAway`, `RequestTimeout`, `NoResponders`, `StoreRefused`, `NotPermitted`. */
+export async function acquireLease(bus: Bus, bucket: string, key: string, value: unknown, options: LeaseOptions): Promise<Lease> {
+  assert(options.ttlMs >= TTL_MS_MIN, `a lease of ${options.ttlMs} ms: the broker takes no TTL below ${TTL_MS_MIN} ms`);
+  const lease = new KeyLease(wireOf(bus), bucket, key, options);
+  await lease.acquire(value);
+  return lease;
+}
+
+/**
+ * Deletes the key of a holder that is known to be dead, and everything it stood for with it, before its TTL does; watchers
+ * see it as expired. Nothing happens where it is gone. Throws what a request throws, and `StoreRefused`.
+ */
+export async function endLease(bus: Bus, bucket: string, key: string): Promise<void> {
+  const wire = wireOf(bus);
+  const subject = `$KV.${bucket}.${key}`;
+  for (;;) {
+    const held = await replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
+    if (held === null || isMarker(held)) return;
+    try {
+      await store(wire, subject, new Uint8Array(), markerOver(held.sequence), END_TIMEOUT_MS);
+      return;
+    } catch (error) {
+      // A last renewal was still on its way: there is no further one.
+      if (!isWrongSequence(error)) throw error;
+    }
+  }
+}
+
+function markerOver(revision: number): Parameters<typeof store>[3] {
+  return { expectedLastSequence: revision, ttlMs: RELEASE_MARKER_TTL_MS, more: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' } };
+}
+
+/** What a key holds, seen by one holder. */
+type Held = { readonly by: 'nobody' | 'me'; readonly revision: number; readonly write: number } | { readonly by: 'another' };
+
+class KeyLease implements Lease {
+  readonly bucket: string;
+  readonly key: string;
+  revision = 0;
+  sentAtMs = 0;
+  readonly #wire: Wire;
+  readonly #subject: string;
+  readonly #holder = randomUUID();
+  readonly #ttlMs: number;
+  readonly #timeoutMs: number;
+  readonly #now: () => number;
+  #writes = 0;
+  /** Of the writes since the last accepted one: one that was given up may turn out to be the one that stands. */
+  readonly #sentAtMs = new Map<number, number>();
+  #value: unknown;
+  #over = false;
+  #busy: Promise<unknown> | null = null;
+
+  constructor(wire: Wire, bucket: string, key: string, options: LeaseOptions) {
+    this.bucket = bucket;
+    this.key = key;
+    this.#wire = wire;
+    this.#subject = `$KV.${bucket}.${key}`;
+    this.#ttlMs = options.ttlMs;
+    this.#timeoutMs = options.timeoutMs ?? Math.ceil(options.ttlMs / 3);
+    this.#now = options.now ?? monotonicMs;
+  }
+
+  async acquire(value: unknown): Promise<void> {
+    const result = await this.#write(value);
+    if (result.kind === 'unanswered') throw result.cause;
+    if (result.kind === 'lost') throw new LeaseHeld(this.bucket, this.key);
+  }
+
+  async renew(value: unknown = this.#value): Promise<RenewResult> {
+    assert(this.#busy === null, `two renewals of ${this.#subject} at a time`);
+    if (this.#over) return { kind: 'lost' };
+    const write = this.#write(value);
+    this.#busy = write;
+    try {
+      return await write;
+    } finally {
+      this.#busy = null;
+    }
+  }
+
+  async release(): Promise<void> {
+    await this.#busy;
+    if (this.#over) return;
+    this.#over = true;
+    try {
+      await store(this.#wire, this.#subject, new Uint8Array(), markerOver(this.revision), this.#timeoutMs);
+    } catch (error) {
+      // Refused: it is not ours any more. No answer: it is gone, or goes when its TTL ends.
+      if (!isSilence(error) && !isWrongSequence(error)) throw error;
+    }
+  }
+
+  async #write(value: unknown): Promise<RenewResult> {
+    const bytes = Buffer.from(JSON.stringify(value));
+    const deadline = performance.now() + this.#timeoutMs;
+    for (let attempt = 1; ; attempt += 1) {
+      let trouble: Error;
+      const leftMs = Math.max(1, deadline - performance.now());
+      const tryMs = Math.min(leftMs, Math.max(TRY_TIMEOUT_MS_MIN, this.#timeoutMs / 3));
+      try {
+        return await this.#tryOnce(value, bytes, tryMs);
+      } catch (error) {
+        if (!isSilence(error) && !isWrongSequence(error)) throw error;
+        trouble = error;
+      }
+      try {
+        const settled = await this.#readBack(value, isWrongSequence(trouble), tryMs);
+        if (settled !== null) return settled;
+      } catch (error) {
+        if (!isSilence(error)) throw error;
+        trouble = error;
+      }
+      const waitMs = backoffMs(attempt);
+      if (performance.now() + waitMs >= deadline) return { kind: 'unanswered', cause: trouble };
+      await pause(waitMs);
+    }
+  }
+
+  async #tryOnce(value: unknown, bytes: Uint8Array, timeoutMs: number): Promise<RenewResult> {
+    const write = ++this.#writes;
+    const more = { [MARK_HEADER]: `${this.#holder}:${write}` };
+    this.#sentAtMs.set(write, this.#now());
+    const how = { expectedLastSequence: this.revision, ttlMs: this.#ttlMs, more };
+    const { sequence } = await store(this.#wire, this.#subject, bytes, how, timeoutMs);
+    return this.#accepted(write, sequence, value);
+  }
+
+  /** Null: not settled, write again over `this.revision`. */
+  async #readBack(value: unknown, refused: boolean, timeoutMs: number): Promise<RenewResult | null> {
+    const held = this.#holderOf(await replicaLast(this.#wire, bucketStream(this.bucket), this.#subject, timeoutMs));
+    if (held.by === 'me') {
+      if (held.write === this.#writes) return this.#accepted(held.write, held.revision, value);
+      // An earlier write of ours that was given up has arrived after all: go on from there.
+      if (held.revision > this.revision) this.#accepted(held.write, held.revision, value);
+      return null;
+    }
+    if (held.by === 'nobody' && this.revision === 0) {
+      if (held.revision === 0) return null;
+      // The marker of an earlier holder, or of an earlier key of that name: a first write goes over it.
+      return await this.#overMarker(held.revision, value, timeoutMs);
+    }
+    if (!refused && held.by === 'nobody') return null;
+    this.#over = true;
+    return { kind: 'lost' };
+  }
+
+  async #overMarker(revision: number, value: unknown, timeoutMs: number): Promise<RenewResult | null> {
+    this.revision = revision;
+    try {
+      return await this.#tryOnce(value, Buffer.from(JSON.stringify(value)), timeoutMs);
+    } catch (error) {
+      if (!isWrongSequence(error)) throw error;
+      this.revision = 0;
+      return null;
+    }
+  }
+
+  #accepted(write: number, revision: number, value: unknown): RenewResult {
+    this.revision = revision;
+    this.sentAtMs = this.#sentAtMs.get(write) ?? this.sentAtMs;
+    this.#value = value;
+    for (const known of this.#sentAtMs.keys()) if (known <= write) this.#sentAtMs.delete(known);
+    return { kind: 'accepted', sentAtMs: this.sentAtMs, revision };
+  }
+
+  #holderOf(message: StoredMessage | null): Held {
+    if (message === null) return { by: 'nobody', revision: 0, write: 0 };
+    if (isMarker(message)) return { by: 'nobody', revision: message.sequence, write: 0 };
+    const [holder, write] = message.header(MARK_HEADER).split(':');
+    return holder === this.#holder ? { by: 'me', revision: message.sequence, write: Number(write) } : { by: 'another' };
+  }
+}
+
+/** The broker's expiry marker, or a deletion. */
+export function isMarker(message: { header(name: string): string }): boolean {
+  const operation = message.header('KV-Operation');
+  return operation === 'DEL' || operation === 'PURGE' || message.header('Nats-Marker-Reason') !== '';
+}
+
+/** Nothing is known of the lease after it: no answer, or a broker that cannot store at present. */
+function isSilence(error: unknown): error is Error {
+  if (error instanceof StoreRefused) return !isWrongSequence(error);
+  return error instanceof RequestTimeout || error instanceof BrokerAway || error instanceof NoResponders;
+}
+
+function isWrongSequence(error: unknown): error is Error {
+  return error instanceof StoreRefused && (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown);
+}

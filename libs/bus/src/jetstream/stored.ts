@@ -1,0 +1,175 @@
+/**
+ * The four JetStream operations that the partition log, leases and log chunks are made of, over the wire's own
+ * exchanges. Not exported from the package. Each throws `NoResponders` (no leader, or no JetStream), `RequestTimeout`,
+ * `BrokerAway`, `NotPermitted`, or `StoreRefused` with JetStream's code.
+ */
+import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
+import { BadReply, StoreRefused } from '../contract/errors.ts';
+import { parseJson } from '../wire/replies.ts';
+import type { Wire } from '../wire/wire.ts';
+
+/** JetStream's `err_code`s that decide something here. */
+export const StoreCode = {
+  wrongLastSequence: 10071,
+  /** The same, where another publish to the subject was under way in a replicated stream. */
+  wrongLastSequenceUnknown: 10164,
+  streamNotFound: 10059,
+  streamNameInUse: 10058,
+  noMessage: 10037,
+  /** A cluster without a leader of its JetStream. */
+  unavailable: 10008,
+  /** The stream's own limit was met with `discard new`. */
+  storeFailed: 10077,
+  insufficientResources: 10023,
+  storageExceeded: 10047,
+} as const;
+
+export interface StoredMessage {
+  readonly sequence: number;
+  readonly subject: string;
+  readonly bytes: Uint8Array;
+  header(name: string): string;
+}
+
+export interface StoreHeaders {
+  /** The publish is refused unless this is the sequence of its subject's last message (0: none). */
+  readonly expectedLastSequence?: number | undefined;
+  readonly ttlMs?: number | undefined;
+  readonly more?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Resolves when the broker has acknowledged the message. */
+export async function store(wire: Wire, subject: string, bytes: Uint8Array, how: StoreHeaders, timeoutMs: number): Promise<{ sequence: number }> {
+  const message = await wire.call(subject, bytes, headersOf(how), timeoutMs);
+  const ack = parseApi<{ seq?: number }>(subject, message);
+  if (ack.seq === undefined) throw new BadReply(subject, 'an acknowledgement without a sequence');
+  return { sequence: ack.seq };
+}
+
+export function headersOf(how: StoreHeaders): MsgHdrs | undefined {
+  if (how.expectedLastSequence === undefined && how.ttlMs === undefined && how.more === undefined) return undefined;
+  const head = headers();
+  if (how.expectedLastSequence !== undefined) head.set('Nats-Expected-Last-Subject-Sequence', String(how.expectedLastSequence));
+  if (how.ttlMs !== undefined) head.set('Nats-TTL', `${how.ttlMs}ms`);
+  for (const [name, value] of Object.entries(how.more ?? {})) head.set(name, value);
+  return head;
+}
+
+export async function api<T>(wire: Wire, operation: string, body: unknown, timeoutMs: number): Promise<T> {
+  const subject = `$JS.API.${operation}`;
+  return parseApi<T>(subject, await wire.call(subject, body === undefined ? '' : JSON.stringify(body), undefined, timeoutMs));
+}
+
+export function parseApi<T>(subject: string, message: Msg): T {
+  const answer = parseJson<T & { error?: { err_code?: number; code: number; description?: string } }>(message.data);
+  if (answer.error) throw new StoreRefused(subject, answer.error.err_code ?? answer.error.code, answer.error.description ?? 'no reason given');
+  return answer;
+}
+
+/** Read from the stream's leader, so never an older one than was acknowledged. Needs the right to the whole stream. */
+export async function leaderMessage(
+  wire: Wire,
+  stream: string,
+  which: { readonly last_by_subj: string } | { readonly seq: number },
+  timeoutMs: number,
+): Promise<StoredMessage | null> {
+  interface Answer {
+    message: { seq: number; subject: string; data?: string; hdrs?: string };
+  }
+  try {
+    const { message } = await api<Answer>(wire, `STREAM.MSG.GET.${stream}`, which, timeoutMs);
+    const head = parseHeaders(message.hdrs);
+    return {
+      sequence: message.seq,
+      subject: message.subject,
+      bytes: Buffer.from(message.data ?? '', 'base64'),
+      header: (name) => head.get(name) ?? '',
+    };
+  } catch (error) {
+    if (error instanceof StoreRefused && error.code === StoreCode.noMessage) return null;
+    throw error;
+  }
+}
+
+/** `NATS/1.0\r\nName: value\r\n…`, as the broker stores it. */
+function parseHeaders(base64: string | undefined): Map<string, string> {
+  const head = new Map<string, string>();
+  if (base64 === undefined) return head;
+  for (const line of Buffer.from(base64, 'base64').toString('utf8').split('\r\n').slice(1)) {
+    const colon = line.indexOf(':');
+    if (colon > 0) head.set(line.slice(0, colon), line.slice(colon + 1).trim());
+  }
+  return head;
+}
+
+/** From any replica, which may be behind; the right to it can be limited to the subject. */
+export async function replicaLast(wire: Wire, stream: string, subject: string, timeoutMs: number): Promise<StoredMessage | null> {
+  const message = await wire.call(`$JS.API.DIRECT.GET.${stream}.${subject}`, '', undefined, timeoutMs);
+  const code = message.headers?.code ?? 0;
+  if (code === 404) return null;
+  if (code !== 0) throw new StoreRefused(subject, code, message.headers?.description ?? 'direct get');
+  return directMessage(message);
+}
+
+export interface BatchRequest {
+  /** First sequence to look at; ignored by `multi_last`. */
+  readonly seq?: number;
+  readonly next_by_subj?: string;
+  readonly multi_last?: readonly string[];
+  readonly batch: number;
+  readonly max_bytes?: number;
+}
+
+/** The next messages in order, from any replica; empty: there are none (there). `timeoutMs` is between two of them. */
+export function directBatch(wire: Wire, stream: string, request: BatchRequest, timeoutMs: number): Promise<StoredMessage[]> {
+  const subject = `$JS.API.DIRECT.GET.${stream}`;
+  return new Promise((resolve, reject) => {
+    const messages: StoredMessage[] = [];
+    wire.exchange(
+      subject,
+      JSON.stringify(request),
+      undefined,
+      timeoutMs,
+      (message, handle) => {
+        const code = message.headers?.code ?? 0;
+        // 204 ends a batch, 404 is an empty one.
+        if (code === 204 || code === 404) {
+          resolve(messages);
+          return handle.done();
+        }
+        if (code !== 0) return handle.fail(new StoreRefused(subject, code, message.headers?.description ?? 'direct get'));
+        const stored = directMessage(message);
+        // Each message names its predecessor in the batch: one that was lost on the way must not become a hole.
+        const before = Number(stored.header('Nats-Last-Sequence') || 0);
+        const last = messages.at(-1)?.sequence;
+        if (last !== undefined && before !== last) return handle.fail(new BadReply(subject, `message ${stored.sequence} follows ${before}, not ${last}`));
+        messages.push(stored);
+        handle.touch();
+      },
+      (error) => {
+        if (error !== null) reject(error);
+      },
+    );
+  });
+}
+
+function directMessage(message: Msg): StoredMessage {
+  const head = message.headers;
+  return {
+    sequence: Number(head?.get('Nats-Sequence') ?? 0),
+    subject: head?.get('Nats-Subject') ?? '',
+    bytes: message.data,
+    header: (name) => head?.get(name) ?? '',
+  };
+}
+
+/** Rejects with the signal's reason as soon as it aborts; the operation itself goes on to its deadline, unseen. */
+export function abortable<T>(operation: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return operation;
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    operation.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

@@ -1,0 +1,209 @@
+/** Set-up of everything that JetStream keeps for us, the same at every start of every service. */
+import { DiscardPolicy, jetstreamManager, JetStreamApiError, type JetStreamManager, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
+import { nanos, NoRespondersError, TimeoutError } from '@nats-io/transport-node';
+import { backoffMs, pause } from '../wire/backoff.ts';
+import type { Bus } from '../wire/bus.ts';
+import { PartitionsMismatch } from '../contract/errors.ts';
+import { wireOf } from '../wire/nats-bus.ts';
+import { api, StoreCode } from './stored.ts';
+import { buckets, streams, subjects } from '../contract/subjects.ts';
+
+export interface StreamsOptions {
+  /** P9: a power of two. Stands in JOURNAL's metadata once it exists. */
+  readonly partitions: number;
+  /** P25; default 3 where the server names a cluster, else 1. */
+  readonly replicas?: number | undefined;
+  /** The broker reserves these: together they must fit its `max_file_store`. Default 2 GiB. */
+  readonly journalBytesMax?: number | undefined;
+  /** Default 4 GiB; the oldest chunks go first. */
+  readonly logsBytesMax?: number | undefined;
+  /** Default 7 days. */
+  readonly logsAgeMsMax?: number | undefined;
+  /** Default 128 MiB, or a sixth of a smaller journal. When they are used up, processed deliveries go before their hour is over, and without any new ones are refused. */
+  readonly deliveriesBytesMax?: number | undefined;
+}
+
+const PARTITIONS_KEY = 'penstock.partitions';
+const JOURNAL_BYTES_MAX = 2 * 1024 ** 3;
+const LOGS_BYTES_MAX = 4 * 1024 ** 3;
+/** An hour of 2 KB deliveries at 18 a second, or 500 of the longest that are taken. */
+const DELIVERIES_BYTES_MAX = 128 * 1024 ** 2;
+const LOGS_AGE_MS_MAX = 7 * 24 * 3_600_000;
+/** No message id is used in JOURNAL: the window is as short as it can sensibly be, so that nothing is remembered in vain. */
+const DUPLICATE_WINDOW_MS = 1_000;
+/** Expiry markers outlive any reconnect that a watch rides out; one that took longer resynchronises by absence. */
+const MARKER_TTL_MS = 60_000;
+/** A leader answers in far less; no answer means that there is none yet. */
+const SETUP_TRY_MS = 2_000;
+/** A cluster that has just started elects within 10 s. */
+const SETUP_DEADLINE_MS = 30_000;
+
+/**
+ * Creates what is missing and adjusts what may be adjusted. Idempotent. Throws `PartitionsMismatch`.
+ *
+ * A cluster leaves a request about a stream that has no leader yet without any answer, so each is given up soon and the
+ * whole is begun again: right after a start, and when several services set up at once.
+ */
+export async function ensureStreams(bus: Bus, options: StreamsOptions): Promise<{ readonly bucketsCreated: boolean }> {
+  const created = new Set<string>();
+  const deadline = performance.now() + SETUP_DEADLINE_MS;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await ensureOnce(bus, options, created);
+      return { bucketsCreated: [buckets.members, buckets.runners].some((bucket) => created.has(bucketStream(bucket))) };
+    } catch (error) {
+      if (!mayPass(error) || performance.now() >= deadline) throw error;
+      await pause(backoffMs(attempt));
+    }
+  }
+}
+
+async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string>): Promise<void> {
+  const { connection } = wireOf(bus);
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: SETUP_TRY_MS });
+  const replicas = options.replicas ?? (connection.info?.cluster ? 3 : 1);
+  await ensureStream(manager, created, journalConfig(options, replicas), (stored) => checkPartitions(stored, options.partitions));
+  await ensureStream(manager, created, logsConfig(options, replicas));
+  await ensureStream(manager, created, deliveriesConfig(options, replicas));
+  for (const bucket of Object.values(buckets)) await ensureStream(manager, created, bucketConfig(bucket, replicas));
+}
+
+/** No answer, no leader, or a leader that does not know yet what another one has been told. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof JetStreamApiError) return [StoreCode.streamNotFound, StoreCode.streamNameInUse, StoreCode.unavailable].some((code) => code === error.code);
+  return error instanceof TimeoutError || error instanceof NoRespondersError || (error instanceof Error && error.cause instanceof NoRespondersError);
+}
+
+/** P17: forgets all memberships and runner leases; call `ensureStreams` afterwards. */
+export async function deleteBuckets(bus: Bus): Promise<void> {
+  const manager = await jetstreamManager(wireOf(bus).connection, { checkAPI: false, timeout: SETUP_DEADLINE_MS / 2 });
+  for (const bucket of [buckets.members, buckets.runners]) {
+    try {
+      await manager.streams.delete(bucketStream(bucket));
+    } catch (error) {
+      if (!hasCode(error, StoreCode.streamNotFound)) throw error;
+    }
+  }
+}
+
+/** How long ago the bucket was made, by the broker's clock: what a younger one lacks may have been in an earlier one (P5). */
+export async function bucketAgeMs(bus: Bus, bucket: string): Promise<number> {
+  const { created, ts } = await api<{ created: string; ts: string }>(wireOf(bus), `STREAM.INFO.${bucketStream(bucket)}`, undefined, SETUP_TRY_MS);
+  return Date.parse(ts) - Date.parse(created);
+}
+
+/** The stream behind a KV bucket. */
+export function bucketStream(bucket: string): string {
+  return `KV_${bucket}`;
+}
+
+type Wanted = Partial<StreamConfig> & { readonly name: string; readonly subjects: string[] };
+
+function journalConfig(options: StreamsOptions, replicas: number): Wanted {
+  return {
+    name: streams.journal,
+    subjects: ['journal.*'],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_bytes: options.journalBytesMax ?? JOURNAL_BYTES_MAX,
+    num_replicas: replicas,
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+    deny_delete: true,
+    allow_direct: true,
+    metadata: { [PARTITIONS_KEY]: String(options.partitions) },
+  };
+}
+
+function logsConfig(options: StreamsOptions, replicas: number): Wanted {
+  return {
+    name: streams.logs,
+    subjects: ['log.>'],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+    max_bytes: options.logsBytesMax ?? LOGS_BYTES_MAX,
+    max_age: nanos(options.logsAgeMsMax ?? LOGS_AGE_MS_MAX),
+    num_replicas: replicas,
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+    allow_direct: true,
+    republish: { src: 'log.>', dest: 'live.log.>' },
+  };
+}
+
+/** P24. One message a subject: the expectation of 0 refuses a second one, the limit only says so. */
+function deliveriesConfig(options: StreamsOptions, replicas: number): Wanted {
+  return {
+    name: streams.deliveries,
+    subjects: [subjects.delivery('*')],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_bytes: options.deliveriesBytesMax ?? Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? JOURNAL_BYTES_MAX) / 6)),
+    num_replicas: replicas,
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+    allow_direct: true,
+  };
+}
+
+/** The configuration of a KV bucket with history 1 and markers, spelled out: P5 needs exactly this. */
+function bucketConfig(bucket: string, replicas: number): Wanted {
+  return {
+    name: bucketStream(bucket),
+    subjects: [`$KV.${bucket}.>`],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_msgs_per_subject: 1,
+    num_replicas: replicas,
+    allow_direct: true,
+    allow_rollup_hdrs: true,
+    deny_delete: true,
+    allow_msg_ttl: true,
+    subject_delete_marker_ttl: nanos(MARKER_TTL_MS),
+  };
+}
+
+async function ensureStream(manager: JetStreamManager, created: Set<string>, wanted: Wanted, check: (stored: StreamConfig) => void = () => {}): Promise<void> {
+  let stored = await find(manager, wanted.name);
+  if (stored === null) {
+    // Also where the answer stays away: better one lease of waiting in vain than a bucket taken for an old one.
+    created.add(wanted.name);
+    try {
+      await manager.streams.add(wanted);
+      return;
+    } catch (error) {
+      // Another service was faster, and its options differ: judged like one that was there before.
+      if (!hasCode(error, StoreCode.streamNameInUse)) throw error;
+      created.delete(wanted.name);
+      stored = await find(manager, wanted.name);
+      if (stored === null) throw error;
+    }
+  }
+  check(stored);
+  if (differs(stored, wanted)) await manager.streams.update(wanted.name, { ...wanted, metadata: { ...stored.metadata, ...wanted.metadata } });
+}
+
+async function find(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
+  try {
+    return (await manager.streams.info(name)).config;
+  } catch (error) {
+    if (hasCode(error, StoreCode.streamNotFound)) return null;
+    throw error;
+  }
+}
+
+/** Of what an operator may change between two starts. */
+function differs(stored: StreamConfig, wanted: Wanted): boolean {
+  const changeable = ['max_bytes', 'max_age', 'num_replicas'] as const;
+  return changeable.some((field) => wanted[field] !== undefined && wanted[field] !== stored[field]);
+}
+
+function checkPartitions(stored: StreamConfig, partitions: number): void {
+  const number = Number(stored.metadata?.[PARTITIONS_KEY]);
+  if (number !== partitions) throw new PartitionsMismatch(number, partitions);
+}
+
+function hasCode(error: unknown, code: number): boolean {
+  return error instanceof JetStreamApiError && error.code === code;
+}

@@ -1,0 +1,245 @@
+/**
+ * Who may do what on the broker: the data that a broker's configuration is generated from. Allow-lists only.
+ *
+ * A0. The streams, the scheduler and the set-up live in one account, `PENSTOCK`. Every other service, and every runner by
+ *     itself, has an account of its own, joined to it by exports and imports. Permissions in one shared account would not
+ *     hold: a client names the subject that an answer goes to, and the broker checks only the subject of the question. A
+ *     runner that may read its own lease could have that answer delivered as another runner's job, or into a journal.
+ *     Between accounts the broker replaces the reply subject by one of its own, so an answer reaches who asked, or nobody.
+ * A1. An account holds exactly what its user may do: `asks`, `hears` and `answers` are both its permissions and its imports
+ *     and exports, and each export names the accounts that it is for.
+ * A2. A runner's own name stands in each subject that it writes, and in each that it alone reads (P10).
+ */
+import assert from 'node:assert';
+import { DELIVERY_CONSUMER } from '../jetstream/delivery-log.ts';
+import { bucketStream } from '../jetstream/streams.ts';
+import { buckets, streams, subjects } from '../contract/subjects.ts';
+
+export interface BrokerUser {
+  readonly name: string;
+  /** For `connectBus`: where its answers arrive, and nobody else's. */
+  readonly inboxPrefix: string;
+}
+
+/** A user of the account that holds the streams: plain allow-lists. */
+export interface CoreUser extends BrokerUser {
+  readonly publish: readonly string[];
+  readonly subscribe: readonly string[];
+}
+
+/** Something that a peer may ask, of the core account or of another peer. */
+export interface Ask {
+  readonly subject: string;
+  /** `many`: an answer may have several messages. `long`: for longer than any other request waits. */
+  readonly answer: 'one' | 'many' | 'long';
+  /** The name of the peer that answers; absent: the core account. */
+  readonly of?: string | undefined;
+}
+
+/** A user with an account of its own. */
+export interface PeerUser extends BrokerUser {
+  readonly account: string;
+  /** Requests, and stored publishes. */
+  readonly asks: readonly Ask[];
+  /** Published in the core account. */
+  readonly hears: readonly string[];
+  /** Requests of the core account that it answers. */
+  readonly answers: readonly string[];
+  /** Requests of other peers that it answers; who may ask is in their `asks`. */
+  readonly serves: readonly string[];
+  /** What its own processes tell each other; it does not leave their account. */
+  readonly tells: readonly string[];
+}
+
+export interface BrokerPermissions {
+  readonly coreAccount: string;
+  readonly core: readonly CoreUser[];
+  readonly peers: readonly PeerUser[];
+}
+
+export const CORE_ACCOUNT = 'PENSTOCK';
+
+/** The bucket in which the registry keeps packages, where it keeps them on the broker. */
+const PACKAGES_STREAM = 'OBJ_packages';
+const PACKAGES_SUBJECTS = '$O.packages.>';
+
+/** Replies to requests that came from another account; the broker makes their names, which cannot be guessed. */
+export const CROSSED_REPLIES = '_R_.>';
+
+/** A wildcard where `subjects` takes the number of a partition. */
+const ANY = '*' as unknown as number;
+
+/** A token of a subject, of a user's and of a file's name. */
+const RUNNER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Throws a RangeError on a runner id that is no token, or stands there twice. */
+export function brokerPermissions(runners: readonly string[]): BrokerPermissions {
+  const bad = runners.find((runner, index) => !RUNNER_ID.test(runner) || runners.indexOf(runner) !== index);
+  if (bad !== undefined) throw new RangeError(`"${bad}" is no runner id: 1 to 64 letters, digits, "_" and "-", each id once`);
+  return {
+    coreAccount: CORE_ACCOUNT,
+    core: [setupUser(), schedulerUser()],
+    peers: [gatewayUser(), authUser(), registryUser(), webhookIngestUser(), ...runners.map(runnerUser)],
+  };
+}
+
+export function runnerUserName(runner: string): string {
+  return `runner_${runner}`;
+}
+
+/** What `connectBus` needs as `inboxPrefix` for a user of the generated configuration. */
+export function inboxPrefixOf(user: string): string {
+  return `_INBOX_${user}`;
+}
+
+/** Creates and adjusts streams and buckets (`ensureStreams`); used at set-up, by no service. Deletes nothing. */
+function setupUser(): CoreUser {
+  const all = [streams.journal, streams.logs, streams.deliveries, ...Object.values(buckets).map(bucketStream), PACKAGES_STREAM];
+  const verbs = ['INFO', 'CREATE', 'UPDATE'];
+  return coreUser('setup', all.flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))), []);
+}
+
+function schedulerUser(): CoreUser {
+  return coreUser(
+    'scheduler',
+    [
+      subjects.journal(ANY),
+      // `last` and `purgeTo` read from the leader.
+      api(`STREAM.MSG.GET.${streams.journal}`),
+      api(`DIRECT.GET.${streams.journal}`),
+      api(`STREAM.PURGE.${streams.journal}`),
+      api(`DIRECT.GET.${streams.logs}`),
+      // With these `ensureStreams` finds all well; where it does not, it is refused.
+      ...[streams.journal, streams.logs, streams.deliveries, bucketStream(buckets.revocations)].map((stream) => api(`STREAM.INFO.${stream}`)),
+      ...leaseKeys(buckets.members, '*'),
+      ...[buckets.members, buckets.runners].flatMap(watchOf),
+      subjects.events('*'),
+      subjects.opened('*'),
+      subjects.released('*'),
+      subjects.demand('*'),
+      subjects.release('*'),
+      subjects.job('*'),
+      subjects.stop('*'),
+      CROSSED_REPLIES,
+    ],
+    [subjects.ownerAll(ANY), subjects.pull('*', '*'), subjects.released('*')],
+  );
+}
+
+function gatewayUser(): PeerUser {
+  return peerUser('gateway', 'GATEWAY', {
+    asks: [
+      ...ownersAsked(),
+      many(api(`DIRECT.GET.${streams.logs}`)),
+      ...watchOf(buckets.revocations).map(one),
+      { ...one(anyVerb('auth')), of: 'auth' },
+      ...(['registry', 'webhook-ingest'] as const).map((service) => ({ ...many(anyVerb(service)), of: service })),
+    ],
+    // What the watch's consumer delivers comes to its inbox as plain messages.
+    hears: [subjects.events('*'), subjects.opened('*'), subjects.liveLogOfRun('*'), `${inboxPrefixOf('gateway')}.>`],
+    tells: [subjects.alive('gateway')],
+  });
+}
+
+/** Says that tokens are dead, and hears nothing but questions. */
+function authUser(): PeerUser {
+  return peerUser('auth', 'AUTH', {
+    asks: [one(`$KV.${buckets.revocations}.>`)],
+    serves: [anyVerb('auth')],
+    tells: [subjects.alive('auth')],
+  });
+}
+
+function registryUser(): PeerUser {
+  return peerUser('registry', 'REGISTRY', {
+    asks: [
+      ...(['token', 'token.used', 'session'] as const).map((verb) => ({ ...one(subjects.service('auth', verb)), of: 'auth' })),
+      ...watchOf(buckets.revocations).map(one),
+      one(PACKAGES_SUBJECTS),
+      ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE', 'DIRECT.GET'].map((verb) => one(api(`${verb}.${PACKAGES_STREAM}`))),
+      one(api(`DIRECT.GET.${PACKAGES_STREAM}.${PACKAGES_SUBJECTS}`)),
+    ],
+    hears: [`${inboxPrefixOf('registry')}.>`],
+    serves: [anyVerb('registry')],
+    tells: [subjects.alive('registry'), subjects.registryChanged],
+  });
+}
+
+function webhookIngestUser(): PeerUser {
+  const { deliveries } = streams;
+  const consumer = `${deliveries}.${DELIVERY_CONSUMER}`;
+  return peerUser('webhook-ingest', 'WEBHOOK-INGEST', {
+    asks: [
+      ...ownersAsked(),
+      { ...one(subjects.service('auth', 'user')), of: 'auth' },
+      { ...many(subjects.service('registry', 'resolve')), of: 'registry' },
+      one(subjects.delivery('*')),
+      one(api(`STREAM.MSG.GET.${deliveries}`)),
+      many(api(`DIRECT.GET.${deliveries}`)),
+      one(api(`STREAM.PURGE.${deliveries}`)),
+      ...['CREATE', 'INFO'].map((verb) => one(api(`CONSUMER.${verb}.${consumer}`))),
+      { subject: api(`CONSUMER.MSG.NEXT.${consumer}`), answer: 'long' },
+      one(`$JS.ACK.${consumer}.>`),
+    ],
+    hears: [subjects.events('*'), subjects.opened('*')],
+    serves: [anyVerb('webhook-ingest')],
+    tells: [subjects.alive('webhook-ingest'), subjects.decided, subjects.connections],
+  });
+}
+
+function ownersAsked(): readonly Ask[] {
+  return (['create', 'cancel', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb)));
+}
+
+/** Verbs of a service may have several parts. */
+function anyVerb(service: 'auth' | 'registry' | 'webhook-ingest'): string {
+  return subjects.service(service, '>');
+}
+
+function runnerUser(runner: string): PeerUser {
+  const user = runnerUserName(runner);
+  return peerUser(user, `RUNNER_${runner}`, {
+    asks: [
+      one(subjects.pull('*', runner)),
+      one(subjects.result(ANY, runner)),
+      many(subjects.owner(ANY, 'open')),
+      one(subjects.log('*', runner)),
+      // The last chunk of its own of a run; a batch names its subjects in the body and so could read every log.
+      one(api(`DIRECT.GET.${streams.logs}.${subjects.log('*', runner)}`)),
+      ...leaseKeys(buckets.runners, `${runner}.*`).map(one),
+      ...watchOf(buckets.members).map(one),
+      { ...many(subjects.service('registry', 'package')), of: 'registry' },
+    ],
+    // What the watch's consumer delivers comes to its inbox as plain messages.
+    hears: [subjects.demand('*'), subjects.release(runner), `${inboxPrefixOf(user)}.>`],
+    answers: [subjects.job(runner), subjects.stop(runner)],
+  });
+}
+
+/** To write a lease and to read it back. */
+function leaseKeys(bucket: string, key: string): readonly string[] {
+  const subject = `$KV.${bucket}.${key}`;
+  return [subject, api(`DIRECT.GET.${bucketStream(bucket)}.${subject}`)];
+}
+
+function watchOf(bucket: string): readonly string[] {
+  const stream = bucketStream(bucket);
+  return [api(`STREAM.INFO.${stream}`), api(`CONSUMER.CREATE.${stream}.*`), api(`CONSUMER.DELETE.${stream}.*`)];
+}
+
+function api(operation: string): string {
+  return `$JS.API.${operation}`;
+}
+
+const one = (subject: string): Ask => ({ subject, answer: 'one' });
+const many = (subject: string): Ask => ({ subject, answer: 'many' });
+
+function coreUser(name: string, publish: readonly string[], subscribe: readonly string[]): CoreUser {
+  const inboxPrefix = inboxPrefixOf(name);
+  return { name, inboxPrefix, publish, subscribe: [`${inboxPrefix}.>`, ...subscribe] };
+}
+
+function peerUser(name: string, account: string, rights: Partial<Pick<PeerUser, 'asks' | 'hears' | 'answers' | 'serves' | 'tells'>>): PeerUser {
+  assert(account !== CORE_ACCOUNT);
+  return { name, account, inboxPrefix: inboxPrefixOf(name), asks: [], hears: [], answers: [], serves: [], tells: [], ...rights };
+}

@@ -1,0 +1,108 @@
+/** Making a bus: one connection that never gives up, to a broker that is new enough. */
+import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
+import { backoffMs, pause } from './backoff.ts';
+import type { Bus, BusLog } from './bus.ts';
+import { BrokerAway, BrokerTooOld } from '../contract/errors.ts';
+import { NatsBus } from './nats-bus.ts';
+import { Wire } from './wire.ts';
+
+export interface ConnectOptions {
+  readonly servers: string | readonly string[];
+  readonly user?: string | undefined;
+  readonly pass?: string | undefined;
+  readonly token?: string | undefined;
+  /** Shown by the broker, e.g. `scheduler-7`. */
+  readonly name: string;
+  /** Where answers arrive; broker permissions bind it. Default `_INBOX`. */
+  readonly inboxPrefix?: string | undefined;
+  readonly log?: BusLog | undefined;
+  /** How long the first connection is tried. Default 10,000; afterwards it reconnects without end. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** A broker that is silent for three of these is left. Default 2,000. */
+  readonly pingIntervalMs?: number | undefined;
+}
+
+/** Older servers could lose acknowledged messages, or a whole stream, when killed. */
+const SERVER_FLOOR = [2, 14] as const;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A frozen broker's kernel still accepts connections; the greeting must come in this time. */
+const HANDSHAKE_TIMEOUT_MS = 3_000;
+/** Three unanswered: noticed within 6 s, the time of a membership. */
+const PING_INTERVAL_MS = 2_000;
+const PINGS_UNANSWERED_MAX = 2;
+/** Above the usual restart of a broker, so that hundreds of clients do not dial in step; below what a user notices. */
+const RECONNECT_MS_MAX = 2_000;
+
+const silent: BusLog = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** Throws `BrokerAway` (nobody there in time, or wrong credentials) or `BrokerTooOld` (below 2.14). */
+export async function connectBus(options: ConnectOptions): Promise<Bus> {
+  const inboxPrefix = options.inboxPrefix ?? '_INBOX';
+  const connection = await dial(options, inboxPrefix);
+  const version = connection.info?.version ?? '0.0.0';
+  if (isTooOld(version)) {
+    await connection.close();
+    throw new BrokerTooOld(version, SERVER_FLOOR.join('.'));
+  }
+  return new NatsBus(options.name, new Wire(connection, inboxPrefix, options.log ?? silent));
+}
+
+function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10));
+  return major < SERVER_FLOOR[0] || (major === SERVER_FLOOR[0] && minor < SERVER_FLOOR[1]);
+}
+
+async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsConnection> {
+  let attempt = 0;
+  const natsOptions: NodeConnectionOptions = {
+    servers: typeof options.servers === 'string' ? options.servers.split(',') : [...options.servers],
+    name: options.name,
+    inboxPrefix,
+    maxReconnectAttempts: -1,
+    // Credentials may be refused for a moment while a broker reloads them; giving up would need a restart of ours.
+    ignoreAuthErrorAbort: true,
+    reconnectDelayHandler: () => backoffMs(attempt, RECONNECT_MS_MAX),
+    timeout: HANDSHAKE_TIMEOUT_MS,
+    pingInterval: options.pingIntervalMs ?? PING_INTERVAL_MS,
+    maxPingOut: PINGS_UNANSWERED_MAX,
+    noAsyncTraces: true,
+    ...(options.user === undefined ? {} : { user: options.user }),
+    ...(options.pass === undefined ? {} : { pass: options.pass }),
+    ...(options.token === undefined ? {} : { token: options.token }),
+  };
+  const deadline = performance.now() + (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS);
+  for (;;) {
+    attempt += 1;
+    try {
+      const connection = await connect(natsOptions);
+      attempt = 1;
+      void countDials(connection, (dials) => {
+        attempt = dials + 1;
+      });
+      return connection;
+    } catch (error) {
+      const cause = error as Error;
+      const hopeless = cause.name === 'AuthorizationError' || cause.name === 'InvalidArgumentError';
+      const waitMs = backoffMs(attempt, RECONNECT_MS_MAX);
+      if (hopeless || performance.now() + waitMs > deadline) {
+        throw new BrokerAway(`cannot connect to the broker at ${withoutCredentials(natsOptions.servers)}: ${cause.message}`, false, { cause });
+      }
+      await pause(waitMs);
+    }
+  }
+}
+
+/** Counts the dials since the connection was last up, for the backoff between them. */
+async function countDials(connection: NatsConnection, set: (dials: number) => void): Promise<void> {
+  let dials = 0;
+  for await (const status of connection.status()) {
+    if (status.type === 'reconnecting') dials += 1;
+    else if (status.type === 'reconnect') dials = 0;
+    else continue;
+    set(dials);
+  }
+}
+
+function withoutCredentials(servers: string | string[] | undefined): string {
+  return [servers ?? []].flat().map((server) => server.replace(/\/\/[^@/]*@/, '//')).join(', ');
+}

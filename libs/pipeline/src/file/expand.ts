@@ -1,0 +1,380 @@
+/**
+ * Makes the stages of a definition out of drafts: a matrix becomes one stage for each of its combinations, and a stage
+ * that uses an extension made of stages becomes those, named `<stage>/<inner>`. What comes out knows nothing of either.
+ *
+ * 1. What comes after such a stage comes after all its last ones. Its first ones come after what it comes after, and
+ *    take over its `when`; with that skipped, nothing of it runs, also not what asks for `always()` inside.
+ * 2. `stages.<stage>.outputs.<name>` is the value that the manifest names; `stages.<stage>.status` sums up its stages.
+ * 3. `inputs.<name>` is the expression that the using stage gives, in terms of the stages around it; the values of its
+ *    matrix are filled in, since the inner stages have a matrix of their own or none.
+ * 4. Everything is counted before it is made (`expansion-budget.ts`).
+ */
+import type { Command, Expression, MatrixCell, RetryPolicy, StageDefinition, Template } from '../model/definition.ts';
+import type { Environment } from './environment.ts';
+import { ExpansionBudget } from './expansion-budget.ts';
+import type { Site } from './expansion-budget.ts';
+import type { LoadedExtension } from './extension-catalog.ts';
+import { Ancestors } from './graph.ts';
+import { labelsOf } from './labels.ts';
+import type { Level } from './level.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
+import type { ExtensionBody } from './manifest.ts';
+import type { Cell } from './matrix.ts';
+import type { Problems } from '../text/problems.ts';
+import { NO_RETRY } from './stage.ts';
+import type { StageDraft } from './stage.ts';
+import { asExpression, conjunction, disjunction, literal, substitute, substituteTemplate } from '../expressions/substitute.ts';
+import type { Substitution } from '../expressions/substitute.ts';
+
+/** Inside a first stage of an extension there is nothing before it. */
+const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
+
+/** What a level of stages is given from around it. */
+interface Frame {
+  /** Undefined for the pipeline itself. */
+  readonly extension: LoadedExtension | undefined;
+  /** Before the names of the stages, `build/`, and before those that the expansions of a matrix share. */
+  readonly prefix: string;
+  readonly family: string;
+  readonly inputs: ReadonlyMap<string, Expression>;
+  /** Under the stages' own variables, over them, and those that carry the inputs. */
+  readonly envBelow: Environment;
+  readonly envAbove: Environment;
+  readonly variables: Environment;
+  /** For the stages of the level that come after no other of it. */
+  readonly after: readonly string[];
+  readonly when: Expression | undefined;
+  readonly runsAfterFailure: boolean;
+  /** What the using stage says, for those that say nothing themselves. */
+  readonly timeoutMs: number | undefined;
+  readonly retry: RetryPolicy | undefined;
+  readonly workspace: 'shared' | 'fresh' | undefined;
+  readonly workdir: Template | undefined;
+  readonly runsOn: readonly string[];
+  readonly allowFailure: boolean;
+  readonly matrix: MatrixCell | undefined;
+  /** Where problems are shown: the stage of the file that all this comes from. */
+  readonly site: Site | undefined;
+}
+
+const ROOT: Frame = {
+  extension: undefined, prefix: '', family: '', inputs: new Map(), envBelow: new Map(), envAbove: new Map(), variables: new Map(), after: [], when: undefined,
+  runsAfterFailure: false, timeoutMs: undefined, retry: undefined, workspace: undefined, workdir: undefined, runsOn: [], allowFailure: false, matrix: undefined, site: undefined,
+};
+
+/** What one stage of a level has become: itself, or the stages of its extension. */
+interface Expanded {
+  readonly stages: readonly StageDefinition[];
+  readonly entries: readonly string[];
+  readonly ends: readonly string[];
+  readonly outputs: ReadonlyMap<string, Expression> | undefined;
+}
+
+export function expandPipeline(level: Level, problems: Problems): StageDefinition[] {
+  return [...expandLevel(new ExpansionBudget(problems), level, ROOT).stages];
+}
+
+/** Makes the stages of an extension that nobody uses yet, to find what is wrong with them. */
+export function expandExtension(body: ExtensionBody, problems: Problems): void {
+  const extension: LoadedExtension = { id: body.id, version: body.version, hash: '', body, height: 1 };
+  const inputs = new Map(body.inputs.map(({ name }) => [name, literal('')]));
+  if (body.level !== undefined) expandLevel(new ExpansionBudget(problems), body.level, { ...ROOT, extension, prefix: 'stage/', family: 'stage/', inputs, variables: variablesOf(body, inputs) });
+}
+
+/** Dependencies first, for the value of a name is known once its stage has been expanded; the result is in file order. */
+function expandLevel(whole: ExpansionBudget, level: Level, frame: Frame): Expanded {
+  const expansion = new LevelExpansion(whole, level, frame);
+  for (const draft of level.graph.order ?? []) if (!whole.isFull) expansion.expandDraft(draft);
+  return expansion.result();
+}
+
+/** One level in the making. */
+class LevelExpansion {
+  readonly #whole: ExpansionBudget;
+  readonly #level: Level;
+  readonly #frame: Frame;
+  /** By the number of the stage in the level, matrices expanded. */
+  readonly #expanded: (Expanded | undefined)[] = [];
+  /** Names mean themselves: the pipeline itself, as long as it uses nothing that is made of stages. */
+  readonly #isPlain: boolean;
+  readonly #common: Environment;
+  readonly #commonSize: number;
+  readonly #commonRecord: Readonly<Record<string, Template>>;
+  readonly #statuses = new Map<Expanded, Expression>();
+  #ancestors: Ancestors | undefined;
+
+  constructor(whole: ExpansionBudget, level: Level, frame: Frame) {
+    this.#whole = whole;
+    this.#level = level;
+    this.#frame = frame;
+    this.#isPlain = frame.extension === undefined && level.drafts.every(({ use }) => use === undefined);
+    this.#common = new Map([...frame.envBelow, ...this.#environment(level.env, undefined)]);
+    this.#commonSize = this.#sizeOf(this.#common);
+    this.#commonRecord = toRecord(this.#common);
+  }
+
+  result(): Expanded {
+    const { names, graph } = this.#level;
+    const before = new Set(graph.after.flat());
+    const of = (pick: (expanded: Expanded) => readonly string[], isWanted: (stage: number) => boolean): string[] =>
+      names.fullNames.flatMap((_name, stage) => {
+        const expanded = this.#expanded[stage];
+        return expanded !== undefined && isWanted(stage) ? pick(expanded) : [];
+      });
+    return {
+      stages: this.#expanded.flatMap((expanded) => expanded?.stages ?? []),
+      entries: of(({ entries }) => entries, (stage) => this.#isEntry(names.draftOf[stage] ?? 0)),
+      ends: of(({ ends }) => ends, (stage) => !before.has(stage)),
+      outputs: this.#outputs(),
+    };
+  }
+
+  expandDraft(index: number): void {
+    const draft = this.#level.drafts[index];
+    if (draft === undefined) return;
+    const first = this.#level.names.firstOf[index] ?? 0;
+    const body = draft.use?.extension?.body;
+    const cells: readonly (Cell | undefined)[] = draft.matrix?.cells ?? [undefined];
+    const after = this.#isEntry(index) ? this.#frame.after : [...new Set((this.#level.graph.after[index] ?? []).flatMap((stage) => this.#expanded[stage]?.ends ?? []))];
+    if (body?.level === undefined) this.#makeStages(draft, index, cells, after);
+    else for (const [offset, cell] of cells.entries()) if (!this.#whole.isFull) this.#expanded[first + offset] = this.#makeGroup(draft, index, cell, after, body, body.level);
+  }
+
+  /** Plain stages, and those that take their command from an extension. What their cells share is one object. */
+  #makeStages(draft: StageDraft, index: number, cells: readonly (Cell | undefined)[], after: readonly string[]): void {
+    const frame = this.#frame;
+    const first = this.#level.names.firstOf[index] ?? 0;
+    const site = this.#siteOf(draft);
+    const used = draft.use?.extension;
+    const by = this.#substitution(undefined);
+    // Beside `uses`, names mean what they mean in the file; the variables of the extension are its own.
+    const around = used === undefined ? by : this.#outside(draft, by, site);
+    const inputs = used === undefined ? frame.inputs : this.#inputsOf(draft, used.body, around);
+    const inner = used === undefined ? by : { meaning: inputMeaning(inputs) };
+    const commands = this.#commands(used?.body.commands ?? draft.commands, inner, site);
+    const env = this.#stageEnvironment(draft, by, used === undefined ? new Map() : this.#environment(used.body.env, inner, site), used === undefined ? frame.variables : variablesOf(used.body, inputs));
+    const names = cells.map((cell) => `${frame.prefix}${cell?.name ?? draft.name}`);
+    const { when, runsAfterFailure } = this.#condition(draft, index, around, site);
+    const textSize = this.#whole.sizeOfCommands(commands) + env.size + (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
+    if (!this.#whole.admit(names, after, textSize, site)) return;
+    const workdir = this.#workdir(draft, around, site);
+    const shell = used === undefined ? draft.shell : used.body.shell;
+    const extension = used ?? frame.extension;
+    for (const [offset, cell] of cells.entries()) {
+      const name = names[offset] ?? draft.name;
+      const values = cell === undefined ? undefined : toRecord(cell.values);
+      const matrix = this.#matrixOf(draft, values);
+      const labels = this.#labels(draft, values);
+      const stage: StageDefinition = {
+        name,
+        after,
+        ...(when === undefined ? {} : { when }),
+        runsAfterFailure,
+        commands,
+        env: env.record,
+        timeoutMs: draft.timeoutMs ?? frame.timeoutMs ?? PIPELINE_LIMITS.timeoutMsDefault,
+        retry: draft.retry ?? frame.retry ?? NO_RETRY,
+        allowFailure: draft.allowFailure || frame.allowFailure,
+        ...(workdir === undefined ? {} : { workdir }),
+        ...(shell === undefined ? {} : { shell }),
+        workspace: draft.workspace ?? frame.workspace ?? 'shared',
+        runsOn: labels.length > 0 ? labels : frame.runsOn,
+        outputs: draft.outputs,
+        ...(matrix === undefined ? {} : { matrix }),
+        ...(extension === undefined ? {} : { extension: { id: extension.id, version: extension.version, hash: extension.hash } }),
+      };
+      this.#expanded[first + offset] = { stages: [stage], entries: [name], ends: [name], outputs: undefined };
+    }
+  }
+
+  /** The stages of an extension in the place of one stage that uses it. */
+  #makeGroup(draft: StageDraft, index: number, cell: Cell | undefined, after: readonly string[], body: ExtensionBody, level: Level): Expanded {
+    const frame = this.#frame;
+    const site = this.#siteOf(draft);
+    const by = this.#substitution(cell);
+    const own = this.#environment(draft.env, by, site);
+    const outside = this.#outside(draft, by, site);
+    const inputs = this.#inputsOf(draft, body, outside);
+    const { when, runsAfterFailure } = this.#condition(draft, index, outside, site);
+    const values = cell === undefined ? undefined : toRecord(cell.values);
+    const labels = this.#labels(draft, values);
+    const matrix = this.#matrixOf(draft, values);
+    return expandLevel(this.#whole, level, {
+      extension: draft.use?.extension,
+      prefix: `${frame.prefix}${cell?.name ?? draft.name}/`,
+      family: `${frame.family}${draft.name}/`,
+      inputs,
+      envBelow: this.#common,
+      envAbove: new Map([...own, ...frame.envAbove]),
+      variables: variablesOf(body, inputs),
+      after,
+      when,
+      runsAfterFailure,
+      timeoutMs: draft.timeoutMs ?? frame.timeoutMs,
+      retry: draft.retry ?? frame.retry,
+      workspace: draft.workspace ?? frame.workspace,
+      workdir: this.#workdir(draft, outside, site),
+      runsOn: labels.length > 0 ? labels : frame.runsOn,
+      allowFailure: draft.allowFailure || frame.allowFailure,
+      matrix,
+      site,
+    });
+  }
+
+  /** As the stage itself is written: its variables are others than those of the extension that it uses. */
+  #outside(draft: StageDraft, by: Substitution, site: Site): Substitution {
+    const seen = new Map([...this.#common, ...this.#environment(draft.env, by, site), ...this.#frame.envAbove]);
+    return { meaning: (path) => (path[0] === 'env' ? asExpression(seen.get(path[1] ?? '') ?? ['']) : by.meaning(path)) };
+  }
+
+  /** When the stage is looked at, and what must then hold. */
+  #condition(draft: StageDraft, index: number, by: Substitution, site: Site): { readonly when: Expression | undefined; readonly runsAfterFailure: boolean } {
+    const frame = this.#frame;
+    const own = (calls?: Substitution['calls']): Expression | undefined => (draft.when === undefined ? undefined : this.#whole.bounded(substitute(draft.when, { ...by, calls }), site));
+    if (frame.extension === undefined) return { when: this.#isPlain ? draft.when : own(), runsAfterFailure: draft.runsAfterFailure };
+    if (this.#isEntry(index)) return { when: conjunction(frame.when, own(NOTHING_BEFORE)), runsAfterFailure: frame.runsAfterFailure };
+    if (!draft.runsAfterFailure) return { when: own(), runsAfterFailure: false };
+    return { when: conjunction(this.#hasBegun(index), own()), runsAfterFailure: true };
+  }
+
+  /** That not all of the extension's first stages before this one were skipped. */
+  #hasBegun(index: number): Expression | undefined {
+    const { names, graph } = this.#level;
+    this.#ancestors ??= new Ancestors(graph, names);
+    const entries = names.fullNames.flatMap((_name, stage) => (this.#isEntry(names.draftOf[stage] ?? 0) && this.#ancestors?.has(index, stage) === true ? (this.#expanded[stage]?.entries ?? []) : []));
+    return disjunction(entries.map((name) => compare(name, '!=', 'SKIPPED')));
+  }
+
+  #isEntry(index: number): boolean {
+    return (this.#level.graph.after[index] ?? []).length === 0;
+  }
+
+  #labels(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): string[] {
+    return labelsOf(draft.runsOn, values ?? {}, `${draft.path}.runs_on`, this.#whole.problems, this.#frame.site?.span);
+  }
+
+  #matrixOf(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): MatrixCell | undefined {
+    const frame = this.#frame;
+    // The expansions of an outer matrix share the stages inside, each with its like.
+    if (draft.matrix === undefined || values === undefined) return frame.matrix === undefined ? undefined : { ...frame.matrix, of: `${frame.family}${draft.name}` };
+    const { maxParallel, failFast } = draft.matrix;
+    return { of: `${frame.prefix}${draft.name}`, values, ...(maxParallel === undefined ? {} : { maxParallel }), failFast };
+  }
+
+  #workdir(draft: StageDraft, by: Substitution, site: Site): Template | undefined {
+    const own = draft.workdir === undefined ? undefined : this.#template(draft.workdir, by, site);
+    const { workdir } = this.#frame;
+    return own === undefined || workdir === undefined ? (own ?? workdir) : [...workdir, '/', ...own];
+  }
+
+  #commands(commands: readonly Command[], by: Substitution, site: Site): readonly Command[] {
+    if (this.#isPlain || commands.every(({ bindings }) => Object.keys(bindings).length === 0)) return commands;
+    return commands.map(({ script, bindings }) => ({
+      script,
+      bindings: Object.fromEntries(Object.entries(bindings).map(([name, expression]) => [name, this.#whole.bounded(substitute(expression, by), site)])),
+    }));
+  }
+
+  #stageEnvironment(draft: StageDraft, by: Substitution, ofExtension: Environment, variables: Environment): { readonly record: Readonly<Record<string, Template>>; readonly size: number } {
+    const { envAbove } = this.#frame;
+    if (draft.env.size + ofExtension.size + variables.size + envAbove.size === 0) return { record: this.#commonRecord, size: this.#commonSize };
+    const merged = new Map([...this.#common, ...ofExtension, ...this.#environment(draft.env, by, this.#siteOf(draft)), ...envAbove, ...variables]);
+    return { record: toRecord(merged), size: this.#sizeOf(merged) };
+  }
+
+  #environment(env: Environment, by: Substitution | undefined, site?: Site): Environment {
+    if (this.#isPlain || env.size === 0) return env;
+    const substitution = by ?? this.#substitution(undefined);
+    return new Map([...env].map(([name, template]) => [name, this.#template(template, substitution, site ?? this.#frame.site ?? NOWHERE)]));
+  }
+
+  #template(template: Template, by: Substitution, site: Site): Template {
+    if (this.#isPlain) return template;
+    return substituteTemplate(template, by).map((part) => (typeof part === 'string' ? part : { expression: this.#whole.bounded(part.expression, site) }));
+  }
+
+  #inputsOf(draft: StageDraft, body: ExtensionBody, by: Substitution): Map<string, Expression> {
+    const inputs = new Map<string, Expression>();
+    for (const { name } of body.inputs) inputs.set(name, this.#whole.bounded(asExpression(substituteTemplate(draft.use?.inputs.get(name) ?? [''], by)), this.#siteOf(draft)));
+    return inputs;
+  }
+
+  #sizeOf(env: Environment): number {
+    let size = 0;
+    for (const [name, template] of env) size += name.length + this.#whole.sizeOfTemplate(template);
+    return size;
+  }
+
+  /** What names mean at this level; with the values of a combination filled in where the expression leaves it. */
+  #substitution(cell: Cell | undefined): Substitution {
+    const { inputs, prefix } = this.#frame;
+    const { byFullName } = this.#level.names;
+    return {
+      meaning: (path) => {
+        const [root, name = '', member, output = ''] = path;
+        if (root === 'inputs') return inputs.get(name) ?? literal('');
+        if (root === 'matrix') return cell === undefined ? undefined : literal(cell.values.get(name) ?? '');
+        if (root !== 'stages') return undefined;
+        const expanded = this.#expanded[byFullName.get(name) ?? -1];
+        if (expanded?.outputs !== undefined) return member === 'status' ? this.#statusOf(expanded) : (expanded.outputs.get(output) ?? literal(''));
+        return prefix === '' ? undefined : { kind: 'path', path: [root, `${prefix}${name}`, ...path.slice(2)] };
+      },
+    };
+  }
+
+  /** Made once: a file can ask for it in every line. */
+  #statusOf(expanded: Expanded): Expression {
+    const status = this.#statuses.get(expanded) ?? statusOf(expanded);
+    this.#statuses.set(expanded, status);
+    return status;
+  }
+
+  #outputs(): ReadonlyMap<string, Expression> | undefined {
+    const body = this.#frame.extension?.body;
+    if (body === undefined) return undefined;
+    const by = this.#substitution(undefined);
+    const site = this.#frame.site ?? NOWHERE;
+    return new Map([...body.values].map(([name, template]) => [name, this.#whole.bounded(asExpression(substituteTemplate(template, by)), site)]));
+  }
+
+  #siteOf(draft: StageDraft): Site {
+    return this.#frame.site ?? { span: draft.nameSpan, path: draft.path };
+  }
+}
+
+const NOWHERE: Site = { span: { start: 0, end: 0 }, path: '' };
+
+function inputMeaning(inputs: ReadonlyMap<string, Expression>): Substitution['meaning'] {
+  return ([root, name = '']) => (root === 'inputs' ? (inputs.get(name) ?? literal('')) : undefined);
+}
+
+/** `INPUT_<NAME>` for every input. */
+function variablesOf(body: ExtensionBody, inputs: ReadonlyMap<string, Expression>): Environment {
+  return new Map(body.inputs.map(({ name, variable }) => {
+    const value = inputs.get(name);
+    if (value === undefined) return [variable, ['']];
+    return [variable, value.kind === 'literal' ? [String(value.value ?? '')] : value.kind === 'text' ? value.parts : [{ expression: value }]];
+  }));
+}
+
+function compare(stage: string, operator: '==' | '!=', status: string): Expression {
+  return { kind: 'binary', operator, left: { kind: 'path', path: ['stages', stage, 'status'] }, right: literal(status) };
+}
+
+/** One status for the stages of an extension: the worst of them; SKIPPED where its last ones all are. */
+function statusOf({ stages, ends }: Expanded): Expression {
+  const has = (status: string, names: readonly string[]): Expression | undefined => {
+    const any = disjunction(names.map((name) => compare(name, '==', status)));
+    return any === undefined ? undefined : conjunction(any, literal(status));
+  };
+  const counted = stages.filter(({ allowFailure }) => !allowFailure).map(({ name }) => name);
+  const skipped = conjunction(ends.map((name) => compare(name, '==', 'SKIPPED')).reduceRight<Expression | undefined>((right, left) => conjunction(left, right), undefined), literal('SKIPPED'));
+  return disjunction([has('FAILED', counted), has('CANCELLED', counted), skipped, literal('SUCCESS')].filter((value) => value !== undefined)) ?? literal('SUCCESS');
+}
+
+/** An object without a prototype: names such as `__proto__` and `constructor` are data. */
+function toRecord<Value>(entries: ReadonlyMap<string, Value>): Record<string, Value> {
+  const record = Object.create(null) as Record<string, Value>;
+  for (const [key, value] of entries) record[key] = value;
+  return record;
+}

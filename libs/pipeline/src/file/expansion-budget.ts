@@ -1,0 +1,81 @@
+/**
+ * Counts what a definition will hold, before it is made: stages, dependencies, texts, and the nodes of expressions, which
+ * inputs within inputs can multiply. Owns the names of all stages made so far.
+ */
+import type { Command, Expression, Template } from '../model/definition.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
+import { quoted } from '../text/printable.ts';
+import type { Problems } from '../text/problems.ts';
+import { literal, NodeCounter } from '../expressions/substitute.ts';
+import type { Span } from '../text/text-position.ts';
+
+/** The stage of the file that a problem is about. */
+export interface Site {
+  readonly span: Span;
+  readonly path: string;
+}
+
+/** What an expression counts for in the size of a definition; one that inputs have made larger counts by its nodes. */
+const EXPRESSION_SIZE = 50;
+const NODE_SIZE = 40;
+
+export class ExpansionBudget {
+  readonly problems: Problems;
+  readonly #nodes = new NodeCounter();
+  readonly #names = new Set<string>();
+  #size = 0;
+  #dependencies = 0;
+  #isFull = false;
+
+  constructor(problems: Problems) {
+    this.problems = problems;
+  }
+
+  /** A bound was reached, and noted: nothing more needs to be made. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** Counts stages with these names, each with `text` characters of scripts and variables. False: there are too many. */
+  admit(names: readonly string[], after: readonly string[], text: number, site: Site): boolean {
+    this.#size += names.length * text;
+    this.#dependencies += names.length * after.length;
+    for (const name of names) {
+      if (name.length > PIPELINE_LIMITS.expandedNameLengthMax) this.#note(site, `the name of an expansion is longer than ${PIPELINE_LIMITS.expandedNameLengthMax} characters: ${quoted(name)}`);
+      if (this.#names.has(name)) this.#note(site, `two stages would have the name ${quoted(name)}`);
+      this.#names.add(name);
+    }
+    if (this.#size > PIPELINE_LIMITS.definitionTextMax) this.#fill(site, `the scripts and variables of all stages are more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`);
+    else if (this.#names.size > PIPELINE_LIMITS.stagesMax) this.#fill(site, `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages after the extensions are expanded`);
+    else if (this.#dependencies > PIPELINE_LIMITS.dependenciesMax) this.#fill(site, `the stages have more than ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} dependencies after the extensions are expanded`);
+    return !this.#isFull;
+  }
+
+  /** An expression that has grown beyond the bound is replaced by the empty text, and noted. */
+  bounded(expression: Expression, site: Site): Expression {
+    if (this.#nodes.of(expression) <= PIPELINE_LIMITS.expressionNodesMax) return expression;
+    this.#note(site, `an expression of this stage has more than ${PIPELINE_LIMITS.expressionNodesMax.toLocaleString('en')} parts, the inputs of extensions written out`);
+    return literal('');
+  }
+
+  sizeOfExpression(expression: Expression): number {
+    return Math.max(EXPRESSION_SIZE, NODE_SIZE * this.#nodes.of(expression));
+  }
+
+  sizeOfTemplate(template: Template): number {
+    return template.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : this.sizeOfExpression(part.expression)), 0);
+  }
+
+  sizeOfCommands(commands: readonly Command[]): number {
+    return commands.reduce((sum, { script, bindings }) => sum + script.length + Object.values(bindings).reduce((nodes, expression) => nodes + NODE_SIZE * this.#nodes.of(expression), 0), 0);
+  }
+
+  #note(site: Site, message: string): void {
+    this.problems.add(site.span, site.path, message);
+  }
+
+  #fill(site: Site, message: string): void {
+    this.#isFull = true;
+    this.#note(site, message);
+  }
+}

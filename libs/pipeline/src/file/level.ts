@@ -1,0 +1,38 @@
+/** The stages of a pipeline, or of an extension that is made of stages: read, named and linked, not yet expanded. */
+import type { Environment } from './environment.ts';
+import type { StageReader } from './extension-use.ts';
+import { fieldOf, readMap } from './fields.ts';
+import { linkStages, nameStages } from './graph.ts';
+import type { Graph, StageNames } from './graph.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
+import { readStage } from './stage.ts';
+import type { StageDraft } from './stage.ts';
+import type { MapEntry } from '../yaml/yaml-tree.ts';
+
+export interface Level {
+  readonly drafts: readonly StageDraft[];
+  readonly names: StageNames;
+  readonly graph: Graph;
+  /** Of all its stages. */
+  readonly env: Environment;
+}
+
+/** Undefined where the stages cannot be numbered; the problems then say why. */
+export function readLevel(entry: MapEntry | undefined, env: Environment, reader: StageReader): Level | undefined {
+  const drafts = entry === undefined ? [] : readStages(entry, reader);
+  const names = nameStages(drafts, reader.problems);
+  return names === undefined ? undefined : { drafts, names, graph: linkStages(drafts, names, reader.problems), env };
+}
+
+function readStages(entry: MapEntry, reader: StageReader): StageDraft[] {
+  const map = readMap(fieldOf(entry, '', reader.problems), 'a map of stage names to stages');
+  if (map === undefined) return [];
+  if (map.entries.length === 0) reader.problems.add(map, 'stages', "'stages' has no stages");
+  if (map.entries.length > PIPELINE_LIMITS.stagesMax) {
+    const first = map.entries[PIPELINE_LIMITS.stagesMax];
+    reader.problems.add(first?.keySpan ?? map, 'stages', `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`);
+    return [];
+  }
+  const budget = { combinations: 0 };
+  return map.entries.map((stage) => readStage(stage, reader, budget));
+}

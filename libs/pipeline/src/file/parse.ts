@@ -1,0 +1,83 @@
+/**
+ * YAML text to a checked and expanded pipeline, or to every problem of the file. Pure and total: no text makes it throw,
+ * and nothing but the text decides what it answers.
+ *
+ * The order is that of growing cost: size and characters, lexical tokens (nesting, aliases), YAML, keys and values,
+ * matrices, dependencies, names in expressions. Each step is bounded by what the step before has let through.
+ */
+import type { ParseResult, PipelineDefinition, ResolvedExtension, Template } from '../model/definition.ts';
+import { readEnvironment } from './environment.ts';
+import type { Environment } from './environment.ts';
+import { expandPipeline } from './expand.ts';
+import { ExtensionCatalog } from './extension-catalog.ts';
+import { fieldOf, isNull, kindOf, readKeys } from './fields.ts';
+import { readLevel } from './level.ts';
+import { readManifest } from './manifest.ts';
+import { Problems } from '../text/problems.ts';
+import { checkReferences } from './references.ts';
+import { readConcurrency, readEngine, readOn, readPipelineKeys, readSchedule } from './settings.ts';
+import type { ExpressionSite } from './template.ts';
+import { TOP_KEYS } from './vocabulary.ts';
+import { screenText } from '../yaml/yaml-screen.ts';
+import { readYaml } from '../yaml/yaml-tree.ts';
+import type { MapEntry, YamlNode } from '../yaml/yaml-tree.ts';
+
+export interface ParseOptions {
+  /** The text is the server's template: `${{ webhook.* }}` is known. */
+  readonly template?: boolean | undefined;
+  /** What each `uses` of the file, and of the extensions that it leads to, was resolved to. */
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
+  /** Why a `uses` could not be resolved, by its text: said at its place. */
+  readonly refusals?: ReadonlyMap<string, string> | undefined;
+  /** `accept`: a `uses` that is not among `extensions` is no problem; its stages then have no commands. For checks without a server. */
+  readonly unresolved?: 'refuse' | 'accept' | undefined;
+}
+
+/** Reads a pipeline file. Diagnostics stand in the order of the file; there is at least one where `ok` is false. */
+export function parsePipeline(text: string, options: ParseOptions = {}): ParseResult {
+  const problems = new Problems();
+  // A byte order mark is no part of the text, and its columns do not count it.
+  const body = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  const root = screenText(body, problems) ? readYaml(body, problems) : undefined;
+  const definition = root === undefined ? undefined : readPipeline(root, body, options, problems);
+  if (definition !== undefined && problems.count === 0) return { ok: true, definition };
+  return { ok: false, diagnostics: problems.diagnostics(body) };
+}
+
+function readPipeline(root: YamlNode, text: string, options: ParseOptions, problems: Problems): PipelineDefinition | undefined {
+  if (root.kind !== 'map') {
+    problems.add(root, '', isNull(root) ? 'the file is empty' : `a pipeline file is a map with 'pipeline' and 'stages', not ${kindOf(root)}`);
+    return undefined;
+  }
+  const extensions = new ExtensionCatalog(options.extensions ?? [], { acceptsUnresolved: options.unresolved === 'accept', refusals: options.refusals, read: readManifest });
+  const reader = { text, problems, extensions };
+  const keys = readKeys(root, TOP_KEYS, 'at the top of the file', '', problems);
+  const top = { start: root.start, end: root.start + 1 };
+  const sites: ExpressionSite[] = [];
+  const read = <Value>(key: (typeof TOP_KEYS)[number], use: (entry: MapEntry) => Value): Value | undefined => {
+    const entry = keys.get(key);
+    return entry === undefined ? undefined : use(entry);
+  };
+  if (!keys.has('pipeline')) problems.add(top, 'pipeline', "'pipeline.name' is missing");
+  if (!keys.has('stages')) problems.add(top, 'stages', "'stages' is missing");
+  const engine = read('engine', (entry) => readEngine(fieldOf(entry, '', problems)));
+  const named = read('pipeline', (entry) => readPipelineKeys(fieldOf(entry, '', problems)));
+  const on = read('on', (entry) => readOn(fieldOf(entry, '', problems)));
+  const schedule = read('schedule', (entry) => readSchedule(fieldOf(entry, '', problems))) ?? [];
+  const env: Environment = read('env', (entry) => readEnvironment(fieldOf(entry, '', problems), 'top-env', reader, sites)) ?? new Map<string, Template>();
+  const concurrency = read('concurrency', (entry) => readConcurrency(fieldOf(entry, '', problems), reader, sites));
+  const level = readLevel(keys.get('stages'), env, reader);
+  if (level === undefined) return undefined;
+  checkReferences({ ...level, template: options.template === true, problems }, sites);
+  if (problems.count > 0 || named?.name === undefined) return undefined;
+  const stages = expandPipeline(level, problems);
+  return {
+    name: named.name,
+    ...(named.description === undefined ? {} : { description: named.description }),
+    ...(engine === undefined ? {} : { engine }),
+    ...(on === undefined ? {} : { on }),
+    schedule,
+    ...(concurrency === undefined ? {} : { concurrency }),
+    stages,
+  };
+}

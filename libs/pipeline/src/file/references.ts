@@ -1,0 +1,138 @@
+/** Checks every name that the expressions of a file use, once all stages, outputs and axes are known. */
+import type { Environment } from './environment.ts';
+import type { PathUse } from '../expressions/expression.ts';
+import { Ancestors } from './graph.ts';
+import type { Graph, StageNames } from './graph.ts';
+import { quoted } from '../text/printable.ts';
+import type { Problems } from '../text/problems.ts';
+import type { StageDraft } from './stage.ts';
+import { didYouMean } from '../text/suggest.ts';
+import type { ExpressionSite, Place } from './template.ts';
+
+export type Root = 'stages' | 'matrix' | 'env' | 'run' | 'pipeline' | 'webhook' | 'inputs';
+
+const ROOTS: readonly Root[] = ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'];
+const WEBHOOK_KEYS = ['repository', 'ref', 'commit', 'provider'];
+
+/** The names that each place can use, and what the place is called. */
+const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly label: string }>> = {
+  run: { roots: ROOTS, label: "'run'" },
+  when: { roots: ROOTS, label: "'when'" },
+  workdir: { roots: ROOTS, label: "'workdir'" },
+  'stage-env': { roots: ['stages', 'matrix', 'run', 'pipeline', 'webhook', 'inputs'], label: "an 'env'" },
+  with: { roots: ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'], label: "'with'" },
+  output: { roots: ['stages', 'run', 'pipeline', 'inputs'], label: "an output's 'value'" },
+  'top-env': { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "the 'env' of the whole pipeline" },
+  group: { roots: ['run', 'pipeline', 'webhook'], label: "'concurrency.group'" },
+  'runs-on': { roots: ['matrix'], label: "'runs_on'" },
+};
+
+export interface ReferenceContext {
+  readonly drafts: readonly StageDraft[];
+  readonly names: StageNames;
+  readonly graph: Graph;
+  readonly env: Environment;
+  readonly template: boolean;
+  /** Of an extension's manifest: its inputs, and the names that it can use at all. Absent: a pipeline. */
+  readonly extension?: { readonly inputs: readonly string[]; readonly roots: readonly Root[] } | undefined;
+  readonly problems: Problems;
+}
+
+/** Notes every use of something that does not exist, or not there. `topSites` belong to no stage. */
+export function checkReferences(context: ReferenceContext, topSites: readonly ExpressionSite[]): void {
+  const checker = new ReferenceChecker(context);
+  for (const site of topSites) checker.check(site, undefined);
+  for (const [index, draft] of context.drafts.entries()) for (const site of draft.sites) checker.check(site, index);
+}
+
+class ReferenceChecker {
+  readonly #context: ReferenceContext;
+  #ancestors: Ancestors | undefined;
+
+  constructor(context: ReferenceContext) {
+    this.#context = context;
+  }
+
+  check(site: ExpressionSite, draft: number | undefined): void {
+    for (const call of site.parsed.calls) {
+      if (site.place !== 'when') this.#context.problems.add(site.spanOf(call), site.path, `'${call.name}()' can only be used in 'when'`);
+    }
+    for (const use of site.parsed.paths) this.#checkPath(site, use, draft);
+  }
+
+  #checkPath(site: ExpressionSite, use: PathUse, draft: number | undefined): void {
+    const [rootName = '', ...rest] = use.path;
+    const note = (message: string, suggest?: string | (() => string | undefined)): void => this.#context.problems.add(site.spanOf(use), site.path, message, suggest);
+    const root = ROOTS.find((candidate) => candidate === rootName);
+    const place = PLACES[site.place];
+    const { extension } = this.#context;
+    const roots = place.roots.filter((name) => (extension === undefined ? name !== 'inputs' : extension.roots.includes(name)));
+    if (root === undefined) {
+      note(`unknown name ${quoted(rootName)}`, () => didYouMean(rootName, [...roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ?? 'a text goes in single quotes');
+    } else if (root === 'inputs' && extension === undefined) {
+      note("'inputs' is known in an extension only");
+    } else if (root === 'webhook' && !this.#context.template) {
+      note("'webhook' is known in the server's template only");
+    } else if (extension !== undefined && !extension.roots.includes(root)) {
+      note(`'${root}' cannot be used in this extension`, 'take the value as an input');
+    } else if (!roots.includes(root)) {
+      note(`'${root}' cannot be used in ${place.label}`, `what can be used: ${roots.join(', ')}`);
+    } else if (root === 'stages') this.#checkStage(rest, site.place === 'output' ? 'outside' : draft, note);
+    else if (root === 'matrix') this.#checkMatrix(rest, draft, note);
+    else if (root === 'inputs') this.#checkKey('inputs', rest, extension?.inputs ?? [], note, "declare it under 'inputs'");
+    else if (root === 'env') this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
+    else this.#checkKey(root, rest, root === 'run' ? ['id'] : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
+  }
+
+  #variables(draft: number | undefined): string[] {
+    const own = draft === undefined ? undefined : this.#context.drafts[draft]?.env.keys();
+    return [...this.#context.env.keys(), ...(own ?? [])];
+  }
+
+  #checkKey(root: string, rest: readonly string[], known: readonly string[], note: Note, remedy?: string): void {
+    const [key] = rest;
+    if (key === undefined || rest.length > 1) note(`'${root}' is used as ${root}.NAME`, known.length > 0 && known.length < 6 ? `there is ${known.map((name) => `${root}.${name}`).join(', ')}` : undefined);
+    else if (!known.includes(key)) note(`there is no '${root}.${key.slice(0, 60)}'`, () => didYouMean(key, known) ?? remedy ?? `there is ${known.map((name) => `${root}.${name}`).join(', ')}`);
+  }
+
+  #checkMatrix(rest: readonly string[], draft: number | undefined, note: Note): void {
+    const stage = draft === undefined ? undefined : this.#context.drafts[draft];
+    if (stage?.matrix !== undefined) this.#checkKey('matrix', rest, [...stage.matrix.keys], note);
+    else if (stage?.isMatrix !== true) note("this stage has no 'matrix'");
+  }
+
+  /** `outside`: the place comes after all stages. */
+  #checkStage(rest: readonly string[], draft: number | 'outside' | undefined, note: Note): void {
+    const { names, graph, drafts } = this.#context;
+    const [name, member, output] = rest;
+    const shape = member === 'status' ? rest.length === 2 : member === 'outputs' && rest.length === 3;
+    if (name === undefined || !shape || draft === undefined) {
+      note('a stage is used as stages.NAME.outputs.OUTPUT or stages.NAME.status', () => (member === undefined ? undefined : didYouMean(member, ['outputs', 'status'])));
+      return;
+    }
+    const stage = names.byFullName.get(name);
+    const base = names.byName.get(name);
+    const target = base === undefined ? drafts[names.draftOf[stage ?? -1] ?? -1] : drafts[base];
+    if (target === undefined) {
+      note(`there is no stage ${quoted(name)}`, () => didYouMean(name, [...names.byName.keys(), ...names.fullNames]));
+    } else if (target.isMatrix && base !== undefined && stage === undefined) {
+      const first = target.matrix?.cells[0]?.name;
+      note(`${quoted(name)} is a matrix: one of its stages must be named`, first === undefined ? undefined : `stages['${first}']`);
+    } else if (graph.order !== undefined && draft !== 'outside' && stage !== undefined && !this.#isAncestor(draft, stage)) {
+      note(`stage ${quoted(drafts[draft]?.name ?? '')} does not come after ${quoted(name)}, so its values are not known`, `add 'after: ${name}'`);
+    } else if (output !== undefined && !target.outputs.includes(output)) {
+      // Of an extension that is not known here nobody can say what it publishes.
+      if (target.use !== undefined && target.use.extension === undefined) return;
+      const remedy = target.use === undefined ? `name it under 'outputs' of ${quoted(target.name)}` : target.outputs.length === 0 ? 'its extension publishes none' : `its extension publishes ${target.outputs.slice(0, 10).join(', ')}`;
+      note(`stage ${quoted(target.name)} has no output ${quoted(output)}`, () => didYouMean(output, target.outputs) ?? remedy);
+    }
+  }
+
+  #isAncestor(draft: number, stage: number): boolean {
+    this.#ancestors ??= new Ancestors(this.#context.graph, this.#context.names);
+    return this.#ancestors.has(draft, stage);
+  }
+}
+
+type Note = (message: string, suggest?: string | (() => string | undefined)) => void;
+

@@ -1,0 +1,137 @@
+/** Reads what stands beside `stages`: the pipeline's own name, its triggers, its schedule and its concurrency group. */
+import { checkCron } from './cron.ts';
+import type { PipelineDefinition, PushFilter, Template } from '../model/definition.ts';
+import { fieldOf, isNull, mustBe, readBoolean, readKeys, readList, readMap, readName, readScalar } from './fields.ts';
+import type { Field } from './fields.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
+import { printable, quoted } from '../text/printable.ts';
+import { hasExpression, readTemplate } from './template.ts';
+import type { ExpressionReader, ExpressionSite } from './template.ts';
+import { CONCURRENCY_KEYS, PIPELINE_KEYS, PUSH_KEYS } from './vocabulary.ts';
+
+/** Any text, but one that can be shown: the specification gives it no meaning. */
+export function readEngine(field: Field): string | undefined {
+  const node = readScalar(field, 'a text');
+  if (node === undefined) return undefined;
+  if (node.text.length <= PIPELINE_LIMITS.engineLengthMax && printable(node.text) === node.text) return node.text;
+  mustBe(field, `a text of at most ${PIPELINE_LIMITS.engineLengthMax} characters on one line`);
+  return undefined;
+}
+
+export function readPipelineKeys(field: Field): { name: string | undefined; description: string | undefined } {
+  const { problems, path } = field;
+  const map = readMap(field, "a map with 'name'");
+  if (map === undefined) return { name: undefined, description: undefined };
+  const keys = readKeys(map, PIPELINE_KEYS, "in 'pipeline'", path, problems);
+  const [name, description] = [keys.get('name'), keys.get('description')];
+  if (name === undefined) problems.add(map.entries[0]?.keySpan ?? map, path, "'pipeline.name' is missing");
+  return {
+    name: name === undefined ? undefined : readName(fieldOf(name, path, problems), 'a text', PIPELINE_LIMITS.pipelineNameLengthMax),
+    description: description === undefined ? undefined : readDescription(fieldOf(description, path, problems)),
+  };
+}
+
+function readDescription(field: Field): string | undefined {
+  const node = readScalar(field, 'a text');
+  if (node === undefined) return undefined;
+  const { problems, path } = field;
+  if (node.text.length > PIPELINE_LIMITS.descriptionLengthMax) problems.add(node, path, `'description' is longer than ${PIPELINE_LIMITS.descriptionLengthMax} characters`);
+  else if (/(?![\n\t])\p{Cc}/u.test(node.text)) problems.add(node, path, "'description' holds control characters");
+  else if (hasExpression(node.text)) problems.add(node, path, "'description' cannot hold an expression");
+  return node.text;
+}
+
+export function readOn(field: Field): { readonly push?: PushFilter } | undefined {
+  const { problems, path } = field;
+  const map = readMap(field, "a map with 'push'");
+  if (map === undefined) return undefined;
+  const push = readKeys(map, ['push'], "in 'on'", path, problems).get('push');
+  if (push === undefined) return {};
+  // `push:` with nothing after it: every push.
+  if (isNull(push.value)) return { push: {} };
+  const filter = readPush(fieldOf(push, path, problems));
+  return filter === undefined ? undefined : { push: filter };
+}
+
+function readPush(field: Field): PushFilter | undefined {
+  const { problems, path } = field;
+  const map = readMap(field, "a map with 'branches', 'tags' or 'paths'");
+  if (map === undefined) return undefined;
+  const keys = readKeys(map, PUSH_KEYS, "in 'on.push'", path, problems);
+  const globs = (key: (typeof PUSH_KEYS)[number]): readonly string[] | undefined => {
+    const found = keys.get(key);
+    return found === undefined ? undefined : readGlobs(fieldOf(found, path, problems));
+  };
+  for (const key of ['branches', 'tags', 'paths'] as const) {
+    const other = keys.get(`${key}-ignore`);
+    if (keys.has(key) && other !== undefined) problems.add(other.keySpan, path, `'${key}' and '${key}-ignore' cannot stand together`, `begin a pattern of '${key}' with '!' to take it out again`);
+  }
+  const filter = {
+    branches: globs('branches'),
+    branchesIgnore: globs('branches-ignore'),
+    tags: globs('tags'),
+    tagsIgnore: globs('tags-ignore'),
+    paths: globs('paths'),
+    pathsIgnore: globs('paths-ignore'),
+  };
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+}
+
+function readGlobs(field: Field): string[] | undefined {
+  const nodes = readList(field, 'a pattern or a list of patterns', PIPELINE_LIMITS.globsMax);
+  if (nodes === undefined) return undefined;
+  if (nodes.length === 0) field.problems.add(field.node, field.path, `'${field.name}' has no patterns, so that nothing would ever match`);
+  for (const node of nodes) {
+    const fault = globFault(node.text);
+    if (fault !== undefined) field.problems.add(node, field.path, `the pattern ${quoted(node.text)} ${fault}`);
+  }
+  return nodes.map((node) => node.text);
+}
+
+/** Patterns know `*`, `**`, `?`, `[a-z]`, `{a,b}` and a leading `!`. */
+function globFault(text: string): string | undefined {
+  const pattern = text.replace(/^!/, '').replace(/\\./gs, 'x');
+  if (pattern === '') return 'is empty';
+  if (text.length > PIPELINE_LIMITS.globLengthMax) return `is longer than ${PIPELINE_LIMITS.globLengthMax} characters`;
+  if (/\p{Cc}/u.test(text)) return 'holds control characters';
+  if (hasExpression(text)) return 'cannot hold an expression';
+  const outside = pattern.replace(/\[[^\]]+\]/g, 'x');
+  if (/[[\]]/.test(outside)) return "has a '[' without its ']'";
+  return /[{}]/.test(outside.replace(/\{[^{}]*\}/g, 'x')) ? "has a '{' without its '}', or one inside another" : undefined;
+}
+
+export function readSchedule(field: Field): string[] {
+  const nodes = readList(field, 'a cron line or a list of cron lines', PIPELINE_LIMITS.schedulesMax) ?? [];
+  const lines: string[] = [];
+  for (const node of nodes) {
+    const fault = node.text.length > PIPELINE_LIMITS.cronLengthMax ? { message: `a cron line is longer than ${PIPELINE_LIMITS.cronLengthMax} characters` } : checkCron(node.text);
+    if (fault !== undefined) field.problems.add(node, field.path, printable(fault.message), 'suggestion' in fault ? fault.suggestion : undefined);
+    lines.push(node.text.trim().split(/[ \t]+/).join(' '));
+  }
+  return lines;
+}
+
+export function readConcurrency(field: Field, reader: ExpressionReader, sites: ExpressionSite[]): PipelineDefinition['concurrency'] {
+  const { problems, path } = field;
+  const map = readMap(field, "a map with 'group'");
+  if (map === undefined) return undefined;
+  const keys = readKeys(map, CONCURRENCY_KEYS, "in 'concurrency'", path, problems);
+  const [group, cancel] = [keys.get('group'), keys.get('cancel_in_progress')];
+  const cancelInProgress = cancel === undefined ? false : (readBoolean(fieldOf(cancel, path, problems)) ?? false);
+  if (group === undefined) {
+    problems.add(map.entries[0]?.keySpan ?? map, path, "'concurrency' has no 'group'");
+    return undefined;
+  }
+  const template = readGroup(fieldOf(group, path, problems), reader, sites);
+  return template === undefined ? undefined : { group: template, cancelInProgress };
+}
+
+function readGroup(field: Field, reader: ExpressionReader, sites: ExpressionSite[]): Template | undefined {
+  const node = readScalar(field, 'a text');
+  if (node === undefined) return undefined;
+  if (node.text.trim() === '' || node.text.length > PIPELINE_LIMITS.groupLengthMax || /\p{Cc}/u.test(node.text)) {
+    field.problems.add(node, field.path, `'group' must be a text of 1 to ${PIPELINE_LIMITS.groupLengthMax} characters on one line`);
+    return undefined;
+  }
+  return readTemplate(node, 'group', field.path, reader, sites);
+}

@@ -1,0 +1,193 @@
+/**
+ * What keys have used in a month (P23): runs created, and the time of their attempts. Owns the counts that the next
+ * `run_created` goes by, and what of them is committed and has to go to the store.
+ *
+ *  K1 The count of a new run is decided on memory, like the run itself, and stands in its `run_created`: a commit that never
+ *     comes to be takes its counts with it.
+ *  K2 What goes to the store is committed, and goes there before the checkpoint that stands for it.
+ *  K3 Counts are read at a take-over, from the store and the log behind it; runs are never counted by their documents.
+ */
+import type { KeyUse } from '@penstock/bus';
+import { attemptMs, monthOf, monthStart, type RunEvent } from '@penstock/run';
+import type { RunCounter } from '@penstock/store';
+import type { LiveRun } from '../run/live-run.ts';
+
+/** A counter without the commit that it is written for. */
+export type KeyCounter = Omit<RunCounter, 'partition' | 'incarnation' | 'sequence'>;
+
+/** What a take-over has found of a key. */
+export interface KeyUsage {
+  readonly tenant: string;
+  readonly key: string;
+  /** Of the newest run; null: any number. */
+  readonly maxConcurrent: number | null;
+  readonly months: readonly {
+    readonly month: string;
+    readonly runs: number;
+    readonly stageMs: number;
+    /** Whether the store has it like this. */
+    readonly isStored: boolean;
+  }[];
+}
+
+interface KeyCount {
+  readonly tenant: string;
+  readonly key: string;
+  readonly months: Map<string, MonthCount>;
+  /** The latest month that it has: its counter says what the key has now. Clocks of owners differ, so it may be yet to come. */
+  newest: string;
+  /** Committed. */
+  active: number;
+  maxConcurrent: number | null;
+}
+
+interface MonthCount {
+  readonly of: KeyCount;
+  readonly month: string;
+  /** Runs that count, those that are not committed yet included. */
+  decided: number;
+  runs: number;
+  stageMs: number;
+}
+
+export class KeyCounts {
+  readonly #keys = new Map<string, KeyCount>();
+  readonly #dirty = new Set<MonthCount>();
+  #sweptFor = '';
+
+  /** How many runs of the key count in the month so far. */
+  used(key: string, month: string): number {
+    return this.#keys.get(key)?.months.get(month)?.decided ?? 0;
+  }
+
+  /** What is committed, for whoever asks: it is never older than what anybody was told. */
+  use(key: string, month: string): KeyUse {
+    const count = this.#keys.get(key);
+    const { runs = 0, stageMs = 0 } = count?.months.get(month) ?? {};
+    return { runs, stageMs, active: count?.active ?? 0 };
+  }
+
+  /** By the key's newest committed run; Infinity: any number. */
+  limitOf(key: string): number {
+    return this.#keys.get(key)?.maxConcurrent ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** A run is created; its event says which of its month it is. */
+  created(run: LiveRun): void {
+    const [created] = run.events;
+    if (created?.type !== 'run_created' || created.runOfMonth === undefined) return;
+    const count = this.#monthOf(run, monthOf(created.at));
+    count.decided = Math.max(count.decided, created.runOfMonth);
+    if (run.committedVersion > 0) count.runs = Math.max(count.runs, created.runOfMonth);
+  }
+
+  /** Events of the run, from this version on, are committed. */
+  committed(run: LiveRun, from: number): void {
+    let at = 0;
+    for (let index = from - 1; index < run.committedVersion; index++) {
+      const event = run.events[index] as RunEvent;
+      ({ at } = event);
+      if (event.type === 'run_created') this.#createdCommitted(run, event);
+      const ms = attemptMs(run.events, index);
+      if (ms !== undefined) this.#changed(run, at).stageMs += ms;
+    }
+    // What is decided and not committed does not show; its commit will come here too.
+    if (run.isCommitted) this.#setActive(run, at);
+  }
+
+  #createdCommitted(run: LiveRun, created: Extract<RunEvent, { type: 'run_created' }>): void {
+    this.#changed(run, created.at);
+    this.#changedNow(run, created.at).maxConcurrent = created.maxConcurrent ?? null;
+    this.created(run);
+  }
+
+  #setActive(run: LiveRun, at: number): void {
+    const isActive = !run.state.held && !run.settled;
+    if (isActive === run.countsAsActive) return;
+    run.countsAsActive = isActive;
+    this.#changedNow(run, at).active += isActive ? 1 : -1;
+  }
+
+  // --- Take-over ---------------------------------------------------------------------------------------------------
+
+  /** Takes over what was found; `runs` are those in memory, all of them committed, in the order of their creation. */
+  restore(usages: readonly KeyUsage[], runs: readonly LiveRun[], now: number): void {
+    for (const { tenant, key, maxConcurrent, months } of usages) {
+      const newest = months.reduce((latest, { month }) => (month > latest ? month : latest), '');
+      const count: KeyCount = { tenant, key, months: new Map(), newest, active: 0, maxConcurrent };
+      this.#keys.set(key, count);
+      for (const { month, runs: created, stageMs, isStored } of months) {
+        const monthCount: MonthCount = { of: count, month, decided: created, runs: created, stageMs };
+        count.months.set(month, monthCount);
+        if (!isStored) this.#dirty.add(monthCount);
+      }
+    }
+    const found = new Set(usages.map(({ key }) => key));
+    for (const run of runs) {
+      this.created(run);
+      this.#setActive(run, now);
+      // What the store says of the key's places may be older than what was read here.
+      const count = this.#changedNow(run, now);
+      // A key that has begun no run for months still has its places: its newest run in memory says how many.
+      const [created] = run.events;
+      if (!found.has(count.key) && created?.type === 'run_created') count.maxConcurrent = created.maxConcurrent ?? null;
+    }
+  }
+
+  // --- The store ---------------------------------------------------------------------------------------------------
+
+  /** Those that the store has otherwise, as committed now. */
+  take(): KeyCounter[] {
+    const counters = [...this.#dirty].map(({ of: { tenant, key, active, maxConcurrent }, month, runs, stageMs }) => ({ tenant, key, month, runs, stageMs, active, maxConcurrent }));
+    this.#dirty.clear();
+    return counters;
+  }
+
+  /** The store did not take them: they are to be written again. */
+  stillDirty(counters: Iterable<KeyCounter>): void {
+    for (const { key, month } of counters) {
+      const count = this.#keys.get(key)?.months.get(month);
+      if (count !== undefined) this.#dirty.add(count);
+    }
+  }
+
+  /**
+   * An owner's clock never runs backwards, but what was decided in a month may be acknowledged in the next: only what is
+   * older counts no more.
+   */
+  forgetOld(now: number): void {
+    const month = monthOf(now);
+    if (month === this.#sweptFor) return;
+    this.#sweptFor = month;
+    const before = monthOf(monthStart(month) - 1);
+    for (const [key, count] of this.#keys) {
+      for (const [name, old] of count.months) if (name < before && !this.#dirty.has(old)) count.months.delete(name);
+      if (count.months.size === 0 && count.active === 0) this.#keys.delete(key);
+    }
+  }
+
+  /** The count of a month in which something of the run has changed. */
+  #changed(run: LiveRun, at: number): MonthCount {
+    const count = this.#monthOf(run, monthOf(at));
+    this.#dirty.add(count);
+    return count;
+  }
+
+  /** What the run's key has now has changed. */
+  #changedNow(run: LiveRun, at: number): KeyCount {
+    const { of } = this.#monthOf(run, monthOf(at));
+    const newest = of.months.get(of.newest);
+    if (newest !== undefined) this.#dirty.add(newest);
+    return of;
+  }
+
+  #monthOf(run: LiveRun, month: string): MonthCount {
+    const { tenant, key } = run.state;
+    let count = this.#keys.get(key);
+    if (count === undefined) this.#keys.set(key, (count = { tenant, key, months: new Map(), newest: month, active: 0, maxConcurrent: null }));
+    if (month > count.newest) count.newest = month;
+    let monthCount = count.months.get(month);
+    if (monthCount === undefined) count.months.set(month, (monthCount = { of: count, month, decided: 0, runs: 0, stageMs: 0 }));
+    return monthCount;
+  }
+}

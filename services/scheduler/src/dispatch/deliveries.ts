@@ -1,0 +1,177 @@
+/**
+ * Grants and stops on their way to runners (P12 to P14). Owns, for each live attempt, whether its runner is known to
+ * have the grant, and whether it is being stopped.
+ *
+ *  G1 Nothing is sent for a run while a commit about it is in flight, nor while the owner may not act (P4).
+ *  G2 "No responders" frees a grant at no cost only as the answer to its first send, by the owner that committed it;
+ *     only `refused` frees it otherwise. Anything else leaves it given: its session's lease decides.
+ *  G3 A grant whose attempt is being stopped is sent no more; a stop is repeated until its attempt is gone.
+ */
+import type { AttemptRef, Job, RunnerLease } from '@penstock/bus';
+import { workOf, type LiveAttempt } from '@penstock/run';
+import type { LiveRun } from '../run/live-run.ts';
+import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
+
+/** An unanswered grant or stop is sent again after this. */
+const REPEAT_MS = 2_000;
+
+export interface DeliverySettings {
+  readonly partition: number;
+  readonly epoch: number;
+  readonly logBytesMax: number;
+}
+
+interface Delivery {
+  readonly run: LiveRun;
+  readonly stage: string;
+  readonly attempt: number;
+  /** Whether this owner committed the grant; a successor may not conclude anything from "no responders". */
+  readonly own: boolean;
+  sends: number;
+  acknowledged: boolean;
+  sentAt: number;
+}
+
+export interface DeliveryHost {
+  /** Whether a commit about the run is under way. */
+  inFlight(run: LiveRun): boolean;
+  /** The grant came to nothing: the machine decides. */
+  returned(run: LiveRun, stage: string, attempt: number): void;
+  /** The job can never be sent: its stage fails. */
+  undeliverable(run: LiveRun, stage: string, attempt: number): void;
+}
+
+export class Deliveries {
+  readonly #settings: DeliverySettings;
+  readonly #ports: PartitionPorts;
+  readonly #host: DeliveryHost;
+  readonly #grants = new Map<string, Delivery>();
+  readonly #stops = new Map<string, Delivery>();
+
+  constructor(settings: DeliverySettings, ports: PartitionPorts, host: DeliveryHost) {
+    this.#settings = settings;
+    this.#ports = ports;
+    this.#host = host;
+  }
+
+  /** A grant of this owner, its commit acknowledged. */
+  grant(run: LiveRun, stage: string, attempt: number): void {
+    const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: 0 };
+    this.#grants.set(deliveryId(run, stage), delivery);
+    this.#sendGrant(delivery);
+  }
+
+  /** A grant of an earlier owner, found live at take-over: its session is asked again. */
+  adopt(run: LiveRun, stage: string, attempt: number): void {
+    this.#grants.set(deliveryId(run, stage), { run, stage, attempt, own: false, sends: 1, acknowledged: false, sentAt: 0 });
+  }
+
+  stop(run: LiveRun, stage: string, attempt: number): void {
+    const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: 0 };
+    this.#stops.set(deliveryId(run, stage), delivery);
+    this.#sendStop(delivery);
+  }
+
+  /**
+   * The runner's lease lists these attempts: they have arrived; one that is to stop is stopped again (P13). An attempt that
+   * has ended here is stopped only by an owner who is sure to be it, and only if its end is committed: a successor's grant
+   * looks the same to an owner that was frozen, and so does an end that never comes to be.
+   */
+  leaseLists(lease: RunnerLease, runOf: (runId: string) => LiveRun | undefined): void {
+    for (const ref of lease.attempts) {
+      const run = runOf(ref.runId);
+      if (run === undefined) continue;
+      const live = liveAttemptOf(run, ref.stage);
+      if (live?.attempt !== ref.attempt || live.session !== ref.session || live.credit !== ref.credit) {
+        if (run.isCommitted && this.#ports.mayAct()) this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
+        continue;
+      }
+      const id = deliveryId(run, ref.stage);
+      const grant = this.#grants.get(id);
+      if (grant?.attempt === ref.attempt) grant.acknowledged = true;
+      const stop = this.#stops.get(id);
+      if (stop !== undefined) this.#sendStop(stop);
+    }
+  }
+
+  /** Sends again what has had no answer; drops what is over. Called about every second. */
+  repeat(): void {
+    const now = this.#ports.now();
+    for (const [id, grant] of this.#grants) {
+      if (grant.acknowledged || !this.#lives(grant)) this.#grants.delete(id);
+      else if (now - grant.sentAt >= REPEAT_MS) this.#sendGrant(grant);
+    }
+    for (const [id, stop] of this.#stops) {
+      if (!this.#lives(stop)) this.#stops.delete(id);
+      else if (!stop.acknowledged && now - stop.sentAt >= REPEAT_MS) this.#sendStop(stop);
+    }
+  }
+
+  #sendGrant(grant: Delivery): void {
+    const live = liveAttemptOf(grant.run, grant.stage);
+    if (live?.attempt !== grant.attempt || live.stopping !== undefined) return;
+    if (!this.#ports.mayAct() || this.#host.inFlight(grant.run)) return;
+    grant.sends += 1;
+    grant.sentAt = this.#ports.now();
+    const first = grant.own && grant.sends === 1;
+    const job = this.#jobOf(grant, live, !first);
+    if (job === undefined) this.#host.undeliverable(grant.run, grant.stage, grant.attempt);
+    else this.#ports.sendJob(live.runner, job, (answer) => this.#grantAnswered(grant, live, answer, first));
+  }
+
+  #grantAnswered(grant: Delivery, live: LiveAttempt, answer: JobAnswer, first: boolean): void {
+    if (liveAttemptOf(grant.run, grant.stage)?.attempt !== live.attempt) return;
+    if (answer === 'accepted' || answer === 'held') {
+      grant.acknowledged = true;
+    } else if (answer === 'refused' || (answer === 'no-responders' && first && grant.sends === 1)) {
+      this.#grants.delete(deliveryId(grant.run, grant.stage));
+      this.#host.returned(grant.run, grant.stage, grant.attempt);
+    } else if (answer === 'too-large') {
+      this.#host.undeliverable(grant.run, grant.stage, grant.attempt);
+    }
+  }
+
+  #sendStop(stop: Delivery): void {
+    const live = liveAttemptOf(stop.run, stop.stage);
+    if (live?.attempt !== stop.attempt || live.stopping === undefined) return;
+    if (!this.#ports.mayAct() || this.#host.inFlight(stop.run)) return;
+    stop.sends += 1;
+    stop.sentAt = this.#ports.now();
+    this.#ports.sendStop(live.runner, { ...refOf(stop, live), reason: live.stopping }, (answer) => {
+      if (answer === 'stopping') stop.acknowledged = true;
+      if (answer === 'gone' && liveAttemptOf(stop.run, stop.stage)?.attempt === stop.attempt) {
+        this.#stops.delete(deliveryId(stop.run, stop.stage));
+        this.#host.returned(stop.run, stop.stage, stop.attempt);
+      }
+    });
+  }
+
+  #lives(delivery: Delivery): boolean {
+    return liveAttemptOf(delivery.run, delivery.stage)?.attempt === delivery.attempt;
+  }
+
+  /** Undefined: it can never be sent. Whatever a run's values are, they must not stop what is told to other runs. */
+  #jobOf(grant: Delivery, live: LiveAttempt, repeated: boolean): Job | undefined {
+    const { run, stage } = grant;
+    const { partition, epoch, logBytesMax } = this.#settings;
+    const { key, pipelineName, origin } = run.state;
+    try {
+      return { ...refOf(grant, live), partition, epoch, key, pipelineName, origin, ...workOf(run.state, run.plan, stage), logBytesMax, repeated };
+    } catch (error) {
+      this.#ports.warn({ err: error, runId: run.id, stage, attempt: grant.attempt }, 'a job cannot be made; its stage fails');
+      return undefined;
+    }
+  }
+}
+
+export function liveAttemptOf(run: LiveRun, stage: string): LiveAttempt | undefined {
+  return run.state.stages[run.plan.indexOf.get(stage) ?? -1]?.live;
+}
+
+function refOf({ run, stage, attempt }: Delivery, live: LiveAttempt): AttemptRef {
+  return { runId: run.id, stage, attempt, session: live.session, credit: live.credit };
+}
+
+function deliveryId(run: LiveRun, stage: string): string {
+  return `${run.id}\n${stage}`;
+}

@@ -1,0 +1,328 @@
+/**
+ * Who gets the next free slot. Owns the stages that wait for a runner, the runner sessions with their open credits, and
+ * the order between them; shared by all partitions of a scheduler. Decides on memory alone: a pick becomes a grant only
+ * by the run's machine.
+ *
+ *  D1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
+ *     first come, first served within a key. So a key with 2,000 waiting stages delays another's by one slot at most.
+ *  D2 A stage goes only to a session with all of its labels, and to the one runner that holds its workspace (P19).
+ *  D3 A credit is spent once, only while its session's lease is known, and not after CREDIT_MS (P11); nor after its
+ *     runner has begun another session.
+ */
+import type { RunnerLease } from '@penstock/bus';
+import { Heap } from '../run/heap.ts';
+
+/** Shorter than the runner's 30 s, so that a grant does not arrive for a credit that is just over. */
+export const CREDIT_MS = 25_000;
+/** Open credits of one session; more would be a runner gone mad. */
+const CREDITS_PER_SESSION_MAX = 4096;
+/** A lane is cleared up when it has doubled, so that each stage in it is looked at about twice; below this it is not worth it. */
+const LANE_ROOM_MIN = 256;
+
+export interface ReadyStage {
+  readonly key: string;
+  readonly priority: number;
+  readonly labels: readonly string[];
+  readonly labelSet: string;
+  readonly stage: string;
+  /** Whether it still waits: it may have been granted, cancelled or taken away with its partition. */
+  readonly waits: () => boolean;
+  /** The runner that it must go to, as of now. */
+  readonly boundTo: () => string | undefined;
+  /** Tells the stage's run, whichever partition it is of; false where the run did not take the credit. */
+  readonly grant: (credit: Credit) => boolean;
+}
+
+export interface Credit {
+  readonly runner: string;
+  readonly session: string;
+  readonly credit: number;
+}
+
+interface Session {
+  readonly runner: string;
+  readonly session: string;
+  labels: ReadonlySet<string>;
+  /** Whether its lease has been seen; before that its credits cannot be spent. */
+  leased: boolean;
+  /** Credit number to expiry, oldest first. */
+  readonly credits: Map<number, number>;
+  /** Taken by a grant or withdrawn; kept for longer than any request that offers it may come again. */
+  readonly spent: Map<number, number>;
+}
+
+/** The stages of one key and priority in a class, first come first served. */
+interface Lane {
+  readonly key: string;
+  readonly priority: number;
+  /** What is before the head has been taken, and holds nothing of its run any more. */
+  readonly waiting: (ReadyStage | undefined)[];
+  head: number;
+  /** How long `waiting` may become before what waits no more is taken out of its middle. */
+  roomFor: number;
+  /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
+  pass: number;
+}
+
+interface ReadyClass {
+  readonly id: string;
+  readonly labels: readonly string[];
+  readonly runner: string | undefined;
+  readonly lanes: Map<string, Lane>;
+  readonly order: Heap<Lane>;
+}
+
+export class Dispatch {
+  readonly #sessions = new Map<string, Session>();
+  readonly #classes = new Map<string, ReadyClass>();
+  readonly #passes = new Map<string, number>();
+  readonly #weightOf: (key: string) => number;
+  #virtualTime = 0;
+  #waiting = 0;
+
+  constructor(weightOf: (key: string) => number = () => 1) {
+    this.#weightOf = weightOf;
+  }
+
+  /** Stages in the queues; those that wait no more are counted until they are met. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  offer(stage: ReadyStage): void {
+    const runner = stage.boundTo();
+    const id = `${stage.labelSet}\n${runner ?? ''}`;
+    let ready = this.#classes.get(id);
+    if (ready === undefined) {
+      ready = { id, labels: stage.labels, runner, lanes: new Map(), order: new Heap(comesBefore) };
+      this.#classes.set(id, ready);
+    }
+    const laneId = `${stage.priority}\n${stage.key}`;
+    let lane = ready.lanes.get(laneId);
+    if (lane === undefined) {
+      const pass = Math.max(this.#passes.get(stage.key) ?? 0, this.#virtualTime);
+      this.#passes.set(stage.key, pass);
+      lane = { key: stage.key, priority: stage.priority, waiting: [], head: 0, roomFor: LANE_ROOM_MIN, pass };
+      ready.lanes.set(laneId, lane);
+      ready.order.push(lane);
+    }
+    if (lane.waiting.length >= lane.roomFor) this.#clearUp(lane);
+    lane.waiting.push(stage);
+    this.#waiting += 1;
+  }
+
+  /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. */
+  addCredits(now: number, offer: { readonly runner: string; readonly session: string; readonly labels?: readonly string[] | undefined; readonly credits: readonly number[] }): void {
+    const session = this.#session(offer.runner, offer.session);
+    if (offer.labels !== undefined) session.labels = new Set(offer.labels);
+    for (const credit of offer.credits) {
+      if (session.credits.size < CREDITS_PER_SESSION_MAX && !session.credits.has(credit) && !session.spent.has(credit)) {
+        session.credits.set(credit, now + CREDIT_MS);
+      }
+    }
+  }
+
+  /** Takes credits back; those still open are answered. */
+  withdraw(sessionId: string, credits: readonly number[]): number[] {
+    const session = this.#sessions.get(sessionId);
+    return session === undefined ? [] : credits.filter((credit) => spend(session, credit));
+  }
+
+  sessionSeen(lease: RunnerLease): void {
+    const session = this.#session(lease.runner, lease.session);
+    if (!session.leased) this.#closeEarlier(session);
+    session.labels = new Set(lease.labels);
+    session.leased = true;
+  }
+
+  sessionGone(sessionId: string): void {
+    this.#sessions.delete(sessionId);
+  }
+
+  hasSession(sessionId: string): boolean {
+    return this.#sessions.get(sessionId)?.leased === true;
+  }
+
+  hasRunner(runner: string): boolean {
+    for (const session of this.#sessions.values()) if (session.leased && session.runner === runner) return true;
+    return false;
+  }
+
+  /** Spends credits on stages until one of the two is used up. */
+  match(now: number): void {
+    if (this.#waiting === 0) return;
+    for (const session of this.#sessions.values()) {
+      while (session.leased && this.#waiting > 0) {
+        const credit = nextCredit(session, now);
+        if (credit === undefined) break;
+        const stage = this.#pick(session);
+        if (stage === undefined) break;
+        if (stage.grant({ runner: session.runner, session: session.session, credit })) spend(session, credit);
+      }
+    }
+  }
+
+  /**
+   * Lets go of what is of no use any more: stages that wait no longer in queues that nobody looks at, sessions that were
+   * never leased or are over, credits of the past. Called about every second.
+   */
+  forgetIdle(now: number): void {
+    for (const ready of this.#classes.values()) {
+      for (const lane of ready.lanes.values()) this.#dropIdle(lane);
+      if (this.#firstLane(ready) === undefined) this.#classes.delete(ready.id);
+    }
+    for (const [id, session] of this.#sessions) {
+      for (const numbers of [session.credits, session.spent]) {
+        for (const [credit, expiresAt] of numbers) {
+          if (expiresAt > now) break;
+          numbers.delete(credit);
+        }
+      }
+      if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#sessions.delete(id);
+    }
+  }
+
+  /** What waits, per set of labels: the demand to announce. */
+  demand(): { labels: readonly string[]; count: number }[] {
+    const counts = new Map<string, { labels: readonly string[]; count: number }>();
+    for (const ready of this.#classes.values()) {
+      let count = 0;
+      for (const lane of ready.lanes.values()) count += lane.waiting.length - lane.head;
+      const labelSet = ready.labels.join(',');
+      const entry = counts.get(labelSet);
+      if (entry === undefined) counts.set(labelSet, { labels: ready.labels, count });
+      else entry.count += count;
+    }
+    return [...counts.values()].filter(({ count }) => count > 0);
+  }
+
+  /**
+   * A runner has one session at a time: what an earlier one offered died with it, though its lease lives on for a while. A
+   * grant to it would be answered by nobody and end as lost (P12), without ever having been started.
+   */
+  #closeEarlier(session: Session): void {
+    for (const other of this.#sessions.values()) {
+      if (other !== session && other.runner === session.runner) for (const credit of [...other.credits.keys()]) spend(other, credit);
+    }
+  }
+
+  #session(runner: string, id: string): Session {
+    let session = this.#sessions.get(id);
+    if (session === undefined) {
+      session = { runner, session: id, labels: new Set(), leased: false, credits: new Map(), spent: new Map() };
+      this.#sessions.set(id, session);
+    }
+    return session;
+  }
+
+  /** The first stage in order that this session can take, removed from its queue. */
+  #pick(session: Session): ReadyStage | undefined {
+    for (;;) {
+      let best: ReadyClass | undefined;
+      for (const ready of this.#classes.values()) {
+        if (ready.runner !== undefined && ready.runner !== session.runner) continue;
+        if (!ready.labels.every((label) => session.labels.has(label))) continue;
+        const lane = this.#firstLane(ready);
+        if (lane === undefined) {
+          this.#classes.delete(ready.id);
+          continue;
+        }
+        const bestLane = best && this.#firstLane(best);
+        if (bestLane === undefined || comesBefore(lane, bestLane)) best = ready;
+      }
+      if (best === undefined) return undefined;
+      const stage = this.#take(best);
+      if (stage === undefined || !stage.waits()) continue;
+      const runner = stage.boundTo();
+      if (runner === undefined || runner === session.runner) {
+        this.#charge(stage);
+        return stage;
+      }
+      // Bound to another runner since it was queued: it waits for that one.
+      this.offer(stage);
+    }
+  }
+
+  /** The lane whose turn it is in this class; put right lazily, for a key's pass moves on with every pick elsewhere. */
+  #firstLane(ready: ReadyClass): Lane | undefined {
+    for (let lane = ready.order.peek(); lane !== undefined; lane = ready.order.peek()) {
+      this.#dropIdle(lane);
+      if (lane.head >= lane.waiting.length) {
+        ready.order.pop();
+        ready.lanes.delete(`${lane.priority}\n${lane.key}`);
+        continue;
+      }
+      const pass = this.#passes.get(lane.key) ?? this.#virtualTime;
+      if (pass <= lane.pass) return lane;
+      ready.order.pop();
+      lane.pass = pass;
+      ready.order.push(lane);
+    }
+    return undefined;
+  }
+
+  #take(ready: ReadyClass): ReadyStage | undefined {
+    const lane = this.#firstLane(ready);
+    const stage = lane?.waiting[lane.head];
+    if (lane === undefined || stage === undefined) return undefined;
+    this.#moveOn(lane);
+    return stage;
+  }
+
+  /** Lets go of the stages at the front that wait no more. */
+  #dropIdle(lane: Lane): void {
+    while (lane.head < lane.waiting.length && lane.waiting[lane.head]?.waits() !== true) this.#moveOn(lane);
+  }
+
+  #moveOn(lane: Lane): void {
+    lane.waiting[lane.head] = undefined;
+    lane.head += 1;
+    this.#waiting -= 1;
+    if (lane.head > 1024 && lane.head * 2 > lane.waiting.length) {
+      lane.waiting.splice(0, lane.head);
+      lane.head = 0;
+    }
+  }
+
+  /** A stage that waits for long holds back those behind it, which may be over since; each holds a whole run in memory. */
+  #clearUp(lane: Lane): void {
+    const waiting = lane.waiting.slice(lane.head).filter((stage) => stage?.waits() === true);
+    this.#waiting -= lane.waiting.length - lane.head - waiting.length;
+    lane.waiting.splice(0, lane.waiting.length, ...waiting);
+    lane.head = 0;
+    lane.roomFor = Math.max(LANE_ROOM_MIN, 2 * waiting.length);
+  }
+
+  #charge(stage: ReadyStage): void {
+    const pass = Math.max(this.#passes.get(stage.key) ?? 0, this.#virtualTime);
+    this.#virtualTime = pass;
+    this.#passes.set(stage.key, pass + 1 / this.#weightOf(stage.key));
+    if (this.#passes.size > 4 * 1024) this.#forgetIdleKeys();
+  }
+
+  /** A key whose pass is not ahead of the others starts from the virtual time again: nothing is remembered of it. */
+  #forgetIdleKeys(): void {
+    for (const [key, pass] of this.#passes) if (pass <= this.#virtualTime) this.#passes.delete(key);
+  }
+}
+
+function comesBefore(a: Lane, b: Lane): boolean {
+  return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
+}
+
+/** False: it was not open. */
+function spend(session: Session, credit: number): boolean {
+  const expiresAt = session.credits.get(credit);
+  if (expiresAt === undefined) return false;
+  session.credits.delete(credit);
+  session.spent.set(credit, expiresAt + CREDIT_MS);
+  return true;
+}
+
+function nextCredit(session: Session, now: number): number | undefined {
+  for (const [credit, expiresAt] of session.credits) {
+    if (expiresAt > now) return credit;
+    session.credits.delete(credit);
+  }
+  return undefined;
+}

@@ -1,0 +1,62 @@
+/**
+ * The commit that is being filled, and those that wait behind it: events of many runs join one message (P1), and what
+ * is to happen once it is acknowledged waits with it, in order.
+ */
+import type { RunEvent } from '@penstock/run';
+import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
+import type { LiveRun } from '../run/live-run.ts';
+
+export interface CommitDraft {
+  readonly runs: Map<string, DraftEntry>;
+  bytes: number;
+  /** Carried out in order when the commit is acknowledged, after its events have been shown. */
+  readonly afterwards: (() => void)[];
+}
+
+interface DraftEntry {
+  readonly run: LiveRun;
+  readonly id: string;
+  readonly from: number;
+  readonly events: string[];
+  to: number;
+}
+
+export class CommitBuilder {
+  /** The last one is being filled; those before it are full. */
+  #drafts: CommitDraft[] = [];
+
+  get waiting(): number {
+    return this.#drafts.length;
+  }
+
+  /** The draft that the next decision would join, where there is one. */
+  get last(): CommitDraft | undefined {
+    return this.#drafts.at(-1);
+  }
+
+  /** Adds the events of one decision; `from` is the version of the first. */
+  add(run: LiveRun, from: number, events: readonly RunEvent[]): CommitDraft {
+    const encoded = events.map(encodeEvent);
+    const bytes = encoded.reduce((sum, event) => sum + Buffer.byteLength(event) + 1, 0);
+    let draft = this.last;
+    const isFull = draft !== undefined
+      && (draft.bytes + bytes > DECISION_BYTES_MAX || draft.bytes > COMMIT_BYTES_MAX || (draft.runs.size >= COMMIT_RUNS_MAX && !draft.runs.has(run.id)));
+    if (draft === undefined || isFull) {
+      draft = { runs: new Map(), bytes: 0, afterwards: [] };
+      this.#drafts.push(draft);
+    }
+    const entry = draft.runs.get(run.id);
+    if (entry === undefined) draft.runs.set(run.id, { run, id: run.id, from, events: encoded, to: from + events.length - 1 });
+    else {
+      entry.events.push(...encoded);
+      entry.to += events.length;
+    }
+    draft.bytes += bytes;
+    return draft;
+  }
+
+  /** Takes the oldest draft out, to be sent. */
+  take(): CommitDraft | undefined {
+    return this.#drafts.shift();
+  }
+}

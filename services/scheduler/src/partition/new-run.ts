@@ -1,0 +1,69 @@
+/** A request to create a run, made into one that nobody knows yet: nothing is counted or kept before it is decided. */
+import type { CreateRequest } from '@penstock/bus';
+import { groupOf, isoTime, monthEnd, monthOf, newRun, planOf, type RunCreated, type RunSettings } from '@penstock/run';
+import { DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
+import { BadPipeline, emptyPipeline, type DefinedPipeline, type DefinitionSource } from '../run/definitions.ts';
+import type { KeyCounts } from '../admission/key-counts.ts';
+import { LiveRun } from '../run/live-run.ts';
+import type { Places } from '../admission/places.ts';
+
+/** Stands for "no limit" where a sender needs a number. */
+const UNLIMITED = 2_147_483_647;
+
+/** The month's runs of a key are used up (P23). */
+export class MonthUsedUp extends Error {
+  override readonly name = 'MonthUsedUp';
+  readonly retryAfterSecs: number;
+
+  constructor(limit: number, at: number) {
+    const endsAt = monthEnd(monthOf(at));
+    super(`the limit of ${limit} runs a month is used up; the next month begins at ${isoTime(endsAt)}`);
+    this.retryAfterSecs = Math.ceil((endsAt - at) / 1000);
+  }
+}
+
+export interface RunSurroundings {
+  readonly now: number;
+  readonly settings: RunSettings;
+  readonly definitions: DefinitionSource;
+  readonly places: Pick<Places, 'timeOfNext'>;
+  readonly counts: Pick<KeyCounts, 'used'>;
+}
+
+/** Throws BadPipeline and MonthUsedUp. */
+export function newRunOf(request: CreateRequest, { now, settings, definitions, places, counts }: RunSurroundings): LiveRun {
+  const { runId, tenant, key, origin, priority = 0, limits, ended } = request;
+  const { definition, yaml, extensions }: DefinedPipeline = ended === undefined
+    ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
+    : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
+  const plan = planOf(definition);
+  const maxConcurrent = limitOf(limits?.maxConcurrent);
+  const base: RunCreated = {
+    type: 'run_created', at: now, tenant, key, pipelineName: definition.name, yaml, ...(extensions === undefined ? {} : { extensions }), priority, origin,
+    ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
+  };
+  const group = groupOf(newRun(runId, base, plan), plan);
+  const at = places.timeOfNext(key, group, now);
+  const used = counts.used(key, monthOf(at));
+  // What the month's limit has turned away is kept for its sender to see, and does not count.
+  const counted = ended?.reason !== 'quota';
+  const limit = limitOf(limits?.pipelineRunLimit);
+  if (counted && used >= limit) throw new MonthUsedUp(limit, at);
+  const created: RunCreated = { ...base, at, ...(group === undefined ? {} : { group }), ...(counted ? { runOfMonth: used + 1 } : {}) };
+  checkSize(created, plan.stages.map((stage) => stage.definition.name));
+  return LiveRun.create(runId, definition, created, settings);
+}
+
+/** Infinity: none. */
+export function limitOf(number: number | undefined): number {
+  return number === undefined || number >= UNLIMITED ? Number.POSITIVE_INFINITY : number;
+}
+
+function checkSize(created: RunCreated, stages: readonly string[]): void {
+  if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2) throw new BadPipeline('the pipeline is too large to be stored');
+  // Watchers are told it as it is, in one message.
+  if (created.extensions !== undefined && Buffer.byteLength(JSON.stringify(created)) > DECISION_BYTES_MAX) throw new BadPipeline('the pipeline and its extensions are too large to be stored');
+  // They stand in one commit, with the text: when all of them are queued at once, or skipped.
+  const names = stages.reduce((sum, name) => sum + Buffer.byteLength(JSON.stringify(name)) + 1, 0);
+  if (names > DECISION_BYTES_MAX / 2) throw new BadPipeline('the names of the stages are too long to be stored');
+}

@@ -1,0 +1,495 @@
+/**
+ * The owner's side of one partition: decide, commit, act. Owns the live runs of the partition and what is decided about
+ * them; what its keys may do is kept by `Places` and `KeyCounts`, its commits by `CommitCycle`. Free of I/O and
+ * deterministic: the world is its ports, and the simulation drives this very class.
+ *
+ *  I1 A command is decided on memory at once; its answer, its effects and its events to watchers go out when its commit
+ *     is acknowledged, in the order of their decisions (P1).
+ *  I2 One commit is under way at a time. A refused one means that this memory is worth nothing: `close` it, open anew (P2).
+ *  I3 What is shown or stored is committed. Reads of a run whose decisions are ahead wait for their commit.
+ *  I4 A run leaves memory only once it has settled and its last commit is projected (P6).
+ *  I5 Nothing is answered before `start`, nor after `close` (P3).
+ */
+import type {
+  CancelReply, CancelRequest, CreateReply, CreateRequest, GetReply, GetRequest, OpenReply, OpenRequest, OwnerErrorCode,
+  OwnerRefusal, ResultReply, ResultRequest, RunnerLease, WatchReply, WatchRequest,
+} from '@penstock/bus';
+import { viewOf, type Decided, type RunCommand, type RunEvent } from '@penstock/run';
+import { AbsentRunners } from './absent-runners.ts';
+import { CommitCycle, type CommitSettings } from './commit-cycle.ts';
+import { Deadlines } from '../run/deadlines.ts';
+import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
+import { Deliveries, liveAttemptOf } from '../dispatch/deliveries.ts';
+import type { Dispatch } from '../dispatch/dispatch.ts';
+import { KeyCounts, type KeyCounter, type KeyUsage } from '../admission/key-counts.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import { limitOf, MonthUsedUp, newRunOf } from './new-run.ts';
+import { byCreation, Places } from '../admission/places.ts';
+import type { PartitionPorts } from '../run/ports.ts';
+import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
+import { readyStageOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
+import { releasesOf } from './releases.ts';
+import { Reads } from './reads.ts';
+import { RememberedIds } from './remembered-ids.ts';
+import { mayGrant, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
+
+export interface PartitionSettings extends CommitSettings {
+  readonly queueTimeoutMs: number;
+  readonly logBytesMax: number;
+  /** How long a runner may be without a session before its workspaces count as lost (P19). */
+  readonly workspaceGraceMs: number;
+  readonly liveRunsPerKeyMax: number;
+}
+
+/** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
+export interface RestoredPartition {
+  /** Of the `opened` commit. */
+  readonly sequence: number;
+  readonly commitNumber: number;
+  readonly runs: readonly LiveRun[];
+  readonly usages?: readonly KeyUsage[] | undefined;
+  /** Log and checkpoint were empty: there was no owner before this one. */
+  readonly neverOwned?: boolean | undefined;
+}
+
+const RETRY_AFTER_SECS = 2;
+
+export class Partition {
+  readonly settings: PartitionSettings;
+  readonly #ports: PartitionPorts;
+  readonly #dispatch: Dispatch;
+  readonly #definitions: DefinitionSource;
+  readonly #load: SchedulerLoad;
+  readonly #runs = new Map<string, LiveRun>();
+  readonly #places: Places;
+  readonly #counts = new KeyCounts();
+  readonly #cycle: CommitCycle;
+  readonly #reads: Reads;
+  readonly #deliveries: Deliveries;
+  readonly #deadlines: Deadlines;
+  readonly #backlog = new ProjectionBacklog();
+  readonly #ids = new RememberedIds();
+  readonly #absentRunners: AbsentRunners;
+  #clock = 0;
+  #open = false;
+  #advancing = false;
+  #released: (() => void) | undefined;
+
+  constructor(settings: PartitionSettings, ports: PartitionPorts, shared: { readonly dispatch: Dispatch; readonly definitions: DefinitionSource; readonly load: SchedulerLoad }) {
+    this.settings = settings;
+    this.#ports = ports;
+    this.#dispatch = shared.dispatch;
+    this.#definitions = shared.definitions;
+    this.#load = shared.load;
+    this.#cycle = new CommitCycle(settings, ports);
+    this.#reads = new Reads({ epoch: settings.epoch, runs: this.#runs, counts: this.#counts, cycle: this.#cycle, mayAnswer: () => this.#mayAnswer() });
+    this.#deadlines = new Deadlines(settings);
+    this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
+    this.#places = new Places({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
+    this.#deliveries = new Deliveries(settings, ports, {
+      inFlight: (run) => this.#cycle.isUnderWay(run),
+      returned: (run, stage, attempt) => this.#decideLater(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
+      undeliverable: (run, stage, attempt) =>
+        this.#decideLater(run, { type: 'result', at: this.#now(), stage, attempt, status: 'failed', reason: 'quota', logBytes: 0 }),
+    });
+  }
+
+  get open(): boolean {
+    return this.#open;
+  }
+
+  /** The sequence of the last acknowledged commit. */
+  get sequence(): number {
+    return this.#cycle.sequence;
+  }
+
+  get commitNumber(): number {
+    return this.#cycle.number;
+  }
+
+  get liveRuns(): Iterable<LiveRun> {
+    return this.#runs.values();
+  }
+
+  // --- Opening and closing -----------------------------------------------------------------------------------------
+
+  /** The log is ours from `restored.sequence` on: takes the runs over, and answers from now on. */
+  start({ sequence, commitNumber, runs, usages = [], neverOwned = false }: RestoredPartition): void {
+    const now = this.#now();
+    this.#cycle.start(sequence, commitNumber);
+    this.#ids.opened(now, neverOwned);
+    this.#open = true;
+    const inOrder = [...runs].sort(byCreation);
+    for (const run of inOrder) {
+      this.#runs.set(run.id, run);
+      this.#load.liveRuns += 1;
+      this.#backlog.add(run);
+    }
+    this.#counts.restore(usages, inOrder, now);
+    this.#places.restore(inOrder, (key) => this.#counts.limitOf(key));
+    for (const run of inOrder) this.#resume(run);
+    this.#places.open();
+    this.#ports.projectSoon();
+    this.#advance();
+  }
+
+  /** Decides nothing new; calls back when all that was decided is acknowledged, so that `released` can be appended. */
+  release(then: () => void): void {
+    this.#released = then;
+    this.#advance();
+  }
+
+  /** Forgets everything, unanswered requests included; nothing is sent any more. */
+  close(): void {
+    this.#open = false;
+    this.#load.liveRuns -= this.#runs.size;
+    this.#runs.clear();
+  }
+
+  /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */
+  #resume(run: LiveRun): void {
+    const { state } = run;
+    const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
+    this.#offer(run, waiting);
+    this.#deadlines.arm(run, this.#now());
+    for (const { name, live } of state.stages) {
+      if (live === undefined) continue;
+      if (!this.#dispatch.hasSession(live.session)) this.#loseAttempt(run, name, live.attempt, live.runner);
+      else if (live.stopping === undefined) this.#deliveries.adopt(run, name, live.attempt);
+      else this.#deliveries.stop(run, name, live.attempt);
+    }
+    for (const runner of Object.values(state.workspaces)) this.#watchRunner(runner);
+    if (run.poison !== undefined && !run.ended) this.#quarantine(run, run.poison);
+  }
+
+  // --- Requests ----------------------------------------------------------------------------------------------------
+
+  create(request: CreateRequest, reply: (reply: CreateReply) => void): void {
+    if (!this.#accepts()) return;
+    const known = this.#runs.get(request.runId);
+    if (known !== undefined) {
+      if (known.state.key !== request.key || known.state.tenant !== request.tenant) reply(this.#refusal('CONFLICT', 'another run has this id'));
+      else this.#reads.whenCommitted(known, () => reply({ ok: true, created: false, epoch: this.settings.epoch, run: viewOf(known.committedState()) }));
+      return;
+    }
+    if (!this.#ids.mayBeStored(request.runId, this.#now())) {
+      this.#createNew(request, reply);
+      return;
+    }
+    this.#ports.isStored(request.runId, (stored) => {
+      if (!this.#accepts()) return;
+      if (this.#runs.has(request.runId)) this.create(request, reply);
+      else if (stored === 'unavailable') reply(this.#unavailable('the store does not answer'));
+      else if (stored || this.#ids.has(request.runId)) reply({ ok: true, created: false, epoch: this.settings.epoch, run: null });
+      else this.#createNew(request, reply);
+    });
+  }
+
+  cancel(request: CancelRequest, reply: (reply: CancelReply) => void): void {
+    if (!this.#accepts()) return;
+    const run = this.#runs.get(request.runId);
+    if (run === undefined || !request.tenants.includes(run.state.tenant)) {
+      // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
+      if (this.#mayAnswer()) reply(this.#refusal('NOT_FOUND', 'there is no such run'));
+      return;
+    }
+    if (run.ended) {
+      this.#reads.whenCommitted(run, () => reply(this.#refusal('CONFLICT', `the run has ended: ${run.state.status}`)));
+      return;
+    }
+    this.#decide(run, { type: 'cancel', at: this.#now() });
+    this.#cycle.whenCommitted(run, () => {
+      const state = run.committedState();
+      reply({ ok: true, epoch: this.settings.epoch, cancelledStages: state.cancelledStages ?? 0, run: viewOf(state) });
+    });
+    this.#advance();
+  }
+
+  get(request: GetRequest, reply: (reply: GetReply) => void): void {
+    this.#reads.get(request, reply);
+  }
+
+  watch(request: WatchRequest, reply: (reply: WatchReply) => void): void {
+    this.#reads.watch(request, reply);
+  }
+
+  openRuns(request: OpenRequest, reply: (reply: OpenReply) => void): void {
+    this.#reads.open(request, reply);
+  }
+
+  result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void): void {
+    if (!this.#accepts()) return;
+    const { epoch, member } = this.settings;
+    const { offer } = request;
+    const offerTaken = offer?.scheduler === member;
+    if (offerTaken) this.#dispatch.addCredits(this.#now(), { runner, session: request.session, credits: [offer.credit] });
+    const run = this.#runs.get(request.runId);
+    const live = run && liveAttemptOf(run, request.stage);
+    if (run === undefined || live?.attempt !== request.attempt || live.session !== request.session || live.credit !== request.credit || live.runner !== runner) {
+      // Said only by an owner that is sure to be the owner, and only of what is committed (P7).
+      const answer = (): void => { if (this.#mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken }); };
+      if (run === undefined) answer();
+      else this.#cycle.whenCommitted(run, answer);
+    } else {
+      const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
+      this.#decide(run, { type: 'result', at: this.#now(), stage, attempt, status, reason, exitCode, outputs, logBytes });
+      this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
+    }
+    this.#advance();
+  }
+
+  // --- What happens to runners -------------------------------------------------------------------------------------
+
+  /** Credits or sessions have changed: see who can have them. */
+  creditsChanged(): void {
+    this.#advance();
+  }
+
+  leaseSeen(lease: RunnerLease): void {
+    if (!this.#open) return;
+    this.#absentRunners.delete(lease.runner);
+    this.#deliveries.leaseLists(lease, (runId) => this.#runs.get(runId));
+  }
+
+  /** The broker says that the session's lease has run out, or that it was given up (P5). */
+  sessionLost(session: string, runner: string): void {
+    if (!this.#open) return;
+    for (const run of this.#runs.values()) {
+      for (const { name, live } of run.state.stages) {
+        if (live?.session === session) this.#loseAttempt(run, name, live.attempt, live.runner);
+      }
+    }
+    this.#watchRunner(runner);
+  }
+
+  /** Timers, repeats and clean-up; about every second, and when `nextWake` comes. */
+  tick(): void {
+    if (!this.#open) return;
+    const now = this.#now();
+    this.#deadlines.wakeDue(this.#runs, now, (run) => void this.#decide(run, { type: 'wake', at: now }));
+    this.#deliveries.repeat();
+    for (const runner of this.#absentRunners.takeLost(now)) {
+      if (this.#dispatch.hasRunner(runner)) continue;
+      for (const run of this.#runs.values()) this.#decide(run, { type: 'lose-workspace', at: now, runner });
+    }
+    this.#ids.forgetOld(now);
+    this.#counts.forgetOld(now);
+    this.#advance();
+  }
+
+  /** When `tick` has a timer to handle, milliseconds since 1970; undefined: none. */
+  nextWake(): number | undefined {
+    return this.#deadlines.next;
+  }
+
+  // --- Commits and documents ---------------------------------------------------------------------------------------
+
+  /** The commit under way is stored: show it, act on it, send the next. */
+  acknowledged(sequence: number): void {
+    const draft = this.#open ? this.#cycle.acknowledged(sequence) : undefined;
+    if (draft === undefined) return;
+    for (const { run, id, from, to } of draft.runs.values()) {
+      this.#backlog.add(run);
+      this.#counts.committed(run, from);
+      this.#ports.publishEvents({ runId: id, epoch: this.settings.epoch, version: to, events: run.events.slice(from - 1, to) });
+    }
+    for (const act of draft.afterwards) act();
+    this.#ports.projectSoon();
+    this.#advance();
+  }
+
+  get dirtyRuns(): number {
+    return this.#backlog.dirty;
+  }
+
+  /** Up to `count` runs with commits that no document stands for yet, longest waiting first. */
+  takeDirty(count: number): readonly DirtyRun[] {
+    return this.#backlog.take(count);
+  }
+
+  /** What keys have used, as of `sequence` now, where the store has it otherwise. */
+  takeCounters(): readonly KeyCounter[] {
+    return this.#counts.take();
+  }
+
+  /** The store did not take them: they are to be written again. */
+  stillDirty(runs: Iterable<LiveRun>, counters: Iterable<KeyCounter> = []): void {
+    for (const run of runs) if (this.#runs.get(run.id) === run) this.#backlog.add(run);
+    this.#counts.stillDirty(counters);
+  }
+
+  /** These runs' documents are written, and the checkpoint stands at `sequence`: settled runs behind it leave memory (I4, P6). */
+  projected(sequence: number, runs: Iterable<LiveRun>): void {
+    const closed = this.#backlog.projected(sequence, runs).filter((run) => this.#runs.get(run.id) === run);
+    for (const run of closed) {
+      this.#runs.delete(run.id);
+      this.#load.liveRuns -= 1;
+      this.#places.forget(run);
+      this.#ids.remember(run.id, this.#now());
+    }
+    for (const { runner, runIds } of releasesOf(closed)) this.#ports.release(runner, runIds);
+  }
+
+  /** Gives free slots to waiting stages, then sends the next commit if none is under way. */
+  #advance(): void {
+    if (!this.#open) return;
+    this.#advancing = true;
+    if (mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined) {
+      this.#dispatch.match(this.#now());
+    }
+    this.#advancing = false;
+    this.#send();
+  }
+
+  #send(): void {
+    if (!this.#cycle.send(this.#now())) this.#released?.();
+  }
+
+  // --- Creating ----------------------------------------------------------------------------------------------------
+
+  #createNew(request: CreateRequest, reply: (reply: CreateReply) => void): void {
+    const refusal = this.#admission(request);
+    if (refusal !== undefined) {
+      reply(refusal);
+      return;
+    }
+    let run: LiveRun;
+    try {
+      run = newRunOf(request, { now: this.#now(), settings: this.settings, definitions: this.#definitions, places: this.#places, counts: this.#counts });
+    } catch (error) {
+      if (error instanceof BadPipeline) reply(this.#refusal('BAD_USER_INPUT', error.message));
+      else if (error instanceof MonthUsedUp) this.#monthUsedUp(error, reply);
+      else throw error;
+      return;
+    }
+    const { key, group } = run.state;
+    const before = group === undefined ? [] : this.#places.members(key, group);
+    this.#runs.set(run.id, run);
+    this.#load.liveRuns += 1;
+    this.#counts.created(run);
+    this.#places.setLimit(key, limitOf(request.limits?.maxConcurrent));
+    const { ended } = request;
+    if (ended !== undefined) this.#places.enterEnded(run);
+    const decided = run.tell({ type: 'start', at: run.state.createdAt, ...(ended === undefined ? { held: this.#places.enter(run) } : { ended }) });
+    this.#join(run, 1, [run.events[0] as RunEvent, ...(decided?.events ?? [])], decided);
+    if (run.definition.concurrency?.cancelInProgress === true) {
+      // The last first, so that none has its turn on the way.
+      for (const superseded of before.toReversed().flatMap((id) => this.#runs.get(id) ?? [])) this.#decide(superseded, { type: 'cancel', at: this.#now() });
+    }
+    this.#cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch: this.settings.epoch, run: viewOf(run.committedState()) }));
+    this.#advance();
+  }
+
+  /** Said of what is committed, by an owner that is sure to be it: what used the month up may never come to be (P4). */
+  #monthUsedUp({ message, retryAfterSecs }: MonthUsedUp, reply: (reply: CreateReply) => void): void {
+    this.#cycle.whenAllCommitted(() => { if (this.#mayAnswer()) reply({ ...this.#refusal('QUOTA_EXCEEDED', message), retryAfterSecs }); });
+  }
+
+  #admission(request: CreateRequest): OwnerRefusal | undefined {
+    const overload = overloadOf(this.#load);
+    if (overload !== undefined) return this.#unavailable(overload);
+    if (this.#places.liveRuns(request.key) >= this.settings.liveRunsPerKeyMax) return this.#unavailable(`too many runs of '${request.key}' are live`);
+    if (this.#cycle.isTooSlow) return this.#unavailable('the journal is too slow');
+    return undefined;
+  }
+
+  // --- Decisions ---------------------------------------------------------------------------------------------------
+
+  /** Tells the run's machine; what it decides joins the next commit. */
+  #decide(run: LiveRun, command: RunCommand): boolean {
+    const from = run.events.length + 1;
+    const decided = run.tell(command);
+    if (decided === undefined) return false;
+    this.#join(run, from, decided.events, decided);
+    return true;
+  }
+
+  /** For answers that arrive by themselves: nothing follows them in the same turn. */
+  #decideLater(run: LiveRun, command: RunCommand): void {
+    if (!this.#open || this.#runs.get(run.id) !== run) return;
+    this.#decide(run, command);
+    this.#advance();
+  }
+
+  #join(run: LiveRun, from: number, events: readonly RunEvent[], decided: Decided | undefined): void {
+    const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
+    for (const effect of decided?.effects ?? []) {
+      switch (effect.type) {
+        case 'offer-stages':
+          this.#offer(run, effect.stages);
+          break;
+        case 'wake-at':
+          this.#deadlines.wakeAt(run, effect.at, this.#now());
+          break;
+        case 'send-grant':
+          draft?.afterwards.push(() => this.#deliveries.grant(run, effect.stage, effect.attempt));
+          break;
+        case 'stop-attempt':
+          draft?.afterwards.push(() => this.#deliveries.stop(run, effect.stage, effect.attempt));
+          break;
+        case 'settle':
+          // Those that waited for it are admitted in the same commit.
+          this.#places.settled(run);
+          break;
+      }
+    }
+  }
+
+  #offer(run: LiveRun, stages: readonly string[]): void {
+    for (const stage of stages) this.#dispatch.offer(readyStageOf(run, stage, this.#granting));
+  }
+
+  readonly #granting: ReadyStageHost = {
+    has: (run) => this.#released === undefined && this.#runs.get(run.id) === run,
+    grant: (run, stage, { runner, session, credit }) => {
+      const taken = this.#decide(run, { type: 'grant', at: this.#now(), stage, runner, session, credit });
+      // Matched on behalf of another partition: nobody else sends this one's commit.
+      if (taken && !this.#advancing) this.#send();
+      return taken;
+    },
+  };
+
+  /** Its turn has come. What could not be restored has not its own stages, and must not go on without them. */
+  #admit(run: LiveRun): void {
+    if (run.poison !== undefined) this.#quarantine(run, run.poison);
+    else this.#decide(run, { type: 'admit', at: this.#now() });
+  }
+
+  #quarantine(run: LiveRun, cause: string): void {
+    this.#decide(run, { type: 'quarantine', at: this.#now(), cause });
+  }
+
+  #loseAttempt(run: LiveRun, stage: string, attempt: number, runner: string): void {
+    this.#ports.storedLogBytes({ runId: run.id, runner, stage, attempt }, (logBytes) => {
+      this.#decideLater(run, { type: 'lose', at: this.#now(), stage, attempt, logBytes });
+    });
+  }
+
+  #watchRunner(runner: string): void {
+    if (!this.#dispatch.hasRunner(runner)) this.#absentRunners.add(runner, this.#now());
+  }
+
+  // --- Who may be answered -----------------------------------------------------------------------------------------
+
+  #accepts(): boolean {
+    return this.#open && this.#released === undefined;
+  }
+
+  #mayAnswer(): boolean {
+    return this.#open && this.#ports.mayAct();
+  }
+
+  #refusal(code: OwnerErrorCode, message: string): OwnerRefusal {
+    return { ok: false, code, message, epoch: this.settings.epoch };
+  }
+
+  #unavailable(message: string): OwnerRefusal {
+    return { ...this.#refusal('UNAVAILABLE', message), retryAfterSecs: RETRY_AFTER_SECS };
+  }
+
+  /** Never runs backwards, whatever the machine's clock does. */
+  #now(): number {
+    this.#clock = Math.max(this.#clock, this.#ports.now());
+    return this.#clock;
+  }
+}

@@ -1,0 +1,18 @@
+/** What runners are told of runs that are closed: which workspaces can go (P19). */
+import type { LiveRun } from '../run/live-run.ts';
+
+/** Ids in one word to a runner: 40 KB. After an outage of the store tens of thousands of runs are closed at once. */
+const RELEASED_IDS_MAX = 1_000;
+
+export function releasesOf(closed: Iterable<LiveRun>): { readonly runner: string; readonly runIds: readonly string[] }[] {
+  const idsOf = new Map<string, string[]>();
+  for (const run of closed) {
+    for (const runner of new Set(Object.values(run.state.workspaces))) {
+      const ids = idsOf.get(runner);
+      if (ids === undefined) idsOf.set(runner, [run.id]);
+      else ids.push(run.id);
+    }
+  }
+  return [...idsOf].flatMap(([runner, ids]) =>
+    Array.from({ length: Math.ceil(ids.length / RELEASED_IDS_MAX) }, (_, page) => ({ runner, runIds: ids.slice(page * RELEASED_IDS_MAX, (page + 1) * RELEASED_IDS_MAX) })));
+}

@@ -1,0 +1,277 @@
+/**
+ * One partition in one scheduler, from opening it to giving it up: wires a `Partition` to the broker, the store and the
+ * clock, and throws it away when its log says that it is another's (P2). Opened again, it begins from what is stored.
+ */
+import { randomUUID } from 'node:crypto';
+import {
+  LATER, MessageTooLarge, NoResponders, openLog, readChunks, subjects,
+  type Bus, type BusSubscription, type CancelRequest, type CommittedEvents, type CreateRequest, type GetRequest, type Job, type JobReply, type OpenRequest,
+  type PartitionLog, type PartitionOpened, type PartitionReleased, type Responder, type ResultRequest, type RunnerLease, type StopReply, type StopRequest, type WatchRequest,
+} from '@penstock/bus';
+import type { RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import type { Definitions } from '../run/definitions.ts';
+import type { Dispatch } from '../dispatch/dispatch.ts';
+import { Partition, type PartitionSettings } from '../partition/partition.ts';
+import type { AttemptLog, PartitionPorts } from '../run/ports.ts';
+import { Projector } from './projector.ts';
+import type { SchedulerLoad } from '../run/scheduler-load.ts';
+import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
+
+/** A runner answers a grant or a stop at once; what takes longer is repeated. */
+const RUNNER_ANSWER_MS = 2_000;
+const LOG_RETRY_MS = 1_000;
+
+export interface OwnerOptions {
+  readonly bus: Bus;
+  readonly ledger: RunsLedger;
+  readonly log: Logger;
+  readonly partition: number;
+  readonly settings: Omit<PartitionSettings, 'partition' | 'member' | 'epoch'>;
+  readonly definitions: Definitions;
+  readonly dispatch: Dispatch;
+  readonly load: SchedulerLoad;
+  mayAct(): boolean;
+  /** Whether a member's lease has run out, read fresh from the broker. */
+  isGone(member: string): Promise<boolean>;
+  /** Makes the dispatch know all sessions that hold a lease now, read fresh from the broker; of these it is sure then. */
+  refreshSessions(sessions: readonly string[], signal: AbortSignal): Promise<void>;
+}
+
+export class PartitionOwner {
+  readonly #options: OwnerOptions;
+  readonly #journal: PartitionLog;
+  readonly #member: string;
+  readonly #abort = new AbortController();
+  readonly #subscriptions: BusSubscription[] = [];
+  #opened: OpenedPartition | undefined;
+  #partition: Partition | undefined;
+  #projector: Projector | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #onLost: () => void;
+
+  /** `onLost` is called once, when the partition turns out to be another's. */
+  constructor(member: string, options: OwnerOptions, onLost: () => void) {
+    this.#options = options;
+    this.#member = member;
+    this.#onLost = onLost;
+    this.#journal = openLog(options.bus, options.partition, {
+      onTrouble: ({ operation, attempt, error }) => options.log.warn({ err: error, partition: options.partition, operation, attempt }, 'the journal does not answer; trying again'),
+    });
+  }
+
+  get partition(): Partition | undefined {
+    return this.#partition;
+  }
+
+  get member(): string {
+    return this.#member;
+  }
+
+  get number(): number {
+    return this.#options.partition;
+  }
+
+  /** False: it is another's. Answers requests once it resolves with true. */
+  async open(): Promise<boolean> {
+    const { partition, ledger, bus, log, definitions, settings, dispatch, load } = this.#options;
+    const opening = this.#opening(this.#abort.signal);
+    const opened = await openPartition(opening);
+    if (opened === null) return false;
+    this.#opened = opened;
+    const { runs, usages } = await loadPartition(opened, opening, { definitions, settings, log });
+    const sessions = new Set(runs.flatMap(({ state }) => state.stages.flatMap(({ live }) => live?.session ?? [])));
+    await this.#options.refreshSessions([...sessions], this.#abort.signal);
+    if (this.#abort.signal.aborted) return false;
+    const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), { dispatch, definitions, load });
+    this.#partition = core;
+    this.#projector = new Projector({ partition: core, incarnation: opened.incarnation, ledger, journal: this.#journal, load, log });
+    this.#subscriptions.push(bus.respond(subjects.ownerAll(partition), (body, call) => this.#request(core, body, call)));
+    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, neverOwned: opened.neverOwned, runs, usages });
+    const message: PartitionOpened = { partition, epoch: opened.epoch, owner: this.#member };
+    bus.publish(subjects.opened(partition), message);
+    log.info({ partition, epoch: opened.epoch, runs: runs.length }, 'owns the partition');
+    return true;
+  }
+
+  leaseSeen(lease: RunnerLease): void {
+    this.#partition?.leaseSeen(lease);
+  }
+
+  tick(): void {
+    this.#partition?.tick();
+    this.#armTimer();
+  }
+
+  /**
+   * Hands the partition over: all that was decided is committed, then `released`, from which on nothing is said (P3).
+   * False, and after an error: to be called again, for nobody else can open the partition while this member lives.
+   */
+  async release(signal: AbortSignal): Promise<boolean> {
+    const core = this.#partition;
+    let known: { readonly epoch: number; readonly sequence: number; readonly commitNumber: number } | undefined;
+    try {
+      if (core?.open === true && this.#opened !== undefined) {
+        const over = AbortSignal.any([signal, this.#abort.signal]);
+        await new Promise<void>((resolve) => {
+          if (over.aborted) resolve();
+          over.addEventListener('abort', () => resolve(), { once: true });
+          core.release(resolve);
+        });
+        if (!over.aborted) known = { epoch: this.#opened.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
+        core.close();
+        this.#stopListening();
+      }
+      const isFree = await handBack(this.#opening(signal), known);
+      const message: PartitionReleased = { partition: this.number };
+      if (isFree && this.#opened !== undefined) this.#options.bus.publish(subjects.released(this.number), message);
+      return isFree;
+    } finally {
+      await this.forget();
+    }
+  }
+
+  /** Drops everything at once: nothing is answered or sent from here on. */
+  async forget(): Promise<void> {
+    this.#partition?.close();
+    this.#stopListening();
+    this.#abort.abort();
+    await this.#projector?.stop();
+  }
+
+  #opening(signal: AbortSignal): Opening {
+    const { partition, ledger } = this.#options;
+    return {
+      partition, member: this.#member, log: this.#journal, ledger, isGone: (member: string) => this.#options.isGone(member),
+      now: () => Date.now(), newCommitId: () => randomUUID(), signal,
+    };
+  }
+
+  #stopListening(): void {
+    clearTimeout(this.#timer);
+    for (const subscription of this.#subscriptions.splice(0)) subscription.stop();
+  }
+
+  #request(core: Partition, body: unknown, call: Responder<unknown>): typeof LATER {
+    const [, , verb, runner] = call.subject.split('.');
+    const reply = (answer: unknown): void => call.answer(answer);
+    switch (verb) {
+      case 'create':
+        core.create(body as CreateRequest, reply);
+        break;
+      case 'cancel':
+        core.cancel(body as CancelRequest, reply);
+        break;
+      case 'get':
+        core.get(body as GetRequest, reply);
+        break;
+      case 'watch':
+        core.watch(body as WatchRequest, reply);
+        break;
+      case 'open':
+        core.openRuns(body as OpenRequest, reply);
+        break;
+      case 'result':
+        core.result(body as ResultRequest, runner ?? '', reply);
+        break;
+      default:
+        call.fail();
+    }
+    this.#armTimer();
+    return LATER;
+  }
+
+  #armTimer(): void {
+    clearTimeout(this.#timer);
+    const at = this.#partition?.nextWake();
+    if (at !== undefined && this.#partition?.open === true) this.#timer = setTimeout(() => this.tick(), Math.max(1, at - Date.now()));
+  }
+
+  #ports(): PartitionPorts {
+    const { bus, ledger, log } = this.#options;
+    return {
+      now: () => Date.now(),
+      newCommitId: () => randomUUID(),
+      append: (bytes, options) => void this.#append(bytes, options),
+      mayAct: () => this.#options.mayAct(),
+      publishEvents: (message) => this.#publishEvents(message),
+      sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(answered),
+      sendStop: (runner, request, answered) => void this.#sendStop(runner, request).then(answered),
+      release: (runner, runIds) => bus.publish(subjects.release(runner), { runIds }),
+      isStored: (runId, then) => void ledger.exists([runId]).then((ids) => then(ids.has(runId)), () => then('unavailable')),
+      storedLogBytes: (attempt, then) => void this.#storedLogBytes(attempt).then((bytes) => { if (bytes !== undefined) then(bytes); }),
+      projectSoon: () => this.#projector?.projectSoon(),
+      warn: (fields, message) => log.warn(fields, message),
+    };
+  }
+
+  async #append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: number }): Promise<void> {
+    try {
+      const result = await this.#journal.append(bytes, options, this.#abort.signal);
+      if (result.ok) {
+        this.#partition?.acknowledged(result.sequence);
+        this.#armTimer();
+        return;
+      }
+      this.#options.log.warn({ partition: this.number }, 'the partition is another\'s; everything decided here and not committed is forgotten');
+    } catch (error) {
+      if (this.#abort.signal.aborted) return;
+      this.#options.log.error({ err: error, partition: this.number }, 'a commit could not be stored; the partition is opened anew');
+    }
+    await this.forget();
+    this.#onLost();
+  }
+
+  /** Events too large for one message are announced by their version alone: watchers ask for them. */
+  #publishEvents(message: CommittedEvents): void {
+    const { bus } = this.#options;
+    try {
+      bus.publish(subjects.events(message.runId), message);
+    } catch (error) {
+      if (!(error instanceof MessageTooLarge)) throw error;
+      bus.publish(subjects.events(message.runId), { ...message, events: [] });
+    }
+  }
+
+  async #sendJob(runner: string, job: Job): Promise<JobReply['answer'] | 'no-responders' | 'no-answer' | 'too-large'> {
+    try {
+      const reply = await this.#options.bus.request<Job, JobReply>(subjects.job(runner), job, { timeoutMs: RUNNER_ANSWER_MS });
+      return isAbout(reply, job) ? reply.answer : 'no-answer';
+    } catch (error) {
+      if (error instanceof NoResponders) return 'no-responders';
+      return error instanceof MessageTooLarge ? 'too-large' : 'no-answer';
+    }
+  }
+
+  async #sendStop(runner: string, request: StopRequest): Promise<StopReply['answer'] | 'no-answer'> {
+    try {
+      const reply = await this.#options.bus.request<StopRequest, StopReply>(subjects.stop(runner), request, { timeoutMs: RUNNER_ANSWER_MS });
+      return isAbout(reply, request) ? reply.answer : 'no-answer';
+    } catch {
+      return 'no-answer';
+    }
+  }
+
+  /** The end of what is stored of an attempt's log, decided once, when its runner is lost (P21). */
+  async #storedLogBytes({ runId, runner, stage, attempt }: AttemptLog): Promise<number | undefined> {
+    while (!this.#abort.signal.aborted) {
+      try {
+        let end = 0;
+        for await (const stored of readChunks(this.#options.bus, runId, 1, this.#abort.signal)) {
+          const { chunk } = stored;
+          if (stored.runner === runner && chunk.stage === stage && chunk.attempt === attempt) end = Math.max(end, chunk.offset + chunk.output.length);
+        }
+        return end;
+      } catch (error) {
+        if (this.#abort.signal.aborted) break;
+        this.#options.log.warn({ err: error, runId }, 'the log of a lost attempt could not be read; trying again');
+        await new Promise((resolve) => setTimeout(resolve, LOG_RETRY_MS));
+      }
+    }
+    return undefined;
+  }
+}
+
+function isAbout(reply: JobReply | StopReply, asked: Job | StopRequest): boolean {
+  return reply.runId === asked.runId && reply.stage === asked.stage && reply.attempt === asked.attempt && reply.session === asked.session && reply.credit === asked.credit;
+}

@@ -1,0 +1,190 @@
+/**
+ * Writes the documents of a partition's runs behind its commits and the counters of their keys (P23), then the checkpoint
+ * (P6, P8), and purges the log behind it. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PartitionLog } from '@penstock/bus';
+import { viewOf } from '@penstock/run';
+import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import type { KeyCounter } from '../admission/key-counts.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import type { Partition } from '../partition/partition.ts';
+import type { SchedulerLoad } from '../run/scheduler-load.ts';
+
+/** Short enough that `runs` is fresh and memory small; long enough that most short runs are written once. */
+const INTERVAL_MS = 50;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 5_000;
+/** Documents in one write. Halved by a write that fails, so that a store which is slow takes some in its time, and grown again. */
+const DOCUMENTS_MIN = 4;
+const DOCUMENTS_MAX = 500;
+/** Runs encoded without giving the event loop back. */
+const ENCODE_SLICE = 32;
+/** Commits stay in the log this long after they are projected, for those who read it back (P8). */
+const KEEP_MS = 2 * 60 * 60 * 1000;
+const PURGE_EVERY_MS = 60 * 1000;
+const POSITION_EVERY_MS = 1_000;
+/** Past this share of JOURNAL everything projected goes. */
+const PURGE_ALL_FROM = 0.5;
+
+/** Time, as the projector needs it; the simulation has its own. */
+export interface ProjectorClock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Ends early, without an error, when the signal aborts. */
+  pause(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Gives others a turn. */
+  turn(): Promise<void>;
+}
+
+const machineClock: ProjectorClock = {
+  now: () => Date.now(),
+  pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
+  turn: () => new Promise((resolve) => { setImmediate(resolve); }),
+};
+
+export interface ProjectorOptions {
+  readonly partition: Partition;
+  readonly incarnation: number;
+  readonly ledger: RunsLedger;
+  readonly journal: PartitionLog;
+  readonly load: SchedulerLoad;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly clock?: ProjectorClock | undefined;
+}
+
+export class Projector {
+  readonly #options: ProjectorOptions;
+  readonly #stopped = new AbortController();
+  #working: Promise<void> | undefined;
+  #again = false;
+  /** What this partition adds to the scheduler's unprojected bytes. */
+  #unprojected = 0;
+  /** Checkpointed positions and when they were reached, oldest first: where a purge may go up to. */
+  readonly #positions: { readonly at: number; readonly sequence: number }[] = [];
+  readonly #clock: ProjectorClock;
+  #purgedAt: number;
+  /** The last checkpoint that this projector wrote. */
+  #checkpointed = -1;
+  #documentsAtOnce = DOCUMENTS_MAX;
+  /** Runs whose documents are written, with no checkpoint behind them yet: what follows failed. */
+  readonly #written = new Set<LiveRun>();
+
+  constructor(options: ProjectorOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? machineClock;
+    this.#purgedAt = this.#clock.now();
+  }
+
+  projectSoon(): void {
+    if (this.#working !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#working = this.#work().finally(() => {
+      this.#working = undefined;
+      if (this.#again && !this.#stopped.signal.aborted) this.projectSoon();
+    });
+  }
+
+  /** Ends after what is being written. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#working;
+    this.#countUnprojected(0);
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#stopped;
+    let retryMs = RETRY_MS_MIN;
+    await this.#clock.pause(INTERVAL_MS, signal);
+    // A partition that is closed keeps no account of what is still to be written: no checkpoint may be made from it.
+    while (!signal.aborted && this.#options.partition.open) {
+      this.#again = false;
+      const { partition } = this.#options;
+      // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
+      const { sequence, commitNumber, dirtyRuns } = partition;
+      if (dirtyRuns === 0 && sequence === this.#checkpointed && this.#written.size === 0) return;
+      const counters = partition.takeCounters();
+      const { encoded, runs } = await this.#encode(dirtyRuns);
+      let taken = 0;
+      try {
+        for (; taken < runs.length; taken += this.#documentsAtOnce) {
+          await this.#options.ledger.saveBatch(encoded.slice(taken, taken + this.#documentsAtOnce));
+          for (const run of runs.slice(taken, taken + this.#documentsAtOnce)) this.#written.add(run);
+        }
+        await this.#writePosition(counters, sequence, commitNumber);
+      } catch (error) {
+        const left = encoded.slice(taken);
+        this.#options.log.warn({ err: error, runs: left.length, atOnce: this.#documentsAtOnce }, 'the store did not take run documents; they are written again');
+        this.#countUnprojected(left.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
+        this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
+        partition.stillDirty(runs.slice(taken), counters);
+        await this.#clock.pause(retryMs, signal);
+        retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
+        continue;
+      }
+      this.#checkpointed = sequence;
+      this.#countUnprojected(0);
+      this.#documentsAtOnce = Math.min(DOCUMENTS_MAX, this.#documentsAtOnce * 2);
+      // Those of earlier tries too: what has changed since has been captured again.
+      const projected = [...this.#written];
+      this.#written.clear();
+      partition.projected(sequence, projected);
+      await this.#purge(sequence);
+      retryMs = RETRY_MS_MIN;
+      if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
+      await this.#clock.pause(INTERVAL_MS, signal);
+    }
+  }
+
+  /** Captures and encodes in slices, so that commits are not held up; each slice in one turn, for states live on. */
+  async #encode(count: number): Promise<{ readonly encoded: EncodedRun[]; readonly runs: LiveRun[] }> {
+    const { incarnation, partition } = this.#options;
+    const encoded: EncodedRun[] = [];
+    const runs: LiveRun[] = [];
+    for (let left = count; left > 0; left -= ENCODE_SLICE) {
+      for (const { run, state, events } of partition.takeDirty(Math.min(left, ENCODE_SLICE))) {
+        runs.push(run);
+        encoded.push(encodeRun({
+          partition: partition.settings.partition, open: !(run.settled && run.isCommitted), incarnation, sequence: run.committedSequence, state, events, view: viewOf(state),
+        }));
+      }
+      await this.#clock.turn();
+    }
+    return { encoded, runs };
+  }
+
+  async #writePosition(counters: readonly KeyCounter[], sequence: number, commit: number): Promise<void> {
+    const { incarnation, ledger } = this.#options;
+    const { partition } = this.#options.partition.settings;
+    if (counters.length > 0) await ledger.saveCounters(counters.map((counter) => ({ ...counter, partition, incarnation, sequence })));
+    await ledger.saveCheckpoint({ partition, incarnation, sequence, commit });
+  }
+
+  /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */
+  async #purge(sequence: number): Promise<void> {
+    const now = this.#clock.now();
+    const previous = this.#positions.at(-1);
+    // One position a second is enough to purge by.
+    if (previous === undefined || now - previous.at >= POSITION_EVERY_MS) this.#positions.push({ at: now, sequence });
+    if (now - this.#purgedAt < PURGE_EVERY_MS) return;
+    this.#purgedAt = now;
+    const { journal, ledger, load, partition, log } = this.#options;
+    try {
+      const stored = await ledger.checkpoint(partition.settings.partition);
+      const pressed = load.journalUsed >= PURGE_ALL_FROM;
+      let upTo: number | undefined;
+      while (this.#positions[0] !== undefined && (pressed || this.#positions[0].at < now - KEEP_MS)) upTo = this.#positions.shift()?.sequence;
+      if (upTo !== undefined && stored !== null && upTo <= stored.sequence) await journal.purgeTo(upTo);
+    } catch (error) {
+      log.warn({ err: error }, 'the journal could not be purged; tried again in a minute');
+    }
+  }
+
+  #countUnprojected(bytes: number): void {
+    this.#options.load.unprojectedBytes += bytes - this.#unprojected;
+    this.#unprojected = bytes;
+  }
+}

@@ -1,0 +1,392 @@
+/**
+ * A scheduler: a member that owns some partitions and hosts the actors of their runs. It follows the memberships to know
+ * which partitions should be its own, the runners' leases to know who can work, and takes their credit; which stage gets
+ * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { bucketAgeMs, monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PartitionReleased, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import type { RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import { withBoundedWrites } from './bounded-writes.ts';
+import { Definitions } from '../run/definitions.ts';
+import { Dispatch } from '../dispatch/dispatch.ts';
+import { SchedulerMembership } from '../membership/membership.ts';
+import { ownerOf } from '../membership/ownership.ts';
+import { PartitionOwner } from './partition-owner.ts';
+import type { SchedulerLoad } from '../run/scheduler-load.ts';
+
+export interface SchedulerOptions {
+  readonly bus: Bus;
+  readonly ledger: RunsLedger;
+  readonly log: Logger;
+  readonly partitions: number;
+  /** Default 6,000. */
+  readonly membershipMs?: number | undefined;
+  /** L: how long a runner's lease lives. Default 15,000. */
+  readonly runnerLeaseMs?: number | undefined;
+  /** Default 24 h. */
+  readonly queueTimeoutMs?: number | undefined;
+  /**
+   * Whether the buckets of leases were deleted on purpose, with the proof that nobody in them lives (P17). Default false:
+   * what is missing in a bucket that is younger than a lease may live all the same (P5).
+   */
+  readonly leasesProvenDead?: boolean | undefined;
+  /** Of output kept for each attempt. Default 16 MiB. */
+  readonly logBytesMax?: number | undefined;
+}
+
+export interface Scheduler {
+  /** The present member id; a new one after each joining. */
+  readonly member: string;
+  /** How many partitions it answers for. */
+  readonly owned: number;
+  /** Resolves when every partition has been opened that should be this scheduler's as things stand. */
+  settled(): Promise<void>;
+  /** Hands its partitions over and leaves. */
+  close(): Promise<void>;
+}
+
+const LIVE_RUNS_PER_KEY_MAX = 10_000;
+const LIVE_RUNS_MAX = 100_000;
+const TICK_MS = 1_000;
+/** Handing everything over at the end takes no longer; the rest is taken over when the membership is given up. */
+const CLOSE_MS = 5_000;
+const EXPIRED_MAX = 10_000;
+/** How often the logs of others' partitions are looked at: one small read each. */
+const LOOK_MS = 30_000;
+const LOG_BYTES_MAX = 16 * 1024 * 1024;
+
+export async function startScheduler(options: SchedulerOptions): Promise<Scheduler> {
+  const scheduler = new SchedulerService(options);
+  await scheduler.start();
+  return scheduler;
+}
+
+class SchedulerService implements Scheduler {
+  member = '';
+  readonly #options: SchedulerOptions;
+  readonly #ledger: RunsLedger;
+  readonly #dispatch = new Dispatch();
+  readonly #definitions = new Definitions();
+  readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
+  readonly #membership: SchedulerMembership;
+  readonly #members = new Set<string>();
+  readonly #owners = new Map<number, PartitionOwner>();
+  /** Partitions whose logs may still name this member although it does not answer for them: to be handed back. */
+  readonly #leaving = new Map<number, PartitionOwner>();
+  /** Aborted when the membership is over, and with it everything that is done under its id. */
+  #membershipOver = new AbortController();
+  readonly #watches: LeaseWatch[] = [];
+  /** Session id to its runner, for every lease that is known. */
+  readonly #sessions = new Map<string, { readonly lease: RunnerLease; readonly seenAtMs: number }>();
+  #lookingAtSilent = false;
+  /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
+  readonly #expired = new Set<string>();
+  #pulls: BusSubscription | undefined;
+  /** Word of partitions that others have handed over: one that is ours is opened at once. */
+  #releases: BusSubscription | undefined;
+  #ticker: NodeJS.Timeout | undefined;
+  #rebalancing: Promise<void> | undefined;
+  #rebalanceAgain = false;
+  #lookedAtMs = monotonicMs();
+  #closed = false;
+  #announced = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#ledger = withBoundedWrites(options.ledger);
+    this.#membership = new SchedulerMembership({
+      bus: options.bus,
+      ttlMs: options.membershipMs ?? 6_000,
+      log: options.log,
+      joined: (member) => this.#joined(member),
+      lost: () => void this.#forgetAll(),
+    });
+  }
+
+  get owned(): number {
+    return [...this.#owners.values()].filter((owner) => owner.partition?.open === true).length;
+  }
+
+  async start(): Promise<void> {
+    const { bus } = this.#options;
+    const members = watchLeases<Membership>(bus, buckets.members, (event) => {
+      if (event.kind === 'put') this.#members.add(event.key);
+      else this.#members.delete(event.key);
+      this.#rebalance();
+    }, { leaseMs: this.#options.membershipMs ?? 6_000 });
+    const runners = watchLeases<RunnerLease>(bus, buckets.runners, (event) => {
+      if (event.kind === 'expired') this.#leaseExpired(event.key);
+      else this.#leaseSeen(event.key, event.value);
+    }, { leaseMs: this.#options.runnerLeaseMs });
+    this.#watches.push(members, runners);
+    this.#releases = bus.subscribe<PartitionReleased>(subjects.released('*'), ({ partition }) => {
+      if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
+    });
+    await Promise.all([members.ready, runners.ready]);
+    await this.#membership.join();
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#rebalance();
+  }
+
+  async settled(): Promise<void> {
+    while (this.#rebalancing !== undefined) await this.#rebalancing;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#ticker);
+    // What is being opened or handed back when the broker is away is not waited for.
+    const deadline = AbortSignal.timeout(CLOSE_MS);
+    await Promise.race([this.settled(), new Promise((resolve) => deadline.addEventListener('abort', resolve, { once: true }))]);
+    await Promise.all([...this.#owners, ...this.#leaving].map(([, owner]) => this.#release(owner, deadline)));
+    this.#owners.clear();
+    this.#leaving.clear();
+    this.#pulls?.stop();
+    this.#releases?.stop();
+    for (const watch of this.#watches) watch.stop();
+    await this.#membership.leave();
+  }
+
+  // --- Partitions --------------------------------------------------------------------------------------------------
+
+  #joined(member: string): void {
+    this.member = member;
+    this.#options.log.info({ member }, 'joined');
+    this.#membershipOver = new AbortController();
+    this.#members.add(member);
+    this.#pulls?.stop();
+    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request, { subject }) => this.#pull(request, subject.split('.')[2] ?? ''));
+    this.#rebalance();
+  }
+
+  #rebalance(): void {
+    if (this.#closed || this.member === '') return;
+    if (this.#rebalancing !== undefined) {
+      this.#rebalanceAgain = true;
+      return;
+    }
+    this.#rebalancing = this.#rebalanceOnce().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'partitions could not be taken; tried again in a second');
+    }).finally(() => {
+      this.#rebalancing = undefined;
+      if (this.#rebalanceAgain) {
+        this.#rebalanceAgain = false;
+        this.#rebalance();
+      }
+    });
+  }
+
+  /** Gives away what is another's by now, takes what is ours and free; what is not free yet is tried again each second. */
+  async #rebalanceOnce(): Promise<void> {
+    const { signal } = this.#membershipOver;
+    const mine = new Set<number>();
+    for (let partition = 0; partition < this.#options.partitions; partition++) {
+      if (ownerOf(partition, this.#members) === this.member) mine.add(partition);
+    }
+    this.#lookAtOthers(mine);
+    for (const [partition, owner] of this.#owners) {
+      if (mine.has(partition)) continue;
+      this.#owners.delete(partition);
+      this.#leaving.set(partition, owner);
+    }
+    await Promise.all([...this.#leaving].map(async ([partition, owner]) => {
+      if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner) this.#leaving.delete(partition);
+    }));
+    // What was this member's share is nobody's now; the next member id has its own.
+    if (signal.aborted) return;
+    await Promise.all([...mine].map((partition) => this.#take(partition)));
+  }
+
+  /**
+   * A broker that lost its power may have forgotten that this member released a partition: then the log names a living
+   * member who knows nothing of it. So each member looks at the partitions of the others from time to time.
+   */
+  #lookAtOthers(mine: ReadonlySet<number>): void {
+    const now = monotonicMs();
+    if (now - this.#lookedAtMs < LOOK_MS) return;
+    this.#lookedAtMs = now;
+    for (let partition = 0; partition < this.#options.partitions; partition++) {
+      if (!mine.has(partition) && !this.#owners.has(partition) && !this.#leaving.has(partition)) this.#leaving.set(partition, this.#ownerFor(partition));
+    }
+  }
+
+  /** False: to be tried again, for nobody else can open the partition while this member lives. */
+  async #release(owner: PartitionOwner, signal: AbortSignal): Promise<boolean> {
+    try {
+      return await owner.release(signal);
+    } catch (error) {
+      this.#options.log.warn({ err: error, partition: owner.number }, 'the partition is not handed over yet');
+      return false;
+    }
+  }
+
+  async #take(partition: number): Promise<void> {
+    if (this.#owners.has(partition) || this.#closed) return;
+    const owner = this.#ownerFor(partition);
+    this.#owners.set(partition, owner);
+    try {
+      if (await owner.open()) return;
+    } catch (error) {
+      this.#options.log.error({ err: error, partition }, 'the partition could not be opened; tried again in a second');
+      if (owner.member === this.member) this.#leaving.set(partition, owner);
+    }
+    await owner.forget();
+    if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
+  }
+
+  #ownerFor(partition: number): PartitionOwner {
+    const { bus, log, queueTimeoutMs = 24 * 60 * 60 * 1000, logBytesMax = LOG_BYTES_MAX, runnerLeaseMs = 15_000 } = this.#options;
+    const owner: PartitionOwner = new PartitionOwner(this.member, {
+      bus, log, partition,
+      ledger: this.#ledger,
+      settings: { queueTimeoutMs, logBytesMax, workspaceGraceMs: runnerLeaseMs, liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX },
+      definitions: this.#definitions,
+      dispatch: this.#dispatch,
+      load: this.#load,
+      mayAct: () => this.#membership.mayAct(),
+      isGone: async (member) => !(await this.#keysNow(buckets.members)).has(member) && (await this.#youngForMs(buckets.members)) <= 0,
+      refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
+    }, () => {
+      if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
+      this.#rebalance();
+    });
+    return owner;
+  }
+
+  async #forgetAll(): Promise<void> {
+    this.#membershipOver.abort();
+    // The watch may never have seen this id: then it would never say that it is gone.
+    this.#members.delete(this.member);
+    this.member = '';
+    const owners = [...this.#owners.values()];
+    this.#owners.clear();
+    this.#leaving.clear();
+    await Promise.all(owners.map((owner) => owner.forget()));
+  }
+
+  /** While one of the sessions is missing, until the bucket is old enough to say so. */
+  async #refreshSessions(sessions: readonly string[], signal: AbortSignal): Promise<void> {
+    for (;;) {
+      for (const [key, lease] of await this.#keysNow<RunnerLease>(buckets.runners)) this.#leaseSeen(key, lease);
+      if (sessions.every((session) => this.#dispatch.hasSession(session))) return;
+      const leftMs = await this.#youngForMs(buckets.runners);
+      if (leftMs <= 0) return;
+      this.#options.log.warn({ leftMs }, 'the bucket of runners was made anew; their loss is not declared before one lease has passed');
+      await delay(leftMs, undefined, { signal });
+    }
+  }
+
+  /** How long the absence of a key in the bucket does not mean yet that its lease is over; 0 or less: it does (P5). */
+  async #youngForMs(bucket: string): Promise<number> {
+    const { leasesProvenDead, membershipMs = 6_000, runnerLeaseMs = 15_000 } = this.#options;
+    if (leasesProvenDead === true) return 0;
+    return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await bucketAgeMs(this.#options.bus, bucket));
+  }
+
+  /** A bucket as the broker has it now: a watch that ends once it has shown the present values. */
+  async #keysNow<V>(bucket: string): Promise<Map<string, V>> {
+    const values = new Map<string, V>();
+    const watch = watchLeases<V>(this.#options.bus, bucket, (event) => {
+      if (event.kind === 'put') values.set(event.key, event.value);
+      else values.delete(event.key);
+    });
+    await watch.ready;
+    watch.stop();
+    return values;
+  }
+
+  // --- Runners -----------------------------------------------------------------------------------------------------
+
+  /** The broker binds the runner's name in the subject to its credentials; what the body says must be the same (P10). */
+  #pull(request: PullRequest, runner: string): PullReply {
+    if (request.runner !== runner) {
+      this.#options.log.warn({ runner, claimed: request.runner }, 'a runner offered slots in the name of another; they are not taken');
+      return { ok: false, withdrawn: [] };
+    }
+    const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
+    this.#dispatch.addCredits(Date.now(), request);
+    this.#match();
+    return { ok: true, withdrawn };
+  }
+
+  #leaseSeen(key: string, lease: RunnerLease): void {
+    if (key !== `${lease.runner}.${lease.session}`) {
+      this.#options.log.warn({ key }, 'a lease names another runner or session than its key; it is ignored');
+      return;
+    }
+    if (this.#expired.has(lease.session)) return;
+    const isNew = !this.#sessions.has(lease.session);
+    this.#sessions.set(lease.session, { lease, seenAtMs: monotonicMs() });
+    this.#dispatch.sessionSeen(lease);
+    for (const owner of this.#owners.values()) owner.leaseSeen(lease);
+    if (isNew) this.#match();
+  }
+
+  #leaseExpired(key: string): void {
+    const [runner = '', session = ''] = key.split('.');
+    this.#expired.add(session);
+    const [oldest] = this.#expired;
+    if (this.#expired.size > EXPIRED_MAX && oldest !== undefined) this.#expired.delete(oldest);
+    this.#sessions.delete(session);
+    this.#dispatch.sessionGone(session);
+    for (const owner of this.#owners.values()) owner.partition?.sessionLost(session, runner);
+  }
+
+  /**
+   * A session that was learned of at a take-over, while the watch was being set up anew, may end without a word of it. What
+   * has been silent for longer than a lease lives is looked up: the broker says whether it is gone, not this timer (P5).
+   */
+  async #lookAtSilent(): Promise<void> {
+    const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? 15_000);
+    const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean => monotonicMs() - seenAtMs > silentMs;
+    if (this.#lookingAtSilent || ![...this.#sessions.values()].some(isSilent)) return;
+    this.#lookingAtSilent = true;
+    try {
+      const leases = await this.#keysNow(buckets.runners);
+      for (const [session, known] of this.#sessions) {
+        const key = `${known.lease.runner}.${session}`;
+        if (isSilent(known) && !leases.has(key)) this.#leaseExpired(key);
+      }
+    } finally {
+      this.#lookingAtSilent = false;
+    }
+  }
+
+  /** One partition matches for all: the dispatch is shared, and each grant commits where its run is. */
+  #match(): void {
+    for (const owner of this.#owners.values()) {
+      if (owner.partition?.open !== true) continue;
+      owner.partition.creditsChanged();
+      return;
+    }
+  }
+
+  #tick(): void {
+    for (const owner of this.#owners.values()) owner.tick();
+    this.#dispatch.forgetIdle(Date.now());
+    void this.#lookAtSilent();
+    this.#announceDemand();
+    void this.#measureJournal();
+    // What could not be opened yet (its old owner's membership had not run out) is tried again.
+    this.#rebalance();
+  }
+
+  #announceDemand(): void {
+    const waiting = this.#dispatch.demand();
+    if (waiting.length === 0 && !this.#announced) return;
+    this.#announced = waiting.length > 0;
+    const demand: Demand = { scheduler: this.member, waiting };
+    this.#options.bus.publish(subjects.demand(this.member), demand);
+  }
+
+  async #measureJournal(): Promise<void> {
+    const [owner] = this.#owners.values();
+    if (owner === undefined) return;
+    try {
+      this.#load.journalUsed = await openLog(this.#options.bus, owner.number).bytesUsedRatio();
+    } catch {
+      // The broker is away: commits say so themselves.
+    }
+  }
+}

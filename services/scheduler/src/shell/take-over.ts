@@ -1,0 +1,213 @@
+/**
+ * Opening a partition (P3) and reading back what its earlier owners left (P6): the checkpoint, the documents that are open
+ * or stand for a later commit, and the log behind it.
+ */
+import type { PartitionLog } from '@penstock/bus';
+import { RunInvariantError, type RunEvent, type RunSettings } from '@penstock/run';
+import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
+import type { Logger } from '@penstock/telemetry';
+import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from '../run/commit.ts';
+import { definedRun, type DefinitionSource } from '../run/definitions.ts';
+import type { KeyUsage } from '../admission/key-counts.ts';
+import { LiveRun } from '../run/live-run.ts';
+import { loadUsages, type ReplayedEvents } from './usage-take-over.ts';
+
+/** A new incarnation's epochs begin here times its number: above every epoch of a log that was lost. */
+const EPOCHS_PER_INCARNATION = 1_000_000_000;
+/** How often the load begins anew when a late projector moves the checkpoint under it. */
+const LOAD_TRIES = 5;
+
+export interface OpenedPartition {
+  readonly epoch: number;
+  readonly incarnation: number;
+  /** Of the `opened` commit. */
+  readonly sequence: number;
+  readonly commitNumber: number;
+  /** Neither the log nor the store had anything of the partition: nobody has owned it before. */
+  readonly neverOwned: boolean;
+}
+
+export interface LoadedPartition {
+  readonly runs: LiveRun[];
+  readonly usages: KeyUsage[];
+}
+
+export interface Opening {
+  readonly partition: number;
+  readonly member: string;
+  readonly log: PartitionLog;
+  readonly ledger: RunsLedger;
+  /** Whether the member's lease has run out, as the broker says (never by an own timer). */
+  isGone(member: string): Promise<boolean>;
+  /** Milliseconds since 1970. */
+  now(): number;
+  newCommitId(): string;
+  readonly signal: AbortSignal;
+}
+
+/** Appends `opened`. Null: the partition is another's, or another was faster. */
+export async function openPartition({ partition, member, log, ledger, isGone, now, newCommitId, signal }: Opening): Promise<OpenedPartition | null> {
+  const last = await log.last(signal);
+  const lastCommit = last === null ? null : decodeCommit(last.bytes);
+  if (lastCommit !== null && lastCommit.kind !== 'released' && lastCommit.owner !== member && !(await isGone(lastCommit.owner))) return null;
+  // Read once: an owner who does not know yet that its log was cut may move it on meanwhile.
+  const checkpoint = await ledger.checkpoint(partition);
+  const incarnation = await incarnationNow(checkpoint, ledger, log, last?.sequence ?? 0, lastCommit?.epoch ?? 0, signal);
+  const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
+  const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
+  const id = newCommitId();
+  const bytes = encodeCommit({ id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
+  const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
+  if (!appended.ok) return null;
+  // A document without a log and a checkpoint would have made it another incarnation.
+  const neverOwned = last === null && checkpoint === null && incarnation === 1;
+  return { epoch, incarnation, sequence: appended.sequence, commitNumber: number, neverOwned };
+}
+
+/**
+ * Appends `released`, so that others may open the partition at once (P3). True: the log names this member as its owner no
+ * more. False: to be tried again, for nobody else can open it while this member lives. `known` is where its owner left it,
+ * no append being under way; undefined where that is not known, or it was never opened to the end.
+ */
+export async function handBack(opening: Opening, known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'> | undefined): Promise<boolean> {
+  const { log, member, signal } = opening;
+  if (known !== undefined && (await appendReleased(opening, known))) return true;
+  const last = await log.last(signal);
+  const lastCommit = last === null ? null : decodeCommit(last.bytes);
+  if (lastCommit === null || lastCommit.owner !== member || lastCommit.kind === 'released') return true;
+  // What stands there may be the new end of a log that was cut: only who opens it finds out, and must, before it grows.
+  const opened = await openPartition(opening);
+  return opened !== null && (await appendReleased(opening, opened));
+}
+
+async function appendReleased(opening: Opening, { epoch, sequence, commitNumber }: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'>): Promise<boolean> {
+  const { partition, member, log, now, newCommitId, signal } = opening;
+  const id = newCommitId();
+  const bytes = encodeCommit({ id, kind: 'released', partition, epoch, number: commitNumber + 1, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
+  return (await log.append(bytes, { commitId: id, expectedSequence: sequence }, signal)).ok;
+}
+
+/** The runs of interest, as committed, and what keys have used. Call it once `opened` is acknowledged: from then on no older owner adds to the log. */
+export async function loadPartition(
+  opened: OpenedPartition,
+  { partition, log, ledger, signal, now }: Opening,
+  shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> },
+): Promise<LoadedPartition> {
+  for (let attempt = 1; ; attempt++) {
+    const loaded = await loadHistories(opened, { partition, log, ledger, signal });
+    if (loaded !== undefined) {
+      const usages = await loadUsages(ledger, partition, loaded.replayed, now());
+      return { runs: [...loaded.histories].map(([id, history]) => liveRunOf(id, history, shared)), usages };
+    }
+    if (attempt === LOAD_TRIES) throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
+  }
+}
+
+interface History {
+  readonly events: RunEvent[];
+  sequence: number;
+}
+
+type Histories = Map<string, History>;
+
+async function loadHistories(
+  opened: OpenedPartition,
+  { partition, log, ledger, signal }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'>,
+): Promise<{ readonly histories: Histories; readonly replayed: readonly ReplayedEvents[] } | undefined> {
+  const checkpoint = await ledger.checkpoint(partition);
+  const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
+  const histories: Histories = new Map();
+  const replayed: ReplayedEvents[] = [];
+  const take = (document: RunDocument): void => {
+    const known = histories.get(document.state.id);
+    if (known !== undefined && known.events.length >= document.events.length) return;
+    // A sequence of a log that was lost may be higher than any that this one will have for long: written as that, the run's
+    // next documents would count as old.
+    const sequence = document.incarnation === opened.incarnation ? document.sequence : opened.sequence;
+    histories.set(document.state.id, { events: [...document.events], sequence });
+  };
+  for await (const document of ledger.openOf(partition)) take(document);
+  for await (const document of ledger.laterThan(partition, position)) take(document);
+  const sameIncarnation = checkpoint?.incarnation === opened.incarnation;
+  let next = sameIncarnation ? checkpoint.commit + 1 : undefined;
+  for await (const entry of log.read(sameIncarnation ? checkpoint.sequence + 1 : 1, signal)) {
+    const commit = decodeCommit(entry.bytes);
+    if (next !== undefined && commit.number !== next) return undefined;
+    next = commit.number + 1;
+    if (!(await replay(histories, commit, entry.sequence, ledger, take))) return undefined;
+    for (const { id, from, events } of commit.runs) {
+      const story = histories.get(id)?.events ?? [];
+      replayed.push({ incarnation: incarnationOf(commit.epoch), sequence: entry.sequence, story, from, count: events.length });
+    }
+  }
+  return { histories, replayed };
+}
+
+/** False: a run's events do not continue what is known of it. */
+async function replay(histories: Histories, commit: Commit, sequence: number, ledger: RunsLedger, take: (document: RunDocument) => void): Promise<boolean> {
+  for (const { id, from, events } of commit.runs) {
+    let history = histories.get(id);
+    if (from > (history?.events.length ?? 0) + 1) {
+      // What is between stands in its document alone: it was closed since, or its commits were lost with the end of a log.
+      const document = await ledger.getAsOwner(id);
+      if (document === null) return false;
+      take(document);
+      history = histories.get(id);
+    }
+    if (history === undefined) {
+      history = { events: [], sequence };
+      histories.set(id, history);
+    }
+    const known = history.events.length;
+    if (from > known + 1) return false;
+    const fresh = events.slice(known + 1 - from);
+    if (fresh.length === 0) continue;
+    history.events.push(...fresh);
+    history.sequence = sequence;
+  }
+  return true;
+}
+
+/** Whether the log has the checkpoint's commit, which no purge takes (P8). A shorter log may have grown past its sequence. */
+async function stands(log: PartitionLog, checkpoint: Checkpoint, signal: AbortSignal): Promise<boolean> {
+  for await (const entry of log.read(checkpoint.sequence, signal)) {
+    return entry.sequence === checkpoint.sequence && decodeCommit(entry.bytes).number === checkpoint.commit;
+  }
+  return false;
+}
+
+function liveRunOf(id: string, history: History, shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> }): LiveRun {
+  let run: LiveRun;
+  try {
+    const [created] = history.events;
+    if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
+    const defined = definedRun(created, shared.definitions);
+    history.events[0] = defined.created;
+    run = LiveRun.restore(id, defined.definition, history.events, shared.settings);
+  } catch (error) {
+    shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
+    run = LiveRun.poisoned(id, history.events, shared.settings, `not restored: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  run.committedSequence = history.sequence;
+  return run;
+}
+
+/**
+ * A log without its checkpoint's commit, or shorter than any document says, has lost commits: what is numbered anew must
+ * count as newer (design: "the store is ahead"). The epochs carry the incarnation, so that it is not forgotten while
+ * nothing of it is in the store yet.
+ */
+async function incarnationNow(checkpoint: Checkpoint | null, ledger: RunsLedger, log: PartitionLog, lastSequence: number, lastEpoch: number, signal: AbortSignal): Promise<number> {
+  const known = Math.max(checkpoint?.incarnation ?? 1, incarnationOf(lastEpoch));
+  let newest = known;
+  let isAhead = checkpoint?.incarnation === known && !(await stands(log, checkpoint, signal));
+  for await (const { incarnation } of ledger.laterThan(log.partition, { incarnation: known, sequence: lastSequence })) {
+    isAhead = true;
+    newest = Math.max(newest, incarnation);
+  }
+  return isAhead ? newest + 1 : newest;
+}
+
+function incarnationOf(epoch: number): number {
+  return Math.max(1, Math.floor(epoch / EPOCHS_PER_INCARNATION));
+}

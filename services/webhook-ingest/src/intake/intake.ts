@@ -1,0 +1,224 @@
+/**
+ * From a request to an answer: verify, read, persist, and only then promise anything; then wait for the outcome.
+ *
+ *  N1 Nothing of a body is parsed before it was verified, and nothing is promised before the broker has acknowledged it.
+ *  N2 A delivery seen before is answered by the first one's run: from the stream for an hour, from the store for a week.
+ *  N3 What is taken in and not processed is bounded, for all together and for each repository.
+ */
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { BrokerAway, MessageTooLarge, NoResponders, openDeliveryLog, RequestTimeout, StoreRefused, type Bus, type DeliveryLog } from '@penstock/bus';
+import { BadUserInput, Forbidden, Unavailable } from '@penstock/http';
+import { tenantOfUser } from '@penstock/identity';
+import { GlobList } from '@penstock/pipeline';
+import { keyOf, SERVICE_TENANT } from '@penstock/run';
+import { StoreError } from '@penstock/store';
+import { cloneAddressOf } from '../model/clone-address.ts';
+import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
+import { decodeDelivery, encodeDelivery, identify, runIdOf, type Delivery, type IngestKeys } from '../model/delivery.ts';
+import { InvalidSignature, type DeliveryError } from '../model/errors.ts';
+import { laneOf } from '../model/lane-name.ts';
+import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
+import type { OutcomeWaits } from './outcome-waits.ts';
+import type { ClonePolicy, IngestLog } from '../model/ports.ts';
+import { fieldsOf, type Fields, type PushEvent } from '../providers/provider.ts';
+import { recognise } from '../providers/recognise.ts';
+import type { Refusals } from './refusals.ts';
+import { verify, type VerificationOptions, type Verified } from './verification.ts';
+
+export interface IntakeOptions {
+  readonly bus: Bus;
+  readonly deliveries: DeliveriesRepository;
+  readonly waits: OutcomeWaits;
+  readonly verification: VerificationOptions;
+  readonly keys: IngestKeys;
+  readonly policy: ClonePolicy;
+  /** Of repositories that nobody has connected; undefined: all. */
+  readonly repositories?: readonly string[] | undefined;
+  readonly waitMs: number;
+  /** Not processed yet, all ingests together. Default 20,000. */
+  readonly backlogMax?: number | undefined;
+  /** Of one repository, taken from the stream by this ingest and not processed. */
+  waitingIn(lane: string): number;
+  readonly refusals: Refusals;
+  readonly log: IngestLog;
+  now(): number;
+}
+
+export interface WebhookRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Aborted when the sender has left. */
+  readonly left: AbortSignal;
+}
+
+const BACKLOG_MAX = 20_000;
+const LANE_WAITING_MAX = 1_000;
+/** A backlog that is full has some hundreds of clones before it. */
+const BACKLOG_RETRY_SECS = 30;
+
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #stream: DeliveryLog;
+  readonly #repositories: GlobList | null;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#stream = openDeliveryLog(options.bus);
+    this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
+  }
+
+  /** Throws `InvalidSignature`, `BadUserInput`, `Forbidden`, `Unavailable`. */
+  async handle(request: WebhookRequest): Promise<WebhookResult> {
+    const { headers, body } = request;
+    const { provider, event } = recognise(headers);
+    const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));
+    // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
+    if (verified.by === 'none' && headers.origin !== undefined) throw new Forbidden('A delivery from a browser is to be signed.');
+    const payload = parse(body);
+    const reading = provider.read(event, payload);
+    const refuse = (push: Parameters<Refusals['add']>[0], status: 'Ignored' | 'Failed', step: 'event' | 'address' | 'repository', detail: string, error?: DeliveryError): WebhookResult => {
+      this.#options.refusals.add(push, status, step, detail, error);
+      return resultOf(push, { accepted: status !== 'Ignored', run_id: null, status, source: 'none', error });
+    };
+    if (reading.kind === 'ignored') {
+      const { repository, ref, commit } = reading;
+      return refuse({ provider: provider.name, event, repository, ref, commit, ...this.#ownerOf(verified, repository) }, 'Ignored', 'event', reading.why);
+    }
+    const { push } = reading;
+    const owned = { provider: provider.name, event, repository: push.repository, ref: push.ref, commit: push.commit, ...this.#ownerOf(verified, push.repository) };
+    if (verified.by !== 'connection' && this.#repositories?.includes(push.repository) === false) {
+      const message = `the repository '${push.repository}' is not one that this server takes pushes of`;
+      return refuse(owned, 'Failed', 'repository', message, { code: 'repository_not_allowed', message });
+    }
+    const address = cloneAddressOf(push, this.#options.policy);
+    if (!address.ok) return refuse(owned, 'Failed', 'address', address.error.message, address.error);
+    return await this.#take({ ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, body }, request.left);
+  }
+
+  /** Persists a delivery that repeats another on somebody's wish; a run of its own. */
+  async replay(delivery: Delivery): Promise<Delivery> {
+    const now = this.#options.now();
+    const { id, deliveryId } = identify({ ...delivery, deliveryId: null });
+    const again: Delivery = { ...delivery, id, deliveryId, runId: runIdOf(id, delivery.key, now, this.#options.keys), receivedAt: now, answeredBy: now, replayOf: delivery.id };
+    await this.#persist(again);
+    return again;
+  }
+
+  async #take(
+    given: Pick<Delivery, 'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified' | 'cloneUrl'> & { readonly hostId: string | null; readonly push: PushEvent; readonly body: Buffer },
+    left: AbortSignal,
+  ): Promise<WebhookResult> {
+    const { hostId, push, body, ...fields } = given;
+    const { id, deliveryId } = identify({ ...fields, deliveryId: hostId });
+    const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
+    const seen = hostId === null ? null : await this.#seenBefore(id);
+    if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, left);
+
+    const now = this.#options.now();
+    const delivery: Delivery = {
+      ...fields, id, deliveryId,
+      runId: runIdOf(id, fields.key, now, this.#options.keys),
+      receivedAt: now, answeredBy: now + waitMs,
+      message: push.message, paths: push.paths,
+      bodySha256: createHash('sha256').update(body).digest('hex'),
+    };
+    if (waitMs === 0) {
+      const first = await this.#persist(delivery);
+      return first.runId === delivery.runId ? resultOf(fields, pendingOf(first.runId)) : await this.#answerAgain(first, null, waitMs, left);
+    }
+    const wait = this.#options.waits.begin(delivery);
+    try {
+      const first = await this.#persist(delivery);
+      if (first.runId === delivery.runId) return resultOf(fields, await wait.until(waitMs, left));
+      return await this.#answerAgain(first, null, waitMs, left);
+    } finally {
+      wait.stop();
+    }
+  }
+
+  /** N2. */
+  async #answerAgain(first: Delivery, decided: DecidedDelivery | null, waitMs: number, left: AbortSignal): Promise<WebhookResult> {
+    if (decided?.decision.kind === 'nothing') {
+      const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
+      return resultOf(first, { run_id: null, status, source, error });
+    }
+    // Nothing may come of the first one yet, and its sender still waits to be told so.
+    if (waitMs === 0 && this.#options.now() < first.answeredBy) throw new Unavailable('Too many deliveries wait for their runs; send it again.');
+    if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
+    const wait = this.#options.waits.begin(first);
+    try {
+      return resultOf(first, await wait.until(waitMs, left));
+    } finally {
+      wait.stop();
+    }
+  }
+
+  /** The delivery that stands: this one, or the first of its id. N1, N3. */
+  async #persist(delivery: Delivery): Promise<Delivery> {
+    const lane = laneOf(delivery);
+    await this.#checkBacklog(lane);
+    try {
+      const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), lane);
+      return persisted.stored ? delivery : decodeDelivery(persisted.first);
+    } catch (error) {
+      if (error instanceof MessageTooLarge) throw new BadUserInput('The names in this push are too long to be kept.');
+      if (error instanceof StoreRefused || error instanceof RequestTimeout || error instanceof BrokerAway || error instanceof NoResponders) {
+        this.#options.log.warn({ err: error, deliveryId: delivery.deliveryId }, 'a delivery could not be persisted; its sender was told to come back');
+        throw new Unavailable('The delivery cannot be kept at the moment; send it again.', { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  async #checkBacklog(lane: string): Promise<void> {
+    const backlog = await this.#stream.backlog().catch(() => 0);
+    if (backlog >= (this.#options.backlogMax ?? BACKLOG_MAX) || this.#options.waitingIn(lane) >= LANE_WAITING_MAX) {
+      throw new Unavailable('Too many deliveries wait to be processed; send it again later.', { retryAfterSecs: BACKLOG_RETRY_SECS });
+    }
+  }
+
+  /** A store that is away must not lose a push: one that came before is then told apart when it is processed. */
+  async #seenBefore(id: string): Promise<DecidedDelivery | null> {
+    try {
+      return await this.#options.deliveries.get(id);
+    } catch (error) {
+      if (error instanceof StoreError && error.retryable) return null;
+      throw error;
+    }
+  }
+
+  async #storeAsked<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      throw error instanceof StoreError && error.retryable ? new Unavailable('The store cannot be reached.', { cause: error }) : error;
+    }
+  }
+
+  #ownerOf(verified: Verified, repository: string): Pick<Delivery, 'tenant' | 'key' | 'userId' | 'verified'> {
+    if (verified.by !== 'connection') return { tenant: SERVICE_TENANT, key: keyOf({ tenant: SERVICE_TENANT, repository, pipelineName: '' }), verified: verified.by };
+    const { userId, repository: connected } = verified.connection;
+    // Whoever has one repository's secret cannot push for another.
+    if (connected.toLowerCase() !== repository.toLowerCase()) throw new InvalidSignature();
+    const tenant = tenantOfUser(userId);
+    return { tenant, key: tenant, userId, verified: 'connection' };
+  }
+}
+
+function pendingOf(runId: string): Pick<WebhookResult, 'run_id' | 'status' | 'source'> {
+  return { run_id: runId, status: 'Pending', source: 'none' };
+}
+
+function parse(body: Buffer): Fields {
+  let payload: unknown;
+  try {
+    payload = JSON.parse(UTF8.decode(body));
+  } catch {
+    throw new BadUserInput('The body is not well-formed JSON. Set the content type of the webhook to application/json.');
+  }
+  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) throw new BadUserInput('The body is not a JSON object.');
+  return fieldsOf(payload);
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,0 +1,117 @@
+/**
+ * Waiting for what becomes of a delivery. It owns the waits of this ingest, whoever processes what they wait for. What
+ * was missed of the word that goes round is asked of the store.
+ */
+import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
+import { Unavailable } from '@penstock/http';
+import { isEnded } from '@penstock/run';
+import { waitForRunEnd, type RunEndSources } from '@penstock/run-client';
+import type { DeliveriesRepository } from '../model/deliveries-repository.ts';
+import type { Delivery } from '../model/delivery.ts';
+import { capitalised, summaryOfDecision, type DecidedMessage, type DecidedSummary, type WebhookResult } from '../model/outcome.ts';
+
+export type Outcome = Pick<WebhookResult, 'run_id' | 'status' | 'source' | 'error'>;
+
+export interface OutcomeWaitsOptions extends RunEndSources {
+  readonly bus: Bus;
+  readonly deliveries: DeliveriesRepository;
+  /** Requests that wait at a time; beyond it they are answered at once. */
+  readonly waitsMax?: number | undefined;
+}
+
+const WAITS_MAX = 2_000;
+/** How late a decision is seen where the word of it was lost. */
+const ASK_MS = 2_000;
+
+export class OutcomeWaits {
+  readonly #options: OutcomeWaitsOptions;
+  readonly #waits = new Map<string, Set<(decided: DecidedSummary) => void>>();
+  readonly #subscription: BusSubscription;
+  readonly #stopped = new AbortController();
+  #count = 0;
+
+  constructor(options: OutcomeWaitsOptions) {
+    this.#options = options;
+    this.#subscription = options.bus.subscribe<DecidedMessage>(subjects.decided, ({ runId, decided }) => {
+      for (const resolve of this.#waits.get(runId) ?? []) resolve(decided);
+    });
+  }
+
+  get full(): boolean {
+    return this.#count >= (this.#options.waitsMax ?? WAITS_MAX);
+  }
+
+  /**
+   * Begins to listen; what happens from now on is not missed. `until` answers at the outcome, at the latest after so many
+   * milliseconds, or when aborted; it throws `Unavailable` where this server stops before the run's id may be promised.
+   * `stop` has to be called in any case.
+   */
+  begin(delivery: Pick<Delivery, 'id' | 'runId' | 'tenant'>): { until(untilMs: number, signal: AbortSignal): Promise<Outcome>; stop(): void } {
+    const { id, runId, tenant } = delivery;
+    this.#count += 1;
+    const decided = Promise.withResolvers<DecidedSummary>();
+    const waits = this.#waits.get(runId) ?? new Set();
+    this.#waits.set(runId, waits.add(decided.resolve));
+    const end = waitForRunEnd(this.#options, runId, tenant);
+    const asking = setInterval(() => void this.#ask(id, runId).then((known) => known !== null && decided.resolve(known)), ASK_MS);
+    return {
+      until: async (untilMs, given) => {
+        const signal = AbortSignal.any([given, this.#stopped.signal]);
+        const deadline = performance.now() + untilMs;
+        // Also at the end: what was decided by then is in the store, and may be that there is no run to promise.
+        const known = (await this.#ask(id, runId)) ?? (await within(decided.promise, untilMs, signal)) ?? (await this.#ask(id, runId));
+        if (known === null && this.#stopped.signal.aborted) throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
+        if (known === null) return { run_id: runId, status: 'Pending', source: 'none' };
+        if (known.kind === 'nothing') return { run_id: null, status: known.status ?? 'Skipped', source: known.source, error: known.error };
+        if (known.kind === 'ended') return { run_id: runId, status: known.status ?? 'Skipped', source: known.source, error: known.error };
+        const status = await this.#statusOf(runId, tenant, end, Math.max(0, deadline - performance.now()), signal);
+        // Its month may have been used up: then the decision was revised after we had read it.
+        const error = status === 'Failed' ? (await this.#ask(id, runId))?.error : undefined;
+        return { run_id: runId, status, source: known.source, error };
+      },
+      stop: () => {
+        this.#count -= 1;
+        clearInterval(asking);
+        waits.delete(decided.resolve);
+        if (waits.size === 0) this.#waits.delete(runId);
+        end.stop();
+      },
+    };
+  }
+
+  /** Those that wait for a run answer now, those that wait for a decision are refused. */
+  stop(): void {
+    this.#stopped.abort();
+    this.#subscription.stop();
+  }
+
+  /** The run exists when this is asked. It may have ended before anybody listened. */
+  async #statusOf(runId: string, tenant: string, end: ReturnType<typeof waitForRunEnd>, untilMs: number, signal: AbortSignal): Promise<string> {
+    const { reads } = this.#options;
+    const before = await reads.view(runId, [tenant]).catch(() => null);
+    if (before !== null && isEnded(before.status)) return capitalised(before.status);
+    await end.until(untilMs, signal);
+    const view = await reads.view(runId, [tenant]).catch(() => before);
+    return view === null ? 'Pending' : capitalised(view.status);
+  }
+
+  async #ask(id: string, runId: string): Promise<DecidedSummary | null> {
+    const known = await this.#options.deliveries.get(id).catch(() => null);
+    // Of another run: the store says what became of the first delivery, and this is one that came again.
+    return known === null || known.delivery.runId !== runId ? null : summaryOfDecision(known.decision);
+  }
+}
+
+async function within<T>(promise: Promise<T>, ms: number, signal: AbortSignal): Promise<T | null> {
+  const over = Promise.withResolvers<null>();
+  const giveUp = (): void => over.resolve(null);
+  const timer = setTimeout(giveUp, ms);
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  try {
+    return await Promise.race([promise, over.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', giveUp);
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Whether a request comes from whom it says, judged by its raw bytes before anything parses them. A server's own secret
+ * is tried first. The secrets of connected repositories are found by the names of repositories that stand in the bytes:
+ * a hint only, since who does not have the secret cannot sign whatever stands there.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { InvalidSignature } from '../model/errors.ts';
+import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
+import type { Provider, ProviderName } from '../providers/provider.ts';
+
+export type Verified =
+  | { readonly by: 'server' }
+  | { readonly by: 'connection'; readonly connection: ConnectionSecret }
+  | { readonly by: 'none' };
+
+export interface VerificationOptions {
+  readonly connections: ConnectionsRepository;
+  readonly secrets: { readonly [P in ProviderName]?: string | undefined };
+  /** `SERVICE_WEBHOOK_REQUIRE_SECRET` */
+  readonly requireSecret: boolean;
+}
+
+/** A payload names its repository in a few places, and others it was forked from. */
+const NAMES_MAX = 4;
+/** Before the commits, which are the long part. */
+const SEARCHED_BYTES = 1024 * 1024;
+
+/** Throws `InvalidSignature`. */
+export async function verify(provider: Provider, headers: IncomingHttpHeaders, body: Buffer, options: VerificationOptions): Promise<Verified> {
+  const proof = provider.proofOf(headers);
+  const own = options.secrets[provider.name];
+  if (proof !== undefined) {
+    if (own !== undefined && provider.proves(proof, body, own)) return { by: 'server' };
+    const candidates = await connectionsNamedIn(provider, body, options.connections);
+    const connection = candidates.find(({ secret }) => provider.proves(proof, body, secret));
+    if (connection !== undefined) return { by: 'connection', connection };
+    // A proof for a repository that somebody has connected is not one that nobody here could check.
+    if (candidates.length > 0) throw new InvalidSignature();
+  }
+  if (own !== undefined || options.requireSecret) throw new InvalidSignature();
+  return { by: 'none' };
+}
+
+async function connectionsNamedIn(provider: Provider, body: Buffer, connections: ConnectionsRepository): Promise<ConnectionSecret[]> {
+  const names = new Set<string>();
+  for (const part of [body.subarray(0, SEARCHED_BYTES), body.length > SEARCHED_BYTES ? body.subarray(-SEARCHED_BYTES) : Buffer.alloc(0)]) {
+    for (const [, quoted = ''] of part.toString('utf8').matchAll(provider.repositoryPattern)) {
+      if (names.size < NAMES_MAX) names.add(unquoted(quoted));
+    }
+  }
+  return (await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)))).flat();
+}
+
+function unquoted(json: string): string {
+  try {
+    return (JSON.parse(json) as string).toWellFormed();
+  } catch {
+    return '';
+  }
+}

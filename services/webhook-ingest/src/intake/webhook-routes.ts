@@ -1,0 +1,57 @@
+/** `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Unavailable } from '@penstock/http';
+import { InvalidSignature } from '../model/errors.ts';
+import type { Intake } from './intake.ts';
+
+/** What GitHub sends at most. */
+export const BODY_BYTES_MAX = 25 * 1024 * 1024;
+/** Of all bodies that are being received, or looked at: a few large ones, or thousands of the usual. */
+const BODIES_BYTES_MAX = 256 * 1024 * 1024;
+/** Smaller ones are not counted: the number of connections bounds them. */
+const SMALL_BYTES = 64 * 1024;
+
+export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Promise<void> {
+  const bodies = new BodyBudget();
+  await app.register(async (scope) => {
+    // Whatever the content type says: a signature is over bytes, and what they are is looked at behind it.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    scope.addHook('onRequest', (request, reply, done) => {
+      if (request.is404) return done();
+      return bodies.reserve(request, reply) ? done() : done(new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 }));
+    });
+    scope.post('/webhook', { bodyLimit: BODY_BYTES_MAX, config: { tier: 'webhook' } }, async (request, reply) => {
+      const left = new AbortController();
+      const onClose = (): void => {
+        if (!reply.raw.writableFinished) left.abort();
+      };
+      reply.raw.once('close', onClose);
+      try {
+        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+        return await reply.send(await intake.handle({ headers: request.headers, body, left: left.signal }));
+      } catch (error) {
+        if (!(error instanceof InvalidSignature)) throw error;
+        return await reply.code(401).send({ error: 'invalid_signature', message: 'The signature or token of this delivery is missing or wrong.' });
+      } finally {
+        reply.raw.off('close', onClose);
+      }
+    });
+  });
+}
+
+class BodyBudget {
+  #left = BODIES_BYTES_MAX;
+
+  /** Until the response is over. False: not now. */
+  reserve(request: FastifyRequest, reply: FastifyReply): boolean {
+    const told = Number(request.headers['content-length']);
+    // Without a length it may be as long as any; one that is too long is refused without being read.
+    const bytes = Number.isFinite(told) && request.headers['transfer-encoding'] === undefined ? told : BODY_BYTES_MAX;
+    if (bytes <= SMALL_BYTES || bytes > BODY_BYTES_MAX) return true;
+    if (bytes > this.#left) return false;
+    this.#left -= bytes;
+    reply.raw.once('close', () => (this.#left += bytes));
+    return true;
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Connected repositories and their secrets. A secret is kept encrypted (AES-256-GCM under a key made from `JWT_SECRET`):
+ * with another `JWT_SECRET` they are unreadable, and the repositories have to be connected anew.
+ *
+ * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { Conflict } from '@penstock/http';
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { connectionsSpec } from './collections.ts';
+import type { ProviderName } from '../providers/provider.ts';
+
+export interface Connection {
+  readonly id: string;
+  readonly userId: string;
+  readonly provider: ProviderName;
+  readonly repository: string;
+  readonly createdAt: number;
+}
+
+export interface ConnectionSecret extends Connection {
+  readonly secret: string;
+}
+
+/** Of one repository, by different users: each may have to be tried for a signature. */
+const PER_REPOSITORY_MAX = 50;
+const PER_USER_MAX = 1_000;
+const SECRET_BYTES = 32;
+const REMEMBERED_MAX = 10_000;
+/** How late another ingest's change is seen where the word of it is lost. */
+const REMEMBERED_MS = 10_000;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export class ConnectionsRepository {
+  readonly #connections: Collection<typeof connectionsSpec>;
+  readonly #key: Buffer;
+  readonly #remembered = new Map<string, { readonly readAt: number; readonly secrets: Promise<readonly ConnectionSecret[]> }>();
+
+  /** The store has to be opened with `ingestCollections` among its collections. */
+  constructor(store: DocumentStore, key: Buffer) {
+    this.#connections = store.collection(connectionsSpec);
+    this.#key = key;
+  }
+
+  /** The secret is in this answer only. Throws `Conflict`. */
+  async connect(userId: string, provider: ProviderName, repository: string, now: number): Promise<ConnectionSecret> {
+    const where = { provider, repositoryKey: repository.toLowerCase() };
+    if ((await this.#connections.list({ where, limit: PER_REPOSITORY_MAX, parts: [] })).length >= PER_REPOSITORY_MAX) {
+      throw new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`);
+    }
+    if ((await this.of(userId)).length >= PER_USER_MAX) throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
+    const secret = randomBytes(SECRET_BYTES).toString('base64url');
+    const connection: Connection = { id: connectionId(userId, provider, repository), userId, provider, repository, createdAt: now };
+    const inserted = await this.#connections.insert({
+      ...connection, repositoryKey: where.repositoryKey,
+      secret: this.#encrypt(secret, connection.id),
+    });
+    if (inserted === 'duplicate') throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
+    this.forget();
+    return { ...connection, secret };
+  }
+
+  /** The newest first. */
+  async of(userId: string): Promise<Connection[]> {
+    const rows = await this.#connections.list({ where: { userId }, orderBy: { field: 'createdAt', direction: 'desc' }, limit: PER_USER_MAX, parts: [] });
+    return rows.map(connectionOf);
+  }
+
+  /** False: there is none of this user's with this id. */
+  async disconnect(userId: string, id: string): Promise<boolean> {
+    if (id === '' || id.length > 100) return false;
+    const found = await this.#connections.get(id, { parts: [] });
+    if (found?.userId !== userId) return false;
+    const gone = await this.#connections.delete(id);
+    this.forget();
+    return gone;
+  }
+
+  /** Those of a repository, with what its deliveries may be signed with. */
+  async secretsOf(provider: ProviderName, repository: string): Promise<readonly ConnectionSecret[]> {
+    const repositoryKey = repository.toLowerCase();
+    const name = `${provider} ${repositoryKey}`;
+    const known = this.#remembered.get(name);
+    if (known !== undefined && performance.now() - known.readAt < REMEMBERED_MS) return await known.secrets;
+    if (this.#remembered.size >= REMEMBERED_MAX) this.#remembered.clear();
+    const secrets = this.#read(provider, repositoryKey);
+    this.#remembered.set(name, { readAt: performance.now(), secrets });
+    secrets.catch(() => this.#remembered.delete(name));
+    return await secrets;
+  }
+
+  /** Something was connected or disconnected, here or elsewhere. */
+  forget(): void {
+    this.#remembered.clear();
+  }
+
+  async #read(provider: ProviderName, repositoryKey: string): Promise<ConnectionSecret[]> {
+    const rows = await this.#connections.list({ where: { provider, repositoryKey }, limit: PER_REPOSITORY_MAX });
+    return rows.flatMap((row) => {
+      const secret = this.#decrypt(row.secret, row.id);
+      return secret === null ? [] : [{ ...connectionOf(row), secret }];
+    });
+  }
+
+  /** Bound to its document: another's cipher text in its place does not open. */
+  #encrypt(secret: string, id: string): Uint8Array {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(id));
+    const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), text]);
+  }
+
+  /** Null: written under another `JWT_SECRET`. */
+  #decrypt(stored: string | Uint8Array, id: string): string | null {
+    const bytes = Buffer.from(stored);
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(Buffer.from(id));
+      decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString();
+    } catch {
+      return null;
+    }
+  }
+}
+
+function connectionOf(row: Omit<DocumentOf<typeof connectionsSpec>, 'secret'>): Connection {
+  const { id, userId, repository, createdAt } = row;
+  return { id, userId, provider: row.provider as ProviderName, repository, createdAt };
+}
+
+/** A user connects a repository once: whoever inserts second is told so. */
+function connectionId(userId: string, provider: ProviderName, repository: string): string {
+  return hashOf(JSON.stringify([userId, provider, repository.toLowerCase()])).slice(0, 32);
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

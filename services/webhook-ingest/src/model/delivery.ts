@@ -1,0 +1,95 @@
+/** A push as it was taken in: what stands in DELIVERIES, and how a delivery is told from another (P24). */
+import { createHash, hkdfSync, createHmac, randomUUID } from 'node:crypto';
+import { newRunId } from '@penstock/run';
+import type { ProviderName } from '../providers/provider.ts';
+
+/** What showed that the delivery comes from the host: the server's secret, a connected repository's, or nothing. */
+export type VerifiedBy = 'server' | 'connection' | 'none';
+
+export interface Delivery {
+  /** The hash of what identifies it; names its message and its document. */
+  readonly id: string;
+  /** Fixed when it was persisted. */
+  readonly runId: string;
+  readonly provider: ProviderName;
+  /** As the host calls the event. */
+  readonly event: string;
+  /** As the host gave it; made by us where it gave none. */
+  readonly deliveryId: string;
+  readonly repository: string;
+  readonly ref: string;
+  readonly commit: string;
+  readonly cloneUrl: string;
+  readonly tenant: string;
+  readonly key: string;
+  /** Of the user whose connected repository it is. */
+  readonly userId?: string | undefined;
+  readonly verified: VerifiedBy;
+  /** Milliseconds since 1970: persisted, and when its sender has been answered at the latest. */
+  readonly receivedAt: number;
+  readonly answeredBy: number;
+  /** Of the head commit; null: the payload does not say. */
+  readonly message: string | null;
+  /** What the push changed; null: not known, or too much to be kept. */
+  readonly paths: readonly string[] | null;
+  /** Of the body, in hex. */
+  readonly bodySha256: string;
+  /** The delivery that this one repeats on somebody's wish. */
+  readonly replayOf?: string | undefined;
+}
+
+/** P24: of the extracted fields, in UTF-8. */
+export const DELIVERY_BYTES_MAX = 256 * 1024;
+const DELIVERY_ID_CHARACTERS_MAX = 500;
+/** Enough to look for `[skip ci]` in, however long the message is. */
+const MESSAGE_CHARACTERS_MAX = 16 * 1024;
+
+/** Secrets of the ingest, each made from `JWT_SECRET` for one purpose. */
+export interface IngestKeys {
+  /** For what is random to everybody else in a run's id. */
+  readonly runIds: Buffer;
+  /** AES-256, for the secrets of connected repositories. */
+  readonly connections: Buffer;
+}
+
+export function ingestKeys(jwtSecret: string): IngestKeys {
+  const derived = (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', jwtSecret, '', `penstock webhook-ingest ${purpose}`, 32));
+  return { runIds: derived('run ids'), connections: derived('connection secrets') };
+}
+
+export interface DeliveryIdentity {
+  readonly provider: ProviderName;
+  readonly repository: string;
+  /** Two users may have connected one repository: the host's ids are each of its own webhook, or one for both. */
+  readonly tenant: string;
+  /** Null: there is none, and every delivery counts. */
+  readonly deliveryId: string | null;
+}
+
+export function identify(identity: DeliveryIdentity): { readonly id: string; readonly deliveryId: string } {
+  const deliveryId = shortened(identity.deliveryId ?? randomUUID());
+  const told = JSON.stringify([identity.provider, identity.repository, identity.tenant, deliveryId]);
+  return { id: createHash('sha256').update(told).digest('hex').slice(0, 40), deliveryId };
+}
+
+/** Hosts give 36 characters, or three times as many with a ref; what is longer is told apart just as well by its hash. */
+function shortened(deliveryId: string): string {
+  return deliveryId.length <= DELIVERY_ID_CHARACTERS_MAX ? deliveryId.toWellFormed() : createHash('sha256').update(deliveryId).digest('hex');
+}
+
+/** P24: the time of persistence, the bits of the key, and a value that only this server can tell from the delivery. */
+export function runIdOf(id: string, key: string, now: number, keys: IngestKeys): string {
+  return newRunId({ now, key, random: createHmac('sha256', keys.runIds).update(id).digest() });
+}
+
+/** Within the bound, whatever the push holds: its list of paths is given up first (a cut list would filter wrongly). */
+export function encodeDelivery(delivery: Delivery): Buffer {
+  const message = delivery.message?.slice(0, MESSAGE_CHARACTERS_MAX).toWellFormed() ?? null;
+  const whole = Buffer.from(JSON.stringify({ ...delivery, message }));
+  if (whole.length <= DELIVERY_BYTES_MAX) return whole;
+  return Buffer.from(JSON.stringify({ ...delivery, message, paths: null }));
+}
+
+export function decodeDelivery(bytes: Uint8Array): Delivery {
+  return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as Delivery;
+}

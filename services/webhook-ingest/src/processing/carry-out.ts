@@ -1,0 +1,67 @@
+/** From a decision to its run. Every step may be done twice: the run's id is the delivery's. */
+import type { CreateRequest } from '@penstock/bus';
+import type { TierLimits } from '@penstock/config';
+import { BadUserInput, Conflict, QuotaExceeded } from '@penstock/http';
+import { OwnerRefused, type Owners } from '@penstock/run-client';
+import type { Decision } from '../model/decision.ts';
+import type { Delivery } from '../model/delivery.ts';
+
+export interface CarryOutSources {
+  readonly owners: Owners;
+  /** Undefined: none hold. */
+  limitsOf(delivery: Delivery): Promise<TierLimits | undefined>;
+}
+
+/** The decision as it turned out. Throws `Unavailable` while the run's owner cannot be asked. */
+export async function carryOut(delivery: Delivery, decision: Decision, sources: CarryOutSources): Promise<Decision> {
+  if (decision.kind === 'nothing') return decision;
+  if (decision.kind === 'ended') {
+    await create(sources.owners, endedRequest(delivery, decision));
+    return decision;
+  }
+  const limits = await sources.limitsOf(delivery);
+  try {
+    await create(sources.owners, {
+      ...commonRequest(delivery, decision), yaml: decision.yaml,
+      ...(limits === undefined ? {} : { limits: { pipelineRunLimit: limits.pipelineRunLimit, maxConcurrent: limits.maxConcurrent } }),
+      ...(decision.extensions.length === 0 ? {} : { extensions: decision.extensions }),
+    });
+    return decision;
+  } catch (error) {
+    const ended = endedBy(error, decision);
+    if (ended === null) throw error;
+    await create(sources.owners, endedRequest(delivery, ended));
+    return ended;
+  }
+}
+
+/** What the owner will never take becomes a run that has failed. */
+function endedBy(error: unknown, { trace, source, pipelineName }: Extract<Decision, { kind: 'run' }>): Extract<Decision, { kind: 'ended' }> | null {
+  const reason = error instanceof QuotaExceeded ? 'quota' : error instanceof BadUserInput ? 'pipeline_file' : null;
+  if (reason === null) return null;
+  const { message } = error as Error;
+  return { kind: 'ended', status: 'FAILED', reason, pipelineName, source, error: { code: reason, message }, trace: [...trace, { step: 'run', passed: false, detail: message }] };
+}
+
+async function create(owners: Owners, request: CreateRequest): Promise<void> {
+  try {
+    await owners.create(request);
+  } catch (error) {
+    const told: unknown = error instanceof OwnerRefused ? error.cause : error;
+    // The id fits this key and nobody else can make it: what stands there is this delivery's.
+    if (!(told instanceof Conflict)) throw told;
+  }
+}
+
+function endedRequest(delivery: Delivery, decision: Extract<Decision, { kind: 'ended' }>): CreateRequest {
+  const { pipelineName, status, reason } = decision;
+  return { ...commonRequest(delivery, decision), yaml: '', ended: { pipelineName, status, ...(reason === undefined ? {} : { reason }) } };
+}
+
+function commonRequest(delivery: Delivery, { source }: Decision): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin'> {
+  const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl } = delivery;
+  return {
+    runId, tenant, key,
+    origin: { kind: 'webhook', provider, repository, ref, commit, source, deliveryId, trusted: delivery.verified !== 'none', cloneUrl },
+  };
+}

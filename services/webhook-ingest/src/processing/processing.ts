@@ -1,0 +1,174 @@
+/**
+ * From DELIVERIES to runs. It owns the deliveries that this ingest has taken from the consumer.
+ *
+ *  G1 The first decision that reaches the store stands, whoever made it; a delivery handed out again goes by it. So a
+ *     delivery becomes one run, of one kind, however often ingests, schedulers or the broker are killed on the way.
+ *  G2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
+ *  G3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
+ *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
+ *  G4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { openDeliveryLog, startDeliveryConsumer, subjects, type Bus, type DeliveryConsumer, type DeliveryLog, type HeldDelivery } from '@penstock/bus';
+import { Unavailable } from '@penstock/http';
+import { StoreError } from '@penstock/store';
+import { carryOut, type CarryOutSources } from './carry-out.ts';
+import { decide, type DecisionSources } from './decide.ts';
+import { promised, type Decision } from '../model/decision.ts';
+import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
+import { decodeDelivery, type Delivery } from '../model/delivery.ts';
+import type { DeliveryError } from '../model/errors.ts';
+import { hostOfLane } from '../model/lane-name.ts';
+import { Lanes } from './lanes.ts';
+import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
+import type { IngestLog } from '../model/ports.ts';
+
+export interface ProcessingOptions extends DecisionSources, CarryOutSources {
+  readonly bus: Bus;
+  readonly deliveries: DeliveriesRepository;
+  /** Puts what the host is to be told into the outbox. */
+  beginStatus(delivery: Delivery, decision: Decision): Promise<void>;
+  readonly log: IngestLog;
+  now(): number;
+  readonly concurrency?: number | undefined;
+}
+
+/** By which the clocks of two ingests may differ. */
+const PROMISE_MARGIN_MS = 1_000;
+/** Clones wait for the network and for git more than for us. */
+const CONCURRENCY = 16;
+/** A processed delivery answers repetitions from the stream for so long (P24), and from the store for the rest. */
+const PROCESSED_MS_KEPT = 60 * 60 * 1000;
+const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
+const SWEEP_MS = 60_000;
+/** A clone may take a minute; what is not finished by then is done again by the next one. */
+const STOP_MS_MAX = 5_000;
+/** With the pauses between them some ten seconds: a full disk may have room again. */
+const STRANGE_FAILURES_MAX = 6;
+/** The first failures are a restart on the other side, mostly. */
+const ATTEMPTS_UNTOLD = 2;
+
+export class Processing {
+  readonly #options: ProcessingOptions;
+  readonly #stream: DeliveryLog;
+  readonly #lanes: Lanes<HeldDelivery>;
+  /** How often deciding about a delivery has failed in a way of which nobody knows that it passes. */
+  readonly #strange = new Map<string, number>();
+  #consumer: DeliveryConsumer | undefined;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(options: ProcessingOptions) {
+    this.#options = options;
+    this.#stream = openDeliveryLog(options.bus);
+    this.#lanes = new Lanes<HeldDelivery>({
+      concurrency: options.concurrency ?? CONCURRENCY,
+      groupOf: hostOfLane,
+      work: (held) => this.#process(held),
+      failed: (held, error, attempt) => {
+        if (attempt > ATTEMPTS_UNTOLD) options.log.warn({ err: error, sequence: held.sequence, attempt }, 'a delivery could not be processed; tried again');
+      },
+    });
+  }
+
+  /** The consumer exists. */
+  start(): void {
+    this.#consumer = startDeliveryConsumer(this.#options.bus, { onDelivery: (held) => this.#lanes.add(held.lane, held) });
+    this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
+  }
+
+  /** Of one repository, taken from the stream by this ingest and not processed. */
+  waitingIn(lane: string): number {
+    return this.#lanes.waitingIn(lane);
+  }
+
+  /** What is under way is finished, if it is soon; the rest goes to others. */
+  async stop(): Promise<void> {
+    clearInterval(this.#sweeper);
+    const timer = new AbortController();
+    await Promise.race([this.#lanes.stop(), pause(STOP_MS_MAX, undefined, { signal: timer.signal }).catch(() => {})]);
+    timer.abort();
+    await this.#consumer?.stop();
+  }
+
+  async #process(held: HeldDelivery): Promise<void> {
+    const bytes = await this.#stream.read(held.sequence);
+    if (bytes !== null) await this.#settle(decodeDelivery(bytes));
+    held.acknowledge();
+  }
+
+  async #settle(delivery: Delivery): Promise<void> {
+    const { bus, deliveries } = this.#options;
+    const standing = await this.#decided(delivery);
+    if (standing.delivery.runId !== delivery.runId) {
+      await this.#settleRepetition(delivery, standing);
+      return;
+    }
+    const wanted = standing.decision.kind === 'nothing' && this.#isPromised(delivery) ? promised(standing.decision, delivery.repository) : standing.decision;
+    const decision = await carryOut(delivery, wanted, this.#options);
+    if (decision !== standing.decision) await deliveries.revise(standing, decision);
+    await this.#options.beginStatus(delivery, decision);
+    bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
+  }
+
+  /**
+   * G4. Asked when the decision is in the store: a sender who is answered later than this looks there first, and one who
+   * may have been answered already may have been given the run's id.
+   */
+  #isPromised(delivery: Delivery): boolean {
+    return this.#options.now() > delivery.answeredBy - PROMISE_MARGIN_MS;
+  }
+
+  /** G1. */
+  async #decided(delivery: Delivery): Promise<DecidedDelivery> {
+    const { deliveries } = this.#options;
+    const known = await deliveries.get(delivery.id);
+    if (known !== null) return known;
+    const decision = await this.#decide(delivery);
+    if ((await deliveries.insert(delivery, decision)) === 'inserted') return { delivery, decision, revision: 0 };
+    const first = await deliveries.get(delivery.id);
+    if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);
+    return first;
+  }
+
+  /** G3. */
+  async #decide(delivery: Delivery): Promise<Decision> {
+    try {
+      const decision = await decide(delivery, this.#options);
+      this.#strange.delete(delivery.id);
+      return decision;
+    } catch (error) {
+      if (error instanceof Unavailable || (error instanceof StoreError && error.retryable)) throw error;
+      const failures = (this.#strange.get(delivery.id) ?? 0) + 1;
+      this.#strange.set(delivery.id, failures);
+      if (failures < STRANGE_FAILURES_MAX) throw error;
+      this.#strange.delete(delivery.id);
+      this.#options.log.error({ err: error, repository: delivery.repository, deliveryId: delivery.deliveryId }, 'a delivery cannot be decided about; its run is quarantined');
+      const told: DeliveryError = { code: 'quarantined', message: 'This push could not be looked at; the operator knows why.' };
+      return {
+        kind: 'ended', status: 'FAILED', reason: 'quarantined', pipelineName: delivery.repository, source: 'none', error: told,
+        trace: [{ step: 'fetched', passed: false, detail: told.message }],
+      };
+    }
+  }
+
+  /**
+   * It came again more than an hour after the first, while the store could not be asked about that: its sender was given
+   * an id of its own, so a run of that id comes to be, and says nothing but this.
+   */
+  async #settleRepetition(delivery: Delivery, { delivery: first }: DecidedDelivery): Promise<void> {
+    const detail = `the delivery was seen before: run ${first.runId}`;
+    const decision: Decision = { kind: 'ended', status: 'SKIPPED', pipelineName: delivery.repository, source: 'none', trace: [{ step: 'event', passed: false, detail }] };
+    await carryOut(delivery, decision, this.#options);
+    this.#options.bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
+  }
+
+  async #sweep(): Promise<void> {
+    const now = this.#options.now();
+    try {
+      await this.#stream.removeProcessed(now - PROCESSED_MS_KEPT);
+      await this.#options.deliveries.removeOlderThan(now - DECISIONS_MS_KEPT);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'old deliveries could not be removed; tried again in a minute');
+    }
+  }
+}
