@@ -11,7 +11,9 @@ const UNPACKED_BYTES_MAX = 256 * 1024 * 1024;
 /** @param matches called with each member's path; the first match is returned as a Buffer. */
 export function extract(archiveName, bytes, matches) {
   try {
-    const found = archiveName.endsWith('.tar.gz') ? fromTar(gunzipSync(bytes, { maxOutputLength: UNPACKED_BYTES_MAX }), matches) : fromZip(bytes, matches);
+    const found = archiveName.endsWith('.tar.gz')
+      ? fromTar(gunzipSync(bytes, { maxOutputLength: UNPACKED_BYTES_MAX }), matches)
+      : fromZip(bytes, matches);
     if (found) return found;
   } catch (error) {
     if (error instanceof SourceFailed) throw error;
@@ -28,7 +30,7 @@ function fromTar(tar, matches) {
     const end = field.indexOf(0);
     return field.toString('utf8', 0, end < 0 ? length : end);
   };
-  for (let at = 0; at + TAR_BLOCK <= tar.length && tar[at] !== 0; ) {
+  for (let at = 0; at + TAR_BLOCK <= tar.length && tar[at] !== 0;) {
     const size = Number.parseInt(text(at + 124, 12).trim() || '0', 8);
     const type = String.fromCharCode(tar[at + 156]);
     const prefix = text(at + 257, 5) === 'ustar' ? text(at + 345, 155) : '';
@@ -66,7 +68,8 @@ function fromZip(zip, matches) {
 }
 
 function member(zip, { method, packed, unpacked, header }) {
-  if (zip.readUInt32LE(header) !== MEMBER_HEADER || unpacked > UNPACKED_BYTES_MAX) throw new SourceFailed('the archive has a damaged member');
+  if (zip.readUInt32LE(header) !== MEMBER_HEADER || unpacked > UNPACKED_BYTES_MAX)
+    throw new SourceFailed('the archive has a damaged member');
   const start = header + 30 + zip.readUInt16LE(header + 26) + zip.readUInt16LE(header + 28);
   const data = zip.subarray(start, start + packed);
   if (method !== 0 && method !== 8) throw new SourceFailed(`the archive uses compression method ${method}`);

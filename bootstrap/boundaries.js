@@ -25,7 +25,8 @@ const IMPURE = [
   [/\bcrypto\.(randomUUID|getRandomValues)\b/g, 'randomness'],
   [/(?<![.\w])fetch\s*\(/g, 'fetch'],
 ];
-const IMPORT = /(?<![\w.$])(?:import|export)\s+(type\s+)?(?:[\w$*\s{},]+?\s+from\s*)?(['"])([^'"\n]+)\2|(?<![\w.$])(?:import|require)\s*\(\s*(['"])([^'"\n]+)\4/g;
+const IMPORT =
+  /(?<![\w.$])(?:import|export)\s+(type\s+)?(?:[\w$*\s{},]+?\s+from\s*)?(['"])([^'"\n]+)\2|(?<![\w.$])(?:import|require)\s*\(\s*(['"])([^'"\n]+)\4/g;
 
 /** @returns lines `path:line: what is wrong`, none where all is well. */
 export function checkBoundaries(root) {
@@ -46,30 +47,46 @@ function checkFile({ root, file, owner, workspaces, rootManifest, findings }) {
   const isPure = inSource && PURE.includes(owner.path);
   for (const match of text.matchAll(IMPORT)) {
     const specifier = match[3] ?? match[5];
-    const problem = importProblem({ specifier, isType: Boolean(match[1]), file, owner, workspaces, rootManifest, inSource, isPure });
+    const problem = importProblem({
+      specifier,
+      isType: Boolean(match[1]),
+      file,
+      owner,
+      workspaces,
+      rootManifest,
+      inSource,
+      isPure,
+    });
     if (problem) report(match.index, problem);
   }
   if (!isPure) return;
   for (const [pattern, name] of IMPURE) {
-    for (const match of text.matchAll(pattern)) report(match.index, `${owner.path} is pure and may not use ${name}: take it as data`);
+    for (const match of text.matchAll(pattern))
+      report(match.index, `${owner.path} is pure and may not use ${name}: take it as data`);
   }
 }
 
 function importProblem({ specifier, isType, file, owner, workspaces, rootManifest, inSource, isPure }) {
   if (specifier.startsWith('.')) {
     const target = resolve(dirname(file), specifier);
-    return target.startsWith(owner.folder + sep) ? undefined : `imports ${specifier}, which is outside ${owner.path}: import the package by its name`;
+    return target.startsWith(owner.folder + sep)
+      ? undefined
+      : `imports ${specifier}, which is outside ${owner.path}: import the package by its name`;
   }
   if (specifier.startsWith('#')) return undefined;
   const isBuiltin = specifier.startsWith('node:') || builtinModules.includes(specifier);
   if (isBuiltin) return isPure && !isType ? `${owner.path} is pure and may not import ${specifier}` : undefined;
-  const name = specifier.split('/').slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
+  const name = specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
   if (isPure && IO_PACKAGES.test(name)) return `${owner.path} is pure and may not import ${name}`;
   const workspace = workspaces.get(name);
   if (name !== owner.name && !owner.listed.has(name) && !(!inSource && rootManifest.listed.has(name))) {
     return `imports ${name}, which ${owner.path}/package.json does not list`;
   }
-  if (workspace && !workspace.exports.has(`.${specifier.slice(name.length)}`)) return `imports ${specifier}, which ${name} does not export`;
+  if (workspace && !workspace.exports.has(`.${specifier.slice(name.length)}`))
+    return `imports ${specifier}, which ${name} does not export`;
   return undefined;
 }
 
@@ -81,7 +98,12 @@ function readWorkspaces(root) {
       : [pattern],
   );
   const present = folders.filter((path) => existsSync(join(root, path, 'package.json')));
-  return new Map(present.map((path) => [readManifest(join(root, path)).name, { ...readManifest(join(root, path)), path, folder: join(root, path) }]));
+  return new Map(
+    present.map((path) => [
+      readManifest(join(root, path)).name,
+      { ...readManifest(join(root, path)), path, folder: join(root, path) },
+    ]),
+  );
 }
 
 function readManifest(folder) {
@@ -96,7 +118,11 @@ function readManifest(folder) {
 }
 
 function rootTests(root, workspaces, rootManifest) {
-  const listed = new Set([...rootManifest.listed, ...workspaces.keys(), ...[...workspaces.values()].flatMap((each) => [...each.listed])]);
+  const listed = new Set([
+    ...rootManifest.listed,
+    ...workspaces.keys(),
+    ...[...workspaces.values()].flatMap((each) => [...each.listed]),
+  ]);
   return { name: rootManifest.name, path: 'test', folder: join(root, 'test'), listed, exports: new Set() };
 }
 
@@ -124,6 +150,8 @@ function codeOnly(text) {
     if (part.startsWith('/')) return blank(part);
     // What a template computes stays visible; only its own text goes.
     if (part.startsWith('`')) return part.replace(/(^|\})(?:\\[\s\S]|[^\\$]|\$(?!\{))*?(\$\{|$)/g, blank);
-    return /(?:\bfrom|\bimport|\b(?:import|require)\s*\()\s*$/.test(text.slice(Math.max(0, at - 40), at)) ? part : blank(part);
+    return /(?:\bfrom|\bimport|\b(?:import|require)\s*\()\s*$/.test(text.slice(Math.max(0, at - 40), at))
+      ? part
+      : blank(part);
   });
 }

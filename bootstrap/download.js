@@ -19,7 +19,12 @@ const DOWNLOAD_BYTES_MAX = 128 * 1024 * 1024;
 const REDIRECTS_MAX = 5;
 
 /** Where systems keep their trusted certificates; read because Node looks only at its own list, and pip and Go at these. */
-const SYSTEM_BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/ca-bundle.pem', '/etc/ssl/cert.pem'];
+const SYSTEM_BUNDLES = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+  '/etc/ssl/cert.pem',
+];
 const BUNDLE_VARIABLES = ['SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS'];
 
 /**
@@ -35,7 +40,10 @@ export async function download(address, limits, options) {
   const host = url.host;
   const give = (message) => stop.abort(new SourceFailed(message));
   const total = setTimeout(() => give(`${host} took longer than ${seconds(limits.totalMs)}`), limits.totalMs);
-  const respond = setTimeout(() => give(`${host} did not answer within ${seconds(limits.respondMs)}`), limits.respondMs);
+  const respond = setTimeout(
+    () => give(`${host} did not answer within ${seconds(limits.respondMs)}`),
+    limits.respondMs,
+  );
   try {
     for (let redirects = 0; ; redirects += 1) {
       const response = await untilAborted(stop.signal, request(url, stop.signal, options));
@@ -44,7 +52,8 @@ export async function download(address, limits, options) {
         response.destroy();
         if (redirects === REDIRECTS_MAX) throw new SourceFailed(`${host} redirects in a circle`);
         const next = new URL(headers.location, url);
-        if (url.protocol === 'https:' && next.protocol !== 'https:') throw new SourceFailed(`${host} redirects to an unprotected address`);
+        if (url.protocol === 'https:' && next.protocol !== 'https:')
+          throw new SourceFailed(`${host} redirects to an unprotected address`);
         url = next;
         continue;
       }
@@ -107,9 +116,23 @@ async function request(url, signal, options) {
     const plain = new URL(url);
     plain.username = '';
     plain.password = '';
-    return send(http, { agent: false, host: hostOf(proxy), port: proxy.port || 80, path: plain.href, headers: { ...headers, ...authority, host: url.host }, signal });
+    return send(http, {
+      agent: false,
+      host: hostOf(proxy),
+      port: proxy.port || 80,
+      path: plain.href,
+      headers: { ...headers, ...authority, host: url.host },
+      signal,
+    });
   }
-  const target = { host: hostOf(url), port: url.port || (secure ? 443 : 80), path: url.pathname + url.search, headers: { ...headers, host: url.host }, signal, agent: false };
+  const target = {
+    host: hostOf(url),
+    port: url.port || (secure ? 443 : 80),
+    path: url.pathname + url.search,
+    headers: { ...headers, host: url.host },
+    signal,
+    agent: false,
+  };
   if (!proxy) return send(secure ? https : http, { ...target, ...tlsOptions, servername: serverName(url) });
   const socket = await tunnel(proxy, url, signal);
   const createConnection = () => tls.connect({ socket, servername: serverName(url), ...tlsOptions });
@@ -128,7 +151,15 @@ function tunnel(proxy, url, signal) {
     const path = `${url.hostname}:${url.port || 443}`;
     const headers = { host: path, ...(proxy.username ? { 'proxy-authorization': basic(proxy) } : {}) };
     const secure = proxy.protocol === 'https:';
-    const connect = (secure ? https : http).request({ method: 'CONNECT', host: hostOf(proxy), port: proxy.port || (secure ? 443 : 80), path, headers, agent: false, signal });
+    const connect = (secure ? https : http).request({
+      method: 'CONNECT',
+      host: hostOf(proxy),
+      port: proxy.port || (secure ? 443 : 80),
+      path,
+      headers,
+      agent: false,
+      signal,
+    });
     connect.on('connect', (response, socket) => {
       if (response.statusCode === 200) resolve(socket);
       else {
@@ -142,10 +173,15 @@ function tunnel(proxy, url, signal) {
 
 function proxyFor(url, { env, proxy }) {
   const read = (name) => env[name.toLowerCase()] || env[name] || '';
-  const excluded = read('NO_PROXY').split(/[\s,]+/).filter(Boolean);
+  const excluded = read('NO_PROXY')
+    .split(/[\s,]+/)
+    .filter(Boolean);
   const matches = (pattern) => {
     const [, name, port] = /^(.*?)(?::(\d+))?$/.exec(pattern.replace(/^\*?\./, ''));
-    return pattern === '*' || ((url.hostname === name || url.hostname.endsWith(`.${name}`)) && (port === undefined || port === url.port));
+    return (
+      pattern === '*' ||
+      ((url.hostname === name || url.hostname.endsWith(`.${name}`)) && (port === undefined || port === url.port))
+    );
   };
   if (excluded.some(matches)) return undefined;
   const value = proxy || (url.protocol === 'https:' ? read('HTTPS_PROXY') : read('HTTP_PROXY')) || read('ALL_PROXY');
@@ -169,7 +205,8 @@ function certificates({ env, certificate }) {
 function readFromDisk(url) {
   try {
     let path = fileURLToPath(url);
-    if (statSync(path).isDirectory()) path = fileURLToPath(new URL('index.html', url.href.endsWith('/') ? url.href : `${url.href}/`));
+    if (statSync(path).isDirectory())
+      path = fileURLToPath(new URL('index.html', url.href.endsWith('/') ? url.href : `${url.href}/`));
     return { bytes: readFileSync(path), url: url.href, type: 'text/html' };
   } catch (error) {
     throw new SourceFailed(`${url.pathname} cannot be read (${error.code ?? error.message})`);
@@ -179,4 +216,5 @@ function readFromDisk(url) {
 const seconds = (ms) => `${ms / 1000} s`;
 const hostOf = (url) => url.hostname.replace(/^\[|\]$/g, '');
 const serverName = (url) => (/^[\d.]+$|:/.test(hostOf(url)) ? '' : hostOf(url));
-const basic = (url) => `Basic ${Buffer.from(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`).toString('base64')}`;
+const basic = (url) =>
+  `Basic ${Buffer.from(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`).toString('base64')}`;

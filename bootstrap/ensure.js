@@ -26,7 +26,9 @@ const NODE_MAJOR_MIN = 20;
  */
 export async function ensure({ broker: needsBroker }) {
   if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
-    throw new BootstrapProblem(`this is Node ${process.versions.node}, and the oldest that can start Penstock is ${NODE_MAJOR_MIN}: install a newer Node and run the command with it.`);
+    throw new BootstrapProblem(
+      `this is Node ${process.versions.node}, and the oldest that can start Penstock is ${NODE_MAJOR_MIN}: install a newer Node and run the command with it.`,
+    );
   }
   const pins = JSON.parse(readFileSync(join(root, 'bootstrap', 'pins.json'), 'utf8'));
   const say = (line) => process.stderr.write(`penstock: ${line}\n`);

@@ -16,7 +16,9 @@ export async function runEntry(main) {
   try {
     await main();
   } catch (error) {
-    process.stderr.write(error instanceof BootstrapProblem ? `penstock: ${error.message}\n` : `${error.stack ?? error}\n`);
+    process.stderr.write(
+      error instanceof BootstrapProblem ? `penstock: ${error.message}\n` : `${error.stack ?? error}\n`,
+    );
     process.exit(1);
   }
 }

@@ -40,7 +40,9 @@ async function acquire(file, say) {
   for (;;) {
     try {
       mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, JSON.stringify({ host: hostname(), pid: process.pid, started: startTime(process.pid) }), { flag: 'wx' });
+      writeFileSync(file, JSON.stringify({ host: hostname(), pid: process.pid, started: startTime(process.pid) }), {
+        flag: 'wx',
+      });
       return true;
     } catch (error) {
       if (error.code !== 'EEXIST') return false;
@@ -51,7 +53,9 @@ async function acquire(file, say) {
     }
     const waitedMs = Date.now() - began;
     if (waitedMs > WAIT_MS_MAX) {
-      throw new BootstrapProblem(`another start has been installing for ${Math.round(waitedMs / 60_000)} minutes; stop it, or remove ${file}, and start again.`);
+      throw new BootstrapProblem(
+        `another start has been installing for ${Math.round(waitedMs / 60_000)} minutes; stop it, or remove ${file}, and start again.`,
+      );
     }
     if (!said && waitedMs > SAY_AFTER_MS) {
       said = true;

@@ -23,7 +23,9 @@ export function nodeBinary(root, pins) {
 /** Says in one sentence why there will be no Node 26, before anything is installed in vain. */
 export function assertPlatform(pins) {
   if (!runningIsEnough(pins) && !pins.nodePackages[PLATFORM]) {
-    throw new BootstrapProblem(`npm has no Node ${pins.nodeMajorMin} for ${PLATFORM}: install Node ${pins.nodeMajorMin} or newer yourself and run the command with it.`);
+    throw new BootstrapProblem(
+      `npm has no Node ${pins.nodeMajorMin} for ${PLATFORM}: install Node ${pins.nodeMajorMin} or newer yourself and run the command with it.`,
+    );
   }
 }
 
@@ -34,13 +36,15 @@ export function assertPlatform(pins) {
 export async function assertRuns(binary, pins) {
   const remedy = `install Node ${pins.nodeMajorMin} or newer yourself and run the command with it.`;
   if (!existsSync(binary)) {
-    throw new BootstrapProblem(`npm left out the package ${pins.nodePackages[PLATFORM]} (it says nothing when an optional one cannot be fetched): check that npm's registry serves it (npm view ${pins.nodePackages[PLATFORM]}), or ${remedy}`);
+    throw new BootstrapProblem(
+      `npm left out the package ${pins.nodePackages[PLATFORM]} (it says nothing when an optional one cannot be fetched): check that npm's registry serves it (npm view ${pins.nodePackages[PLATFORM]}), or ${remedy}`,
+    );
   }
   try {
     await promisify(execFile)(binary, ['--version'], { timeout: VERSION_MS_MAX });
   } catch (error) {
     const musl = process.platform === 'linux' && error.code === 'ENOENT';
-    const why = musl ? 'it needs glibc, and this system has another C library (musl)' : error.code ?? error.message;
+    const why = musl ? 'it needs glibc, and this system has another C library (musl)' : (error.code ?? error.message);
     throw new BootstrapProblem(`npm's Node ${pins.nodeMajorMin} does not run here (${why}): ${remedy}`);
   }
 }

@@ -51,7 +51,8 @@ function configFiles(env, platform) {
     if (home) files.push(join(home, 'pip', 'pip.ini'));
     if (env.APPDATA) files.push(join(env.APPDATA, 'pip', 'pip.ini'));
   } else {
-    for (const folder of (env.XDG_CONFIG_DIRS || '/etc/xdg').split(':').reverse()) files.push(join(folder, 'pip', 'pip.conf'));
+    for (const folder of (env.XDG_CONFIG_DIRS || '/etc/xdg').split(':').reverse())
+      files.push(join(folder, 'pip', 'pip.conf'));
     if (platform === 'darwin') files.push('/Library/Application Support/pip/pip.conf');
     files.push('/etc/pip.conf');
     if (home) {

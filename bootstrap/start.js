@@ -7,5 +7,9 @@ import { runEntry } from './errors.js';
 
 await runEntry(async () => {
   const { node, env } = await ensure({ broker: true });
-  exitLike(await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], { env: withCompileCache(env) }));
+  exitLike(
+    await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], {
+      env: withCompileCache(env),
+    }),
+  );
 });

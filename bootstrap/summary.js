@@ -12,7 +12,9 @@ export function readReport(file) {
   } catch {
     return { passed: 0, failed: 1, skipped: 0, unloaded: [] };
   }
-  const unloaded = report.testResults.filter((each) => each.status === 'failed' && each.assertionResults.length === 0).map((each) => each.name);
+  const unloaded = report.testResults
+    .filter((each) => each.status === 'failed' && each.assertionResults.length === 0)
+    .map((each) => each.name);
   return {
     passed: report.numPassedTests,
     failed: report.numFailedTests + unloaded.length,
@@ -28,7 +30,14 @@ export function closingLine({ passed, failed, skipped }) {
 /** The lines that tests wrote about what this machine could not run, each once, in order. */
 export function readNotRun(file) {
   try {
-    return [...new Set(readFileSync(file, 'utf8').split('\n').map((line) => line.trim()).filter(Boolean))];
+    return [
+      ...new Set(
+        readFileSync(file, 'utf8')
+          .split('\n')
+          .map((line) => line.trim())
+          .filter(Boolean),
+      ),
+    ];
   } catch {
     return [];
   }

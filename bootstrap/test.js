@@ -34,6 +34,7 @@ await runEntry(async () => {
     if (args.length === 0) {
       await stage('types', [join(root, tools.tsc), '--noEmit', '-p', root]);
       await stage('lint', [join(root, tools.oxlint)]);
+      await stage('format', [join(root, tools.oxfmt), '--check']);
       process.stdout.write('\n== boundaries\n');
       const findings = checkBoundaries(root);
       process.stdout.write(findings.length === 0 ? 'Every import keeps to its package.\n' : `${findings.join('\n')}\n`);
@@ -43,10 +44,14 @@ await runEntry(async () => {
     const notRunFile = join(folder, 'not-run');
     writeFileSync(notRunFile, '');
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    await stage('tests', [join(root, tools.vitest), 'run', ...reporters, ...args], { ...env, PENSTOCK_NOT_RUN_FILE: notRunFile });
+    await stage('tests', [join(root, tools.vitest), 'run', ...reporters, ...args], {
+      ...env,
+      PENSTOCK_NOT_RUN_FILE: notRunFile,
+    });
     const counts = readReport(report);
     const notRun = readNotRun(notRunFile);
-    if (notRun.length > 0) process.stdout.write(`\nNot run on this machine:\n${notRun.map((line) => `  ${line}\n`).join('')}`);
+    if (notRun.length > 0)
+      process.stdout.write(`\nNot run on this machine:\n${notRun.map((line) => `  ${line}\n`).join('')}`);
     for (const file of counts.unloaded) process.stdout.write(`Could not be loaded: ${file}\n`);
     if (counts.failed > 0 && !failed.includes('tests')) failed.push('tests');
     if (failed.length > 0) process.stdout.write(`\nFailed: ${failed.join(', ')}\n`);

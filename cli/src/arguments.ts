@@ -14,7 +14,9 @@ export function readArguments(spec: CommandSpec, raw: readonly string[]): Parsed
   const options = new Map(Object.entries({ ...spec.options, ...COMMON_OPTIONS }));
   const { tokens } = parseArgs({
     args: [...raw],
-    options: Object.fromEntries([...options].map(([name, { type, short }]) => [name, { type, ...(short === undefined ? {} : { short }) }])),
+    options: Object.fromEntries(
+      [...options].map(([name, { type, short }]) => [name, { type, ...(short === undefined ? {} : { short }) }]),
+    ),
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -26,7 +28,8 @@ export function readArguments(spec: CommandSpec, raw: readonly string[]): Parsed
     if (token.kind !== 'option') continue;
     const option = options.get(token.name);
     if (option === undefined) throw unknownOption(spec, token.rawName, [...options.keys()]);
-    if (option.type === 'boolean' && token.value !== undefined) throw new UsageError(`${token.rawName} takes no value`, spec.name);
+    if (option.type === 'boolean' && token.value !== undefined)
+      throw new UsageError(`${token.rawName} takes no value`, spec.name);
     if (option.type === 'string' && (token.value === undefined || isOptionLike(token))) {
       throw new UsageError(`${token.rawName} needs a value: ${token.rawName} ${option.value ?? 'VALUE'}`, spec.name);
     }
@@ -45,16 +48,27 @@ export function readArguments(spec: CommandSpec, raw: readonly string[]): Parsed
 }
 
 /** A whole number of at least `min`, or a UsageError that names the option. */
-export function wholeNumber(spec: CommandSpec, option: string, text: string, bounds: { readonly min: number; readonly max: number }): number {
+export function wholeNumber(
+  spec: CommandSpec,
+  option: string,
+  text: string,
+  bounds: { readonly min: number; readonly max: number },
+): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= bounds.min && value <= bounds.max)) {
-    throw new UsageError(`--${option} must be a whole number from ${bounds.min} to ${bounds.max}, not '${printableText(text)}'`, spec.name);
+    throw new UsageError(
+      `--${option} must be a whole number from ${bounds.min} to ${bounds.max}, not '${printableText(text)}'`,
+      spec.name,
+    );
   }
   return value;
 }
 
 /** `--server --json` is a forgotten value, `--server=--json` is meant. */
-function isOptionLike(token: { readonly value?: string | undefined; readonly inlineValue?: boolean | undefined }): boolean {
+function isOptionLike(token: {
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}): boolean {
   return token.inlineValue !== true && token.value !== undefined && /^-./.test(token.value);
 }
 
@@ -68,5 +82,6 @@ function checkPositionals(spec: CommandSpec, positionals: readonly string[]): vo
   const { min, max, missing } = spec.positionals;
   if (positionals.length < min) throw new UsageError(missing, spec.name);
   const extra = positionals[max];
-  if (extra !== undefined) throw new UsageError(`'${spec.name}' takes no further argument '${printableText(extra)}'`, spec.name);
+  if (extra !== undefined)
+    throw new UsageError(`'${spec.name}' takes no further argument '${printableText(extra)}'`, spec.name);
 }

@@ -15,7 +15,8 @@ export async function runCli(argv: readonly string[], context: CommandContext): 
     // A refused file's text is an excerpt with our own colours, harmless as it is.
     if (error instanceof RefusedFile) context.terminal.note(error.message);
     else context.terminal.note(`penstock: ${debug ? explain(error, true) : printableLines(explain(error, false))}`);
-    if (error instanceof UsageError) context.terminal.note(`Try 'penstock help${error.command === undefined ? '' : ` ${error.command}`}'.`);
+    if (error instanceof UsageError)
+      context.terminal.note(`Try 'penstock help${error.command === undefined ? '' : ` ${error.command}`}'.`);
     return error instanceof CommandError ? error.exitCode : EXIT.failure;
   }
 }
@@ -23,7 +24,8 @@ export async function runCli(argv: readonly string[], context: CommandContext): 
 async function dispatch(argv: readonly string[], context: CommandContext): Promise<number> {
   const [first, ...others] = argv;
   if (first === undefined) return await dispatch(['help'], context);
-  if (first === '--help' || first === '-h') return await dispatch(['help', ...others.filter((word) => !word.startsWith('-'))], context);
+  if (first === '--help' || first === '-h')
+    return await dispatch(['help', ...others.filter((word) => !word.startsWith('-'))], context);
   if (first === '--version' || first === '-V' || first === '-v') return await dispatch(['version'], context);
   // `extension init`: a command of a group has a name of two words.
   const inGroup = others[0] === undefined ? undefined : commandNamed(`${first} ${others[0]}`);

@@ -8,33 +8,125 @@ export interface CommandEntry {
 }
 
 const EXTENSION_COMMANDS: readonly CommandEntry[] = [
-  { name: 'extension init', summary: 'begin an extension with an example that works', load: async () => (await import('./commands/extension/init.ts')).extensionInitCommand },
-  { name: 'extension check', summary: 'check an extension and point at its problems', load: async () => (await import('./commands/extension/check.ts')).extensionCheckCommand },
-  { name: 'extension test', summary: 'run an extension on this machine with inputs', load: async () => (await import('./commands/extension/test.ts')).extensionTestCommand },
-  { name: 'extension pack', summary: 'make its package', load: async () => (await import('./commands/extension/pack.ts')).extensionPackCommand },
-  { name: 'extension publish', summary: 'send it to the registry of a server', load: async () => (await import('./commands/extension/publish.ts')).extensionPublishCommand },
-  { name: 'extension yank', summary: 'keep a version from being used anew', load: async () => (await import('./commands/extension/yank.ts')).extensionYankCommand },
-  { name: 'extension search', summary: 'find extensions', load: async () => (await import('./commands/extension/search.ts')).extensionSearchCommand },
-  { name: 'extension info', summary: 'show an extension, its versions and its inputs', load: async () => (await import('./commands/extension/info.ts')).extensionInfoCommand },
-  { name: 'extension keygen', summary: 'make a key to sign packages with', load: async () => (await import('./commands/extension/keygen.ts')).extensionKeygenCommand },
-  { name: 'extension sign', summary: 'sign a package', load: async () => (await import('./commands/extension/sign.ts')).extensionSignCommand },
+  {
+    name: 'extension init',
+    summary: 'begin an extension with an example that works',
+    load: async () => (await import('./commands/extension/init.ts')).extensionInitCommand,
+  },
+  {
+    name: 'extension check',
+    summary: 'check an extension and point at its problems',
+    load: async () => (await import('./commands/extension/check.ts')).extensionCheckCommand,
+  },
+  {
+    name: 'extension test',
+    summary: 'run an extension on this machine with inputs',
+    load: async () => (await import('./commands/extension/test.ts')).extensionTestCommand,
+  },
+  {
+    name: 'extension pack',
+    summary: 'make its package',
+    load: async () => (await import('./commands/extension/pack.ts')).extensionPackCommand,
+  },
+  {
+    name: 'extension publish',
+    summary: 'send it to the registry of a server',
+    load: async () => (await import('./commands/extension/publish.ts')).extensionPublishCommand,
+  },
+  {
+    name: 'extension yank',
+    summary: 'keep a version from being used anew',
+    load: async () => (await import('./commands/extension/yank.ts')).extensionYankCommand,
+  },
+  {
+    name: 'extension search',
+    summary: 'find extensions',
+    load: async () => (await import('./commands/extension/search.ts')).extensionSearchCommand,
+  },
+  {
+    name: 'extension info',
+    summary: 'show an extension, its versions and its inputs',
+    load: async () => (await import('./commands/extension/info.ts')).extensionInfoCommand,
+  },
+  {
+    name: 'extension keygen',
+    summary: 'make a key to sign packages with',
+    load: async () => (await import('./commands/extension/keygen.ts')).extensionKeygenCommand,
+  },
+  {
+    name: 'extension sign',
+    summary: 'sign a package',
+    load: async () => (await import('./commands/extension/sign.ts')).extensionSignCommand,
+  },
 ];
 
 export const COMMANDS: readonly CommandEntry[] = [
-  { name: 'run', summary: 'run a pipeline file on this machine, without a server', load: async () => (await import('./commands/run.ts')).runCommand },
-  { name: 'validate', summary: 'check a pipeline file and point at its problems', load: async () => (await import('./commands/validate.ts')).validateCommand },
-  { name: 'serve', summary: 'start a server on this machine', load: async () => (await import('./commands/serve.ts')).serveCommand },
-  { name: 'service', summary: 'run one service of a cluster as a process of its own', load: async () => (await import('./commands/service.ts')).serviceCommand },
-  { name: 'trigger', summary: 'send a pipeline file to a server and follow its run', load: async () => (await import('./commands/trigger.ts')).triggerCommand },
-  { name: 'logs', summary: 'show and follow the logs of a run on a server', load: async () => (await import('./commands/logs.ts')).logsCommand },
-  { name: 'lock', summary: 'write down which versions of extensions a pipeline file uses', load: async () => (await import('./commands/lock.ts')).lockCommand },
-  { name: 'extension', summary: 'make, test, publish and find extensions', load: async () => (await import('./commands/extension/extension.ts')).extensionCommand },
+  {
+    name: 'run',
+    summary: 'run a pipeline file on this machine, without a server',
+    load: async () => (await import('./commands/run.ts')).runCommand,
+  },
+  {
+    name: 'validate',
+    summary: 'check a pipeline file and point at its problems',
+    load: async () => (await import('./commands/validate.ts')).validateCommand,
+  },
+  {
+    name: 'serve',
+    summary: 'start a server on this machine',
+    load: async () => (await import('./commands/serve.ts')).serveCommand,
+  },
+  {
+    name: 'service',
+    summary: 'run one service of a cluster as a process of its own',
+    load: async () => (await import('./commands/service.ts')).serviceCommand,
+  },
+  {
+    name: 'trigger',
+    summary: 'send a pipeline file to a server and follow its run',
+    load: async () => (await import('./commands/trigger.ts')).triggerCommand,
+  },
+  {
+    name: 'logs',
+    summary: 'show and follow the logs of a run on a server',
+    load: async () => (await import('./commands/logs.ts')).logsCommand,
+  },
+  {
+    name: 'lock',
+    summary: 'write down which versions of extensions a pipeline file uses',
+    load: async () => (await import('./commands/lock.ts')).lockCommand,
+  },
+  {
+    name: 'extension',
+    summary: 'make, test, publish and find extensions',
+    load: async () => (await import('./commands/extension/extension.ts')).extensionCommand,
+  },
   ...EXTENSION_COMMANDS,
-  { name: 'login', summary: 'log in to a server, for the commands that follow', load: async () => (await import('./commands/login.ts')).loginCommand },
-  { name: 'logout', summary: 'end your logins on a server', load: async () => (await import('./commands/logout.ts')).logoutCommand },
-  { name: 'whoami', summary: 'say who you are on a server', load: async () => (await import('./commands/whoami.ts')).whoamiCommand },
-  { name: 'token', summary: 'make, list and revoke personal tokens', load: async () => (await import('./commands/token.ts')).tokenCommand },
-  { name: 'version', summary: 'say which version this is', load: async () => (await import('./commands/version.ts')).versionCommand },
+  {
+    name: 'login',
+    summary: 'log in to a server, for the commands that follow',
+    load: async () => (await import('./commands/login.ts')).loginCommand,
+  },
+  {
+    name: 'logout',
+    summary: 'end your logins on a server',
+    load: async () => (await import('./commands/logout.ts')).logoutCommand,
+  },
+  {
+    name: 'whoami',
+    summary: 'say who you are on a server',
+    load: async () => (await import('./commands/whoami.ts')).whoamiCommand,
+  },
+  {
+    name: 'token',
+    summary: 'make, list and revoke personal tokens',
+    load: async () => (await import('./commands/token.ts')).tokenCommand,
+  },
+  {
+    name: 'version',
+    summary: 'say which version this is',
+    load: async () => (await import('./commands/version.ts')).versionCommand,
+  },
   { name: 'help', summary: 'explain a command', load: async () => (await import('./commands/help.ts')).helpCommand },
 ];
 

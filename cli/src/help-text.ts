@@ -9,10 +9,16 @@ export function helpOf(spec: CommandSpec): string {
   const sections = [
     `Usage: penstock ${spec.name} ${spec.usage}\n`,
     `${wrap(spec.about, '')}\n`,
-    section('Options', options.map(([name, option]) => [optionUsage(name, option), option.text])),
+    section(
+      'Options',
+      options.map(([name, option]) => [optionUsage(name, option), option.text]),
+    ),
     section('Environment', spec.environment ?? []),
     section('Examples', spec.examples),
-    section('Exit codes', spec.exitCodes.map(([code, meaning]) => [String(code), meaning])),
+    section(
+      'Exit codes',
+      spec.exitCodes.map(([code, meaning]) => [String(code), meaning]),
+    ),
   ];
   return sections.filter((part) => part !== '').join('\n');
 }
@@ -29,14 +35,19 @@ export function overview(version: string, commands: readonly (readonly [name: st
       ['penstock login', 'log in to a server, there as yourself and not with its key'],
       ['penstock help run', 'everything about one command'],
     ]),
-    wrap('A pipeline file is .pipeline.yaml, .pipeline.yml or .pipeline/pipeline.yaml; docs/pipeline.md describes it.', ''),
+    wrap(
+      'A pipeline file is .pipeline.yaml, .pipeline.yml or .pipeline/pipeline.yaml; docs/pipeline.md describes it.',
+      '',
+    ),
     '',
   ].join('\n');
 }
 
 /** What there is below a name such as `extension`. */
 export function groupOverview(group: string, commands: readonly (readonly [name: string, summary: string])[]): string {
-  return [section('Commands', commands), wrap(`'penstock help ${group} NAME' explains one of them.`, ''), ''].join('\n');
+  return [section('Commands', commands), wrap(`'penstock help ${group} NAME' explains one of them.`, ''), ''].join(
+    '\n',
+  );
 }
 
 function optionUsage(name: string, option: OptionSpec): string {

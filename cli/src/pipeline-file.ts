@@ -28,7 +28,9 @@ export async function readPipelineFile(named: string | undefined, cwd: string): 
     const bytes = await readBounded(resolve(cwd, name), name);
     if (bytes !== undefined) return { name, text: textOf(bytes) };
   }
-  throw new FileError(`there is no ${PIPELINE_FILES.join(', ')} in this folder: name the pipeline file, or go to the folder that has one`);
+  throw new FileError(
+    `there is no ${PIPELINE_FILES.join(', ')} in this folder: name the pipeline file, or go to the folder that has one`,
+  );
 }
 
 async function readBounded(path: string, shown: string): Promise<Buffer | undefined> {

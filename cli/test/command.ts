@@ -29,7 +29,11 @@ export class RunningCommand {
   #waiters: (() => void)[] = [];
 
   constructor(args: readonly string[], { cwd, env, input }: CommandOptions) {
-    this.child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...cleanEnv(), ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.child = spawn(process.execPath, [MAIN, ...args], {
+      cwd,
+      env: { ...cleanEnv(), ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
     this.child.stdin?.on('error', () => {});
     this.child.stdin?.end(input ?? '');
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#take('stdout', text));
@@ -45,7 +49,8 @@ export class RunningCommand {
   /** Resolves when the output holds the text; rejects when the command ends without it. */
   async until(stream: 'stdout' | 'stderr', text: string): Promise<void> {
     while (!this[stream].includes(text)) {
-      if (this.child.exitCode !== null || this.child.signalCode !== null) throw new Error(`ended without ${JSON.stringify(text)}: ${this.stdout}\n${this.stderr}`);
+      if (this.child.exitCode !== null || this.child.signalCode !== null)
+        throw new Error(`ended without ${JSON.stringify(text)}: ${this.stdout}\n${this.stderr}`);
       await new Promise<void>((resolve) => this.#waiters.push(resolve));
     }
   }
@@ -92,27 +97,40 @@ export interface JsonEvent {
 }
 
 export function eventsOf(text: string): JsonEvent[] {
-  return text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as JsonEvent);
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as JsonEvent);
 }
 
 /** `stage_started build` and the like, without the log. */
 export function storyOf(events: readonly JsonEvent[]): string[] {
-  return events.filter((event) => event.type !== 'stage_log').map((event) => [event.type, event.stage ?? event['status']].join(' '));
+  return events
+    .filter((event) => event.type !== 'stage_log')
+    .map((event) => [event.type, event.stage ?? event['status']].join(' '));
 }
 
 export function linesOf(events: readonly JsonEvent[], stage?: string): string[] {
-  return events.filter((event) => event.type === 'stage_log' && (stage === undefined || event.stage === stage)).map((event) => String(event['line']));
+  return events
+    .filter((event) => event.type === 'stage_log' && (stage === undefined || event.stage === stage))
+    .map((event) => String(event['line']));
 }
 
 /** Processes that have this text in their environment, zombies not counted. */
 export function processesWith(mark: string): number[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(mark) && !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'));
-    } catch {
-      return false;
-    }
-  });
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return (
+          readFileSync(`/proc/${pid}/environ`, 'latin1').includes(mark) &&
+          !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+        );
+      } catch {
+        return false;
+      }
+    });
 }
 
 /** Resolves when the condition holds; what is looked at is the kernel's and tells nobody when it changes. */

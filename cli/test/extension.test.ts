@@ -29,20 +29,31 @@ function write(cwd: string, files: Readonly<Record<string, string>>): void {
   }
 }
 
-const MANIFEST = 'id: utility/show\nversion: 1.0.0\ndescription: Shows its input\ninputs: {text: {required: true}, n: {type: number, default: 1}}\noutputs: [shown]\nrun: |\n  printf "%s\\n" "$INPUT_TEXT"\n  echo "shown=${{ inputs.text }}" >> "$SERVICE_OUTPUT"\n  ls "$SERVICE_EXTENSION_PATH"\n';
+const MANIFEST =
+  'id: utility/show\nversion: 1.0.0\ndescription: Shows its input\ninputs: {text: {required: true}, n: {type: number, default: 1}}\noutputs: [shown]\nrun: |\n  printf "%s\\n" "$INPUT_TEXT"\n  echo "shown=${{ inputs.text }}" >> "$SERVICE_OUTPUT"\n  ls "$SERVICE_EXTENSION_PATH"\n';
 
 describe('penstock extension', () => {
   it('init begins one that can be checked, run and packed', async () => {
     const cwd = folder();
-    expect(await run(cwd, 'extension', 'init', 'utility/hello')).toMatchObject({ code: 0, stdout: 'hello/extension.yaml\nhello/greet.sh\nhello/README.md\nhello/CHANGELOG.md\n' });
-    expect(await run(cwd, 'extension', 'check', 'hello')).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('utility/hello 0.1.0: Greets somebody') as unknown });
+    expect(await run(cwd, 'extension', 'init', 'utility/hello')).toMatchObject({
+      code: 0,
+      stdout: 'hello/extension.yaml\nhello/greet.sh\nhello/README.md\nhello/CHANGELOG.md\n',
+    });
+    expect(await run(cwd, 'extension', 'check', 'hello')).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringContaining('utility/hello 0.1.0: Greets somebody') as unknown,
+    });
     const tested = await run(cwd, 'extension', 'test', 'hello', 'who=$(touch hacked)', 'language=de');
     expect([tested.code, tested.stderr], tested.stdout).toEqual([0, 'output greeting=Guten Tag, $(touch hacked)\n']);
     const packed = await run(cwd, 'extension', 'pack', 'hello', '-o', 'a.tgz');
     expect((await run(cwd, 'extension', 'pack', 'hello', '-o', 'b.tgz')).stdout).toBe(packed.stdout);
     expect(readFileSync(join(cwd, 'a.tgz')).equals(readFileSync(join(cwd, 'b.tgz')))).toBe(true);
     expect((await run(cwd, 'extension', 'check', 'a.tgz')).stdout).toContain(packed.stdout.trim());
-    expect(await run(cwd, 'extension', 'init', 'utility/hello')).toMatchObject({ code: 2, stderr: expect.stringContaining('hello is not empty') as unknown });
+    expect(await run(cwd, 'extension', 'init', 'utility/hello')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('hello is not empty') as unknown,
+    });
   });
 
   it.each([
@@ -62,17 +73,37 @@ describe('penstock extension', () => {
 
   it('check points at what is wrong in the manifest and in the files', async () => {
     const cwd = folder();
-    write(cwd, { 'bad/extension.yaml': MANIFEST.replace('type: number', 'type: nubmer'), 'links/extension.yaml': MANIFEST });
+    write(cwd, {
+      'bad/extension.yaml': MANIFEST.replace('type: number', 'type: nubmer'),
+      'links/extension.yaml': MANIFEST,
+    });
     symlinkSync('/etc/passwd', join(cwd, 'links', 'x'));
-    expect(await run(cwd, 'extension', 'check', 'bad')).toMatchObject({ code: 1, stderr: expect.stringMatching(/'type' must be 'string'[^]*bad\/extension\.yaml:4:44[^]*did you mean 'number'/) as unknown });
-    expect(await run(cwd, 'extension', 'check', 'links')).toMatchObject({ code: 1, stderr: "penstock: links: the package holds a link: 'x'\n" });
+    expect(await run(cwd, 'extension', 'check', 'bad')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /'type' must be 'string'[^]*bad\/extension\.yaml:4:44[^]*did you mean 'number'/,
+      ) as unknown,
+    });
+    expect(await run(cwd, 'extension', 'check', 'links')).toMatchObject({
+      code: 1,
+      stderr: "penstock: links: the package holds a link: 'x'\n",
+    });
   });
 
   it('test checks the inputs, and tells a failure by its code', async () => {
     const cwd = folder();
-    write(cwd, { 'show/extension.yaml': MANIFEST, 'fails/extension.yaml': 'id: utility/fails\nversion: 1.0.0\ndescription: d\nrun: exit 3\n' });
-    expect(await run(cwd, 'extension', 'test', 'show', 'n=many')).toMatchObject({ code: 2, stderr: expect.stringMatching(/needs the input 'text'[^]*must be a number, not 'many'/) as unknown });
-    expect(await run(join(cwd, 'show'), 'extension', 'test', 'text=a = b')).toMatchObject({ code: 0, stderr: 'output shown=a = b\n' });
+    write(cwd, {
+      'show/extension.yaml': MANIFEST,
+      'fails/extension.yaml': 'id: utility/fails\nversion: 1.0.0\ndescription: d\nrun: exit 3\n',
+    });
+    expect(await run(cwd, 'extension', 'test', 'show', 'n=many')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/needs the input 'text'[^]*must be a number, not 'many'/) as unknown,
+    });
+    expect(await run(join(cwd, 'show'), 'extension', 'test', 'text=a = b')).toMatchObject({
+      code: 0,
+      stderr: 'output shown=a = b\n',
+    });
     expect((await run(cwd, 'extension', 'test', 'fails')).code).toBe(1);
   });
 
@@ -81,9 +112,14 @@ describe('penstock extension', () => {
     const made = await run(cwd, 'extension', 'keygen');
     expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(/^[A-Za-z0-9+/]{43}=\n$/)]);
     expect(statSync(join(cwd, 'extension.key')).mode & 0o777).toBe(0o600);
-    expect(await run(cwd, 'extension', 'keygen')).toMatchObject({ code: 2, stderr: expect.stringContaining('extension.key is there already') as unknown });
+    expect(await run(cwd, 'extension', 'keygen')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('extension.key is there already') as unknown,
+    });
     write(cwd, { 'show/extension.yaml': MANIFEST, 'no.key': 'top secret' });
-    expect((await run(cwd, 'extension', 'sign', '--key', 'extension.key', 'show')).stdout).toMatch(/^[A-Za-z0-9+/]{86}==\n$/);
+    expect((await run(cwd, 'extension', 'sign', '--key', 'extension.key', 'show')).stdout).toMatch(
+      /^[A-Za-z0-9+/]{86}==\n$/,
+    );
     const refused = await run(cwd, 'extension', 'sign', '--key', 'no.key', 'show');
     expect([refused.code, refused.stderr]).toEqual([2, expect.not.stringContaining('top secret')]);
   });
@@ -91,7 +127,11 @@ describe('penstock extension', () => {
   it('shows its commands, and the help of each', async () => {
     const cwd = folder();
     expect((await run(cwd, 'extension')).stdout).toContain('extension publish  send it to the registry');
-    for (const args of [['help', 'extension', 'pack'], ['extension', 'pack', '--help']]) expect((await run(cwd, ...args)).stdout).toContain('Usage: penstock extension pack');
+    for (const args of [
+      ['help', 'extension', 'pack'],
+      ['extension', 'pack', '--help'],
+    ])
+      expect((await run(cwd, ...args)).stdout).toContain('Usage: penstock extension pack');
   });
 });
 
@@ -100,27 +140,43 @@ describe('penstock extension test', () => {
     const cwd = folder();
     write(cwd, {
       'two-step/extension.yaml': [
-        'id: test/two-step', 'version: 1.0.0', 'description: Two steps', 'inputs: {who: {required: true}}',
+        'id: test/two-step',
+        'version: 1.0.0',
+        'description: Two steps',
+        'inputs: {who: {required: true}}',
         "outputs: {whole-text: {value: '${{ inputs.who }}: ${{ stages.first.outputs.said }} ${{ stages[''mat (n=2)''].outputs.n }}'}, run: {value: '${{ run.id }}'}}",
-        'stages:', '  first: {run: \'echo "said=$INPUT_WHO!" >> "$SERVICE_OUTPUT"\', outputs: [said]}',
-        '  mat: {run: \'echo "n=${{ matrix.n }}" >> "$SERVICE_OUTPUT"\', outputs: [n], matrix: {n: [1, 2]}}', '',
+        'stages:',
+        '  first: {run: \'echo "said=$INPUT_WHO!" >> "$SERVICE_OUTPUT"\', outputs: [said]}',
+        '  mat: {run: \'echo "n=${{ matrix.n }}" >> "$SERVICE_OUTPUT"\', outputs: [n], matrix: {n: [1, 2]}}',
+        '',
       ].join('\n'),
     });
     chmodSync(join(cwd, 'two-step'), 0o755);
     const { code, stderr } = await run(cwd, 'extension', 'test', 'two-step', 'who=$me');
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/^output whole-text=\$me: \$me! 2\noutput run=[0-9a-f-]{36}\n$/)]);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^output whole-text=\$me: \$me! 2\noutput run=[0-9a-f-]{36}\n$/),
+    ]);
   });
 });
 
 describe('uses without a server', () => {
   /** A lock and a cache as `penstock lock` leaves them: `extension test` fills the cache. */
   async function locked(): Promise<string> {
-    const cwd = folder({ '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  show:\n    uses: utility/show@^1\n    with: {text: from the lock}\n' });
+    const cwd = folder({
+      '.pipeline.yaml':
+        'pipeline: {name: p}\nstages:\n  show:\n    uses: utility/show@^1\n    with: {text: from the lock}\n',
+    });
     write(cwd, { 'show/extension.yaml': MANIFEST });
     chmodSync(join(cwd, 'show'), 0o755);
     await run(cwd, 'extension', 'test', 'show', 'text=x');
     const hash = (await run(cwd, 'extension', 'pack', 'show')).stdout.trim();
-    write(cwd, { '.pipeline.lock': JSON.stringify({ lockVersion: 1, extensions: [{ uses: 'utility/show@^1', id: 'utility/show', version: '1.0.0', hash }] }) });
+    write(cwd, {
+      '.pipeline.lock': JSON.stringify({
+        lockVersion: 1,
+        extensions: [{ uses: 'utility/show@^1', id: 'utility/show', version: '1.0.0', hash }],
+      }),
+    });
     return cwd;
   }
 
@@ -131,15 +187,24 @@ describe('uses without a server', () => {
     expect(linesOf(eventsOf(stdout))).toEqual(['from the lock', 'extension.yaml']);
     expect(await run(cwd, 'validate')).toMatchObject({ code: 0, stderr: '' });
     write(cwd, { '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  show: {uses: utility/show@^1, with: {txt: x}}\n' });
-    expect(await run(cwd, 'validate')).toMatchObject({ code: 1, stdout: expect.stringMatching(/needs the input 'text'[^]*has no input 'txt'[^]*did you mean 'text'/) as unknown });
+    expect(await run(cwd, 'validate')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/needs the input 'text'[^]*has no input 'txt'[^]*did you mean 'text'/) as unknown,
+    });
   });
 
   it('says what a lock is good for where a server would have to be asked', async () => {
     const cwd = await locked();
     write(cwd, { '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  a: {uses: utility/other@^1}\n' });
     const { code, stderr } = await run(cwd, 'run');
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/cannot reach the server[^]*utility\/other@\^1[^]*penstock lock/)]);
-    expect(await run(cwd, 'validate')).toMatchObject({ code: 0, stderr: 'penstock: not checked, for they are in no lock or were never fetched: utility/other@^1.\n' });
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/cannot reach the server[^]*utility\/other@\^1[^]*penstock lock/),
+    ]);
+    expect(await run(cwd, 'validate')).toMatchObject({
+      code: 0,
+      stderr: 'penstock: not checked, for they are in no lock or were never fetched: utility/other@^1.\n',
+    });
   });
 
   it.each([
@@ -148,13 +213,33 @@ describe('uses without a server', () => {
   ])('refuses a lock that is none: %s', async (text, message) => {
     const cwd = await locked();
     write(cwd, { '.pipeline.lock': text });
-    expect(await run(cwd, 'run')).toMatchObject({ code: 2, stderr: `penstock: .pipeline.lock cannot be used: ${message}${message.startsWith('its') ? ': it was written by another version of Penstock' : ''}; write it anew with 'penstock lock --update'\n` });
+    expect(await run(cwd, 'run')).toMatchObject({
+      code: 2,
+      stderr: `penstock: .pipeline.lock cannot be used: ${message}${message.startsWith('its') ? ': it was written by another version of Penstock' : ''}; write it anew with 'penstock lock --update'\n`,
+    });
   });
 
   it('a lock whose package is not the one of its hash is of no use to a local run', async () => {
     const cwd = await locked();
-    write(cwd, { '.pipeline.lock': JSON.stringify({ lockVersion: 1, extensions: [{ uses: 'utility/show@^1', id: 'utility/show', version: '2.0.0', hash: (await run(cwd, 'extension', 'pack', 'show')).stdout.trim() }] }) });
-    expect(await run(cwd, 'run')).toMatchObject({ code: 2, stderr: expect.stringContaining("was resolved to 'utility/show@2.0.0', and its manifest is of 'utility/show@1.0.0'") as unknown });
+    write(cwd, {
+      '.pipeline.lock': JSON.stringify({
+        lockVersion: 1,
+        extensions: [
+          {
+            uses: 'utility/show@^1',
+            id: 'utility/show',
+            version: '2.0.0',
+            hash: (await run(cwd, 'extension', 'pack', 'show')).stdout.trim(),
+          },
+        ],
+      }),
+    });
+    expect(await run(cwd, 'run')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        "was resolved to 'utility/show@2.0.0', and its manifest is of 'utility/show@1.0.0'",
+      ) as unknown,
+    });
   });
 });
 
@@ -163,14 +248,41 @@ describe('a server that cannot resolve all of a file', () => {
     const { url } = await fakeServer({
       graphql: ({ variables }) => {
         const uses = variables['uses'] as string[];
-        const unresolved = uses.filter((each) => each !== 'utility/show@^1').flatMap((each) => ['^1', '^2'].map((range) => ({ uses: each, message: `It uses 'build/none@${range}', which is not there.`, candidates: [] })));
-        if (unresolved.length > 0) return { body: { data: null, errors: [{ message: 'no', extensions: { code: 'BAD_USER_INPUT', unresolved } }] } };
-        return { body: { data: { resolveExtensions: uses.map((each) => ({ uses: each, id: 'utility/show', version: '1.0.0', hash: 'a'.repeat(64), manifest: MANIFEST })) } } };
+        const unresolved = uses
+          .filter((each) => each !== 'utility/show@^1')
+          .flatMap((each) =>
+            ['^1', '^2'].map((range) => ({
+              uses: each,
+              message: `It uses 'build/none@${range}', which is not there.`,
+              candidates: [],
+            })),
+          );
+        if (unresolved.length > 0)
+          return {
+            body: { data: null, errors: [{ message: 'no', extensions: { code: 'BAD_USER_INPUT', unresolved } }] },
+          };
+        return {
+          body: {
+            data: {
+              resolveExtensions: uses.map((each) => ({
+                uses: each,
+                id: 'utility/show',
+                version: '1.0.0',
+                hash: 'a'.repeat(64),
+                manifest: MANIFEST,
+              })),
+            },
+          },
+        };
       },
     });
-    const file = 'pipeline: {name: p}\nstages:\n  a: {uses: utility/show@^1, with: {text: x}}\n  b: {uses: utility/show@^1, with: {txt: x, text: y}}\n  c: {uses: utility/broken@^1}\n';
+    const file =
+      'pipeline: {name: p}\nstages:\n  a: {uses: utility/show@^1, with: {text: x}}\n  b: {uses: utility/show@^1, with: {txt: x, text: y}}\n  c: {uses: utility/broken@^1}\n';
     const cwd = folder({ '.pipeline.yaml': file });
-    const { code, stdout, stderr } = await penstock(['run'], { cwd, env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_BASE_URL: url } });
+    const { code, stdout, stderr } = await penstock(['run'], {
+      cwd,
+      env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_BASE_URL: url },
+    });
     expect([code, stdout]).toEqual([2, '']);
     expect([...stderr.matchAll(/^error: (.*)$/gm)].map(([, message]) => message)).toEqual([
       "extension 'utility/show' has no input 'txt'",

@@ -54,11 +54,16 @@ export async function fakeServer(script: FakeServerScript): Promise<FakeServer> 
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const { query, variables } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { query: string; variables: Record<string, unknown> };
+      const { query, variables } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as {
+        query: string;
+        variables: Record<string, unknown>;
+      };
       const seen = { query, variables, authorization: request.headers.authorization };
       graphql.push(seen);
       const { status = 200, body, headers } = (script.graphql ?? knownRun)(seen);
-      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(typeof body === 'string' ? body : JSON.stringify(body));
+      response
+        .writeHead(status, { 'content-type': 'application/json', ...headers })
+        .end(typeof body === 'string' ? body : JSON.stringify(body));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -72,7 +77,11 @@ export async function fakeServer(script: FakeServerScript): Promise<FakeServer> 
 const run = (status: string): unknown => ({ id: RUN_ID, status, stages: [{ name: 'build' }, { name: 'test' }] });
 
 export function knownRun({ query }: GraphqlRequest, status = 'RUNNING'): GraphqlAnswer {
-  return { body: { data: query.includes('triggerPipeline') ? { triggerPipeline: { run: run(status) } } : { run: run(status) } } };
+  return {
+    body: {
+      data: query.includes('triggerPipeline') ? { triggerPipeline: { run: run(status) } } : { run: run(status) },
+    },
+  };
 }
 
 export function frame({ id, event, data }: Told): string {
@@ -96,12 +105,17 @@ export async function closedPort(): Promise<number> {
 /** Events with ids c1, c2, ... */
 export function told(...events: Record<string, unknown>[]): Told[] {
   return events.map((event, index) => ({
-    id: `c${index + 1}`, event: String(event['type']), data: JSON.stringify({ ...event, timestamp: new Date(Date.UTC(2026, 0, 1) + index * 10).toISOString() }),
+    id: `c${index + 1}`,
+    event: String(event['type']),
+    data: JSON.stringify({ ...event, timestamp: new Date(Date.UTC(2026, 0, 1) + index * 10).toISOString() }),
   }));
 }
 
 /** A server with a real cursor: continues after `Last-Event-ID`, and cuts each connection after so many bytes. */
-export function resumable(events: readonly Told[], cutAfterBytes: number): (request: IncomingMessage, response: ServerResponse) => void {
+export function resumable(
+  events: readonly Told[],
+  cutAfterBytes: number,
+): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const last = events.findIndex((event) => event.id === request.headers['last-event-id']);
     if (last === events.length - 1) {
@@ -109,7 +123,12 @@ export function resumable(events: readonly Told[], cutAfterBytes: number): (requ
       return;
     }
     openStream(response);
-    const rest = Buffer.from(events.slice(last + 1).map(frame).join(''));
+    const rest = Buffer.from(
+      events
+        .slice(last + 1)
+        .map(frame)
+        .join(''),
+    );
     if (rest.length <= cutAfterBytes) response.end(rest);
     else response.write(rest.subarray(0, cutAfterBytes), () => response.destroy());
   };

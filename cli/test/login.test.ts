@@ -17,7 +17,9 @@ interface Seen {
   readonly authorization: string;
 }
 
-async function serverOf(routes: Readonly<Record<string, Route>>): Promise<{ readonly url: string; readonly seen: Seen[] }> {
+async function serverOf(
+  routes: Readonly<Record<string, Route>>,
+): Promise<{ readonly url: string; readonly seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
@@ -27,7 +29,10 @@ async function serverOf(routes: Readonly<Record<string, Route>>): Promise<{ read
       const body = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>;
       const path = request.url ?? '';
       seen.push({ path, body, authorization: request.headers.authorization ?? '' });
-      const [status, answer] = routes[path]?.(body, request.headers.authorization ?? '') ?? [404, { error: 'not_found', message: 'no' }];
+      const [status, answer] = routes[path]?.(body, request.headers.authorization ?? '') ?? [
+        404,
+        { error: 'not_found', message: 'no' },
+      ];
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
     });
   });
@@ -39,11 +44,24 @@ async function serverOf(routes: Readonly<Record<string, Route>>): Promise<{ read
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
 }
 
-const device: Route = () => [200, { device_code: 'dev', user_code: 'BCDF-GHJK', verification_uri: 'http://host/verify', expires_in: 900, interval: 1 }];
-const authorized = (access: string): Route => () => [200, { status: 'authorized', access_token: access, refresh_token: 'rt_1', user: { git_host_login: 'ada' } }];
+const device: Route = () => [
+  200,
+  { device_code: 'dev', user_code: 'BCDF-GHJK', verification_uri: 'http://host/verify', expires_in: 900, interval: 1 },
+];
+const authorized =
+  (access: string): Route =>
+  () => [200, { status: 'authorized', access_token: access, refresh_token: 'rt_1', user: { git_host_login: 'ada' } }];
 
 /** A user who has logged in: the settings folder, and the server. */
-async function loggedIn(routes: Readonly<Record<string, Route>>, access = accessToken(900, 'first')): Promise<{ readonly url: string; readonly seen: Seen[]; readonly env: Record<string, string>; readonly cwd: string }> {
+async function loggedIn(
+  routes: Readonly<Record<string, Route>>,
+  access = accessToken(900, 'first'),
+): Promise<{
+  readonly url: string;
+  readonly seen: Seen[];
+  readonly env: Record<string, string>;
+  readonly cwd: string;
+}> {
   const cwd = folder();
   const { url, seen } = await serverOf({ '/auth/device': device, '/auth/device/token': authorized(access), ...routes });
   const env = { XDG_CONFIG_HOME: join(cwd, 'settings'), SERVICE_BASE_URL: url };
@@ -53,7 +71,8 @@ async function loggedIn(routes: Readonly<Record<string, Route>>, access = access
   return { url, seen, env, cwd };
 }
 
-const loginFiles = (cwd: string): string[] => readdirSync(join(cwd, 'settings/penstock/logins')).map((name) => join(cwd, 'settings/penstock/logins', name));
+const loginFiles = (cwd: string): string[] =>
+  readdirSync(join(cwd, 'settings/penstock/logins')).map((name) => join(cwd, 'settings/penstock/logins', name));
 
 describe('penstock login', () => {
   it('shows code and address, waits for the approval, and keeps the login where only its owner reads it', async () => {
@@ -62,7 +81,10 @@ describe('penstock login', () => {
     const cwd = folder();
     const { url, seen } = await serverOf({
       '/auth/device': device,
-      '/auth/device/token': (body, authorization) => ((polls += 1) < 2 ? [200, { status: 'pending', error: 'authorization_pending' }] : authorized(access)(body, authorization)),
+      '/auth/device/token': (body, authorization) =>
+        (polls += 1) < 2
+          ? [200, { status: 'pending', error: 'authorization_pending' }]
+          : authorized(access)(body, authorization),
     });
     const command = start(['login', '--server', url], { cwd, env: { XDG_CONFIG_HOME: join(cwd, 'settings') } });
     await command.until('stderr', 'BCDF-GHJK');
@@ -74,7 +96,12 @@ describe('penstock login', () => {
     const [file = ''] = loginFiles(cwd);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(statSync(join(file, '..')).mode & 0o777).toBe(0o700);
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ server: url, login: 'ada', refreshToken: 'rt_1', accessToken: access });
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      server: url,
+      login: 'ada',
+      refreshToken: 'rt_1',
+      accessToken: access,
+    });
     expect(seen.map(({ path }) => path)).toEqual(['/auth/device', '/auth/device/token', '/auth/device/token']);
     expect(seen[1]?.body).toEqual({ device_code: 'dev' });
   });
@@ -86,13 +113,23 @@ describe('penstock login', () => {
   ] as const)('ends with one line when it is %s', async (_, answer, message) => {
     const cwd = folder();
     const { url } = await serverOf({ '/auth/device': device, '/auth/device/token': () => answer });
-    const { code, stderr } = await penstock(['login', '--server', url], { cwd, env: { XDG_CONFIG_HOME: join(cwd, 'settings') } });
+    const { code, stderr } = await penstock(['login', '--server', url], {
+      cwd,
+      env: { XDG_CONFIG_HOME: join(cwd, 'settings') },
+    });
     expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
   });
 
   it('says that a server has no logins', async () => {
-    const { url } = await serverOf({ '/auth/device': () => [503, { error: 'auth_not_configured', message: 'Logins are not configured on this server.' }] });
-    expect((await penstock(['login', '--server', url], { cwd: folder() })).stderr).toContain('Logins are not configured on this server.');
+    const { url } = await serverOf({
+      '/auth/device': () => [
+        503,
+        { error: 'auth_not_configured', message: 'Logins are not configured on this server.' },
+      ],
+    });
+    expect((await penstock(['login', '--server', url], { cwd: folder() })).stderr).toContain(
+      'Logins are not configured on this server.',
+    );
   });
 });
 
@@ -101,24 +138,39 @@ describe('a login', () => {
     const renewed = accessToken(900, 'renewed');
     const run = { id: '0192f0c1-2b3c-7abc-8def-0123456789ab', status: 'RUNNING', stages: [] };
     const { seen, env, cwd } = await loggedIn(
-      { '/auth/refresh': () => [200, { access_token: renewed, user: {} }], '/graphql': () => [200, { data: { triggerPipeline: { run } } }] },
+      {
+        '/auth/refresh': () => [200, { access_token: renewed, user: {} }],
+        '/graphql': () => [200, { data: { triggerPipeline: { run } } }],
+      },
       accessToken(-5, 'ended'),
     );
     const project = folder(pipeline('  a: {run: "true"}'));
     expect((await penstock(['trigger', '--detach'], { cwd: project, env })).stdout).toBe(`${run.id}\n`);
-    expect(seen.map(({ path, authorization }) => [path, authorization])).toEqual([['/auth/refresh', ''], ['/graphql', `Bearer ${renewed}`]]);
+    expect(seen.map(({ path, authorization }) => [path, authorization])).toEqual([
+      ['/auth/refresh', ''],
+      ['/graphql', `Bearer ${renewed}`],
+    ]);
     expect(seen[0]?.body).toEqual({ refresh_token: 'rt_1' });
     expect(readFileSync(loginFiles(cwd)[0] ?? '', 'utf8')).toContain(renewed);
     seen.length = 0;
     await penstock(['trigger', '--detach'], { cwd: project, env });
     await penstock(['trigger', '--detach'], { cwd: project, env: { ...env, SERVICE_API_KEY: 'the-key' } });
-    expect(seen.map(({ path, authorization }) => [path, authorization])).toEqual([['/graphql', `Bearer ${renewed}`], ['/graphql', 'Bearer the-key']]);
+    expect(seen.map(({ path, authorization }) => [path, authorization])).toEqual([
+      ['/graphql', `Bearer ${renewed}`],
+      ['/graphql', 'Bearer the-key'],
+    ]);
   });
 
   it('that is over says so, and how to go on', async () => {
-    const { url, env } = await loggedIn({ '/auth/refresh': () => [401, { error: 'unauthenticated', message: 'no' }] }, accessToken(-5, 'ended'));
+    const { url, env } = await loggedIn(
+      { '/auth/refresh': () => [401, { error: 'unauthenticated', message: 'no' }] },
+      accessToken(-5, 'ended'),
+    );
     const { code, stderr } = await penstock(['whoami'], { cwd: folder(), env });
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`your login to ${url} is over: log in again with 'penstock login --server ${url}'`)]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`your login to ${url} is over: log in again with 'penstock login --server ${url}'`),
+    ]);
   });
 
   it('is shown to its own server and to no other', async () => {
@@ -126,17 +178,24 @@ describe('a login', () => {
     const other = await serverOf({ '/graphql': () => [200, { data: { run: null } }] });
     await penstock(['logs', '0192f0c1-2b3c-7abc-8def-0123456789ab', '--server', other.url], { cwd: folder(), env });
     expect(other.seen).toMatchObject([{ path: '/graphql', authorization: '' }]);
-    expect((await penstock(['whoami', '--server', other.url], { cwd: folder(), env })).stderr).toContain('you are not logged in to');
+    expect((await penstock(['whoami', '--server', other.url], { cwd: folder(), env })).stderr).toContain(
+      'you are not logged in to',
+    );
   });
 
   it('is told by whoami', async () => {
     const me = { id: 'u', email: 'ada@example.org', git_host_login: 'ada', tier: 'free', is_admin: true };
     const { url, env } = await loggedIn({ '/auth/me': () => [200, me] });
-    expect((await penstock(['whoami'], { cwd: folder(), env })).stdout).toBe(`ada <ada@example.org>, tier free, admin, on ${url}\n`);
+    expect((await penstock(['whoami'], { cwd: folder(), env })).stdout).toBe(
+      `ada <ada@example.org>, tier free, admin, on ${url}\n`,
+    );
     expect(JSON.parse((await penstock(['whoami', '--json'], { cwd: folder(), env })).stdout)).toEqual(me);
   });
 
-  it.each([[200, 'every login of ada has ended'], [401, 'was over already']])('is ended by logout (answer %i) and forgotten', async (status, message) => {
+  it.each([
+    [200, 'every login of ada has ended'],
+    [401, 'was over already'],
+  ])('is ended by logout (answer %i) and forgotten', async (status, message) => {
     const { seen, env, cwd } = await loggedIn({ '/auth/logout': () => [status, { status: 'ok' }] });
     const { code, stderr } = await penstock(['logout'], { cwd, env });
     expect([code, stderr]).toEqual([0, expect.stringContaining(message)]);
@@ -153,18 +212,35 @@ describe('a login', () => {
 });
 
 describe('penstock token', () => {
-  const created = { id: 'id-1', name: 'ci', token: 'svc_abc', scopes: ['read', 'trigger'], createdAt: '2026-01-01T00:00:00.000Z' };
+  const created = {
+    id: 'id-1',
+    name: 'ci',
+    token: 'svc_abc',
+    scopes: ['read', 'trigger'],
+    createdAt: '2026-01-01T00:00:00.000Z',
+  };
 
   it('prints a new token, alone on standard output', async () => {
     const { seen, env, cwd } = await loggedIn({ '/graphql': () => [200, { data: { createApiToken: created } }] });
-    const { code, stdout, stderr } = await penstock(['token', 'create', 'ci', '--scope', 'read', '--scope', 'trigger'], { cwd, env: { ...env, SERVICE_API_KEY: 'not-this-one' } });
+    const { code, stdout, stderr } = await penstock(
+      ['token', 'create', 'ci', '--scope', 'read', '--scope', 'trigger'],
+      { cwd, env: { ...env, SERVICE_API_KEY: 'not-this-one' } },
+    );
     expect([code, stdout, stderr]).toEqual([0, 'svc_abc\n', expect.stringContaining('shown this once')]);
     expect(seen[0]?.body['variables']).toEqual({ name: 'ci', scopes: ['read', 'trigger'] });
     expect(seen[0]?.authorization).toMatch(/^Bearer [\w-]+\.[\w-]+\.sig$/u);
   });
 
   it('lists what there is', async () => {
-    const tokens = [{ id: 'id-1', name: 'ci\u001b[31m', scopes: ['read', 'trigger'], createdAt: '2026-01-01T00:00:00.000Z', lastUsedAt: null }];
+    const tokens = [
+      {
+        id: 'id-1',
+        name: 'ci\u001b[31m',
+        scopes: ['read', 'trigger'],
+        createdAt: '2026-01-01T00:00:00.000Z',
+        lastUsedAt: null,
+      },
+    ];
     const { env, cwd } = await loggedIn({ '/graphql': () => [200, { data: { apiTokens: tokens } }] });
     expect((await penstock(['token', 'list'], { cwd, env })).stdout).toBe(
       'ID    NAME          SCOPES        CREATED                   LAST USED\nid-1  ci\\u{1b}[31m  read,trigger  2026-01-01T00:00:00.000Z  -\n',
@@ -174,17 +250,30 @@ describe('penstock token', () => {
 
   it('revokes by id, and passes a refusal on', async () => {
     const { env, cwd } = await loggedIn({
-      '/graphql': (body) => [200, (body['variables'] as { id: string }).id === 'id-1'
-        ? { data: { revokeApiToken: true } }
-        : { data: null, errors: [{ message: 'There is no such token.', extensions: { code: 'NOT_FOUND' } }] }],
+      '/graphql': (body) => [
+        200,
+        (body['variables'] as { id: string }).id === 'id-1'
+          ? { data: { revokeApiToken: true } }
+          : { data: null, errors: [{ message: 'There is no such token.', extensions: { code: 'NOT_FOUND' } }] },
+      ],
     });
-    expect(await penstock(['token', 'revoke', 'id-1'], { cwd, env })).toMatchObject({ code: 0, stderr: 'The token id-1 is revoked.\n' });
-    expect(await penstock(['token', 'revoke', 'x'], { cwd, env })).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no such token.') });
+    expect(await penstock(['token', 'revoke', 'id-1'], { cwd, env })).toMatchObject({
+      code: 0,
+      stderr: 'The token id-1 is revoked.\n',
+    });
+    expect(await penstock(['token', 'revoke', 'x'], { cwd, env })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is no such token.'),
+    });
   });
 
   it.each([
-    [['token', 'creat', 'x'], "did you mean 'create'?"], [['token', 'create'], "needs the name"], [['token', 'create', 'x'], '--scope read'],
-    [['token', 'list', 'x'], 'takes no argument'], [['token', 'revoke'], 'needs the id'], [['token'], 'what about tokens?'],
+    [['token', 'creat', 'x'], "did you mean 'create'?"],
+    [['token', 'create'], 'needs the name'],
+    [['token', 'create', 'x'], '--scope read'],
+    [['token', 'list', 'x'], 'takes no argument'],
+    [['token', 'revoke'], 'needs the id'],
+    [['token'], 'what about tokens?'],
   ])('refuses %j with exit code 2', async (args, message) => {
     const { code, stderr } = await penstock(args, { cwd: folder() });
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);

@@ -34,12 +34,20 @@ describe('text of strangers', () => {
 
   it('is tame whatever it was', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom('\u001b', '[', ']', '31m', '\r', '\n', 'x', '\u0007', '\u009b', '\u202e', '8', ';'), { maxLength: 40 }), (parts) => {
-        const tamed = tameLines(Buffer.from(parts.join(''))).toString('utf8');
-        // Only tabs, line ends and whole colours are left.
-        const rest = tamed.split('\u001b').map((part, index) => (index === 0 ? part : part.replace(/^\[[0-9;:]*m/, ''))).join('');
-        return !/[\p{Cc}\u202e]/u.test(rest.replaceAll(/[\t\n]/g, ''));
-      }),
+      fc.property(
+        fc.array(fc.constantFrom('\u001b', '[', ']', '31m', '\r', '\n', 'x', '\u0007', '\u009b', '\u202e', '8', ';'), {
+          maxLength: 40,
+        }),
+        (parts) => {
+          const tamed = tameLines(Buffer.from(parts.join(''))).toString('utf8');
+          // Only tabs, line ends and whole colours are left.
+          const rest = tamed
+            .split('\u001b')
+            .map((part, index) => (index === 0 ? part : part.replace(/^\[[0-9;:]*m/, '')))
+            .join('');
+          return !/[\p{Cc}\u202e]/u.test(rest.replaceAll(/[\t\n]/g, ''));
+        },
+      ),
     );
   });
 });
@@ -53,7 +61,12 @@ describe('the tail of an output', () => {
         const all = Buffer.concat(pieces.map((piece) => Buffer.from(piece)));
         const { bytes, truncated } = tail.wholeLines();
         expect(truncated).toBe(all.length > 64);
-        expect(all.subarray(Math.max(0, all.length - 64)).toString('latin1').endsWith(bytes.toString('latin1'))).toBe(true);
+        expect(
+          all
+            .subarray(Math.max(0, all.length - 64))
+            .toString('latin1')
+            .endsWith(bytes.toString('latin1')),
+        ).toBe(true);
         expect(truncated || bytes.equals(all)).toBe(true);
       }),
     );
@@ -73,7 +86,14 @@ describe('the tail of an output', () => {
 });
 
 describe('small things', () => {
-  it.each([[0, '0.00 s'], [420, '0.42 s'], [1_230, '1.2 s'], [12_300, '12 s'], [185_000, '3 min 5 s'], [7_380_000, '2 h 3 min']])('%d ms are %s', (milliseconds, text) => {
+  it.each([
+    [0, '0.00 s'],
+    [420, '0.42 s'],
+    [1_230, '1.2 s'],
+    [12_300, '12 s'],
+    [185_000, '3 min 5 s'],
+    [7_380_000, '2 h 3 min'],
+  ])('%d ms are %s', (milliseconds, text) => {
     expect(durationText(milliseconds)).toBe(text);
   });
 

@@ -27,7 +27,10 @@ let url: string;
 beforeAll(async () => {
   cwd = mkdtempSync(join(tmpdir(), 'penstock-cli-serve-'));
   for (const [name, text] of Object.entries(pipeline(STAGES))) writeFileSync(join(cwd, name), text);
-  server = spawn(process.execPath, [BOOTSTRAP, 'serve', '--listen', '127.0.0.1:0'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  server = spawn(process.execPath, [BOOTSTRAP, 'serve', '--listen', '127.0.0.1:0'], {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   server.stderr?.resume();
   url = await new Promise<string>((resolve, reject) => {
     let output = '';
@@ -51,7 +54,9 @@ afterAll(async () => {
 
 /** Two runs differ in their times, and in how the lines of different stages interleave. */
 function comparable(events: readonly JsonEvent[]): string[] {
-  return events.map((event) => JSON.stringify({ ...event, timestamp: 'T', ...('dueAt' in event ? { dueAt: 'T' } : {}) })).toSorted();
+  return events
+    .map((event) => JSON.stringify({ ...event, timestamp: 'T', ...('dueAt' in event ? { dueAt: 'T' } : {}) }))
+    .toSorted();
 }
 
 describe('the command and the real server', () => {
@@ -74,7 +79,10 @@ describe('the command and the real server', () => {
   });
 
   it('`logs --no-follow` leaves a run that goes on', async () => {
-    const { stdout: id } = await penstock(['trigger', '--detach', '--server', url, '-'], { cwd, input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e ${cwd}/enough; do date; sleep 0.1; done"}}\n` });
+    const { stdout: id } = await penstock(['trigger', '--detach', '--server', url, '-'], {
+      cwd,
+      input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e ${cwd}/enough; do date; sleep 0.1; done"}}\n`,
+    });
     const { code, stdout } = await penstock(['logs', '--no-follow', '--server', url, id.trim()], { cwd });
     expect(code).toBe(0);
     expect(stdout).not.toContain('STAGE ');
@@ -84,7 +92,10 @@ describe('the command and the real server', () => {
 
   it('refuses a wrong key and an unknown run in one line', async () => {
     const wrong = await penstock(['trigger', '--server', url], { cwd, env: { SERVICE_API_KEY: 'wrong' } });
-    expect([wrong.code, wrong.stderr]).toEqual([1, `penstock: the server ${url} does not accept the token from SERVICE_API_KEY\n`]);
+    expect([wrong.code, wrong.stderr]).toEqual([
+      1,
+      `penstock: the server ${url} does not accept the token from SERVICE_API_KEY\n`,
+    ]);
     const unknown = await penstock(['logs', '--server', url, '0192f0c1-2b3c-7abc-8def-0123456789ab'], { cwd });
     expect(unknown.code).toBe(1);
     expect(unknown.stderr).toContain('there is no run 0192f0c1-2b3c-7abc-8def-0123456789ab');

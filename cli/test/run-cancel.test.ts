@@ -11,14 +11,18 @@ function newMark(): string {
   return `cli-test-${process.pid}-${marks}`;
 }
 
-const SLEEPER = (mark: string): string => `  sleeper: {env: {MARK: ${mark}}, run: "sleep 600 & (setsid sleep 600 &) ; echo ready; wait"}`;
-const STUBBORN = (mark: string): string => `  stubborn: {env: {MARK: ${mark}}, run: "trap 'echo no' TERM; echo ready; while :; do sleep 0.05 || true; done"}`;
+const SLEEPER = (mark: string): string =>
+  `  sleeper: {env: {MARK: ${mark}}, run: "sleep 600 & (setsid sleep 600 &) ; echo ready; wait"}`;
+const STUBBORN = (mark: string): string =>
+  `  stubborn: {env: {MARK: ${mark}}, run: "trap 'echo no' TERM; echo ready; while :; do sleep 0.05 || true; done"}`;
 
 describe('^C during penstock run', () => {
   it('cancels: SIGTERM to all processes, no further stage, exit code 130, nothing left behind', async () => {
     const mark = newMark();
     const before = readdirSync(tmpdir()).filter((name) => name.startsWith('penstock-run-'));
-    const command = start(['run', '--json'], { cwd: folder(pipeline(`${SLEEPER(mark)}\n  next: {run: "true", after: sleeper}`)) });
+    const command = start(['run', '--json'], {
+      cwd: folder(pipeline(`${SLEEPER(mark)}\n  next: {run: "true", after: sleeper}`)),
+    });
     await command.until('stdout', '"ready"');
     expect(processesWith(mark).length).toBeGreaterThanOrEqual(3);
     command.child.kill('SIGINT');
@@ -29,11 +33,20 @@ describe('^C during penstock run', () => {
     expect(storyOf(events)).toEqual(['stage_started sleeper', 'pipeline_cancelled CANCELLED']);
     expect(events.at(-1)).toMatchObject({ type: 'pipeline_cancelled', cancelledStages: 2 });
     expect(processesWith(mark)).toEqual([]);
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('penstock-run-') && !before.includes(name) && existsSync(join(tmpdir(), name, 'output-1')))).toEqual([]);
+    expect(
+      readdirSync(tmpdir()).filter(
+        (name) =>
+          name.startsWith('penstock-run-') && !before.includes(name) && existsSync(join(tmpdir(), name, 'output-1')),
+      ),
+    ).toEqual([]);
   });
 
   it('lets a stage end in its own way within the grace, and shows its last words', async () => {
-    const cwd = folder(pipeline(`  tidy: {run: "trap 'echo tidying up; echo done > tidied; exit 0' TERM; echo ready; while :; do sleep 0.05; done"}`));
+    const cwd = folder(
+      pipeline(
+        `  tidy: {run: "trap 'echo tidying up; echo done > tidied; exit 0' TERM; echo ready; while :; do sleep 0.05; done"}`,
+      ),
+    );
     const command = start(['run'], { cwd });
     await command.until('stdout', '| ready');
     command.child.kill('SIGINT');
@@ -58,7 +71,9 @@ describe('^C during penstock run', () => {
 
   it('is heard while the terminal takes no output', async () => {
     const mark = newMark();
-    const command = start(['run'], { cwd: folder(pipeline(`  loud: {env: {MARK: ${mark}}, run: "echo ready; exec yes"}`)) });
+    const command = start(['run'], {
+      cwd: folder(pipeline(`  loud: {env: {MARK: ${mark}}, run: "echo ready; exec yes"}`)),
+    });
     await command.until('stdout', '| ready');
     command.child.stdout?.pause();
     command.child.kill('SIGINT');
@@ -80,7 +95,9 @@ describe('^C during penstock run', () => {
 
   it('a reader that goes away cancels the run', async () => {
     const mark = newMark();
-    const command = start(['run'], { cwd: folder(pipeline(`  loud: {env: {MARK: ${mark}}, run: "while :; do echo line; sleep 0.01; done"}`)) });
+    const command = start(['run'], {
+      cwd: folder(pipeline(`  loud: {env: {MARK: ${mark}}, run: "while :; do echo line; sleep 0.01; done"}`)),
+    });
     await command.until('stdout', '| line');
     command.child.stdout?.destroy();
     expect((await command.ended).code).toBe(141);
@@ -98,7 +115,9 @@ describe('^C during penstock run', () => {
   });
 
   it('a retry that waits for its delay is cancelled with the rest', async () => {
-    const command = start(['run', '--json'], { cwd: folder(pipeline('  a: {run: exit 1, retry: {max: 3, delay: 1h}}')) });
+    const command = start(['run', '--json'], {
+      cwd: folder(pipeline('  a: {run: exit 1, retry: {max: 3, delay: 1h}}')),
+    });
     await command.until('stdout', 'stage_retrying');
     command.child.kill('SIGINT');
     const { code, stdout } = await command.ended;
@@ -109,7 +128,11 @@ describe('^C during penstock run', () => {
   it('a daemon that a successful stage leaves is gone before the next stage starts', async () => {
     const mark = newMark();
     const { code, stdout } = await penstock(['run', '--json'], {
-      cwd: folder(pipeline(`  first: {env: {MARK: ${mark}}, run: "(setsid sleep 600 &) ; echo left"}\n  second: {after: first, run: "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n' | grep -c MARK=${mark} || true"}`)),
+      cwd: folder(
+        pipeline(
+          `  first: {env: {MARK: ${mark}}, run: "(setsid sleep 600 &) ; echo left"}\n  second: {after: first, run: "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n' | grep -c MARK=${mark} || true"}`,
+        ),
+      ),
     });
     expect([code, linesOf(eventsOf(stdout), 'second')]).toEqual([0, ['0']]);
     expect(processesWith(mark)).toEqual([]);

@@ -5,45 +5,93 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, folder, linesOf, penstock, pipeline, storyOf, type JsonEvent } from './command.ts';
 
-async function events(stages: string, args: readonly string[] = [], files: Readonly<Record<string, string>> = {}): Promise<{ code: number | null; all: JsonEvent[]; stderr: string }> {
-  const { code, stdout, stderr } = await penstock(['run', '--json', ...args], { cwd: folder({ ...pipeline(stages), ...files }) });
+async function events(
+  stages: string,
+  args: readonly string[] = [],
+  files: Readonly<Record<string, string>> = {},
+): Promise<{ code: number | null; all: JsonEvent[]; stderr: string }> {
+  const { code, stdout, stderr } = await penstock(['run', '--json', ...args], {
+    cwd: folder({ ...pipeline(stages), ...files }),
+  });
   return { code, all: eventsOf(stdout), stderr };
 }
 
 const pick = (event: JsonEvent | undefined, ...fields: string[]): unknown[] => fields.map((field) => event?.[field]);
-const completed = (all: readonly JsonEvent[], stage: string): JsonEvent | undefined => all.find((event) => event.type === 'stage_completed' && event.stage === stage);
+const completed = (all: readonly JsonEvent[], stage: string): JsonEvent | undefined =>
+  all.find((event) => event.type === 'stage_completed' && event.stage === stage);
 
 describe('penstock run', () => {
   it('shows each line behind its stage, then a table, and exits 0 on success', async () => {
-    const { code, stdout, stderr } = await penstock(['run'], { cwd: folder(pipeline('  build: {run: "echo one; echo two >&2"}\n  longer-name: {run: printf three, after: build}')) });
+    const { code, stdout, stderr } = await penstock(['run'], {
+      cwd: folder(
+        pipeline('  build: {run: "echo one; echo two >&2"}\n  longer-name: {run: printf three, after: build}'),
+      ),
+    });
     expect([code, stderr]).toEqual([0, '']);
     const text = stdout.replaceAll(/[\d.]+ s/g, 'N s');
     expect(text).toContain('build       | one\n');
     expect(text).toContain('build       | two\n');
     expect(text).toContain('longer-name | three\nlonger-name > passed in N s\n');
-    expect(text).toMatch(/\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +N s\nlonger-name +SUCCESS +N s\n\nSUCCESS in N s: 2 passed\n$/);
+    expect(text).toMatch(
+      /\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +N s\nlonger-name +SUCCESS +N s\n\nSUCCESS in N s: 2 passed\n$/,
+    );
   });
 
   it('exits 1 when a stage fails, and says which and how', async () => {
-    const { code, stdout } = await penstock(['run'], { cwd: folder(pipeline('  bad: {run: exit 7}\n  next: {run: echo never, after: bad}\n  other: {run: "true"}')) });
+    const { code, stdout } = await penstock(['run'], {
+      cwd: folder(pipeline('  bad: {run: exit 7}\n  next: {run: echo never, after: bad}\n  other: {run: "true"}')),
+    });
     expect(code).toBe(1);
     expect(stdout).toMatch(/bad +> FAILED in [\d.]+ s: exit code 7\n/);
-    expect(stdout).toMatch(/\nbad +FAILED +[\d.]+ s {2}exit code 7\nnext +SKIPPED +- {2}a stage it comes after did not succeed\nother +SUCCESS /);
+    expect(stdout).toMatch(
+      /\nbad +FAILED +[\d.]+ s {2}exit code 7\nnext +SKIPPED +- {2}a stage it comes after did not succeed\nother +SUCCESS /,
+    );
     expect(stdout).toMatch(/\nFAILED in [\d.]+ s: 1 passed, 1 failed, 1 skipped\n$/);
     expect(stdout).not.toContain('never');
   });
 
   it('tells the events of a server with their payloads, in their order', async () => {
-    const { code, all } = await events('  build: {run: "echo hello; echo oops >&2"}\n  test: {run: exit 3, after: build}\n  deploy: {run: "true", after: test}');
+    const { code, all } = await events(
+      '  build: {run: "echo hello; echo oops >&2"}\n  test: {run: exit 3, after: build}\n  deploy: {run: "true", after: test}',
+    );
     const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as unknown;
     expect(code).toBe(1);
     expect(all).toEqual([
       { type: 'stage_started', stage: 'build', status: 'Running', timestamp, attempt: 1 },
-      { type: 'stage_log', stage: 'build', stream: expect.stringMatching(/^std(out|err)$/) as unknown, line: expect.any(String) as unknown, timestamp },
-      { type: 'stage_log', stage: 'build', stream: expect.stringMatching(/^std(out|err)$/) as unknown, line: expect.any(String) as unknown, timestamp },
-      { type: 'stage_completed', stage: 'build', status: 'Success', logs: expect.stringMatching(/^(hello\noops|oops\nhello)\n$/) as unknown, timestamp, attempt: 1, exitCode: 0 },
+      {
+        type: 'stage_log',
+        stage: 'build',
+        stream: expect.stringMatching(/^std(out|err)$/) as unknown,
+        line: expect.any(String) as unknown,
+        timestamp,
+      },
+      {
+        type: 'stage_log',
+        stage: 'build',
+        stream: expect.stringMatching(/^std(out|err)$/) as unknown,
+        line: expect.any(String) as unknown,
+        timestamp,
+      },
+      {
+        type: 'stage_completed',
+        stage: 'build',
+        status: 'Success',
+        logs: expect.stringMatching(/^(hello\noops|oops\nhello)\n$/) as unknown,
+        timestamp,
+        attempt: 1,
+        exitCode: 0,
+      },
       { type: 'stage_started', stage: 'test', status: 'Running', timestamp, attempt: 1 },
-      { type: 'stage_completed', stage: 'test', status: 'Failed', logs: '', timestamp, attempt: 1, reason: 'exit', exitCode: 3 },
+      {
+        type: 'stage_completed',
+        stage: 'test',
+        status: 'Failed',
+        logs: '',
+        timestamp,
+        attempt: 1,
+        reason: 'exit',
+        exitCode: 3,
+      },
       { type: 'stage_skipped', stage: 'deploy', status: 'Skipped', reason: 'dependency', timestamp },
       { type: 'pipeline_completed', status: 'FAILED', timestamp },
     ]);
@@ -51,14 +99,26 @@ describe('penstock run', () => {
   });
 
   it('tries again as `retry` says, after its delay', async () => {
-    const { code, all } = await events('  flaky: {run: "echo $PENSTOCK_ATTEMPT; test $PENSTOCK_ATTEMPT = 3", retry: {max: 3, delay: 1s, backoff: constant}}');
+    const { code, all } = await events(
+      '  flaky: {run: "echo $PENSTOCK_ATTEMPT; test $PENSTOCK_ATTEMPT = 3", retry: {max: 3, delay: 1s, backoff: constant}}',
+    );
     expect(code).toBe(0);
     expect(storyOf(all)).toEqual([
-      'stage_started flaky', 'stage_retrying flaky', 'stage_started flaky', 'stage_retrying flaky', 'stage_started flaky', 'stage_completed flaky', 'pipeline_completed SUCCESS',
+      'stage_started flaky',
+      'stage_retrying flaky',
+      'stage_started flaky',
+      'stage_retrying flaky',
+      'stage_started flaky',
+      'stage_completed flaky',
+      'pipeline_completed SUCCESS',
     ]);
     expect(linesOf(all)).toEqual(['1', '2', '3']);
-    const [first, second] = all.filter((event) => event.type === 'stage_started' || event.type === 'stage_retrying').slice(1, 3);
-    expect(Date.parse(String(second?.['timestamp'])) - Date.parse(String(first?.['timestamp']))).toBeGreaterThanOrEqual(1000);
+    const [first, second] = all
+      .filter((event) => event.type === 'stage_started' || event.type === 'stage_retrying')
+      .slice(1, 3);
+    expect(Date.parse(String(second?.['timestamp'])) - Date.parse(String(first?.['timestamp']))).toBeGreaterThanOrEqual(
+      1000,
+    );
     expect(pick(first, 'status', 'reason', 'exitCode', 'attempt')).toEqual(['Failed', 'exit', 1, 1]);
   });
 
@@ -79,12 +139,17 @@ describe('penstock run', () => {
   });
 
   it('drops an output that is not declared with a word about it, and fails a stage whose outputs make no sense', async () => {
-    const { code, all } = await events('  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}');
+    const { code, all } = await events(
+      '  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}',
+    );
     expect(code).toBe(1);
     expect(completed(all, 'loose')?.['status']).toBe('Success');
     expect(linesOf(all, 'loose')).toEqual([expect.stringContaining("'x' is dropped")]);
     expect(completed(all, 'broken')?.['status']).toBe('Failed');
-    expect(all.find((event) => event.stage === 'broken' && event.type === 'stage_log')).toMatchObject({ stream: 'system', line: expect.stringContaining('line 1') as unknown });
+    expect(all.find((event) => event.stage === 'broken' && event.type === 'stage_log')).toMatchObject({
+      stream: 'system',
+      line: expect.stringContaining('line 1') as unknown,
+    });
   });
 
   it('follows `when`, `always()`, `failure()` and `allow_failure`', async () => {
@@ -98,9 +163,20 @@ describe('penstock run', () => {
   calm: {run: "true", after: after-soft, when: failure()}
   never: {run: "true", when: "'a' == 'b'"}`);
     expect(code).toBe(1);
-    const ended = Object.fromEntries(all.filter((event) => event.type === 'stage_completed' || event.type === 'stage_skipped').map((event) => [event.stage, event['status'] === 'Skipped' ? event['reason'] : event['status']]));
+    const ended = Object.fromEntries(
+      all
+        .filter((event) => event.type === 'stage_completed' || event.type === 'stage_skipped')
+        .map((event) => [event.stage, event['status'] === 'Skipped' ? event['reason'] : event['status']]),
+    );
     expect(ended).toEqual({
-      soft: 'Failed', 'after-soft': 'Success', hard: 'Failed', skipped: 'dependency', cleanup: 'Success', alarm: 'Success', calm: 'when', never: 'when',
+      soft: 'Failed',
+      'after-soft': 'Success',
+      hard: 'Failed',
+      skipped: 'dependency',
+      cleanup: 'Success',
+      alarm: 'Success',
+      calm: 'when',
+      never: 'when',
     });
   });
 
@@ -112,7 +188,10 @@ describe('penstock run', () => {
   });
 
   it('ends the others of a matrix at the first failure (`fail_fast`), and reports them as cancelled', async () => {
-    const { code, all } = await events('  test: {matrix: {n: [1, 2, 3]}, run: "if [ ${{ matrix.n }} = 1 ]; then while ! test -e go; do sleep 0.02; done; exit 4; else touch go; sleep 60; fi"}', ['-j2']);
+    const { code, all } = await events(
+      '  test: {matrix: {n: [1, 2, 3]}, run: "if [ ${{ matrix.n }} = 1 ]; then while ! test -e go; do sleep 0.02; done; exit 4; else touch go; sleep 60; fi"}',
+      ['-j2'],
+    );
     expect(code).toBe(1);
     expect(pick(completed(all, 'test (n=1)'), 'reason', 'exitCode')).toEqual(['exit', 4]);
     expect(completed(all, 'test (n=2)')?.['reason']).toBe('cancelled');
@@ -120,12 +199,17 @@ describe('penstock run', () => {
   });
 
   it('shares the current folder, and its environment without what is a server’s', async () => {
-    const cwd = folder(pipeline(`
+    const cwd = folder(
+      pipeline(`
   write: {run: "echo x > made; cd /; pwd"}
   read: {run: ["cat made", "echo $MINE-$SERVICE_API_KEY-$JWT_SECRET-$PENSTOCK_DEBUG-$CI-$PENSTOCK_STAGE", "pwd"], after: write, env: {MINE: "own $MINE"}}
-  inside: {run: pwd, after: write, workdir: sub}`));
+  inside: {run: pwd, after: write, workdir: sub}`),
+    );
     mkdirSync(join(cwd, 'sub'));
-    const { code, stdout } = await penstock(['run', '--json'], { cwd, env: { MINE: 'users', SERVICE_API_KEY: 'k', JWT_SECRET: 's', PENSTOCK_DEBUG: '1' } });
+    const { code, stdout } = await penstock(['run', '--json'], {
+      cwd,
+      env: { MINE: 'users', SERVICE_API_KEY: 'k', JWT_SECRET: 's', PENSTOCK_DEBUG: '1' },
+    });
     const all = eventsOf(stdout);
     expect(code).toBe(0);
     expect(linesOf(all, 'read')).toEqual(['x', 'own $MINE----true-read', cwd]);
@@ -135,19 +219,35 @@ describe('penstock run', () => {
 
   it('gives `workspace: fresh` a copy of the files that git knows, and removes it', async () => {
     const cwd = folder({
-      ...pipeline('  spoil: {run: "echo spoilt > tracked; echo new > untracked"}\n  fresh: {workspace: fresh, after: spoil, run: ["find . -type f -o -type l | sort", "cat tracked sub/file", "./sub/file", "echo mine > tracked", "pwd", "chmod 0 sub"]}'),
-      tracked: 'as committed\n', gone: 'x',
+      ...pipeline(
+        '  spoil: {run: "echo spoilt > tracked; echo new > untracked"}\n  fresh: {workspace: fresh, after: spoil, run: ["find . -type f -o -type l | sort", "cat tracked sub/file", "./sub/file", "echo mine > tracked", "pwd", "chmod 0 sub"]}',
+      ),
+      tracked: 'as committed\n',
+      gone: 'x',
     });
     mkdirSync(join(cwd, 'sub'));
     writeFileSync(join(cwd, 'sub/file'), '#!/bin/sh\necho runs\n');
     chmodSync(join(cwd, 'sub/file'), 0o755);
     symlinkSync('tracked', join(cwd, 'link'));
-    for (const args of [['init', '-q'], ['add', '-A']]) execFileSync('git', args, { cwd });
+    for (const args of [
+      ['init', '-q'],
+      ['add', '-A'],
+    ])
+      execFileSync('git', args, { cwd });
     rmSync(join(cwd, 'gone'));
     const { code, stdout, stderr } = await penstock(['run', '--json'], { cwd });
     const lines = linesOf(eventsOf(stdout), 'fresh');
     expect([code, stderr]).toEqual([0, '']);
-    expect(lines.slice(0, -1)).toEqual(['./.pipeline.yaml', './link', './sub/file', './tracked', 'spoilt', '#!/bin/sh', 'echo runs', 'runs']);
+    expect(lines.slice(0, -1)).toEqual([
+      './.pipeline.yaml',
+      './link',
+      './sub/file',
+      './tracked',
+      'spoilt',
+      '#!/bin/sh',
+      'echo runs',
+      'runs',
+    ]);
     expect(readFileSync(join(cwd, 'tracked'), 'utf8')).toBe('spoilt\n');
     expect(lines.at(-1)).toMatch(new RegExp(`^${tmpdir()}/penstock-run-`));
     expect(existsSync(dirname(lines.at(-1) ?? ''))).toBe(false);
@@ -162,14 +262,17 @@ describe('penstock run', () => {
   });
 
   it('runs no more than --jobs stages at a time', async () => {
-    const stage = (name: string): string => `  ${name}: {run: "echo + >> log; test $(grep -c + log) -le $(( $(grep -c - log) + 2 )) || echo over; sleep 0.05; echo - >> log"}`;
+    const stage = (name: string): string =>
+      `  ${name}: {run: "echo + >> log; test $(grep -c + log) -le $(( $(grep -c - log) + 2 )) || echo over; sleep 0.05; echo - >> log"}`;
     const { code, all } = await events(['a', 'b', 'c', 'd', 'e', 'f'].map(stage).join('\n'), ['-j', '2'], { log: '' });
     expect(code).toBe(0);
     expect(linesOf(all)).toEqual([]);
   });
 
   it('counts a stage that cannot start among the failed, with a remark', async () => {
-    const { code, all } = await events('  a: {run: "true", shell: no-such-shell}\n  b: {run: "true", workdir: not/there}\n  c: {run: "true", after: a, when: always()}');
+    const { code, all } = await events(
+      '  a: {run: "true", shell: no-such-shell}\n  b: {run: "true", workdir: not/there}\n  c: {run: "true", after: a, when: always()}',
+    );
     expect(code).toBe(1);
     expect(completed(all, 'a')?.['exitCode']).toBe(127);
     expect(completed(all, 'b')?.['exitCode']).toBe(126);
@@ -177,16 +280,23 @@ describe('penstock run', () => {
   });
 
   it('with --quiet shows the end of failed stages only, and the table', async () => {
-    const { code, stdout } = await penstock(['run', '-q'], { cwd: folder(pipeline('  good: {run: echo chatter}\n  bad: {run: "echo why; exit 1"}')) });
+    const { code, stdout } = await penstock(['run', '-q'], {
+      cwd: folder(pipeline('  good: {run: echo chatter}\n  bad: {run: "echo why; exit 1"}')),
+    });
     expect(code).toBe(1);
     expect(stdout).not.toContain('chatter');
     expect(stdout).toMatch(/^bad {6}\| why\nbad {6}> FAILED in [\d.]+ s: exit code 1\n\nSTAGE/);
   });
 
   it('runs a thousand stages, and its table counts those that succeeded', async () => {
-    const stages = Array.from({ length: 1000 }, (_, index) => `  s${index}: {run: "${index === 500 ? 'exit 9' : 'true'}"}`).join('\n');
+    const stages = Array.from(
+      { length: 1000 },
+      (_, index) => `  s${index}: {run: "${index === 500 ? 'exit 9' : 'true'}"}`,
+    ).join('\n');
     const { code, stdout } = await penstock(['run', '-q'], { cwd: folder(pipeline(stages)) });
     expect(code).toBe(1);
-    expect(stdout).toMatch(/\ns500 +FAILED +[\d.]+ s {2}exit code 9\nand 999 more\n\nFAILED in [\d.]+ s: 999 passed, 1 failed\n$/);
+    expect(stdout).toMatch(
+      /\ns500 +FAILED +[\d.]+ s {2}exit code 9\nand 999 more\n\nFAILED in [\d.]+ s: 999 passed, 1 failed\n$/,
+    );
   });
 });

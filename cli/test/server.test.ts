@@ -6,24 +6,40 @@ import { eventsOf, folder, linesOf, penstock, pipeline, start } from './command.
 import { closedPort, fakeServer, frame, knownRun, openStream, resumable, RUN_ID, told } from './fake-server.ts';
 
 const lines = (count: number): Record<string, unknown>[] =>
-  Array.from({ length: count }, (_, index) => ({ type: 'stage_log', stage: 'build', stream: 'stdout', line: `line ${index} ${'ü'.repeat(index % 50)}` }));
+  Array.from({ length: count }, (_, index) => ({
+    type: 'stage_log',
+    stage: 'build',
+    stream: 'stdout',
+    line: `line ${index} ${'ü'.repeat(index % 50)}`,
+  }));
 
 const story = (logLines: Record<string, unknown>[], status = 'SUCCESS'): ReturnType<typeof told> =>
   told(
     { type: 'stage_started', stage: 'build', status: 'Running', attempt: 1 },
     ...logLines,
-    { type: 'stage_completed', stage: 'build', status: status === 'SUCCESS' ? 'Success' : 'Failed', logs: '', ...(status === 'SUCCESS' ? {} : { reason: 'exit', exitCode: 2 }) },
+    {
+      type: 'stage_completed',
+      stage: 'build',
+      status: status === 'SUCCESS' ? 'Success' : 'Failed',
+      logs: '',
+      ...(status === 'SUCCESS' ? {} : { reason: 'exit', exitCode: 2 }),
+    },
     { type: 'pipeline_completed', status },
   );
 
-const withKey = (url: string): { SERVICE_BASE_URL: string; SERVICE_API_KEY: string } => ({ SERVICE_BASE_URL: url, SERVICE_API_KEY: 'secret-key' });
+const withKey = (url: string): { SERVICE_BASE_URL: string; SERVICE_API_KEY: string } => ({
+  SERVICE_BASE_URL: url,
+  SERVICE_API_KEY: 'secret-key',
+});
 
 describe('penstock logs', () => {
   it('shows a run as `penstock run` does, and exits by its end', async () => {
     const { url, logAuthorizations } = await fakeServer({ logs: [resumable(story(lines(2)), Infinity)] });
     const { code, stdout, stderr } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(/^build {4}\| line 0 \nbuild {4}\| line 1 ü\nbuild {4}> passed in 0\.03 s\n\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +0\.03 s\ntest +PENDING +-\n\nSUCCESS in 0\.04 s: 1 passed\n$/);
+    expect(stdout).toMatch(
+      /^build {4}\| line 0 \nbuild {4}\| line 1 ü\nbuild {4}> passed in 0\.03 s\n\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +0\.03 s\ntest +PENDING +-\n\nSUCCESS in 0\.04 s: 1 passed\n$/,
+    );
     expect(logAuthorizations).toEqual(['Bearer secret-key']);
   });
 
@@ -34,20 +50,26 @@ describe('penstock logs', () => {
     expect(stdout).toContain('build    > FAILED in 0.01 s: exit code 2\n');
   });
 
-  it.each([90, 1_000, 7_777])('misses and doubles nothing when every connection is cut after %d bytes', async (bytes) => {
-    const events = story(lines(bytes < 500 ? 12 : 300));
-    // Each connection gets a little further than one message, wherever in a message or character it is cut.
-    const { url, cursors } = await fakeServer({ logs: [resumable(events, bytes + 250)] });
-    const { code, stdout } = await penstock(['logs', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });
-    expect(code).toBe(0);
-    expect(stdout).toBe(events.map((event) => `${event.data}\n`).join(''));
-    expect(cursors.length).toBeGreaterThan(3);
-    expect(cursors[0]).toBeUndefined();
-    expect(new Set(cursors).size).toBe(cursors.length);
-  });
+  it.each([90, 1_000, 7_777])(
+    'misses and doubles nothing when every connection is cut after %d bytes',
+    async (bytes) => {
+      const events = story(lines(bytes < 500 ? 12 : 300));
+      // Each connection gets a little further than one message, wherever in a message or character it is cut.
+      const { url, cursors } = await fakeServer({ logs: [resumable(events, bytes + 250)] });
+      const { code, stdout } = await penstock(['logs', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });
+      expect(code).toBe(0);
+      expect(stdout).toBe(events.map((event) => `${event.data}\n`).join(''));
+      expect(cursors.length).toBeGreaterThan(3);
+      expect(cursors[0]).toBeUndefined();
+      expect(new Set(cursors).size).toBe(cursors.length);
+    },
+  );
 
   it('ends at 204, by the status that the run has', async () => {
-    const { url } = await fakeServer({ logs: [(_, response) => response.writeHead(204).end()], graphql: (request) => knownRun(request, 'FAILED') });
+    const { url } = await fakeServer({
+      logs: [(_, response) => response.writeHead(204).end()],
+      graphql: (request) => knownRun(request, 'FAILED'),
+    });
     expect((await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) })).code).toBe(1);
   });
 
@@ -56,31 +78,54 @@ describe('penstock logs', () => {
     const { url, cursors } = await fakeServer({
       logs: [
         resumable(events, 300),
-        (_, response) => response.writeHead(503, { 'retry-after': '0' }).end('{"error":"unavailable","message":"later"}'),
+        (_, response) =>
+          response.writeHead(503, { 'retry-after': '0' }).end('{"error":"unavailable","message":"later"}'),
         (_, response) => response.destroy(),
         resumable(events, Infinity),
       ],
     });
     const { code, stdout } = await penstock(['logs', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });
-    expect([code, linesOf(eventsOf(stdout))]).toEqual([0, [expect.stringMatching(/^line 0/), expect.stringMatching(/^line 1/), expect.stringMatching(/^line 2/)]]);
+    expect([code, linesOf(eventsOf(stdout))]).toEqual([
+      0,
+      [expect.stringMatching(/^line 0/), expect.stringMatching(/^line 1/), expect.stringMatching(/^line 2/)],
+    ]);
     expect(cursors.length).toBe(4);
     expect(new Set(cursors.slice(1)).size).toBe(1);
   });
 
   it('with --no-follow shows what there is and goes when the server pings', async () => {
     const { url } = await fakeServer({
-      logs: [(_, response) => {
-        openStream(response);
-        response.write(`${story(lines(2)).slice(0, 3).map(frame).join('')}`);
-        response.write(': ping\n\n');
-      }],
+      logs: [
+        (_, response) => {
+          openStream(response);
+          response.write(`${story(lines(2)).slice(0, 3).map(frame).join('')}`);
+          response.write(': ping\n\n');
+        },
+      ],
     });
-    const { code, stdout } = await penstock(['logs', '--no-follow', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });
+    const { code, stdout } = await penstock(['logs', '--no-follow', '--json', RUN_ID], {
+      cwd: folder(),
+      env: withKey(url),
+    });
     expect([code, eventsOf(stdout).length]).toEqual([0, 3]);
   });
 
   it('shows the strangers’ control characters of a run as they are only where no terminal reads', async () => {
-    const { url } = await fakeServer({ logs: [resumable(story([{ type: 'stage_log', stage: 'a\u001b]0;x\u0007', stream: 'stdout', line: '\u001b]0;title\u0007 \u001b[31mred' }]), Infinity)] });
+    const { url } = await fakeServer({
+      logs: [
+        resumable(
+          story([
+            {
+              type: 'stage_log',
+              stage: 'a\u001b]0;x\u0007',
+              stream: 'stdout',
+              line: '\u001b]0;title\u0007 \u001b[31mred',
+            },
+          ]),
+          Infinity,
+        ),
+      ],
+    });
     const { stdout } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
     expect(stdout).toContain('a\\u{1b}]0;x\\u{7}');
     expect(stdout).toContain('| \u001b]0;title\u0007 \u001b[31mred\n');
@@ -94,10 +139,18 @@ describe('penstock logs', () => {
 
   it('^C stops the watching only, with a word on how to go on', async () => {
     const { url, graphql } = await fakeServer({
-      logs: [(_, response) => {
-        openStream(response);
-        response.write(story([]).slice(0, 1).concat(told({ type: 'stage_log', stage: 'build', stream: 'stdout', line: 'here' })).map(frame).join(''));
-      }],
+      logs: [
+        (_, response) => {
+          openStream(response);
+          response.write(
+            story([])
+              .slice(0, 1)
+              .concat(told({ type: 'stage_log', stage: 'build', stream: 'stdout', line: 'here' }))
+              .map(frame)
+              .join(''),
+          );
+        },
+      ],
     });
     const command = start(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
     await command.until('stdout', '| here');
@@ -110,10 +163,29 @@ describe('penstock logs', () => {
 
   it.each([
     ['a run that is not there', { graphql: () => ({ body: { data: { run: null } } }) }, `there is no run ${RUN_ID}`],
-    ['a token that is refused', { graphql: () => ({ body: { data: null, errors: [{ message: 'A valid access token is required.', extensions: { code: 'UNAUTHENTICATED' } }] } }) }, 'does not accept the token from SERVICE_API_KEY'],
-    ['a stream that is refused', { logs: [(_: unknown, response: ServerResponse) => response.writeHead(401).end('{}')] }, 'does not accept the token from SERVICE_API_KEY'],
+    [
+      'a token that is refused',
+      {
+        graphql: () => ({
+          body: {
+            data: null,
+            errors: [{ message: 'A valid access token is required.', extensions: { code: 'UNAUTHENTICATED' } }],
+          },
+        }),
+      },
+      'does not accept the token from SERVICE_API_KEY',
+    ],
+    [
+      'a stream that is refused',
+      { logs: [(_: unknown, response: ServerResponse) => response.writeHead(401).end('{}')] },
+      'does not accept the token from SERVICE_API_KEY',
+    ],
     ['another server', { graphql: () => ({ status: 200, body: '<html>' }) }, 'and not as a Penstock server does'],
-    ['a redirect', { graphql: () => ({ status: 301, body: '', headers: { location: 'https://elsewhere/graphql' } }) }, 'name the final address with --server'],
+    [
+      'a redirect',
+      { graphql: () => ({ status: 301, body: '', headers: { location: 'https://elsewhere/graphql' } }) },
+      'name the final address with --server',
+    ],
   ])('says what is wrong with %s in one line, without the token', async (_, script, message) => {
     const { url } = await fakeServer(script);
     const { code, stderr, stdout } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
@@ -140,12 +212,18 @@ describe('penstock trigger', () => {
     expect(code).toBe(0);
     expect(stderr).toBe(`Run ${RUN_ID} on ${url}\n`);
     expect(stdout).toContain('build    | line 0 \n');
-    expect(graphql[0]).toMatchObject({ authorization: 'Bearer secret-key', variables: { yaml: files['.pipeline.yaml'] } });
+    expect(graphql[0]).toMatchObject({
+      authorization: 'Bearer secret-key',
+      variables: { yaml: files['.pipeline.yaml'] },
+    });
   });
 
   it('with --detach prints the id alone', async () => {
     const { url, cursors } = await fakeServer({});
-    const { code, stdout, stderr } = await penstock(['trigger', '-d', '-s', url], { cwd: folder(files), env: { SERVICE_API_KEY: 'k' } });
+    const { code, stdout, stderr } = await penstock(['trigger', '-d', '-s', url], {
+      cwd: folder(files),
+      env: { SERVICE_API_KEY: 'k' },
+    });
     expect([code, stdout, stderr, cursors]).toEqual([0, `${RUN_ID}\n`, '', []]);
   });
 
@@ -154,7 +232,14 @@ describe('penstock trigger', () => {
     const { url, graphql } = await fakeServer({
       graphql: (request) => {
         asked += 1;
-        return asked === 1 ? { body: { data: null, errors: [{ message: 'No owner.', extensions: { code: 'UNAVAILABLE', retryAfter: 1, runId: RUN_ID } }] } } : knownRun(request);
+        return asked === 1
+          ? {
+              body: {
+                data: null,
+                errors: [{ message: 'No owner.', extensions: { code: 'UNAVAILABLE', retryAfter: 1, runId: RUN_ID } }],
+              },
+            }
+          : knownRun(request);
       },
     });
     const { code } = await penstock(['trigger', '-d'], { cwd: folder(files), env: withKey(url) });
@@ -163,7 +248,22 @@ describe('penstock trigger', () => {
   });
 
   it('refuses a bad file before it asks the server, and shows what only the server refuses', async () => {
-    const answer = { body: { data: null, errors: [{ message: 'bad', extensions: { code: 'BAD_USER_INPUT', diagnostics: [{ line: 3, column: 3, path: 'stages.build', message: 'this server knows no builds', length: 5 }] } }] } };
+    const answer = {
+      body: {
+        data: null,
+        errors: [
+          {
+            message: 'bad',
+            extensions: {
+              code: 'BAD_USER_INPUT',
+              diagnostics: [
+                { line: 3, column: 3, path: 'stages.build', message: 'this server knows no builds', length: 5 },
+              ],
+            },
+          },
+        ],
+      },
+    };
     const { url, graphql } = await fakeServer({ graphql: () => answer });
     const bad = await penstock(['trigger'], { cwd: folder(pipeline('  build: {rn: make}')), env: withKey(url) });
     expect([bad.code, graphql.length]).toEqual([2, 0]);
@@ -176,25 +276,50 @@ describe('penstock trigger', () => {
   it('takes the token from a file, from SERVICE_API_KEY, or for a server on this machine from its data folder', async () => {
     const { url, graphql } = await fakeServer({});
     const cwd = folder({ ...files, token: 'from-file\n' });
-    for (const [name, key] of [['.penstock', 'made-by-serve'], ['data', 'other-folder']] as const) {
+    for (const [name, key] of [
+      ['.penstock', 'made-by-serve'],
+      ['data', 'other-folder'],
+    ] as const) {
       mkdirSync(join(cwd, name));
       writeFileSync(join(cwd, name, 'api-key'), `${key}\n`);
     }
-    await penstock(['trigger', '-d', '-s', url, '--token-file', 'token'], { cwd, env: { SERVICE_API_KEY: 'from-variable' } });
+    await penstock(['trigger', '-d', '-s', url, '--token-file', 'token'], {
+      cwd,
+      env: { SERVICE_API_KEY: 'from-variable' },
+    });
     await penstock(['trigger', '-d', '-s', url], { cwd, env: { SERVICE_API_KEY: 'from-variable' } });
     await penstock(['trigger', '-d', '-s', url], { cwd });
     await penstock(['trigger', '-d', '-s', url, '--data-dir', 'data'], { cwd });
     await penstock(['trigger', '-d', '-s', url], { cwd, env: { SERVICE_DATA_DIR: 'data' } });
-    expect(graphql.map(({ authorization }) => authorization?.slice('Bearer '.length))).toEqual(['from-file', 'from-variable', 'made-by-serve', 'other-folder', 'other-folder']);
+    expect(graphql.map(({ authorization }) => authorization?.slice('Bearer '.length))).toEqual([
+      'from-file',
+      'from-variable',
+      'made-by-serve',
+      'other-folder',
+      'other-folder',
+    ]);
   });
 
   it('names the remedy where a token is missing or its file is not one', async () => {
-    const unauthenticated = { body: { data: null, errors: [{ message: 'A valid access token is required.', extensions: { code: 'UNAUTHENTICATED' } }] } };
+    const unauthenticated = {
+      body: {
+        data: null,
+        errors: [{ message: 'A valid access token is required.', extensions: { code: 'UNAUTHENTICATED' } }],
+      },
+    };
     const { url } = await fakeServer({ graphql: () => unauthenticated });
     const cwd = folder({ ...files, empty: '', two: 'one\ntwo\n' });
-    expect((await penstock(['trigger', '-s', url], { cwd })).stderr).toContain('asks for a token: set SERVICE_API_KEY or name a file with --token-file');
-    expect((await penstock(['trigger', '-s', url, '--token-file', 'empty'], { cwd })).stderr).toContain('holds no token: it is empty');
-    expect((await penstock(['trigger', '-s', url, '--token-file', 'two'], { cwd })).stderr).toContain('a token is one line of visible characters');
-    expect((await penstock(['trigger', '-s', url, '--token-file', 'gone'], { cwd })).stderr).toContain('there is no file gone to read the token from');
+    expect((await penstock(['trigger', '-s', url], { cwd })).stderr).toContain(
+      'asks for a token: set SERVICE_API_KEY or name a file with --token-file',
+    );
+    expect((await penstock(['trigger', '-s', url, '--token-file', 'empty'], { cwd })).stderr).toContain(
+      'holds no token: it is empty',
+    );
+    expect((await penstock(['trigger', '-s', url, '--token-file', 'two'], { cwd })).stderr).toContain(
+      'a token is one line of visible characters',
+    );
+    expect((await penstock(['trigger', '-s', url, '--token-file', 'gone'], { cwd })).stderr).toContain(
+      'there is no file gone to read the token from',
+    );
   });
 });

@@ -58,7 +58,10 @@ describe('the command as a whole', () => {
 
   it('shows the same help for `--help` as for `help`, whatever else is given', async () => {
     const cwd = folder();
-    const [byHelp, byOption] = await Promise.all([penstock(['help', 'logs'], { cwd }), penstock(['logs', '-h'], { cwd })]);
+    const [byHelp, byOption] = await Promise.all([
+      penstock(['help', 'logs'], { cwd }),
+      penstock(['logs', '-h'], { cwd }),
+    ]);
     expect(byOption).toEqual(byHelp);
     expect(byHelp.stdout).toContain('Usage: penstock logs [options] <run id>');
   });
@@ -68,7 +71,14 @@ describe('the command as a whole', () => {
       const { spec } = await entry.load();
       const text = helpOf(spec);
       expect(spec.name).toBe(entry.name);
-      for (const part of [`Usage: penstock ${entry.name}`, 'Options:', 'Examples:', 'Exit codes:', ...Object.keys(spec.options).map((name) => `--${name}`)]) expect(text).toContain(part);
+      for (const part of [
+        `Usage: penstock ${entry.name}`,
+        'Options:',
+        'Examples:',
+        'Exit codes:',
+        ...Object.keys(spec.options).map((name) => `--${name}`),
+      ])
+        expect(text).toContain(part);
       expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
     }
   });
@@ -78,7 +88,8 @@ describe('the pipeline file', () => {
   it('is .pipeline.yaml before .pipeline.yml before .pipeline/pipeline.yaml', async () => {
     const named = (name: string): string => `pipeline: {name: ${name}}\nstages: {a: {run: "true"}}\n`;
     const cwd = folder();
-    const check = async (): Promise<unknown> => (JSON.parse((await penstock(['validate', '--json'], { cwd })).stdout) as { pipeline: unknown }).pipeline;
+    const check = async (): Promise<unknown> =>
+      (JSON.parse((await penstock(['validate', '--json'], { cwd })).stdout) as { pipeline: unknown }).pipeline;
     mkdirSync(join(cwd, '.pipeline'));
     writeFileSync(join(cwd, '.pipeline/pipeline.yaml'), named('third'));
     expect(await check()).toBe('third');
@@ -101,7 +112,10 @@ describe('the pipeline file', () => {
   });
 
   it('can come from standard input', async () => {
-    const { code, stdout } = await penstock(['validate', '-'], { cwd: folder(), input: 'pipeline: {name: x}\nstages: {a: {run: "true"}, b: {run: "true"}}\n' });
+    const { code, stdout } = await penstock(['validate', '-'], {
+      cwd: folder(),
+      input: 'pipeline: {name: x}\nstages: {a: {run: "true"}, b: {run: "true"}}\n',
+    });
     expect([code, stdout]).toEqual([0, "(standard input): pipeline 'x' with 2 stages, no problems.\n"]);
   });
 });
@@ -119,14 +133,23 @@ describe('validate', () => {
   });
 
   it('finds nothing to say about this project’s own pipeline', async () => {
-    const { code, stdout } = await penstock(['validate', '--json'], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
-    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ ok: true, file: '.pipeline.yaml', pipeline: 'penstock' })]);
+    const { code, stdout } = await penstock(['validate', '--json'], {
+      cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    });
+    expect([code, JSON.parse(stdout)]).toEqual([
+      0,
+      expect.objectContaining({ ok: true, file: '.pipeline.yaml', pipeline: 'penstock' }),
+    ]);
   });
 
   it('answers the same as JSON', async () => {
     const { code, stdout } = await penstock(['validate', '--json'], { cwd: folder({ '.pipeline.yaml': bad }) });
     expect(code).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({ ok: false, file: '.pipeline.yaml', diagnostics: [{ line: 4, column: 26, suggestion: "did you mean 'after'?" }] });
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: false,
+      file: '.pipeline.yaml',
+      diagnostics: [{ line: 4, column: 26, suggestion: "did you mean 'after'?" }],
+    });
   });
 
   it('colours on wish, and not against NO_COLOR', async () => {
@@ -146,7 +169,13 @@ describe('validate', () => {
 });
 
 describe('nearestWord', () => {
-  it.each([['rn', 'run'], ['valdate', 'validate'], ['log', 'logs'], ['sevre', 'serve'], ['hlep', 'help']])('takes %s for %s', (word, meant) => {
+  it.each([
+    ['rn', 'run'],
+    ['valdate', 'validate'],
+    ['log', 'logs'],
+    ['sevre', 'serve'],
+    ['hlep', 'help'],
+  ])('takes %s for %s', (word, meant) => {
     expect(nearestWord(word, ['run', 'validate', 'serve', 'trigger', 'logs', 'version', 'help'])).toBe(meant);
   });
 

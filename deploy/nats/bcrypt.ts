@@ -23,7 +23,8 @@ interface State {
 
 /** Throws a RangeError on a password longer than 71 bytes: bcrypt would ignore the rest. */
 export function bcrypt(password: string, salt: Uint8Array = randomBytes(16)): string {
-  if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX) throw new RangeError(`a password of more than ${PASSWORD_BYTES_MAX} bytes`);
+  if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX)
+    throw new RangeError(`a password of more than ${PASSWORD_BYTES_MAX} bytes`);
   const key = Buffer.from(`${password}\0`);
   const state = initialState();
   expand(state, key, salt);
@@ -49,7 +50,10 @@ function expand({ p, s }: State, key: Uint8Array, salt: Uint8Array | null): void
   for (const words of [p, s]) {
     for (let index = 0; index < words.length; index += 2, at += 8) {
       const [left, right] = block;
-      block = salt === null ? encipher({ p, s }, left, right) : encipher({ p, s }, left ^ cyclicWord(salt, at), right ^ cyclicWord(salt, at + 4));
+      block =
+        salt === null
+          ? encipher({ p, s }, left, right)
+          : encipher({ p, s }, left ^ cyclicWord(salt, at), right ^ cyclicWord(salt, at + 4));
       words[index] = block[0];
       words[index + 1] = block[1];
     }
@@ -61,7 +65,9 @@ function encipher({ p, s }: State, left: number, right: number): [number, number
   let [one, other] = [left, right];
   for (let round = 0; round < ROUNDS; round += 1) {
     one ^= p[round] ?? 0;
-    const mixed = (((s[one >>> 24] ?? 0) + (s[256 + ((one >>> 16) & 255)] ?? 0)) ^ (s[512 + ((one >>> 8) & 255)] ?? 0)) + (s[768 + (one & 255)] ?? 0);
+    const mixed =
+      (((s[one >>> 24] ?? 0) + (s[256 + ((one >>> 16) & 255)] ?? 0)) ^ (s[512 + ((one >>> 8) & 255)] ?? 0)) +
+      (s[768 + (one & 255)] ?? 0);
     [one, other] = [other ^ mixed, one];
   }
   return [(other ^ (p[ROUNDS + 1] ?? 0)) >>> 0, (one ^ (p[ROUNDS] ?? 0)) >>> 0];

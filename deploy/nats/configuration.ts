@@ -32,7 +32,9 @@ const answerOf = {
 const API = '$JS.API.';
 const CROSSED_API = 'crossed.api.';
 function crossed(subject: string): string | null {
-  return subject.startsWith(API) && !subject.startsWith(`${API}DIRECT.GET.`) ? CROSSED_API + subject.slice(API.length) : null;
+  return subject.startsWith(API) && !subject.startsWith(`${API}DIRECT.GET.`)
+    ? CROSSED_API + subject.slice(API.length)
+    : null;
 }
 
 /** `accounts { … }`; the same for all servers of a cluster. `hashes`: by user, as nats-server takes them. */
@@ -52,14 +54,18 @@ ${permissions.peers.map((peer) => peerAccount(peer, permissions, hashOf(peer.nam
 }
 
 function coreAccount({ coreAccount: name, core, peers }: BrokerPermissions, hashOf: (user: string) => string): string {
-  const imports = peers.flatMap(({ account, answers }) => answers.map((subject) => `{ service: { account: ${quoted(account)}, subject: ${quoted(subject)} } }`));
+  const imports = peers.flatMap(({ account, answers }) =>
+    answers.map((subject) => `{ service: { account: ${quoted(account)}, subject: ${quoted(subject)} } }`),
+  );
   return `  ${quoted(name)} {
     jetstream { max_streams: ${STREAMS_MAX}, max_consumers: ${CONSUMERS_MAX + CONSUMERS_PER_PEER * peers.length} }
     users: [
 ${core.map((user) => `      ${userEntry(user, hashOf(user.name))}`).join('\n')}
     ]
     exports: [
-${coreExports(peers).map((line) => `      ${line}`).join('\n')}
+${coreExports(peers)
+  .map((line) => `      ${line}`)
+  .join('\n')}
     ]
     imports: [
 ${imports.map((line) => `      ${line}`).join('\n')}
@@ -76,7 +82,8 @@ function coreExports(peers: readonly PeerUser[]): string[] {
     accountsOf.set(subject, [...(accountsOf.get(subject) ?? []), account]);
   };
   for (const { account, asks, hears } of peers) {
-    for (const { subject, answer, of } of asks) if (of === undefined) add(subject, `service: ${quoted(subject)}${answerOf[answer]}`, account);
+    for (const { subject, answer, of } of asks)
+      if (of === undefined) add(subject, `service: ${quoted(subject)}${answerOf[answer]}`, account);
     for (const subject of hears) add(subject, `stream: ${quoted(subject)}`, account);
   }
   return [...accountsOf].map(([subject, accounts]) => `{ ${kindOf.get(subject)}, accounts: ${list(accounts)} }`);
@@ -88,7 +95,8 @@ function peerAccount(peer: PeerUser, { coreAccount: core, peers }: BrokerPermiss
     if (account === undefined) throw new RangeError(`there is no service ${name ?? ''} to ask`);
     return account;
   };
-  const from = (subject: string, account: string): string => `{ account: ${quoted(account)}, subject: ${quoted(subject)} }`;
+  const from = (subject: string, account: string): string =>
+    `{ account: ${quoted(account)}, subject: ${quoted(subject)} }`;
   const imports = [
     ...peer.asks.map(({ subject, of }) => {
       const to = crossed(subject);
@@ -96,13 +104,18 @@ function peerAccount(peer: PeerUser, { coreAccount: core, peers }: BrokerPermiss
     }),
     ...peer.hears.map((subject) => `{ stream: ${from(subject, core)} }`),
   ];
-  const exports = [...peer.answers.map((subject) => `{ service: ${quoted(subject)}, accounts: ${list([core])} }`), ...peerExports(peer, peers)];
+  const exports = [
+    ...peer.answers.map((subject) => `{ service: ${quoted(subject)}, accounts: ${list([core])} }`),
+    ...peerExports(peer, peers),
+  ];
   const mappings = peer.asks.flatMap(({ subject }) => {
     const to = crossed(subject);
     return to === null ? [] : [`${quoted(subject)}: ${quoted(withPlaceholders(to))}`];
   });
   const block = (name: string, open: string, close: string, lines: readonly string[]): string =>
-    lines.length === 0 ? '' : `    ${name}: ${open}\n${lines.map((line) => `      ${line}`).join('\n')}\n    ${close}\n`;
+    lines.length === 0
+      ? ''
+      : `    ${name}: ${open}\n${lines.map((line) => `      ${line}`).join('\n')}\n    ${close}\n`;
   return `  ${quoted(peer.account)} {
     users: [
       ${userEntry(asCoreUser(peer), hash)}
@@ -112,9 +125,13 @@ ${block('mappings', '{', '}', mappings)}${block('exports', '[', ']', exports)}${
 
 /** What other peers may ask of this one, each subject for those that do. */
 function peerExports({ name }: PeerUser, peers: readonly PeerUser[]): string[] {
-  const asked = peers.flatMap(({ account, asks }) => asks.filter(({ of }) => of === name).map(({ subject, answer }) => ({ account, subject, answer })));
-  return [...Map.groupBy(asked, ({ subject }) => subject)].map(([subject, entries]) =>
-    `{ service: ${quoted(subject)}${answerOf[entries[0]?.answer ?? 'one']}, accounts: ${list(entries.map(({ account }) => account))} }`);
+  const asked = peers.flatMap(({ account, asks }) =>
+    asks.filter(({ of }) => of === name).map(({ subject, answer }) => ({ account, subject, answer })),
+  );
+  return [...Map.groupBy(asked, ({ subject }) => subject)].map(
+    ([subject, entries]) =>
+      `{ service: ${quoted(subject)}${answerOf[entries[0]?.answer ?? 'one']}, accounts: ${list(entries.map(({ account }) => account))} }`,
+  );
 }
 
 /** The same lists once more as the user's permissions: what is not allowed is refused at once, and reported. */
@@ -124,7 +141,12 @@ function asCoreUser(peer: PeerUser): CoreUser {
   if (answers.length + serves.length > 0) publish.push(CROSSED_REPLIES);
   // An empty list would allow everything. To its own inbox a user may write: nobody else is in its account.
   if (publish.length === 0) publish.push(`${inboxPrefix}.>`);
-  return { name, inboxPrefix, publish, subscribe: [...new Set([`${inboxPrefix}.>`, ...hears, ...answers, ...serves, ...tells])] };
+  return {
+    name,
+    inboxPrefix,
+    publish,
+    subscribe: [...new Set([`${inboxPrefix}.>`, ...hears, ...answers, ...serves, ...tells])],
+  };
 }
 
 function userEntry({ name, publish, subscribe }: CoreUser, hash: string): string {
@@ -134,7 +156,10 @@ function userEntry({ name, publish, subscribe }: CoreUser, hash: string): string
 /** `a.*.b.*` as the target of a mapping: `a.$1.b.$2`. */
 function withPlaceholders(subject: string): string {
   let count = 0;
-  return subject.split('.').map((token) => (token === '*' ? `$${(count += 1)}` : token)).join('.');
+  return subject
+    .split('.')
+    .map((token) => (token === '*' ? `$${(count += 1)}` : token))
+    .join('.');
 }
 
 export interface ServerSettings {
@@ -188,7 +213,9 @@ ${folder === undefined ? '# Without TLS passwords and output cross the network i
     `  key_file: ${file('server.key')}`,
     `  ca_file: ${file('ca.crt')}`,
     '}',
-  ].map((line) => prefix + line).join('\n')}
+  ]
+    .map((line) => prefix + line)
+    .join('\n')}
 `;
 }
 

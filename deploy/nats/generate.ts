@@ -36,31 +36,47 @@ function readArguments(args: readonly string[]): Arguments {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
     args: [...args],
-    options: { runners: text, out: text, listen: text, 'store-dir': text, 'store-bytes-max': text, sync: text, tls: text, cluster: text },
+    options: {
+      runners: text,
+      out: text,
+      listen: text,
+      'store-dir': text,
+      'store-bytes-max': text,
+      sync: text,
+      tls: text,
+      cluster: text,
+    },
   });
   if (values.out === undefined) throw new Usage('--out is missing');
   const sync = values.sync ?? process.env['SERVICE_NATS_SYNC'] ?? 'always';
   if (sync !== 'always' && sync !== 'default') throw new Usage(`sync is always or default, not ${sync}`);
   const storeBytesMax = Number(values['store-bytes-max'] ?? STORE_BYTES_MAX);
-  if (!Number.isSafeInteger(storeBytesMax) || storeBytesMax <= 0) throw new Usage('--store-bytes-max is a number of bytes');
+  if (!Number.isSafeInteger(storeBytesMax) || storeBytesMax <= 0)
+    throw new Usage('--store-bytes-max is a number of bytes');
   const routes = split(values.cluster).map((route) => {
     const [, name, address] = /^([\w-]+)=([^\s"@/]+:\d+)$/.exec(route) ?? [];
     if (name === undefined || address === undefined) throw new Usage(`"${route}" is not of the form name=host:port`);
     return { name, address };
   });
-  if (routes.length === 1 || new Set(routes.map(({ name }) => name)).size !== routes.length) throw new Usage('a cluster has several servers with a name each');
+  if (routes.length === 1 || new Set(routes.map(({ name }) => name)).size !== routes.length)
+    throw new Usage('a cluster has several servers with a name each');
   return {
     runners: split(values.runners),
     out: resolve(values.out),
     listen: values.listen ?? '0.0.0.0:4222',
     storeDir: values['store-dir'] ?? '/var/lib/nats',
-    storeBytesMax, sync, routes,
+    storeBytesMax,
+    sync,
+    routes,
     tlsFolder: values.tls,
   };
 }
 
 function split(listed: string | undefined): string[] {
-  return (listed ?? '').split(',').map((item) => item.trim()).filter((item) => item !== '');
+  return (listed ?? '')
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }
 
 async function generate(settings: Arguments): Promise<void> {
@@ -80,7 +96,9 @@ async function generate(settings: Arguments): Promise<void> {
     const cluster = { listen, password: passwordOf(ROUTE_USER), servers: routes.map((route) => route.address) };
     await writeSecret(join(out, `nats-${name}.conf`), serverConfiguration({ ...settings, name, cluster }));
   }
-  process.stdout.write(`${users.length} users in ${join(out, 'accounts.conf')}; a password each in ${join(out, 'credentials')}\n`);
+  process.stdout.write(
+    `${users.length} users in ${join(out, 'accounts.conf')}; a password each in ${join(out, 'credentials')}\n`,
+  );
 }
 
 async function passwordsOf(folder: string, users: readonly string[]): Promise<Map<string, string>> {
@@ -90,10 +108,12 @@ async function passwordsOf(folder: string, users: readonly string[]): Promise<Ma
   const passwords = new Map<string, string>();
   for (const user of users) {
     const file = join(folder, user);
-    const present = (await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return '';
-      throw error;
-    })).trim();
+    const present = (
+      await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return '';
+        throw error;
+      })
+    ).trim();
     const password = present === '' ? randomBytes(PASSWORD_BYTES).toString('base64url') : present;
     if (present === '') await writeSecret(file, `${password}\n`);
     passwords.set(user, password);
@@ -111,7 +131,10 @@ async function writeSecret(file: string, text: string): Promise<void> {
 try {
   await generate(readArguments(process.argv.slice(2)));
 } catch (error) {
-  const known = error instanceof Usage || error instanceof RangeError || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') === true;
+  const known =
+    error instanceof Usage ||
+    error instanceof RangeError ||
+    (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') === true;
   if (!known) throw error;
   process.stderr.write(`${(error as Error).message}\n${USAGE}\n`);
   process.exitCode = 2;

@@ -20,7 +20,11 @@ async function setUp(): Promise<void> {
   if (settings.natsUrl === undefined) throw new ConfigurationError([`SERVICE_NATS_URL is missing\n${USAGE}`]);
   const partitions = settings.partitions ?? PARTITIONS;
   const address = brokerAddress(settings.natsUrl);
-  const bus = await connectBus({ ...address, name: 'setup', inboxPrefix: address.user === undefined ? undefined : inboxPrefixOf(address.user) });
+  const bus = await connectBus({
+    ...address,
+    name: 'setup',
+    inboxPrefix: address.user === undefined ? undefined : inboxPrefixOf(address.user),
+  });
   try {
     await ensureStreams(bus, { partitions, replicas: settings.natsReplicas });
     await openObjectStore('nats', { bus, bucket: PACKAGES_BUCKET });

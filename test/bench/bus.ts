@@ -34,11 +34,14 @@ export async function benchBus(): Promise<string[]> {
     const publish = async (): Promise<unknown> => store.publish(subjects.journal(1), COMMIT);
 
     answering.respond('bench.bus', (body) => body);
-    rawAnswering.subscribe('bench.raw', { callback: (_, message) => void message.respond(JSON.stringify(message.json())) });
+    rawAnswering.subscribe('bench.raw', {
+      callback: (_, message) => void message.respond(JSON.stringify(message.json())),
+    });
     await Promise.all([answering.flush(), rawAnswering.flush()]);
     const body = { runIds: ['0191d3a4-8b7e-7cc0-8000-000000000001'], newest: 20 };
     const request = (): Promise<unknown> => bus.request('bench.bus', body, { timeoutMs: 5_000 });
-    const rawRequest = async (): Promise<unknown> => (await raw.request('bench.raw', JSON.stringify(body), { timeout: 5_000 })).json();
+    const rawRequest = async (): Promise<unknown> =>
+      (await raw.request('bench.raw', JSON.stringify(body), { timeout: 5_000 })).json();
 
     const writer = createLogWriter(bus);
     const chunk = async (): Promise<void> => {
@@ -48,10 +51,17 @@ export async function benchBus(): Promise<string[]> {
     const rawChunk = (): Promise<unknown> => store.publish(subjects.log('bench', 'r2'), CHUNK);
 
     return [
-      await beside('appends to a partition log, one in flight', append, 'acknowledged publishes of the client', publish, APPENDS, 1),
-      await beside('requests, one in flight', request, 'the client\'s', rawRequest, REQUESTS, 1),
-      await beside('requests, 100 in flight', request, 'the client\'s', rawRequest, REQUESTS, 100),
-      await beside('log chunks of 2 KiB stored, 256 in flight', chunk, 'the client\'s publishes', rawChunk, CHUNKS, 256),
+      await beside(
+        'appends to a partition log, one in flight',
+        append,
+        'acknowledged publishes of the client',
+        publish,
+        APPENDS,
+        1,
+      ),
+      await beside('requests, one in flight', request, "the client's", rawRequest, REQUESTS, 1),
+      await beside('requests, 100 in flight', request, "the client's", rawRequest, REQUESTS, 100),
+      await beside('log chunks of 2 KiB stored, 256 in flight', chunk, "the client's publishes", rawChunk, CHUNKS, 256),
     ];
   } finally {
     await Promise.all([bus.close(), answering.close(), raw.close(), rawAnswering.close()]);
@@ -59,7 +69,14 @@ export async function benchBus(): Promise<string[]> {
   }
 }
 
-async function beside(ours: string, our: () => Promise<unknown>, theirs: string, their: () => Promise<unknown>, count: number, inFlight: number): Promise<string> {
+async function beside(
+  ours: string,
+  our: () => Promise<unknown>,
+  theirs: string,
+  their: () => Promise<unknown>,
+  count: number,
+  inFlight: number,
+): Promise<string> {
   const rates: [number[], number[]] = [[], []];
   // The first round warms up and is not counted.
   for (let repetition = 0; repetition <= REPETITIONS; repetition += 1) {

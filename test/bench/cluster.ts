@@ -27,7 +27,8 @@ export async function benchCluster(): Promise<string[]> {
   const together = await inOneProcess();
   const one = await apart(1);
   const two = await apart(2);
-  const line = (name: string, { noOp, real }: Rates): string => `${name}: no-op executor ${noOp.toFixed(0)} runs/s, real stages ${real.toFixed(0)} runs/s`;
+  const line = (name: string, { noOp, real }: Rates): string =>
+    `${name}: no-op executor ${noOp.toFixed(0)} runs/s, real stages ${real.toFixed(0)} runs/s`;
   const share = (a: number, b: number): string => `${((a / b) * 100).toFixed(0)} %`;
   return [
     line('in one process', together),
@@ -44,7 +45,13 @@ async function inOneProcess(): Promise<Rates> {
     const noOp = await measured(() => driver.runOne());
     idle.stop();
     const runner = await startRunner({
-      bus: around.bus, runnerId: 'bench', slots: SLOTS, labels: [], dataDir: around.folder, leaseMs: 15_000, log: createLogger({ service: 'bench', level: 'warn' }),
+      bus: around.bus,
+      runnerId: 'bench',
+      slots: SLOTS,
+      labels: [],
+      dataDir: around.folder,
+      leaseMs: 15_000,
+      log: createLogger({ service: 'bench', level: 'warn' }),
     });
     // The other one's credits are still open where nobody answers: they come back at no cost (P12).
     const real = await measured(() => driver.runOne());

@@ -13,7 +13,13 @@ const LINES = 3_000_000;
 /** As long as a line of a build usually is. */
 const LINE = 'x'.repeat(99);
 
-const spec: StageSpec = { helperKey: 'bench', commands: [{ script: 'true', bindings: {} }], env: {}, cwd: '/', timeoutMs: 60_000 };
+const spec: StageSpec = {
+  helperKey: 'bench',
+  commands: [{ script: 'true', bindings: {} }],
+  env: {},
+  cwd: '/',
+  timeoutMs: 60_000,
+};
 const silent: OutputSink = { write: () => {} };
 
 export async function benchExecutor(): Promise<string[]> {
@@ -26,7 +32,9 @@ export async function benchExecutor(): Promise<string[]> {
     for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
       rates.floor.push(await runsPerSecond((lane) => floor[lane]?.run() ?? Promise.resolve()));
       rates.executor.push(await runsPerSecond(async () => void (await executor.start(spec, silent).ended)));
-      rates.spawn.push(await runsPerSecond(async () => void (await once(spawn('sh', ['-c', 'true'], { stdio: 'ignore' }), 'exit'))));
+      rates.spawn.push(
+        await runsPerSecond(async () => void (await once(spawn('sh', ['-c', 'true'], { stdio: 'ignore' }), 'exit'))),
+      );
     }
     const [own, plain, node] = [median(rates.executor), median(rates.floor), median(rates.spawn)];
     return [
@@ -76,12 +84,16 @@ async function outputRate(executor: ProcessExecutor): Promise<string> {
   await chunker.end();
   const grownMiB = (process.memoryUsage.rss() - before) / 1024 ** 2;
   const pipe = await timed(silent);
-  return `log lines of one stage through the chunker: ${chunked.toFixed(0)}/s (${(chunked * 100 / 1e6).toFixed(0)} MB/s); the pipe alone ${pipe.toFixed(0)}/s (${percent(chunked, pipe)}); process grew by ${grownMiB.toFixed(0)} MiB`;
+  return `log lines of one stage through the chunker: ${chunked.toFixed(0)}/s (${((chunked * 100) / 1e6).toFixed(0)} MB/s); the pipe alone ${pipe.toFixed(0)}/s (${percent(chunked, pipe)}); process grew by ${grownMiB.toFixed(0)} MiB`;
 }
 
 /** The floor: a shell that forks a stage for each line, with nothing contained and nothing captured. */
 class PlainHelper {
-  readonly #child: ChildProcess = spawn('dash', ['-c', 'while read -r order; do (exec sh -c true) </dev/null >/dev/null 2>&1; echo $?; done'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  readonly #child: ChildProcess = spawn(
+    'dash',
+    ['-c', 'while read -r order; do (exec sh -c true) </dev/null >/dev/null 2>&1; echo $?; done'],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
   #resolve: () => void = () => {};
 
   constructor() {

@@ -30,7 +30,10 @@ export interface RequestResult {
   /** The warming up included. */
   readonly answered: number;
 }
-export interface StreamResult { readonly lagMsP50: number; readonly lagMsP99: number }
+export interface StreamResult {
+  readonly lagMsP50: number;
+  readonly lagMsP99: number;
+}
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 
@@ -96,7 +99,8 @@ async function watchStreams(plan: StreamPlan): Promise<StreamResult> {
 
 function sampleLag(bytes: Buffer, lags: number[]): void {
   const now = Date.now();
-  for (const [, timestamp] of bytes.toString('latin1').matchAll(/"stream":"stdout".*"timestamp":"([^"]+)"/gu)) lags.push(now - Date.parse(timestamp ?? ''));
+  for (const [, timestamp] of bytes.toString('latin1').matchAll(/"stream":"stdout".*"timestamp":"([^"]+)"/gu))
+    lags.push(now - Date.parse(timestamp ?? ''));
 }
 
 function later(ms: number): Promise<void> {

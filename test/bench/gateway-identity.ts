@@ -36,19 +36,41 @@ export async function benchIdentity(bench: IdentityBench): Promise<string[]> {
   });
   await bus.flush();
   try {
-    return [await costOfTokens(bench, user.id), await foreignAndUnknown(bench, user.id), await delayOfRevocations(bench, user.id)];
+    return [
+      await costOfTokens(bench, user.id),
+      await foreignAndUnknown(bench, user.id),
+      await delayOfRevocations(bench, user.id),
+    ];
   } finally {
     auth.stop();
   }
 }
 
 function accessToken({ jwtSecret }: IdentityBench, sub: string, sid: string): Promise<string> {
-  return signAccessToken(jwtSecret, { sub, sid, email: 'bench@example.com', tier: 'free', admin: false, at: Date.now() });
+  return signAccessToken(jwtSecret, {
+    sub,
+    sid,
+    email: 'bench@example.com',
+    tier: 'free',
+    admin: false,
+    at: Date.now(),
+  });
 }
 
 async function costOfTokens(bench: IdentityBench, userId: string): Promise<string> {
-  const plan = { kind: 'requests', port: bench.port, path: '/graphql', body: '{"query":"{ health }"}', connections: CONNECTIONS, durationMs: ROUND_MS } as const;
-  const callers = { none: undefined, jwt: await accessToken(bench, userId, 'bench-session'), personal: newPersonalToken() };
+  const plan = {
+    kind: 'requests',
+    port: bench.port,
+    path: '/graphql',
+    body: '{"query":"{ health }"}',
+    connections: CONNECTIONS,
+    durationMs: ROUND_MS,
+  } as const;
+  const callers = {
+    none: undefined,
+    jwt: await accessToken(bench, userId, 'bench-session'),
+    personal: newPersonalToken(),
+  };
   const rates: Record<keyof typeof callers, number[]> = { none: [], jwt: [], personal: [] };
   const costs: typeof rates = { none: [], jwt: [], personal: [] };
   // The first round warms up the server, and does not count.
@@ -76,7 +98,10 @@ async function foreignAndUnknown(bench: IdentityBench, userId: string): Promise<
   const token = await accessToken(bench, userId, 'bench-session');
   const times: Record<'foreign' | 'unknown', number[]> = { foreign: [], unknown: [] };
   for (let call = 0; call < CALLS; call++) {
-    for (const [kind, id] of [['foreign', foreign.state.id], ['unknown', unknown]] as const) {
+    for (const [kind, id] of [
+      ['foreign', foreign.state.id],
+      ['unknown', unknown],
+    ] as const) {
       const from = performance.now();
       const answer = await ask(bench.port, token, `{ run(id: "${id}") { id } }`);
       times[kind].push(performance.now() - from);
@@ -93,7 +118,13 @@ async function delayOfRevocations(bench: IdentityBench, userId: string): Promise
     const token = await accessToken(bench, userId, session);
     if ((await ask(bench.port, token, '{ health }')).includes('errors')) throw new Error('a new token is refused');
     const from = performance.now();
-    await putExpiring(bench.bus, buckets.revocations, revocationKeys.session(session), { before: Date.now() }, REVOCATION_TTL_MS);
+    await putExpiring(
+      bench.bus,
+      buckets.revocations,
+      revocationKeys.session(session),
+      { before: Date.now() },
+      REVOCATION_TTL_MS,
+    );
     while (!(await ask(bench.port, token, '{ health }')).includes('UNAUTHENTICATED'));
     delays.push(performance.now() - from);
   }
@@ -102,7 +133,9 @@ async function delayOfRevocations(bench: IdentityBench, userId: string): Promise
 
 async function ask(port: number, token: string, query: string): Promise<string> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-  return await (await fetch(`http://127.0.0.1:${port}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })).text();
+  return await (
+    await fetch(`http://127.0.0.1:${port}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })
+  ).text();
 }
 
 function medianOf(values: readonly number[]): number {

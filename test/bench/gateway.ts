@@ -14,7 +14,16 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import fastify from 'fastify';
 import {
-  connectBus, createLogWriter, encodeChunk, ensureStreams, subjects, type Bus, type GetReply, type GetRequest, type WatchReply, type WatchRequest,
+  connectBus,
+  createLogWriter,
+  encodeChunk,
+  ensureStreams,
+  subjects,
+  type Bus,
+  type GetReply,
+  type GetRequest,
+  type WatchReply,
+  type WatchRequest,
 } from '@penstock/bus';
 import { gatewayCollections, startGateway } from '@penstock/gateway';
 import { newRunId, type RunEvent, type RunState, type RunView, type StageView } from '@penstock/run';
@@ -32,7 +41,8 @@ const TICKS = 150;
 const TICK_MS = 20;
 const LINE = 'x'.repeat(80);
 const MIB = 1024 * 1024;
-const RUNS_QUERY = '{ runs { id pipelineName status startedAt finishedAt stages { name status startedAt finishedAt outputs { key value } } } }';
+const RUNS_QUERY =
+  '{ runs { id pipelineName status startedAt finishedAt stages { name status startedAt finishedAt outputs { key value } } } }';
 
 export async function benchGateway(): Promise<string[]> {
   const broker = await startTestBroker();
@@ -40,18 +50,37 @@ export async function benchGateway(): Promise<string[]> {
   const bus = await connectBus({ servers: broker.url, name: 'bench' });
   const ownerBus = await connectBus({ servers: broker.url, name: 'bench-owner' });
   await ensureStreams(ownerBus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 512 * MIB });
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [...runCollections, ...gatewayCollections, ...auditCollections], synchronous: 'normal' });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: [...runCollections, ...gatewayCollections, ...auditCollections],
+    synchronous: 'normal',
+  });
   const runs = new RunsRepository(store);
   const owner = new BenchOwner(ownerBus);
   const jwtSecret = randomBytes(32).toString('hex');
-  const gateway = await startGateway({ bus, runs, store, jwtSecret, partitions: 1, publicRead: true, listen: { host: '127.0.0.1', port: 0 } });
+  const gateway = await startGateway({
+    bus,
+    runs,
+    store,
+    jwtSecret,
+    partitions: 1,
+    publicRead: true,
+    listen: { host: '127.0.0.1', port: 0 },
+  });
   try {
     await runs.saveBatch(Array.from({ length: 20 }, (_, index) => endedRun(index)));
     await ownerBus.flush();
     return [
       await benchQuery('GraphQL health', gateway.port, '{ health }'),
       await benchQuery('GraphQL runs, 20 of 5 stages, from owner and store', gateway.port, RUNS_QUERY),
-      ...(await benchIdentity({ port: gateway.port, bus: ownerBus, runs, jwtSecret, foreignRun: (tenant) => endedRun(1_000, tenant), load })),
+      ...(await benchIdentity({
+        port: gateway.port,
+        bus: ownerBus,
+        runs,
+        jwtSecret,
+        foreignRun: (tenant) => endedRun(1_000, tenant),
+        load,
+      })),
       await benchDeliveries(gateway.port, owner),
     ];
   } finally {
@@ -65,7 +94,13 @@ export async function benchGateway(): Promise<string[]> {
 
 async function benchQuery(name: string, port: number, query: string): Promise<string> {
   const body = JSON.stringify({ query });
-  const answer = await (await fetch(`http://127.0.0.1:${port}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).text();
+  const answer = await (
+    await fetch(`http://127.0.0.1:${port}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
+  ).text();
   if (answer.includes('"errors"')) throw new Error(answer);
   const bare = fastify();
   bare.post('/graphql', (_request, reply) => reply.type('application/json').send(answer));
@@ -85,11 +120,20 @@ async function benchDeliveries(port: number, owner: BenchOwner): Promise<string>
   const lines = LINES_A_TICK * TICKS;
   const deliveries = lines * CLIENTS;
 
-  const ours = await load<StreamResult>({ kind: 'streams', port, path: `/pipeline/${owner.runId}/logs`, clients: CLIENTS, last: 'event: pipeline_completed' }, async () => {
-    await owner.start();
-    await everyTick((tick) => owner.write(tick));
-    await owner.finish();
-  });
+  const ours = await load<StreamResult>(
+    {
+      kind: 'streams',
+      port,
+      path: `/pipeline/${owner.runId}/logs`,
+      clients: CLIENTS,
+      last: 'event: pipeline_completed',
+    },
+    async () => {
+      await owner.start();
+      await everyTick((tick) => owner.write(tick));
+      await owner.finish();
+    },
+  );
 
   const open = new Set<ServerResponse>();
   const bare = createServer((_request, response) => {
@@ -99,14 +143,23 @@ async function benchDeliveries(port: number, owner: BenchOwner): Promise<string>
   });
   bare.listen(0, '127.0.0.1');
   await once(bare, 'listening');
-  const theirs = await load<StreamResult>({ kind: 'streams', port: (bare.address() as AddressInfo).port, path: '/', clients: CLIENTS, last: 'event: pipeline_completed' }, async () => {
-    await everyTick((tick) => {
-      const frame = `id: MTIuMTIzNDUuMTIuMC5iZWVm\nevent: stage_log\ndata: ${JSON.stringify({ type: 'stage_log', stage: 'build', stream: 'stdout', line: `${tick} ${LINE}`, timestamp: new Date().toISOString() })}\n\n`;
-      const bytes = Buffer.from(frame.repeat(LINES_A_TICK));
-      for (const response of open) response.write(bytes);
-    });
-    for (const response of open) response.write('event: pipeline_completed\n\n');
-  });
+  const theirs = await load<StreamResult>(
+    {
+      kind: 'streams',
+      port: (bare.address() as AddressInfo).port,
+      path: '/',
+      clients: CLIENTS,
+      last: 'event: pipeline_completed',
+    },
+    async () => {
+      await everyTick((tick) => {
+        const frame = `id: MTIuMTIzNDUuMTIuMC5iZWVm\nevent: stage_log\ndata: ${JSON.stringify({ type: 'stage_log', stage: 'build', stream: 'stdout', line: `${tick} ${LINE}`, timestamp: new Date().toISOString() })}\n\n`;
+        const bytes = Buffer.from(frame.repeat(LINES_A_TICK));
+        for (const response of open) response.write(bytes);
+      });
+      for (const response of open) response.write('event: pipeline_completed\n\n');
+    },
+  );
   bare.closeAllConnections();
   bare.close();
   const per = (result: { readonly seconds: number }): string => rate(deliveries / result.seconds);
@@ -127,7 +180,11 @@ async function everyTick(act: (tick: number) => void | Promise<void>): Promise<v
 
 /** Runs the client process; `act` begins when all of its streams are open, and `seconds` counts from then. */
 async function load<R>(plan: LoadPlan, act?: () => Promise<void>): Promise<R & { readonly seconds: number }> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('gateway-client.ts', import.meta.url)), JSON.stringify(plan)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('gateway-client.ts', import.meta.url)), JSON.stringify(plan)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   let from = performance.now();
   let acting: Promise<void> | undefined;
   let result: R | undefined;
@@ -155,51 +212,137 @@ class BenchOwner {
   constructor(bus: Bus) {
     this.#bus = bus;
     this.#writer = createLogWriter(bus);
-    this.#events = [{ type: 'run_created', at: Date.now(), tenant: 'service', key: 'service/bench', pipelineName: 'bench', yaml: '', priority: 0, origin: { kind: 'api' } }];
-    bus.respond<GetRequest, GetReply>(subjects.owner(0, 'get'), ({ runIds }) => ({ ok: true, epoch: 1, runs: runIds.includes(this.runId) ? [viewOfRun(this.runId, 'RUNNING', 1)] : [] }));
+    this.#events = [
+      {
+        type: 'run_created',
+        at: Date.now(),
+        tenant: 'service',
+        key: 'service/bench',
+        pipelineName: 'bench',
+        yaml: '',
+        priority: 0,
+        origin: { kind: 'api' },
+      },
+    ];
+    bus.respond<GetRequest, GetReply>(subjects.owner(0, 'get'), ({ runIds }) => ({
+      ok: true,
+      epoch: 1,
+      runs: runIds.includes(this.runId) ? [viewOfRun(this.runId, 'RUNNING', 1)] : [],
+    }));
     bus.respond<WatchRequest, WatchReply>(subjects.owner(0, 'watch'), ({ after }) => ({
-      ok: true, epoch: 1, run: { tenant: 'service', version: this.#events.length, events: this.#events.slice(after), more: false },
+      ok: true,
+      epoch: 1,
+      run: { tenant: 'service', version: this.#events.length, events: this.#events.slice(after), more: false },
     }));
   }
 
   start(): void {
-    this.#commit({ type: 'stage_started', at: Date.now(), stage: 'build', attempt: 1, runner: 'r1', session: 's', credit: 1 });
+    this.#commit({
+      type: 'stage_started',
+      at: Date.now(),
+      stage: 'build',
+      attempt: 1,
+      runner: 'r1',
+      session: 's',
+      credit: 1,
+    });
   }
 
   async write(tick: number): Promise<void> {
     const output = Buffer.from(`${tick} ${LINE}\n`.repeat(LINES_A_TICK));
-    const bytes = encodeChunk({ stage: 'build', attempt: 1, offset: this.#bytes, at: Date.now(), parts: [['stdout', output.length]], output });
+    const bytes = encodeChunk({
+      stage: 'build',
+      attempt: 1,
+      offset: this.#bytes,
+      at: Date.now(),
+      parts: [['stdout', output.length]],
+      output,
+    });
     this.#bytes += output.length;
     await this.#writer.publish(subjects.log(this.runId, 'r1'), bytes);
   }
 
   finish(): void {
-    this.#commit({ type: 'stage_completed', at: Date.now(), stage: 'build', attempt: 1, status: 'SUCCESS', logBytes: this.#bytes });
+    this.#commit({
+      type: 'stage_completed',
+      at: Date.now(),
+      stage: 'build',
+      attempt: 1,
+      status: 'SUCCESS',
+      logBytes: this.#bytes,
+    });
     this.#commit({ type: 'run_completed', at: Date.now(), status: 'SUCCESS' });
   }
 
   #commit(event: RunEvent): void {
     this.#events.push(event);
-    this.#bus.publish(subjects.events(this.runId), { runId: this.runId, epoch: 1, version: this.#events.length, events: [event] });
+    this.#bus.publish(subjects.events(this.runId), {
+      runId: this.runId,
+      epoch: 1,
+      version: this.#events.length,
+      events: [event],
+    });
   }
 }
 
 function viewOfRun(id: string, status: RunView['status'], index: number): RunView {
   const time = new Date(Date.UTC(2026, 10, 21) + index * 1000).toISOString();
   const stages = Array.from({ length: 5 }, (_, stage): StageView => ({
-    name: `stage-${stage}`, status, startedAt: time, finishedAt: time, outputs: [{ key: 'version', value: '1.2.3' }], reason: null, exitCode: 0, attempt: 1,
+    name: `stage-${stage}`,
+    status,
+    startedAt: time,
+    finishedAt: time,
+    outputs: [{ key: 'version', value: '1.2.3' }],
+    reason: null,
+    exitCode: 0,
+    attempt: 1,
   }));
-  return { id, tenant: 'service', key: 'service/bench', pipelineName: 'bench', status, startedAt: time, finishedAt: time, outcome: null, reason: null, version: 20, cancelledStages: null, stages };
+  return {
+    id,
+    tenant: 'service',
+    key: 'service/bench',
+    pipelineName: 'bench',
+    status,
+    startedAt: time,
+    finishedAt: time,
+    outcome: null,
+    reason: null,
+    version: 20,
+    cancelledStages: null,
+    stages,
+  };
 }
 
 function endedRun(index: number, tenant = 'service'): RunDocument {
   const createdAt = Date.UTC(2026, 10, 20) + index * 1000;
   const id = newRunId({ now: createdAt, key: 'service/bench', random: new Uint8Array(8).fill(index) });
   const state: RunState = {
-    id, tenant, key: 'service/bench', pipelineName: 'bench', yaml: '', priority: 0, origin: { kind: 'api' }, createdAt, version: 20, status: 'SUCCESS',
-    held: false, finishedAt: createdAt, stages: [], openStages: 0, liveAttempts: 0, workspaces: {},
+    id,
+    tenant,
+    key: 'service/bench',
+    pipelineName: 'bench',
+    yaml: '',
+    priority: 0,
+    origin: { kind: 'api' },
+    createdAt,
+    version: 20,
+    status: 'SUCCESS',
+    held: false,
+    finishedAt: createdAt,
+    stages: [],
+    openStages: 0,
+    liveAttempts: 0,
+    workspaces: {},
   };
-  return { partition: 0, open: false, incarnation: 1, sequence: index + 1, state, events: [], view: { ...viewOfRun(id, 'SUCCESS', index), tenant } };
+  return {
+    partition: 0,
+    open: false,
+    incarnation: 1,
+    sequence: index + 1,
+    state,
+    events: [],
+    view: { ...viewOfRun(id, 'SUCCESS', index), tenant },
+  };
 }
 
 function median(values: readonly number[]): number {

@@ -35,8 +35,15 @@ const CONTENDERS: readonly Contender[] = [
 export async function benchLocalRun(): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
   try {
-    for (const [shape, count] of [['independent', INDEPENDENT], ['chain', CHAIN], ['single', 1]] as const) writeShape(folder, shape, count, shape === 'chain');
-    const present = CONTENDERS.filter(({ name }) => name === 'penstock run' || spawnSync(name, ['--version']).status === 0);
+    for (const [shape, count] of [
+      ['independent', INDEPENDENT],
+      ['chain', CHAIN],
+      ['single', 1],
+    ] as const)
+      writeShape(folder, shape, count, shape === 'chain');
+    const present = CONTENDERS.filter(
+      ({ name }) => name === 'penstock run' || spawnSync(name, ['--version']).status === 0,
+    );
     const absent = CONTENDERS.filter((contender) => !present.includes(contender));
     const lines = [
       ...(await compare(folder, 'independent', INDEPENDENT, present)),
@@ -48,8 +55,15 @@ export async function benchLocalRun(): Promise<string[]> {
   }
 }
 
-async function compare(folder: string, shape: Shape, stages: number, contenders: readonly Contender[]): Promise<string[]> {
-  const times = new Map<string, { whole: number[]; start: number[] }>(contenders.map(({ name }) => [name, { whole: [], start: [] }]));
+async function compare(
+  folder: string,
+  shape: Shape,
+  stages: number,
+  contenders: readonly Contender[],
+): Promise<string[]> {
+  const times = new Map<string, { whole: number[]; start: number[] }>(
+    contenders.map(({ name }) => [name, { whole: [], start: [] }]),
+  );
   // Their caches (compiled code, directory entries) are warm for all of them, as in daily use.
   for (const contender of contenders) await milliseconds(folder, contender.command('single'));
   for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
@@ -67,20 +81,28 @@ async function compare(folder: string, shape: Shape, stages: number, contenders:
   const title = shape === 'chain' ? `a chain of ${stages} stages` : `${stages} independent stages`;
   return [
     `${title} (${JOBS}): ${figures.map(({ name, whole, aStage }) => `${name} ${whole.toFixed(0)} ms, ${aStage.toFixed(2)} ms a stage`).join('; ')}`,
-    ...peers.map((peer) => `  ${ratio(own.whole, peer.whole)}x ${peer.name} in all, ${ratio(own.aStage, peer.aStage)}x a stage${peer.name === 'ninja' ? ` (to stay within ${TIMES_NINJA_MAX}x)` : ''}`),
+    ...peers.map(
+      (peer) =>
+        `  ${ratio(own.whole, peer.whole)}x ${peer.name} in all, ${ratio(own.aStage, peer.aStage)}x a stage${peer.name === 'ninja' ? ` (to stay within ${TIMES_NINJA_MAX}x)` : ''}`,
+    ),
   ];
 }
 
 function writeShape(folder: string, shape: Shape, count: number, chained: boolean): void {
   const before = (index: number): string => (chained && index > 0 ? `s${index - 1}` : '');
   const numbers = Array.from({ length: count }, (_, index) => index);
-  const stages = numbers.map((index) => `  s${index}: {run: "true"${before(index) === '' ? '' : `, after: ${before(index)}`}}\n`);
+  const stages = numbers.map(
+    (index) => `  s${index}: {run: "true"${before(index) === '' ? '' : `, after: ${before(index)}`}}\n`,
+  );
   writeFileSync(join(folder, `${shape}.yaml`), `pipeline: {name: ${shape}}\nstages:\n${stages.join('')}`);
   const builds = numbers.map((index) => `build s${index}: shell ${before(index)}\n`);
   writeFileSync(join(folder, `${shape}.ninja`), `rule shell\n  command = true\n${builds.join('')}`);
   // make runs a plain `true` without a shell; the others do not have that way.
   const rules = numbers.map((index) => `s${index}: ${before(index)}\n\t@true; true\n`);
-  writeFileSync(join(folder, `${shape}.mk`), `.PHONY: all ${numbers.map((index) => `s${index}`).join(' ')}\nall: ${numbers.map((index) => `s${index}`).join(' ')}\n${rules.join('')}`);
+  writeFileSync(
+    join(folder, `${shape}.mk`),
+    `.PHONY: all ${numbers.map((index) => `s${index}`).join(' ')}\nall: ${numbers.map((index) => `s${index}`).join(' ')}\n${rules.join('')}`,
+  );
 }
 
 async function milliseconds(folder: string, [file = '', ...args]: readonly string[]): Promise<number> {

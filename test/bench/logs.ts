@@ -16,11 +16,15 @@ export async function benchLogs(): Promise<string[]> {
     const yaml = ['pipeline:', '  name: lines', 'stages:', '  print:', `    run: '${SCRIPT}'`].join('\n');
     const start = performance.now();
     const runId = await trigger(server, yaml);
-    const response = await fetch(`${server.url}/pipeline/${runId}/logs`, { headers: { authorization: `Bearer ${server.apiKey}` } });
+    const response = await fetch(`${server.url}/pipeline/${runId}/logs`, {
+      headers: { authorization: `Bearer ${server.apiKey}` },
+    });
     const lines = await countLines(response);
     const rate = lines / ((performance.now() - start) / 1000);
     const floor = await pipeFloor();
-    return [`${lines} lines of ${LINE.length} bytes to one client: ${rate.toFixed(0)} lines/s (target 150,000); the same command into a pipe: ${floor.toFixed(0)} lines/s`];
+    return [
+      `${lines} lines of ${LINE.length} bytes to one client: ${rate.toFixed(0)} lines/s (target 150,000); the same command into a pipe: ${floor.toFixed(0)} lines/s`,
+    ];
   } finally {
     await server.stop();
   }
@@ -34,7 +38,8 @@ async function countLines(response: Response): Promise<number> {
   for await (const bytes of response.body) {
     const text = rest + decoder.decode(bytes, { stream: true });
     const end = text.lastIndexOf('\n') + 1;
-    for (let at = text.indexOf('event: stage_log'); at >= 0 && at < end; at = text.indexOf('event: stage_log', at + 16)) count += 1;
+    for (let at = text.indexOf('event: stage_log'); at >= 0 && at < end; at = text.indexOf('event: stage_log', at + 16))
+      count += 1;
     rest = text.slice(end);
   }
   return count;

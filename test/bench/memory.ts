@@ -8,7 +8,14 @@ export async function benchMemory(): Promise<string[]> {
   const around = await makeSurroundings();
   try {
     const driver = driveRuns(around.bus);
-    const yaml = ['pipeline:', '  name: waiting', 'stages:', '  a: { run: "true", runs_on: [nobody] }', '  b: { run: "true", after: a }', '  c: { run: "true", after: b }'].join('\n');
+    const yaml = [
+      'pipeline:',
+      '  name: waiting',
+      'stages:',
+      '  a: { run: "true", runs_on: [nobody] }',
+      '  b: { run: "true", after: a }',
+      '  c: { run: "true", after: b }',
+    ].join('\n');
     for (let index = 0; index < 100; index++) await driver.create(yaml);
     const before = settledMemory();
     for (let index = 0; index < RUNS; index += CREATES_IN_FLIGHT) {
@@ -16,7 +23,9 @@ export async function benchMemory(): Promise<string[]> {
     }
     const after = settledMemory();
     const each = (end: number, start: number): string => `${((end - start) / RUNS / 1024).toFixed(1)} KiB`;
-    return [`${RUNS} waiting three-stage runs: ${each(after.rss, before.rss)} of process memory, ${each(after.heap, before.heap)} of heap each (target: at most 20 KB of process memory)`];
+    return [
+      `${RUNS} waiting three-stage runs: ${each(after.rss, before.rss)} of process memory, ${each(after.heap, before.heap)} of heap each (target: at most 20 KB of process memory)`,
+    ];
   } finally {
     await around.close();
   }

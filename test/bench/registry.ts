@@ -16,31 +16,113 @@ const EXTENSIONS = 10_000;
 const VERSIONS = 5;
 const LIMIT = 20;
 const ROUNDS = 40;
-const TOOLS = ['node', 'python', 'docker', 'go', 'rust', 'terraform', 'helm', 'gradle', 'maven', 'cmake', 'bazel', 'ansible', 'slack', 'mail', 'junit', 'coverage', 'cache', 'secrets', 'licence', 'image'];
+const TOOLS = [
+  'node',
+  'python',
+  'docker',
+  'go',
+  'rust',
+  'terraform',
+  'helm',
+  'gradle',
+  'maven',
+  'cmake',
+  'bazel',
+  'ansible',
+  'slack',
+  'mail',
+  'junit',
+  'coverage',
+  'cache',
+  'secrets',
+  'licence',
+  'image',
+];
 const WORDS = [
-  'builds', 'tests', 'deploys', 'checks', 'sends', 'signs', 'scans', 'packs', 'caches', 'uploads', 'a', 'the', 'package', 'container', 'cluster', 'report', 'channel', 'summary', 'release', 'artifact',
-  'fast', 'incremental', 'parallel', 'with', 'from', 'into', 'each', 'commit', 'branch', 'tag', 'registry', 'workspace', 'service', 'browser', 'database', 'migration', 'coverage', 'vulnerabilities', 'dependencies', 'lockfile',
+  'builds',
+  'tests',
+  'deploys',
+  'checks',
+  'sends',
+  'signs',
+  'scans',
+  'packs',
+  'caches',
+  'uploads',
+  'a',
+  'the',
+  'package',
+  'container',
+  'cluster',
+  'report',
+  'channel',
+  'summary',
+  'release',
+  'artifact',
+  'fast',
+  'incremental',
+  'parallel',
+  'with',
+  'from',
+  'into',
+  'each',
+  'commit',
+  'branch',
+  'tag',
+  'registry',
+  'workspace',
+  'service',
+  'browser',
+  'database',
+  'migration',
+  'coverage',
+  'vulnerabilities',
+  'dependencies',
+  'lockfile',
 ];
 /** From many hits to few: words of one extension in two, in twenty, in ten thousand; unfinished ones; several. */
-const QUESTIONS = ['builds', 'node', 'docker', 'cont', 'docker image', 'deploys cluster', 'terraform 77', 'migration database', 'python-4242', 'vuln', 'scans dependencies lockfile', 'helm rel'];
+const QUESTIONS = [
+  'builds',
+  'node',
+  'docker',
+  'cont',
+  'docker image',
+  'deploys cluster',
+  'terraform 77',
+  'migration database',
+  'python-4242',
+  'vuln',
+  'scans dependencies lockfile',
+  'helm rel',
+];
 
 export async function benchRegistry(): Promise<string[]> {
   const folder = temporaryFolder('penstock-bench-registry-');
   const store = await openSqliteStore({ path: join(folder.path, 'store.db'), collections: registryCollections });
   try {
     const records = await seed(store);
-    const registry = new Registry({ store, objects: await openFolderStore(join(folder.path, 'objects')), tiers: loadTiers(), policy: 'any', log: { info: () => {}, warn: () => {} } });
+    const registry = new Registry({
+      store,
+      objects: await openFolderStore(join(folder.path, 'objects')),
+      tiers: loadTiers(),
+      policy: 'any',
+      log: { info: () => {}, warn: () => {} },
+    });
     const heapBefore = usedHeap();
     const begin = performance.now();
     await registry.load();
     const loadMs = performance.now() - begin;
     const heap = usedHeap() - heapBefore;
-    const ask = (query: string): number => registry.search({ caller: { tenant: 'user/u1', tier: 'pro', isAdmin: false }, query, limit: LIMIT }).length;
+    const ask = (query: string): number =>
+      registry.search({ caller: { tenant: 'user/u1', tier: 'pro', isAdmin: false }, query, limit: LIMIT }).length;
     const askTable = ftsOf(records);
     const [ours, peer] = [new Map<string, number[]>(), new Map<string, number[]>()];
     for (let round = 0; round < ROUNDS; round++) {
       for (const question of QUESTIONS) {
-        const [a, b] = round % 2 === 0 ? [timed(() => ask(question)), timed(() => askTable(question))] : [timed(() => askTable(question)), timed(() => ask(question))].toReversed();
+        const [a, b] =
+          round % 2 === 0
+            ? [timed(() => ask(question)), timed(() => askTable(question))]
+            : [timed(() => askTable(question)), timed(() => ask(question))].toReversed();
         // The first rounds warm both up.
         if (round < 5) continue;
         note(ours, question, a as number);
@@ -78,18 +160,36 @@ async function seed(store: DocumentStore): Promise<ExtensionRecord[]> {
     const scope = index % 10 === 0 ? tenant : '';
     const description = Array.from({ length: 12 }, () => pick(WORDS)).join(' ');
     const versions = Array.from({ length: VERSIONS }, (_v, version) => ({
-      version: `1.${version}.0`, packageHash: createHash('sha256').update(`${extensionId}@${version}`).digest('hex'), sizeBytes: 4_096, objectKey: `packages/${index}.${version}`,
-      contentId: `${index}.${version}`, yanked: false, publishedAt: 1_700_000_000_000 + version, signature: null,
+      version: `1.${version}.0`,
+      packageHash: createHash('sha256').update(`${extensionId}@${version}`).digest('hex'),
+      sizeBytes: 4_096,
+      objectKey: `packages/${index}.${version}`,
+      contentId: `${index}.${version}`,
+      yanked: false,
+      publishedAt: 1_700_000_000_000 + version,
+      signature: null,
     }));
-    return { key: extensionKey(scope, extensionId), scope, extensionId, tenant, description, createdAt: 1_700_000_000_000, updatedAt: 1_700_000_000_000, generation: 1, versions };
+    return {
+      key: extensionKey(scope, extensionId),
+      scope,
+      extensionId,
+      tenant,
+      description,
+      createdAt: 1_700_000_000_000,
+      updatedAt: 1_700_000_000_000,
+      generation: 1,
+      versions,
+    };
   });
   const unique = [...new Map(records.map((record) => [record.key, record])).values()];
   const collection = store.collection(extensionsSpec);
   for (let from = 0; from < unique.length; from += 500) {
-    await collection.replaceNewer(unique.slice(from, from + 500).map((record) => {
-      const { key: id, scope, extensionId, tenant, generation } = record;
-      return { id, scope, extensionId, tenant, generation, revision: 0, record: JSON.stringify(record) };
-    }));
+    await collection.replaceNewer(
+      unique.slice(from, from + 500).map((record) => {
+        const { key: id, scope, extensionId, tenant, generation } = record;
+        return { id, scope, extensionId, tenant, generation, revision: 0, record: JSON.stringify(record) };
+      }),
+    );
   }
   return unique;
 }
@@ -97,14 +197,18 @@ async function seed(store: DocumentStore): Promise<ExtensionRecord[]> {
 /** The best that SQLite does for the same question: visible rows with all words, the last perhaps unfinished, ranked alike. */
 function ftsOf(records: readonly ExtensionRecord[]): (query: string) => number {
   const database = new DatabaseSync(':memory:');
-  database.exec("CREATE VIRTUAL TABLE extensions USING fts5(name, category, description, scope UNINDEXED, id UNINDEXED, tokenize='unicode61')");
+  database.exec(
+    "CREATE VIRTUAL TABLE extensions USING fts5(name, category, description, scope UNINDEXED, id UNINDEXED, tokenize='unicode61')",
+  );
   const insert = database.prepare('INSERT INTO extensions VALUES (?, ?, ?, ?, ?)');
   for (const { extensionId, description, scope } of records) {
     const [category = '', name = ''] = extensionId.split('/');
     insert.run(name, category, description, scope, extensionId);
   }
   database.exec("INSERT INTO extensions(extensions) VALUES ('optimize')");
-  const select = database.prepare("SELECT id, name, category, description FROM extensions WHERE extensions MATCH ? AND (scope = '' OR scope = ?) ORDER BY bm25(extensions, 4, 1.5, 1) LIMIT ?");
+  const select = database.prepare(
+    "SELECT id, name, category, description FROM extensions WHERE extensions MATCH ? AND (scope = '' OR scope = ?) ORDER BY bm25(extensions, 4, 1.5, 1) LIMIT ?",
+  );
   return (query) => {
     const words = query.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
     return select.all(`${words.map((word) => `"${word}"`).join(' ')}*`, 'user/u1', LIMIT).length;

@@ -21,11 +21,7 @@ const SLOTS = 4;
 const MESSAGES_A_RUN = 12;
 
 export async function benchRuns(): Promise<string[]> {
-  return [
-    ...(await noOp(false)),
-    ...(await noOp(true)),
-    ...(await realStages()),
-  ];
+  return [...(await noOp(false)), ...(await noOp(true)), ...(await realStages())];
 }
 
 async function noOp(syncAlways: boolean): Promise<string[]> {
@@ -44,7 +40,7 @@ async function noOp(syncAlways: boolean): Promise<string[]> {
     const name = syncAlways ? 'no-op executor, sync_interval always' : 'no-op executor';
     return [
       `${name}: ${rate.toFixed(0)} runs/s in ${commits.toFixed(0)} commits/s; the broker alone: ${floor.toFixed(0)} acknowledged commits/s one in flight`,
-      `${name}: commits at ${(commits / floor * 100).toFixed(0)} % of that floor; ${(rate / (floor / MESSAGES_A_RUN)).toFixed(1)} x what a message per step could do one in flight`,
+      `${name}: commits at ${((commits / floor) * 100).toFixed(0)} % of that floor; ${(rate / (floor / MESSAGES_A_RUN)).toFixed(1)} x what a message per step could do one in flight`,
     ];
   } finally {
     await around.close();
@@ -56,17 +52,27 @@ async function appendsPerSecond({ bus }: Surroundings): Promise<number> {
   const log = openLog(bus, 7);
   const bytes = Buffer.alloc(8 * 1024, 120);
   let expectedSequence = 0;
-  return ratePerSecond(async () => {
-    const result = await log.append(bytes, { commitId: randomUUID(), expectedSequence });
-    if (result.ok) expectedSequence = result.sequence;
-  }, 1, 2_000);
+  return ratePerSecond(
+    async () => {
+      const result = await log.append(bytes, { commitId: randomUUID(), expectedSequence });
+      if (result.ok) expectedSequence = result.sequence;
+    },
+    1,
+    2_000,
+  );
 }
 
 async function realStages(): Promise<string[]> {
   const around = await makeSurroundings();
   try {
     const runner = await startRunner({
-      bus: around.bus, runnerId: 'bench', slots: SLOTS, labels: [], dataDir: around.folder, leaseMs: 15_000, log: createLogger({ service: 'bench', level: 'warn' }),
+      bus: around.bus,
+      runnerId: 'bench',
+      slots: SLOTS,
+      labels: [],
+      dataDir: around.folder,
+      leaseMs: 15_000,
+      log: createLogger({ service: 'bench', level: 'warn' }),
     });
     const driver = driveRuns(around.bus);
     await ratePerSecond(() => driver.runOne(), IN_FLIGHT, 1_000);
@@ -75,8 +81,8 @@ async function realStages(): Promise<string[]> {
     const bare = await bareRunsPerSecond(around);
     const floor = await stagesPerSecond();
     return [
-      `real stages (sh -c true): ${rate.toFixed(0)} runs/s; the same helpers with ${MESSAGES_A_RUN} acknowledged messages a run and no engine: ${bare.toFixed(0)} runs/s; ${(rate / bare * 100).toFixed(0)} %`,
-      `real stages (sh -c true): the helpers without any message: ${(floor / 3).toFixed(0)} runs/s; ${(rate / (floor / 3) * 100).toFixed(0)} %`,
+      `real stages (sh -c true): ${rate.toFixed(0)} runs/s; the same helpers with ${MESSAGES_A_RUN} acknowledged messages a run and no engine: ${bare.toFixed(0)} runs/s; ${((rate / bare) * 100).toFixed(0)} %`,
+      `real stages (sh -c true): the helpers without any message: ${(floor / 3).toFixed(0)} runs/s; ${((rate / (floor / 3)) * 100).toFixed(0)} %`,
     ];
   } finally {
     await around.close();
@@ -86,7 +92,9 @@ async function realStages(): Promise<string[]> {
 /** Three stages one after the other, with a message acknowledged by a stream for each step: what a durable engine cannot do without. */
 async function bareRunsPerSecond({ broker }: Surroundings): Promise<number> {
   const connection = await connect({ servers: broker.url });
-  await (await jetstreamManager(connection)).streams.add({ name: 'BARE', subjects: ['bare.*'], max_bytes: 100 * 1024 ** 2 });
+  await (
+    await jetstreamManager(connection)
+  ).streams.add({ name: 'BARE', subjects: ['bare.*'], max_bytes: 100 * 1024 ** 2 });
   const stream = jetstream(connection);
   const executor = new ProcessExecutor();
   await executor.prewarm(SLOTS);
@@ -109,7 +117,13 @@ async function bareRunsPerSecond({ broker }: Surroundings): Promise<number> {
   }
 }
 
-const TRUE_STAGE: StageSpec = { helperKey: 'bench', commands: [{ script: 'true', bindings: {} }], env: {}, cwd: '/', timeoutMs: 60_000 };
+const TRUE_STAGE: StageSpec = {
+  helperKey: 'bench',
+  commands: [{ script: 'true', bindings: {} }],
+  env: {},
+  cwd: '/',
+  timeoutMs: 60_000,
+};
 
 async function stagesPerSecond(): Promise<number> {
   const executor = new ProcessExecutor();

@@ -2,8 +2,21 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import {
-  acquireLease, buckets, connectBus, ensureStreams, RequestTimeout, subjects,
-  type Bus, type CreateReply, type CommittedEvents, type Job, type JobReply, type PullRequest, type ResultReply, type ResultRequest, type RunnerLease,
+  acquireLease,
+  buckets,
+  connectBus,
+  ensureStreams,
+  RequestTimeout,
+  subjects,
+  type Bus,
+  type CreateReply,
+  type CommittedEvents,
+  type Job,
+  type JobReply,
+  type PullRequest,
+  type ResultReply,
+  type ResultRequest,
+  type RunnerLease,
 } from '@penstock/bus';
 import { keyOf, newRunId, partitionOf, SERVICE_TENANT } from '@penstock/run';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
@@ -23,10 +36,17 @@ export interface Surroundings {
 }
 
 export const THREE_STAGES = [
-  'pipeline:', '  name: bench', 'stages:',
-  '  a:', '    run: "true"',
-  '  b:', '    run: "true"', '    after: a',
-  '  c:', '    run: "true"', '    after: b',
+  'pipeline:',
+  '  name: bench',
+  'stages:',
+  '  a:',
+  '    run: "true"',
+  '  b:',
+  '    run: "true"',
+  '    after: a',
+  '  c:',
+  '    run: "true"',
+  '    after: b',
 ].join('\n');
 
 export async function makeSurroundings(options: { readonly syncAlways?: boolean } = {}): Promise<Surroundings> {
@@ -40,7 +60,12 @@ export async function makeSurroundings(options: { readonly syncAlways?: boolean 
   const scheduler = await startScheduler({ bus, ledger: runs, log, partitions: 1 });
   await scheduler.settled();
   return {
-    broker, bus, store, runs, scheduler, folder: folder.path,
+    broker,
+    bus,
+    store,
+    runs,
+    scheduler,
+    folder: folder.path,
     close: async () => {
       await scheduler.close();
       await store.close();
@@ -55,7 +80,11 @@ export async function makeSurroundings(options: { readonly syncAlways?: boolean 
  * A runner that answers every job with success at once: what is left is the engine. Each of the schedulers (by their member
  * ids) has `slots` credits of it at any time.
  */
-export async function startNoOpRunner(bus: Bus, schedulers: readonly string[], slots: number): Promise<{ stop(): void }> {
+export async function startNoOpRunner(
+  bus: Bus,
+  schedulers: readonly string[],
+  slots: number,
+): Promise<{ stop(): void }> {
   const runner = 'noop';
   const session = randomBytes(8).toString('hex');
   const value: RunnerLease = { runner, session, labels: [], slots: slots * schedulers.length, attempts: [] };
@@ -72,12 +101,28 @@ export async function startNoOpRunner(bus: Bus, schedulers: readonly string[], s
     const ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session, credit: job.credit };
     const scheduler = offered.get(job.credit) ?? '';
     offered.delete(job.credit);
-    const result: ResultRequest = { ...ref, status: 'success', logBytes: 0, offer: { scheduler, credit: issue(scheduler) } };
-    setImmediate(() => void bus.request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, { timeoutMs: 10_000 }));
+    const result: ResultRequest = {
+      ...ref,
+      status: 'success',
+      logBytes: 0,
+      offer: { scheduler, credit: issue(scheduler) },
+    };
+    setImmediate(
+      () =>
+        void bus.request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, {
+          timeoutMs: 10_000,
+        }),
+    );
     return { ...ref, answer: 'accepted' };
   });
   for (const scheduler of schedulers) {
-    const pull: PullRequest = { session, runner, labels: [], credits: Array.from({ length: slots }, () => issue(scheduler)), withdraw: [] };
+    const pull: PullRequest = {
+      session,
+      runner,
+      labels: [],
+      credits: Array.from({ length: slots }, () => issue(scheduler)),
+      withdraw: [],
+    };
     await bus.request(subjects.pull(scheduler, runner), pull, { timeoutMs: 5_000 });
   }
   return {
@@ -109,12 +154,19 @@ export function driveRuns(bus: Bus, options: { readonly partitions?: number; rea
     const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: keys === 1 ? 'bench' : `bench-${turn % keys}` });
     return { key, runId: newRunId({ now: Date.now(), key, random: randomBytes(8) }) };
   };
-  const createAs = async ({ runId, key }: { readonly runId: string; readonly key: string }, yaml: string): Promise<void> => {
+  const createAs = async (
+    { runId, key }: { readonly runId: string; readonly key: string },
+    yaml: string,
+  ): Promise<void> => {
     const request = { runId, tenant: SERVICE_TENANT, key, yaml, origin: { kind: 'api' } };
     // As gateways do: an owner that hands its partition over answers nothing more, and creating twice is the same run.
     for (let tries = 1; ; tries += 1) {
       try {
-        const reply = await bus.requestRetrying<typeof request, CreateReply>(subjects.owner(partitionOf(runId, partitions), 'create'), request, { deadlineMs: 10_000, timeoutMs: 1_000 });
+        const reply = await bus.requestRetrying<typeof request, CreateReply>(
+          subjects.owner(partitionOf(runId, partitions), 'create'),
+          request,
+          { deadlineMs: 10_000, timeoutMs: 1_000 },
+        );
         if (!reply.ok) throw new Error(reply.message);
         return;
       } catch (error) {
@@ -140,15 +192,21 @@ export function driveRuns(bus: Bus, options: { readonly partitions?: number; rea
 }
 
 /** Runs `work` over and over, `inFlight` at a time, for so long; how many ended a second. */
-export async function ratePerSecond(work: () => Promise<unknown>, inFlight: number, milliseconds: number): Promise<number> {
+export async function ratePerSecond(
+  work: () => Promise<unknown>,
+  inFlight: number,
+  milliseconds: number,
+): Promise<number> {
   let done = 0;
   const start = performance.now();
   const end = start + milliseconds;
-  await Promise.all(Array.from({ length: inFlight }, async () => {
-    while (performance.now() < end) {
-      await work();
-      done += 1;
-    }
-  }));
+  await Promise.all(
+    Array.from({ length: inFlight }, async () => {
+      while (performance.now() < end) {
+        await work();
+        done += 1;
+      }
+    }),
+  );
   return (done * 1000) / (performance.now() - start);
 }

@@ -41,7 +41,12 @@ export async function benchTrigger(): Promise<string[]> {
     const first = triggered.shift() ?? Number.NaN;
     parts.shift();
     const floors = parts.map((each) => each.request + each.append + each.stage);
-    const medians = (['request', 'append', 'stage'] as const).map((part) => quantile(parts.map((each) => each[part]), 0.5).toFixed(1));
+    const medians = (['request', 'append', 'stage'] as const).map((part) =>
+      quantile(
+        parts.map((each) => each[part]),
+        0.5,
+      ).toFixed(1),
+    );
     return [
       `trigger to the first stage's first act, idle: p50 ${quantile(triggered, 0.5).toFixed(1)} ms, p99 ${quantile(triggered, 0.99).toFixed(1)} ms; the very first ${first.toFixed(0)} ms`,
       `floor of the same run (request + append + stage): p50 ${quantile(floors, 0.5).toFixed(1)} ms (${medians.join(' + ')}), p99 ${quantile(floors, 0.99).toFixed(1)} ms; ratio at p50 ${(quantile(triggered, 0.5) / quantile(floors, 0.5)).toFixed(2)}`,
@@ -67,7 +72,14 @@ const stampTo = (file: string): string => `echo "$EPOCHREALTIME" > ${file}.part;
 async function triggerToStart(server: RunningServer, folder: string, name: string): Promise<number> {
   const file = join(folder, name);
   const written = watched(folder, name);
-  const yaml = ['pipeline:', '  name: latency', 'stages:', '  only:', '    shell: bash', `    run: '${stampTo(file)}'`].join('\n');
+  const yaml = [
+    'pipeline:',
+    '  name: latency',
+    'stages:',
+    '  only:',
+    '    shell: bash',
+    `    run: '${stampTo(file)}'`,
+  ].join('\n');
   const start = performance.timeOrigin + performance.now();
   const ended = server.graphql(TRIGGER, { yaml, waitSeconds: 60 });
   await written;
@@ -112,7 +124,14 @@ async function startStages(folder: string): Promise<{ once(name: string): Promis
     async once(name) {
       const file = join(folder, name);
       const start = performance.timeOrigin + performance.now();
-      const spec = { helperKey: 'bench', commands: [{ script: stampTo(file), bindings: {} }], env: {}, shell: 'bash', cwd: '/', timeoutMs: 60_000 };
+      const spec = {
+        helperKey: 'bench',
+        commands: [{ script: stampTo(file), bindings: {} }],
+        env: {},
+        shell: 'bash',
+        cwd: '/',
+        timeoutMs: 60_000,
+      };
       await executor.start(spec, { write: () => undefined }).ended;
       return Number((await readFile(file, 'utf8')).replace(',', '.')) * 1000 - start;
     },

@@ -19,7 +19,10 @@ const HEAD_END = '\r\n\r\n';
 
 async function send(plan: WebhookPlan): Promise<WebhookLoad> {
   const prefix = `${process.pid}-${Date.now()}`;
-  const tails = plan.pushes.map(({ body, headers }) => `${headers.join('\r\n')}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  const tails = plan.pushes.map(
+    ({ body, headers }) =>
+      `${headers.join('\r\n')}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
   let next = 0;
   let counting = false;
   const times: number[] = [];
@@ -30,7 +33,9 @@ async function send(plan: WebhookPlan): Promise<WebhookLoad> {
     const request = (): void => {
       next += 1;
       sentAt = performance.now();
-      socket.write(`POST /webhook HTTP/1.1\r\nHost: localhost\r\nX-GitHub-Event: push\r\nX-GitHub-Delivery: ${prefix}-${next}\r\n${tails[next % tails.length] ?? ''}`);
+      socket.write(
+        `POST /webhook HTTP/1.1\r\nHost: localhost\r\nX-GitHub-Event: push\r\nX-GitHub-Delivery: ${prefix}-${next}\r\n${tails[next % tails.length] ?? ''}`,
+      );
     };
     socket.setEncoding('latin1').on('data', (text) => {
       received += String(text);

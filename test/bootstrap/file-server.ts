@@ -21,7 +21,15 @@ export class FileServer {
       const answer = this.answers.get(request.url ?? '') ?? 404;
       if (typeof answer === 'function') answer(request, response);
       else if (typeof answer === 'number') response.writeHead(answer).end();
-      else response.writeHead(200, { 'content-type': typeof answer === 'string' && answer.startsWith('{') ? 'application/vnd.pypi.simple.v1+json' : 'text/html' }).end(answer);
+      else
+        response
+          .writeHead(200, {
+            'content-type':
+              typeof answer === 'string' && answer.startsWith('{')
+                ? 'application/vnd.pypi.simple.v1+json'
+                : 'text/html',
+          })
+          .end(answer);
     });
     this.#server.on('connect', (request, socket) => {
       this.asked.push(`CONNECT ${request.url}`);

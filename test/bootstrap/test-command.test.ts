@@ -19,7 +19,10 @@ const tool = (path: string, text: string): string => checkout.write(`node_module
 function vitest(report: object | undefined, more = ''): void {
   const write = `const out = process.argv.find((each) => each.startsWith('--outputFile.json=')); fs.writeFileSync(out.split('=')[1], ${JSON.stringify(JSON.stringify(report))});`;
   tool('vitest/package.json', '{"type":"module"}');
-  tool('vitest/vitest.mjs', `import fs from 'node:fs'; console.log('vitest', process.argv.slice(2).filter((each) => !each.startsWith('--')).join(' ')); ${report ? write : ''} ${more}`);
+  tool(
+    'vitest/vitest.mjs',
+    `import fs from 'node:fs'; console.log('vitest', process.argv.slice(2).filter((each) => !each.startsWith('--')).join(' ')); ${report ? write : ''} ${more}`,
+  );
 }
 
 const npmTest = (...args: string[]): Promise<Outcome> => checkout.run('bootstrap/test.js', args);
@@ -28,7 +31,9 @@ const lastLine = (outcome: Outcome): string | undefined => outcome.stdout.trimEn
 test('types, lint, boundaries and tests run in this order, and the last line is the count alone', async () => {
   const outcome = await npmTest();
   expect(outcome.code, outcome.stderr).toBe(0);
-  expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(/== types types run .*== lint lint run .*== boundaries .*== tests vitest run /);
+  expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(
+    /== types types run .*== lint lint run .*== boundaries .*== tests vitest run /,
+  );
   expect(lastLine(outcome)).toBe('12 passed, 0 failed');
 });
 
@@ -49,7 +54,10 @@ test('a failing check fails the command and lets the others speak', async () => 
 
 test('failed and skipped tests are counted, and a file that cannot be loaded is a failure', async () => {
   const testResults = [{ name: '/x/broken.test.ts', status: 'failed', assertionResults: [] }];
-  vitest({ numPassedTests: 5, numFailedTests: 2, numPendingTests: 1, numTodoTests: 0, testResults }, 'process.exitCode = 1;');
+  vitest(
+    { numPassedTests: 5, numFailedTests: 2, numPendingTests: 1, numTodoTests: 0, testResults },
+    'process.exitCode = 1;',
+  );
   const outcome = await npmTest();
   expect(outcome.code).toBe(1);
   expect(outcome.stdout).toContain('Could not be loaded: /x/broken.test.ts');
@@ -65,28 +73,45 @@ test('a run that leaves no report is a failure', async () => {
 
 test('what tests could not run on this machine stands at the end, each thing once', async () => {
   const report = { numPassedTests: 1, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] };
-  vitest(report, "for (const line of ['mongod', 'docker', 'mongod']) fs.appendFileSync(process.env.PENSTOCK_NOT_RUN_FILE, line + '\\n');");
+  vitest(
+    report,
+    "for (const line of ['mongod', 'docker', 'mongod']) fs.appendFileSync(process.env.PENSTOCK_NOT_RUN_FILE, line + '\\n');",
+  );
   expect((await npmTest()).stdout).toMatch(/\nNot run on this machine:\n {2}mongod\n {2}docker\n1 passed, 0 failed\n$/);
 });
 
 describe('boundaries', () => {
-  const manifest = (name: string, dependencies: object = {}): string => JSON.stringify({ name, exports: { '.': './src/index.ts' }, dependencies });
-  const findings = async (): Promise<string[]> => (await npmTest()).stdout.split('== boundaries\n')[1]?.split('\n\n==')[0]?.split('\n') ?? [];
+  const manifest = (name: string, dependencies: object = {}): string =>
+    JSON.stringify({ name, exports: { '.': './src/index.ts' }, dependencies });
+  const findings = async (): Promise<string[]> =>
+    (await npmTest()).stdout.split('== boundaries\n')[1]?.split('\n\n==')[0]?.split('\n') ?? [];
 
   test('a package imports what it lists, by name, and its tests what the root has for development', async () => {
-    checkout.write('package.json', JSON.stringify({ name: 'sandbox', type: 'module', workspaces: ['libs/*'], devDependencies: { vitest: '1' } }));
+    checkout.write(
+      'package.json',
+      JSON.stringify({ name: 'sandbox', type: 'module', workspaces: ['libs/*'], devDependencies: { vitest: '1' } }),
+    );
     checkout.write('libs/a/package.json', manifest('@x/a', { '@x/b': '1' }));
     checkout.write('libs/b/package.json', manifest('@x/b'));
-    checkout.write('libs/a/src/index.ts', "import { b } from '@x/b';\nimport fs from 'node:fs';\nimport './other.ts';\n// import 'not-listed';\nconst text = `import 'not-listed' ${b}` + \"import 'not-listed'\";\n");
+    checkout.write(
+      'libs/a/src/index.ts',
+      "import { b } from '@x/b';\nimport fs from 'node:fs';\nimport './other.ts';\n// import 'not-listed';\nconst text = `import 'not-listed' ${b}` + \"import 'not-listed'\";\n",
+    );
     checkout.write('libs/a/test/a.test.ts', "import { test } from 'vitest';\nimport { a } from '../src/index.ts';\n");
-    checkout.write('test/e2e/x.test.ts', "import { a } from '@x/a';\nimport { b } from '@x/b';\nimport '../support/x.ts';\n");
+    checkout.write(
+      'test/e2e/x.test.ts',
+      "import { a } from '@x/a';\nimport { b } from '@x/b';\nimport '../support/x.ts';\n",
+    );
     expect(await findings()).toEqual(['Every import keeps to its package.']);
   });
 
   test('an unlisted package, a path out of the package and an unexported path are refused, with their place', async () => {
     checkout.write('libs/a/package.json', manifest('@x/a', { '@x/b': '1' }));
     checkout.write('libs/b/package.json', manifest('@x/b'));
-    checkout.write('libs/a/src/index.ts', "import type {\n  T,\n} from 'left-pad';\nexport * from '../../b/src/index.ts';\nimport '@x/b/src/inner.ts';\nconst late = await import('@x/c');\nimport { test } from 'vitest';\n");
+    checkout.write(
+      'libs/a/src/index.ts',
+      "import type {\n  T,\n} from 'left-pad';\nexport * from '../../b/src/index.ts';\nimport '@x/b/src/inner.ts';\nconst late = await import('@x/c');\nimport { test } from 'vitest';\n",
+    );
     checkout.write('test/x.test.ts', "import '../libs/a/src/index.ts';\n");
     expect(await findings()).toEqual([
       'libs/a/src/index.ts:1: imports left-pad, which libs/a/package.json does not list',
@@ -99,13 +124,23 @@ describe('boundaries', () => {
   });
 
   test('the pure libraries have no clock, chance, timer or I/O in their sources, and may in their tests', async () => {
-    const impure = "import fs from 'node:fs';\nimport type { Buffer } from 'node:buffer';\nconst now = Date.now();\nconst today = new Date();\nconst then = new Date(now);\nconst chance = Math.random();\nsetTimeout(() => {}, 1);\n";
+    const impure =
+      "import fs from 'node:fs';\nimport type { Buffer } from 'node:buffer';\nconst now = Date.now();\nconst today = new Date();\nconst then = new Date(now);\nconst chance = Math.random();\nsetTimeout(() => {}, 1);\n";
     checkout.write('libs/run/package.json', manifest('@x/run', { execa: '1' }));
     checkout.write('libs/run/src/index.ts', `${impure}import { execa } from 'execa';\n`);
     checkout.write('libs/run/test/a.test.ts', impure);
     const found = await findings();
-    expect(found.map((line) => line.replace(/^libs\/run\/src\/index.ts:(\d+): libs\/run is pure and may not (import|use) /, '$1 '))).toEqual([
-      '1 node:fs', '8 execa', '3 Date.now: take it as data', '4 new Date without an argument: take it as data', '6 Math.random: take it as data', '7 a timer: take it as data',
+    expect(
+      found.map((line) =>
+        line.replace(/^libs\/run\/src\/index.ts:(\d+): libs\/run is pure and may not (import|use) /, '$1 '),
+      ),
+    ).toEqual([
+      '1 node:fs',
+      '8 execa',
+      '3 Date.now: take it as data',
+      '4 new Date without an argument: take it as data',
+      '6 Math.random: take it as data',
+      '7 a timer: take it as data',
     ]);
   });
 });

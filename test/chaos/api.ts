@@ -10,7 +10,9 @@ export type Failure =
   /** The server says that it has a bug. */
   | 'internal';
 
-export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: Failure; readonly code: string; readonly message: string };
+export type Outcome<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly failure: Failure; readonly code: string; readonly message: string };
 
 export interface RunAnswer {
   readonly id: string;
@@ -48,17 +50,26 @@ export class Api {
   }
 
   async cancel(id: string): Promise<Outcome<RunAnswer>> {
-    const outcome = await this.#call<{ cancelPipeline: { run: RunAnswer } }>(`mutation ($id: String) { cancelPipeline(id: $id) { run { ${RUN_FIELDS} } } }`, { id });
+    const outcome = await this.#call<{ cancelPipeline: { run: RunAnswer } }>(
+      `mutation ($id: String) { cancelPipeline(id: $id) { run { ${RUN_FIELDS} } } }`,
+      { id },
+    );
     return outcome.ok ? { ok: true, value: outcome.value.cancelPipeline.run } : outcome;
   }
 
   async run(id: string): Promise<Outcome<RunAnswer | null>> {
-    const outcome = await this.#call<{ run: RunAnswer | null }>(`query ($id: String) { run(id: $id) { ${RUN_FIELDS} } }`, { id });
+    const outcome = await this.#call<{ run: RunAnswer | null }>(
+      `query ($id: String) { run(id: $id) { ${RUN_FIELDS} } }`,
+      { id },
+    );
     return outcome.ok ? { ok: true, value: outcome.value.run } : outcome;
   }
 
   async newest(limit: number): Promise<Outcome<readonly RunAnswer[]>> {
-    const outcome = await this.#call<{ runs: RunAnswer[] }>(`query ($limit: Int) { runs(limit: $limit) { ${RUN_FIELDS} } }`, { limit });
+    const outcome = await this.#call<{ runs: RunAnswer[] }>(
+      `query ($limit: Int) { runs(limit: $limit) { ${RUN_FIELDS} } }`,
+      { limit },
+    );
     return outcome.ok ? { ok: true, value: outcome.value.runs } : outcome;
   }
 
@@ -82,7 +93,12 @@ export class Api {
 
   async #fetch<T>(query: string, variables: Record<string, unknown>): Promise<Outcome<T>> {
     let status = 0;
-    let body: { data?: T | null; errors?: { message: string; extensions?: { code?: string } }[]; error?: string; message?: string };
+    let body: {
+      data?: T | null;
+      errors?: { message: string; extensions?: { code?: string } }[];
+      error?: string;
+      message?: string;
+    };
     try {
       const response = await fetch(`${this.url}/graphql`, {
         method: 'POST',
@@ -94,14 +110,24 @@ export class Api {
       body = (await response.json()) as typeof body;
     } catch (error) {
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : '';
-      return { ok: false, failure: 'broken', code: status === 0 ? 'no answer' : String(status), message: `${String(error)} ${cause}` };
+      return {
+        ok: false,
+        failure: 'broken',
+        code: status === 0 ? 'no answer' : String(status),
+        message: `${String(error)} ${cause}`,
+      };
     }
     if (status === 503) return { ok: false, failure: 'unavailable', code: '503', message: body.message ?? '' };
     if (status === 502) return { ok: false, failure: 'broken', code: '502', message: body.message ?? '' };
     const [problem] = body.errors ?? [];
     if (problem === undefined && status === 200 && body.data) return { ok: true, value: body.data };
     const code = problem?.extensions?.code ?? String(status);
-    const failure: Failure = code === 'UNAVAILABLE' ? 'unavailable' : code === 'INTERNAL_SERVER_ERROR' || status >= 500 ? 'internal' : 'refused';
+    const failure: Failure =
+      code === 'UNAVAILABLE'
+        ? 'unavailable'
+        : code === 'INTERNAL_SERVER_ERROR' || status >= 500
+          ? 'internal'
+          : 'refused';
     return { ok: false, failure, code, message: problem?.message ?? body.message ?? '' };
   }
 }

@@ -13,20 +13,63 @@ import type { Watched } from './watcher.ts';
 
 const ID = '01a1fe8b-4b7f-7669-960f-9ed2b096f43f';
 const pipeline: ChaosPipeline = {
-  name: 'p', grouped: false,
+  name: 'p',
+  grouped: false,
   yaml: 'pipeline:\n  name: p\nstages:\n  a:\n    run: x\n    retry: { max: 3, on: [lost] }\n  b:\n    after: a\n    run: x\n',
-  stages: [{ name: 'a', after: [], lines: 2, retriesLost: true }, { name: 'b', after: ['a'], lines: 0, retriesLost: false }],
+  stages: [
+    { name: 'a', after: [], lines: 2, retriesLost: true },
+    { name: 'b', after: ['a'], lines: 0, retriesLost: false },
+  ],
 };
-const started = (stage: string, attempt: number, at: number): RunEvent => ({ type: 'stage_started', at, stage, attempt, runner: 'r', session: 's', credit: attempt });
-const completed = (stage: string, attempt: number, at: number): RunEvent => ({ type: 'stage_completed', at, stage, attempt, status: 'SUCCESS', exitCode: 0, logBytes: 0 });
-const lost: RunEvent = { type: 'stage_retrying', at: 3_000, stage: 'a', attempt: 1, reason: 'runner_lost', logBytes: 0, dueAt: 4_000 };
+const started = (stage: string, attempt: number, at: number): RunEvent => ({
+  type: 'stage_started',
+  at,
+  stage,
+  attempt,
+  runner: 'r',
+  session: 's',
+  credit: attempt,
+});
+const completed = (stage: string, attempt: number, at: number): RunEvent => ({
+  type: 'stage_completed',
+  at,
+  stage,
+  attempt,
+  status: 'SUCCESS',
+  exitCode: 0,
+  logBytes: 0,
+});
+const lost: RunEvent = {
+  type: 'stage_retrying',
+  at: 3_000,
+  stage: 'a',
+  attempt: 1,
+  reason: 'runner_lost',
+  logBytes: 0,
+  dueAt: 4_000,
+};
 
 /** Attempt 1 of `a` is lost, attempt 2 succeeds, then `b`. */
 const EVENTS: readonly RunEvent[] = [
-  { type: 'run_created', at: 1_000, tenant: 'service', key: 'service/p', pipelineName: 'p', yaml: pipeline.yaml, priority: 0, origin: { kind: 'api' } },
-  { type: 'stages_queued', at: 1_000, stages: ['a'] }, started('a', 1, 1_100), lost,
-  { type: 'stages_queued', at: 4_000, stages: ['a'] }, started('a', 2, 4_100), completed('a', 2, 5_000),
-  { type: 'stages_queued', at: 5_000, stages: ['b'] }, started('b', 1, 5_000), completed('b', 1, 6_000),
+  {
+    type: 'run_created',
+    at: 1_000,
+    tenant: 'service',
+    key: 'service/p',
+    pipelineName: 'p',
+    yaml: pipeline.yaml,
+    priority: 0,
+    origin: { kind: 'api' },
+  },
+  { type: 'stages_queued', at: 1_000, stages: ['a'] },
+  started('a', 1, 1_100),
+  lost,
+  { type: 'stages_queued', at: 4_000, stages: ['a'] },
+  started('a', 2, 4_100),
+  completed('a', 2, 5_000),
+  { type: 'stages_queued', at: 5_000, stages: ['b'] },
+  started('b', 1, 5_000),
+  completed('b', 1, 6_000),
   { type: 'run_completed', at: 6_000, status: 'SUCCESS' },
 ];
 const mark = (kind: Mark['kind'], attempt: number, at: number): Mark => ({ kind, attempt, at });
@@ -34,9 +77,14 @@ const MARKS: Readonly<Record<string, readonly Mark[]>> = {
   a: [mark('start', 1, 1_200), mark('tick', 1, 2_000), mark('start', 2, 4_200), mark('end', 2, 4_900)],
   b: [mark('start', 1, 5_100), mark('end', 1, 5_900)],
 };
-const told = (event: string, data: Record<string, unknown>): StreamEvent => ({ id: '', event, data: { type: event, ...data } });
+const told = (event: string, data: Record<string, unknown>): StreamEvent => ({
+  id: '',
+  event,
+  data: { type: event, ...data },
+});
 const REPLAY: readonly StreamEvent[] = [
-  told('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 1' }), told('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 2' }),
+  told('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 1' }),
+  told('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 2' }),
   told('pipeline_completed', { status: 'SUCCESS' }),
 ];
 
@@ -49,15 +97,31 @@ interface Changes {
   readonly evidence?: Partial<Evidence>;
 }
 
-function evidenceWith({ events = EVENTS, marks = MARKS, run = {}, replay = REPLAY, watched = {}, evidence = {} }: Changes): Evidence {
+function evidenceWith({
+  events = EVENTS,
+  marks = MARKS,
+  run = {},
+  replay = REPLAY,
+  watched = {},
+  evidence = {},
+}: Changes): Evidence {
   const accepted: AcceptedRun = { id: ID, pipeline, acceptedAt: 1_000, shownEnd: 'SUCCESS', ...run };
   const journaled: JournaledRun = { id: ID, partition: 0, events: [...events] };
   return {
-    account: { accepted: [accepted], unanswered: [], broken: [], reads: 0, cancels: 0, watched: [{ runId: ID, events: [...REPLAY], reconnects: 1, state: 'ended', ...watched }] },
+    account: {
+      accepted: [accepted],
+      unanswered: [],
+      broken: [],
+      reads: 0,
+      cancels: 0,
+      watched: [{ runId: ID, events: [...REPLAY], reconnects: 1, state: 'ended', ...watched }],
+    },
     journal: { runs: new Map([[ID, journaled]]), faults: [] },
     marks: new Map([[ID, new Map(Object.entries(marks))]]),
     documents: new Map([[ID, { version: events.length, status: 'SUCCESS', open: false }]]),
-    replays: new Map([[ID, replay]]), orphans: [], mayLoseAttempts: true,
+    replays: new Map([[ID, replay]]),
+    orphans: [],
+    mayLoseAttempts: true,
     ...evidence,
   };
 }
@@ -80,21 +144,59 @@ describe('the checker', () => {
   const wrongs: readonly (readonly [string, ViolationKind, Changes])[] = [
     ['an accepted run that is in no journal', 'lost', { evidence: { journal: { runs: new Map(), faults: [] } } }],
     ['an accepted run that never ends', 'unfinished', { events: EVENTS.slice(0, -1) }],
-    ['an attempt that is never confirmed gone', 'unfinished', { events: [...EVENTS.slice(0, 9), { type: 'run_cancelled', at: 6_000, cancelledStages: 1 }], run: { shownEnd: undefined } }],
-    ['an attempt that starts twice', 'doubled', withMarks('b', [mark('start', 1, 5_100), mark('start', 1, 5_200), mark('end', 1, 5_900)])],
+    [
+      'an attempt that is never confirmed gone',
+      'unfinished',
+      {
+        events: [...EVENTS.slice(0, 9), { type: 'run_cancelled', at: 6_000, cancelledStages: 1 }],
+        run: { shownEnd: undefined },
+      },
+    ],
+    [
+      'an attempt that starts twice',
+      'doubled',
+      withMarks('b', [mark('start', 1, 5_100), mark('start', 1, 5_200), mark('end', 1, 5_900)]),
+    ],
     ['an attempt that was never granted', 'doubled', withMarks('b', [...(MARKS['b'] ?? []), mark('start', 2, 5_950)])],
-    ['an attempt that lives into the next one', 'overlapping', withMarks('a', [mark('start', 1, 1_200), mark('start', 2, 4_200), mark('tick', 1, 4_300), mark('end', 2, 4_900)])],
-    ['an attempt that lives after it was declared lost', 'late', withMarks('a', [mark('start', 1, 1_200), mark('tick', 1, 3_500), mark('start', 2, 4_200), mark('end', 2, 4_900)])],
+    [
+      'an attempt that lives into the next one',
+      'overlapping',
+      withMarks('a', [mark('start', 1, 1_200), mark('start', 2, 4_200), mark('tick', 1, 4_300), mark('end', 2, 4_900)]),
+    ],
+    [
+      'an attempt that lives after it was declared lost',
+      'late',
+      withMarks('a', [mark('start', 1, 1_200), mark('tick', 1, 3_500), mark('start', 2, 4_200), mark('end', 2, 4_900)]),
+    ],
     ['a result that is taken after the end', 'late', { events: [...EVENTS, completed('b', 1, 6_100)] }],
-    ['a stage that starts before its dependency has ended', 'order', withMarks('b', [mark('start', 1, 4_500), mark('end', 1, 5_900)])],
+    [
+      'a stage that starts before its dependency has ended',
+      'order',
+      withMarks('b', [mark('start', 1, 4_500), mark('end', 1, 5_900)]),
+    ],
     ['a success that never came to its end', 'untrue', withMarks('b', [mark('start', 1, 5_100)])],
     ['an attempt declared lost for no reason', 'untrue', { evidence: { mayLoseAttempts: false } }],
-    ['events that do not make a run', 'journal', { events: [...EVENTS.slice(0, 2), started('a', 1, 1_100), started('a', 2, 1_200), ...EVENTS.slice(3)] }],
-    ['a document that is behind', 'document', { evidence: { documents: new Map([[ID, { version: 3, status: 'RUNNING', open: true }]]) } }],
+    [
+      'events that do not make a run',
+      'journal',
+      { events: [...EVENTS.slice(0, 2), started('a', 1, 1_100), started('a', 2, 1_200), ...EVENTS.slice(3)] },
+    ],
+    [
+      'a document that is behind',
+      'document',
+      { evidence: { documents: new Map([[ID, { version: 3, status: 'RUNNING', open: true }]]) } },
+    ],
     ['a watcher that heard a line twice', 'stream', { watched: { events: [REPLAY[0] as StreamEvent, ...REPLAY] } }],
     ['a watcher that missed a line', 'stream', { watched: { events: REPLAY.slice(1) } }],
     ['a watcher left hanging', 'stream', { watched: { state: 'given up' } }],
-    ['a story that lacks a line of a success', 'stream', { replay: REPLAY.slice(0, 1).concat(REPLAY.slice(2)), watched: { events: [...REPLAY.slice(0, 1), ...REPLAY.slice(2)] } }],
+    [
+      'a story that lacks a line of a success',
+      'stream',
+      {
+        replay: REPLAY.slice(0, 1).concat(REPLAY.slice(2)),
+        watched: { events: [...REPLAY.slice(0, 1), ...REPLAY.slice(2)] },
+      },
+    ],
     ['a cancel that was answered and did not hold', 'answer', { run: { cancel: 'cancelled' } }],
     ['an end that was shown and is another', 'answer', { run: { shownEnd: 'FAILED' } }],
     ['a process that lives on', 'orphan', { evidence: { orphans: ['pid 1: sleep'] } }],
@@ -108,16 +210,25 @@ describe('the checker', () => {
     const other = ID.replace('01a1', '01a2');
     const grouped = { ...pipeline, grouped: true };
     const marks = new Map([...evidence.marks, [other, new Map([['a', [mark('start', 1, 5_500)]]])]]);
-    const unanswered = [{ id: ID, pipeline: grouped }, { id: other, pipeline: grouped }];
+    const unanswered = [
+      { id: ID, pipeline: grouped },
+      { id: other, pipeline: grouped },
+    ];
     const { violations } = check({ ...evidence, marks, account: { ...evidence.account, accepted: [], unanswered } });
     expect(violations.map(({ kind }) => kind)).toContain('overlapping');
   });
 });
 
 describe('the story of a cancelled run', () => {
-  const line = (number: number): StreamEvent => told('stage_log', { stage: 'a', stream: 'stdout', line: `line 1 ${number}` });
+  const line = (number: number): StreamEvent =>
+    told('stage_log', { stage: 'a', stream: 'stdout', line: `line 1 ${number}` });
   const cancelled = told('pipeline_cancelled', { status: 'CANCELLED' });
-  const watched = (events: readonly StreamEvent[]): Watched => ({ runId: ID, events: [...events], reconnects: 0, state: 'ended' });
+  const watched = (events: readonly StreamEvent[]): Watched => ({
+    runId: ID,
+    events: [...events],
+    reconnects: 0,
+    state: 'ended',
+  });
 
   it('may lack what an attempt wrote while the cancel was being committed, and a watcher nothing of it', () => {
     expect(checkStream(watched([line(1), line(2), cancelled]), [line(1), cancelled])).toEqual([]);
@@ -128,7 +239,22 @@ describe('the story of a cancelled run', () => {
 
 describe('the journal that it reads', () => {
   const commit = (more: object): ReturnType<typeof decodeCommit> =>
-    decodeCommit(Buffer.from(JSON.stringify({ id: 'c', kind: 'runs', partition: 0, epoch: 1, number: 1, owner: 'm', minReader: 1, at: 0, runs: [], ...more })));
+    decodeCommit(
+      Buffer.from(
+        JSON.stringify({
+          id: 'c',
+          kind: 'runs',
+          partition: 0,
+          epoch: 1,
+          number: 1,
+          owner: 'm',
+          minReader: 1,
+          at: 0,
+          runs: [],
+          ...more,
+        }),
+      ),
+    );
 
   it('has a fault where a deposed owner commits, where numbers have a gap, and where versions do (P1)', () => {
     const journal = new Journal(undefined as never, 1);
@@ -143,7 +269,11 @@ describe('the journal that it reads', () => {
 });
 
 describe('what clients see', () => {
-  const answer = (status: string, stage: string, attempt: number): Parameters<typeof wentBack>[0] => ({ id: ID, status, stages: [{ name: 'a', status: stage, attempt }] });
+  const answer = (status: string, stage: string, attempt: number): Parameters<typeof wentBack>[0] => ({
+    id: ID,
+    status,
+    stages: [{ name: 'a', status: stage, attempt }],
+  });
 
   it('goes back where an end changes or an attempt is lower, not where a stage is retried', () => {
     expect(wentBack(answer('RUNNING', 'RUNNING', 1), answer('RUNNING', 'PENDING', 1))).toBe(false);

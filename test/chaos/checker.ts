@@ -47,7 +47,10 @@ export interface Evidence {
   readonly journal: { readonly runs: ReadonlyMap<string, JournaledRun>; readonly faults: readonly string[] };
   readonly marks: Marks;
   /** Of the accepted runs: the version and status of their documents. */
-  readonly documents: ReadonlyMap<string, { readonly version: number; readonly status: string; readonly open: boolean } | null>;
+  readonly documents: ReadonlyMap<
+    string,
+    { readonly version: number; readonly status: string; readonly open: boolean } | null
+  >;
   /** Whole stories, of the runs that were watched and of some others; null: could not be had. */
   readonly replays: ReadonlyMap<string, readonly StreamEvent[] | null>;
   /** Command lines of processes that carry the token of this load. */
@@ -73,7 +76,8 @@ const CLOCK_SLACK_MS = 2;
 
 export function check(evidence: Evidence): { readonly violations: readonly Violation[]; readonly totals: Totals } {
   const violations: Violation[] = [];
-  const report = (kind: ViolationKind, runId: string, detail: string): void => void violations.push({ kind, runId, detail });
+  const report = (kind: ViolationKind, runId: string, detail: string): void =>
+    void violations.push({ kind, runId, detail });
   const { account, journal, replays } = evidence;
   for (const fault of journal.faults) report('journal', '', fault);
   for (const orphan of evidence.orphans) report('orphan', '', orphan);
@@ -97,15 +101,20 @@ type Report = (kind: ViolationKind, detail: string) => void;
 
 function checkAccepted(run: AcceptedRun, evidence: Evidence, report: Report): void {
   const journaled = evidence.journal.runs.get(run.id);
-  if (journaled === undefined) return report('lost', `accepted at ${new Date(run.acceptedAt).toISOString()}, and in no journal`);
+  if (journaled === undefined)
+    return report('lost', `accepted at ${new Date(run.acceptedAt).toISOString()}, and in no journal`);
   const ended = endOf(journaled);
-  if (run.cancel === 'cancelled' && ended !== 'CANCELLED') report('answer', `its cancel was answered, and it ended ${ended ?? 'not at all'}`);
-  if (run.cancel === 'had ended' && run.cancelRepeated !== true && ended === 'CANCELLED') report('answer', 'its only cancel was refused, and it ended CANCELLED');
+  if (run.cancel === 'cancelled' && ended !== 'CANCELLED')
+    report('answer', `its cancel was answered, and it ended ${ended ?? 'not at all'}`);
+  if (run.cancel === 'had ended' && run.cancelRepeated !== true && ended === 'CANCELLED')
+    report('answer', 'its only cancel was refused, and it ended CANCELLED');
   const shown = ended === 'QUARANTINED' ? 'FAILED' : ended;
-  if (run.shownEnd !== undefined && run.shownEnd !== shown) report('answer', `a client was shown ${run.shownEnd}, and it ended ${shown ?? 'not at all'}`);
+  if (run.shownEnd !== undefined && run.shownEnd !== shown)
+    report('answer', `a client was shown ${run.shownEnd}, and it ended ${shown ?? 'not at all'}`);
   const document = evidence.documents.get(run.id);
   if (document === null || document === undefined) report('document', 'there is none');
-  else if (document.version !== journaled.events.length) report('document', `it stands for version ${document.version} of ${journaled.events.length}`);
+  else if (document.version !== journaled.events.length)
+    report('document', `it stands for version ${document.version} of ${journaled.events.length}`);
   else if (document.open && isOver(journaled)) report('document', 'it is still marked as open');
   checkRun(journaled, run.pipeline, evidence, report);
 }
@@ -113,7 +122,8 @@ function checkAccepted(run: AcceptedRun, evidence: Evidence, report: Report): vo
 function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence, report: Report): void {
   if (endOf(run) === undefined) report('unfinished', `after ${JSON.stringify(run.events.at(-1))}`);
   else if (!isOver(run)) report('unfinished', 'it has ended, but an attempt of it was never confirmed gone');
-  if (endOf(run) === 'QUARANTINED') report('untrue', `quarantined: ${JSON.stringify(run.events.find(({ type }) => type === 'run_quarantined'))}`);
+  if (endOf(run) === 'QUARANTINED')
+    report('untrue', `quarantined: ${JSON.stringify(run.events.find(({ type }) => type === 'run_quarantined'))}`);
   const parsed = parsePipeline(pipeline.yaml);
   try {
     if (parsed.ok) foldRun(run.id, planOf(parsed.definition), run.events, run.events.length);
@@ -128,7 +138,8 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
     const started = own.find(({ kind }) => kind === 'start');
     for (const before of stage.after) {
       const last = (marks.get(before) ?? []).at(-1);
-      if (started !== undefined && (last === undefined || last.at > started.at)) report('order', `${stage.name} started before ${before} had ended`);
+      if (started !== undefined && (last === undefined || last.at > started.at))
+        report('order', `${stage.name} started before ${before} had ended`);
     }
   }
   const replay = evidence.replays.get(run.id);
@@ -136,13 +147,22 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
 }
 
 function checkAfterEnd(events: readonly RunEvent[], report: Report): void {
-  const end = events.findIndex(({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined');
+  const end = events.findIndex(
+    ({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined',
+  );
   for (const event of end < 0 ? [] : events.slice(end + 1)) {
-    if (event.type !== 'attempt_gone' && event.type !== 'workspace_lost') report('late', `${event.type} after the end of the run`);
+    if (event.type !== 'attempt_gone' && event.type !== 'workspace_lost')
+      report('late', `${event.type} after the end of the run`);
   }
 }
 
-function checkAttempts(stage: string, marks: readonly Mark[], events: readonly RunEvent[], mayLose: boolean, report: Report): void {
+function checkAttempts(
+  stage: string,
+  marks: readonly Mark[],
+  events: readonly RunEvent[],
+  mayLose: boolean,
+  report: Report,
+): void {
   const own = events.filter((event) => 'stage' in event && event.stage === stage);
   const granted = new Set(own.flatMap((event) => (event.type === 'stage_started' ? [event.attempt] : [])));
   const byAttempt = Map.groupBy(marks, ({ attempt }) => attempt);
@@ -154,55 +174,98 @@ function checkAttempts(stage: string, marks: readonly Mark[], events: readonly R
     const last = lived.at(-1)?.at ?? 0;
     for (const [later, others] of byAttempt) {
       const first = others[0]?.at ?? 0;
-      if (later > attempt && first < last) report('overlapping', `${name} lived until ${last}, and attempt ${later} started at ${first}`);
+      if (later > attempt && first < last)
+        report('overlapping', `${name} lived until ${last}, and attempt ${later} started at ${first}`);
     }
-    const over = own.find((event) => event.type !== 'stage_started' && event.type !== 'stage_stopping' && 'attempt' in event && event.attempt === attempt);
+    const over = own.find(
+      (event) =>
+        event.type !== 'stage_started' &&
+        event.type !== 'stage_stopping' &&
+        'attempt' in event &&
+        event.attempt === attempt,
+    );
     if (over === undefined) continue;
     if (over.type === 'stage_returned') report('doubled', `${name} was told never to have started, and did`);
-    else if (Math.floor(last) > over.at + CLOCK_SLACK_MS) report('late', `${name} lived at ${last}, after ${over.type} at ${over.at}`);
+    else if (Math.floor(last) > over.at + CLOCK_SLACK_MS)
+      report('late', `${name} lived at ${last}, after ${over.type} at ${over.at}`);
   }
   for (const event of own) {
-    if ((event.type === 'stage_completed' || event.type === 'stage_retrying') && event.reason === 'runner_lost' && !mayLose) {
-      report('untrue', `attempt ${event.attempt} of ${stage} was declared lost, and nothing had happened to its runner`);
+    if (
+      (event.type === 'stage_completed' || event.type === 'stage_retrying') &&
+      event.reason === 'runner_lost' &&
+      !mayLose
+    ) {
+      report(
+        'untrue',
+        `attempt ${event.attempt} of ${stage} was declared lost, and nothing had happened to its runner`,
+      );
     }
     if (event.type !== 'stage_completed') continue;
     const kinds = new Set((byAttempt.get(event.attempt) ?? []).map(({ kind }) => kind));
-    if (event.status === 'SUCCESS' && !kinds.has('end')) report('untrue', `attempt ${event.attempt} of ${stage} succeeded without coming to its end`);
-    if (event.reason === 'exit' && !kinds.has('fail')) report('untrue', `attempt ${event.attempt} of ${stage} failed with ${event.exitCode ?? 'no code'}, and did not exit itself`);
-    if ([...byAttempt.keys()].some((attempt) => attempt > event.attempt)) report('doubled', `${stage} ran again after it had ended with attempt ${event.attempt}`);
+    if (event.status === 'SUCCESS' && !kinds.has('end'))
+      report('untrue', `attempt ${event.attempt} of ${stage} succeeded without coming to its end`);
+    if (event.reason === 'exit' && !kinds.has('fail'))
+      report(
+        'untrue',
+        `attempt ${event.attempt} of ${stage} failed with ${event.exitCode ?? 'no code'}, and did not exit itself`,
+      );
+    if ([...byAttempt.keys()].some((attempt) => attempt > event.attempt))
+      report('doubled', `${stage} ran again after it had ended with attempt ${event.attempt}`);
   }
 }
 
 /** Lines are numbered from 1 within an attempt: what is told is a beginning of them, and all of them where it succeeded. */
-function checkLines(replay: readonly StreamEvent[], events: readonly RunEvent[], pipeline: ChaosPipeline, report: Report): void {
+function checkLines(
+  replay: readonly StreamEvent[],
+  events: readonly RunEvent[],
+  pipeline: ChaosPipeline,
+  report: Report,
+): void {
   const told = new Map<string, number>();
   for (const { event, data } of replay) {
-    const match = event === 'stage_log' && data['stream'] === 'stdout' ? /^line (\d+) (\d+)$/.exec(String(data['line'])) : null;
+    const match =
+      event === 'stage_log' && data['stream'] === 'stdout' ? /^line (\d+) (\d+)$/.exec(String(data['line'])) : null;
     if (match === null) continue;
     const key = `${match[1]} ${String(data['stage'])}`;
     const expected = (told.get(key) ?? 0) + 1;
-    if (Number(match[2]) !== expected) return report('stream', `line ${match[2]} of attempt ${key} stands where ${expected} belongs`);
+    if (Number(match[2]) !== expected)
+      return report('stream', `line ${match[2]} of attempt ${key} stands where ${expected} belongs`);
     told.set(key, expected);
   }
   for (const event of events) {
     if (event.type !== 'stage_completed' || event.status !== 'SUCCESS') continue;
     const lines = pipeline.stages.find(({ name }) => name === event.stage)?.lines ?? 0;
     const seen = told.get(`${event.attempt} ${event.stage}`) ?? 0;
-    if (seen !== lines) report('stream', `attempt ${event.attempt} of ${event.stage} succeeded with ${lines} lines, and its story has ${seen}`);
+    if (seen !== lines)
+      report(
+        'stream',
+        `attempt ${event.attempt} of ${event.stage} succeeded with ${lines} lines, and its story has ${seen}`,
+      );
   }
 }
 
 /** Runs of one group: the files of one end before those of the next begin. */
-function checkGroups(account: LoadAccount, marks: Marks, report: (kind: ViolationKind, runId: string, detail: string) => void): void {
+function checkGroups(
+  account: LoadAccount,
+  marks: Marks,
+  report: (kind: ViolationKind, runId: string, detail: string) => void,
+): void {
   const grouped = [...account.accepted, ...account.unanswered].filter(({ pipeline }) => pipeline.grouped);
   for (const runs of Map.groupBy(grouped, ({ pipeline }) => pipeline.name).values()) {
-    const spans = runs.flatMap(({ id }) => {
-      const moments = [...(marks.get(id)?.values() ?? [])].flat().map(({ at }) => at);
-      return moments.length === 0 ? [] : [{ id, first: Math.min(...moments), last: Math.max(...moments) }];
-    }).sort((one, other) => one.first - other.first);
+    const spans = runs
+      .flatMap(({ id }) => {
+        const moments = [...(marks.get(id)?.values() ?? [])].flat().map(({ at }) => at);
+        return moments.length === 0 ? [] : [{ id, first: Math.min(...moments), last: Math.max(...moments) }];
+      })
+      .sort((one, other) => one.first - other.first);
     spans.forEach((span, index) => {
       const next = spans[index + 1];
-      if (next !== undefined && next.first < span.last) report('overlapping', next.id, `began at ${next.first}, while ${span.id} of its group lived until ${span.last}`);
+      if (next !== undefined && next.first < span.last)
+        report(
+          'overlapping',
+          next.id,
+          `began at ${next.first}, while ${span.id} of its group lived until ${span.last}`,
+        );
     });
   }
 }
@@ -219,12 +282,23 @@ function totalsOf({ account, journal, replays }: Evidence): Totals {
     for (const event of run?.events ?? []) {
       if (event.type === 'stage_started') attempts += 1;
       if (event.type === 'stage_returned') attemptsReturned += 1;
-      if ((event.type === 'stage_retrying' || event.type === 'stage_completed') && event.reason === 'runner_lost') attemptsLost += 1;
+      if ((event.type === 'stage_retrying' || event.type === 'stage_completed') && event.reason === 'runner_lost')
+        attemptsLost += 1;
     }
   }
-  const lines = [...replays.values()].reduce((sum, replay) => sum + (replay?.filter(({ event }) => event === 'stage_log').length ?? 0), 0);
+  const lines = [...replays.values()].reduce(
+    (sum, replay) => sum + (replay?.filter(({ event }) => event === 'stage_log').length ?? 0),
+    0,
+  );
   return {
-    accepted: account.accepted.length, unanswered: account.unanswered.length, ended, attempts, attemptsLost, attemptsReturned, lines,
-    watched: account.watched.length, reconnects: account.watched.reduce((sum, { reconnects }) => sum + reconnects, 0),
+    accepted: account.accepted.length,
+    unanswered: account.unanswered.length,
+    ended,
+    attempts,
+    attemptsLost,
+    attemptsReturned,
+    lines,
+    watched: account.watched.length,
+    reconnects: account.watched.reduce((sum, { reconnects }) => sum + reconnects, 0),
   };
 }

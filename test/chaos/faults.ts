@@ -7,10 +7,21 @@ import type { Cluster } from '../cluster/cluster.ts';
 import type { ServiceName, ServiceProcess } from '../cluster/service-process.ts';
 
 export const FAULT_KINDS = [
-  'scheduler-kill', 'scheduler-term', 'scheduler-freeze', 'schedulers-kill-all',
-  'runner-kill', 'runner-term', 'runner-freeze',
-  'gateway-kill', 'gateway-term', 'gateway-freeze',
-  'broker-kill', 'broker-freeze', 'store-down', 'store-slow', 'rolling-restart',
+  'scheduler-kill',
+  'scheduler-term',
+  'scheduler-freeze',
+  'schedulers-kill-all',
+  'runner-kill',
+  'runner-term',
+  'runner-freeze',
+  'gateway-kill',
+  'gateway-term',
+  'gateway-freeze',
+  'broker-kill',
+  'broker-freeze',
+  'store-down',
+  'store-slow',
+  'rolling-restart',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -39,10 +50,13 @@ const SLOW_STORE_MS = 300;
 
 /** Whether a fault may cost runners their leases: their own ends, and a broker that is silent for long. */
 export function mayLoseAttempts(faults: readonly Fault[], leaseSecs: number): boolean {
-  return faults.some(({ kind, lastsMs }) =>
-    kind.startsWith('runner-') || kind === 'rolling-restart' ||
-    // Clients need a while to notice, to dial and to renew; together with the outage it must stay below the fence.
-    (kind.startsWith('broker-') && lastsMs > (leaseSecs - 3) * 1_000 - 8_000));
+  return faults.some(
+    ({ kind, lastsMs }) =>
+      kind.startsWith('runner-') ||
+      kind === 'rolling-restart' ||
+      // Clients need a while to notice, to dial and to renew; together with the outage it must stay below the fence.
+      (kind.startsWith('broker-') && lastsMs > (leaseSecs - 3) * 1_000 - 8_000),
+  );
 }
 
 export class FaultRunner {
@@ -58,16 +72,20 @@ export class FaultRunner {
   /** Resolves when every fault has begun and ended. */
   async run(faults: readonly Fault[]): Promise<void> {
     const began = performance.now();
-    await Promise.all(faults.map(async (fault) => {
-      await pause(Math.max(0, fault.atMs - (performance.now() - began)));
-      await this.#do(fault);
-    }));
+    await Promise.all(
+      faults.map(async (fault) => {
+        await pause(Math.max(0, fault.atMs - (performance.now() - began)));
+        await this.#do(fault);
+      }),
+    );
   }
 
   async #do(fault: Fault): Promise<void> {
     const targets = this.#targetsOf(fault);
     const done: DoneFault = {
-      ...fault, begunAt: Date.now(), endedAt: 0,
+      ...fault,
+      begunAt: Date.now(),
+      endedAt: 0,
       identities: targets.flatMap((one) => one.identities.filter(({ pid }) => pid === one.pid).map(({ id }) => id)),
       targets: targets.map(({ name }) => name),
     };

@@ -44,8 +44,10 @@ export class Journal {
     const before = this.#last[partition];
     const where = `commit ${number} of partition ${partition}`;
     if (before !== undefined && number !== before.number + 1) this.faults.push(`${where} follows ${before.number}`);
-    if (before !== undefined && kind === 'opened' && epoch <= before.epoch) this.faults.push(`${where} opens epoch ${epoch} after ${before.epoch}`);
-    if (kind !== 'opened' && (before?.epoch !== epoch || before.owner !== owner || before.kind === 'released')) this.faults.push(`${where} is of epoch ${epoch}, which its owner does not hold (P1)`);
+    if (before !== undefined && kind === 'opened' && epoch <= before.epoch)
+      this.faults.push(`${where} opens epoch ${epoch} after ${before.epoch}`);
+    if (kind !== 'opened' && (before?.epoch !== epoch || before.owner !== owner || before.kind === 'released'))
+      this.faults.push(`${where} is of epoch ${epoch}, which its owner does not hold (P1)`);
     this.#last[partition] = commit;
     this.commits.push(commit);
     for (const { id, from, events } of commit.runs) this.#takeRun(partition, id, from, events);
@@ -82,7 +84,8 @@ function liveAttempts(run: JournaledRun): number {
   let live = 0;
   for (const event of run.events) {
     if (event.type === 'stage_started') live += 1;
-    else if (event.type === 'stage_returned' || event.type === 'stage_retrying' || event.type === 'attempt_gone') live -= 1;
+    else if (event.type === 'stage_returned' || event.type === 'stage_retrying' || event.type === 'attempt_gone')
+      live -= 1;
     else if (event.type === 'stage_completed' && event.attempt > 0) live -= 1;
   }
   return live;

@@ -103,8 +103,12 @@ export class Load {
     while (this.#tasks.size > 0) await Promise.all(this.#tasks);
     clearTimeout(late);
     return {
-      accepted: [...this.#accepted.values()], unanswered: [...this.#unanswered.values()], watched: this.#watched,
-      broken: this.#broken, reads: this.#reads, cancels: this.#cancels,
+      accepted: [...this.#accepted.values()],
+      unanswered: [...this.#unanswered.values()],
+      watched: this.#watched,
+      broken: this.#broken,
+      reads: this.#reads,
+      cancels: this.#cancels,
     };
   }
 
@@ -126,7 +130,11 @@ export class Load {
     this.#unanswered.set(id, { id, pipeline });
     const run = await this.#trigger(id, pipeline, random);
     if (run === null) return;
-    const wants = { watch: random.chance(profile.watchShare), cancel: random.chance(profile.cancelShare), read: random.chance(profile.readShare) };
+    const wants = {
+      watch: random.chance(profile.watchShare),
+      cancel: random.chance(profile.cancelShare),
+      read: random.chance(profile.readShare),
+    };
     if (wants.watch) this.#spawn(this.#watch(id, random));
     if (wants.cancel) this.#spawn(this.#cancel(run, random));
     if (wants.read) this.#spawn(this.#read(run, random));
@@ -141,7 +149,8 @@ export class Load {
         const run: AcceptedRun = { id, pipeline, acceptedAt: Date.now() };
         this.#unanswered.delete(id);
         this.#accepted.set(id, run);
-        if (outcome.value.id !== id) this.#report('refused', id, `the trigger was answered with the run ${outcome.value.id}`);
+        if (outcome.value.id !== id)
+          this.#report('refused', id, `the trigger was answered with the run ${outcome.value.id}`);
         this.#shown(run, outcome.value);
         return run;
       }
@@ -161,7 +170,8 @@ export class Load {
       this.#cancels += 1;
       if (outcome.ok) {
         run.cancel = 'cancelled';
-        if (outcome.value.status !== 'CANCELLED') this.#report('refused', run.id, `its cancel was answered with the status ${outcome.value.status}`);
+        if (outcome.value.status !== 'CANCELLED')
+          this.#report('refused', run.id, `its cancel was answered with the status ${outcome.value.status}`);
         this.#shown(run, outcome.value);
         return;
       }
@@ -190,7 +200,8 @@ export class Load {
         this.#reads += 1;
         const now = outcome.value;
         if (now === null) return this.#report('not found', run.id, 'by run(id), after its acceptance');
-        if (before !== null && wentBack(before, now)) this.#report('went back', run.id, `from ${JSON.stringify(before)} to ${JSON.stringify(now)}`);
+        if (before !== null && wentBack(before, now))
+          this.#report('went back', run.id, `from ${JSON.stringify(before)} to ${JSON.stringify(now)}`);
         this.#shown(run, now);
         before = now;
       } else {
@@ -206,21 +217,28 @@ export class Load {
     if (!outcome.ok) return this.#judge(run.id, 'runs', outcome);
     this.#reads += 1;
     const listed = outcome.value.find(({ id }) => id === run.id);
-    if (listed !== undefined && before !== null && wentBack(before, listed)) this.#report('went back', run.id, `in a list, from ${JSON.stringify(before)} to ${JSON.stringify(listed)}`);
+    if (listed !== undefined && before !== null && wentBack(before, listed))
+      this.#report('went back', run.id, `in a list, from ${JSON.stringify(before)} to ${JSON.stringify(listed)}`);
   }
 
   #shown(run: AcceptedRun, answer: RunAnswer): void {
     if (rankOf(answer.status) < ENDED) return;
-    if (run.shownEnd !== undefined && run.shownEnd !== answer.status) this.#report('went back', run.id, `shown as ${run.shownEnd}, then as ${answer.status}`);
+    if (run.shownEnd !== undefined && run.shownEnd !== answer.status)
+      this.#report('went back', run.id, `shown as ${run.shownEnd}, then as ${answer.status}`);
     run.shownEnd = answer.status;
   }
 
-  #judge(runId: string, what: string, { failure, code, message }: { readonly failure: string; readonly code: string; readonly message: string }): void {
+  #judge(
+    runId: string,
+    what: string,
+    { failure, code, message }: { readonly failure: string; readonly code: string; readonly message: string },
+  ): void {
     if (failure === 'refused' || failure === 'internal') this.#report(failure, runId, `${what}: ${code} ${message}`);
   }
 
   #report(kind: BrokenAnswer['kind'], runId: string, detail: string): void {
-    if (this.#broken.length < BROKEN_KEPT) this.#broken.push({ kind, runId, detail: `${new Date().toISOString()} ${detail}` });
+    if (this.#broken.length < BROKEN_KEPT)
+      this.#broken.push({ kind, runId, detail: `${new Date().toISOString()} ${detail}` });
   }
 
   #beforeRepeat(random: Random): Promise<void> {
@@ -228,7 +246,9 @@ export class Load {
   }
 
   #spawn(task: Promise<void>): void {
-    const guarded = task.catch((error: unknown) => this.#report('internal', '', `the client itself failed: ${String(error)}`)).finally(() => this.#tasks.delete(guarded));
+    const guarded = task
+      .catch((error: unknown) => this.#report('internal', '', `the client itself failed: ${String(error)}`))
+      .finally(() => this.#tasks.delete(guarded));
     this.#tasks.add(guarded);
   }
 }

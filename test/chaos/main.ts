@@ -15,8 +15,15 @@ import { schedules } from './schedules.ts';
 const text = { type: 'string' } as const;
 const { values } = parseArgs({
   options: {
-    schedule: { ...text, default: 'mixed' }, seed: text, seeds: { ...text, default: '1' }, seconds: text, faults: text,
-    store: { ...text, default: 'sqlite' }, 'lease-secs': { ...text, default: '15' }, json: text, list: { type: 'boolean', default: false },
+    schedule: { ...text, default: 'mixed' },
+    seed: text,
+    seeds: { ...text, default: '1' },
+    seconds: text,
+    faults: text,
+    store: { ...text, default: 'sqlite' },
+    'lease-secs': { ...text, default: '15' },
+    json: text,
+    list: { type: 'boolean', default: false },
   },
 });
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
@@ -27,10 +34,15 @@ if (values.list) {
   process.exit(0);
 }
 const schedule = schedules[values.schedule];
-if (schedule === undefined) throw new RangeError(`there is no schedule '${values.schedule}'; there are ${Object.keys(schedules).join(', ')}`);
-if (values.store !== 'sqlite' && values.store !== 'mongodb') throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
+if (schedule === undefined)
+  throw new RangeError(`there is no schedule '${values.schedule}'; there are ${Object.keys(schedules).join(', ')}`);
+if (values.store !== 'sqlite' && values.store !== 'mongodb')
+  throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
 const store = values.store;
-const kinds = (values.faults ?? '').split(',').filter((kind) => kind !== '').map(faultKind);
+const kinds = (values.faults ?? '')
+  .split(',')
+  .filter((kind) => kind !== '')
+  .map(faultKind);
 const seconds = Number(values.seconds ?? schedule.seconds);
 const leaseSecs = Number(values['lease-secs']);
 const first = Number(values.seed ?? 1 + Math.floor(Math.random() * 1_000_000));
@@ -51,8 +63,13 @@ for (let seed = first; seed < first + Number(values.seeds); seed++) {
   say(`== ${values.schedule}, seed ${seed}, ${seconds} s, store ${store}`);
   const failed = await one(seed);
   if (!failed) continue;
-  const more = [...(kinds.length > 0 ? [`--faults ${kinds.join(',')}`] : []), ...(store === 'sqlite' ? [] : [`--store ${store}`])];
-  say(`FAILED. Replay it: ${['npm run chaos --', `--schedule ${values.schedule}`, `--seed ${seed}`, `--seconds ${seconds}`, `--lease-secs ${leaseSecs}`, ...more].join(' ')}`);
+  const more = [
+    ...(kinds.length > 0 ? [`--faults ${kinds.join(',')}`] : []),
+    ...(store === 'sqlite' ? [] : [`--store ${store}`]),
+  ];
+  say(
+    `FAILED. Replay it: ${['npm run chaos --', `--schedule ${values.schedule}`, `--seed ${seed}`, `--seconds ${seconds}`, `--lease-secs ${leaseSecs}`, ...more].join(' ')}`,
+  );
   process.exit(1);
 }
 process.exit(0);
@@ -74,7 +91,11 @@ async function one(seed: number): Promise<boolean> {
     if (keepFolder) say(`the logs are in ${cluster.folder}`);
   }
   for (const line of left) say(`  left behind after the stop: ${line}`);
-  if (values.json !== undefined) appendFileSync(values.json, `${JSON.stringify({ schedule: values.schedule, seed, seconds, ...report, failures: [...report.failures], left })}\n`);
+  if (values.json !== undefined)
+    appendFileSync(
+      values.json,
+      `${JSON.stringify({ schedule: values.schedule, seed, seconds, ...report, failures: [...report.failures], left })}\n`,
+    );
   return report.violations.length > 0 || left.length > 0;
 }
 

@@ -28,6 +28,14 @@ export function readMarks(folder: string): Marks {
 export function parseMarks(text: string): Mark[] {
   return text.split('\n').flatMap((line) => {
     const match = /^(start|tick|fail|end) (\d+) (\d{19})$/.exec(line);
-    return match === null ? [] : [{ kind: match[1] as Mark['kind'], attempt: Number(match[2]), at: Number(BigInt(match[3] ?? 0) / 1000n) / 1000 }];
+    return match === null
+      ? []
+      : [
+          {
+            kind: match[1] as Mark['kind'],
+            attempt: Number(match[2]),
+            at: Number(BigInt(match[3] ?? 0) / 1000n) / 1000,
+          },
+        ];
   });
 }

@@ -9,7 +9,9 @@ export function processesWithToken(token: string): string[] {
 
 /** What a cluster has started names its folder, in its environment or its command line. */
 export function processesOfFolder(folder: string): string[] {
-  return matching((pid, command) => command.includes(folder) || readFileSync(`/proc/${pid}/environ`, 'latin1').includes(folder));
+  return matching(
+    (pid, command) => command.includes(folder) || readFileSync(`/proc/${pid}/environ`, 'latin1').includes(folder),
+  );
 }
 
 function matching(matches: (pid: number, command: string) => boolean): string[] {

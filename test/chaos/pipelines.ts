@@ -63,8 +63,17 @@ interface StageDraft extends ChaosStage {
 
 function stagesOf(shape: Shape, random: Random): StageDraft[] {
   const stage = (name: string, more: Partial<StageDraft> = {}): StageDraft => ({
-    name, after: [], lines: 2, retriesLost: random.chance(0.7), tickSecs: 0.1, ticks: random.int(3),
-    failsUpTo: 0, retriesFailure: false, allowFailure: false, leavesDaemon: false, ...more,
+    name,
+    after: [],
+    lines: 2,
+    retriesLost: random.chance(0.7),
+    tickSecs: 0.1,
+    ticks: random.int(3),
+    failsUpTo: 0,
+    retriesFailure: false,
+    allowFailure: false,
+    leavesDaemon: false,
+    ...more,
   });
   switch (shape) {
     case 'quick':
@@ -72,7 +81,10 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
     case 'grouped':
       return [stage('first'), stage('second', { after: ['first'] })];
     case 'ticking':
-      return [stage('tick', { ticks: 10 + random.int(30), lines: 5, retriesLost: true }), stage('then', { after: ['tick'], retriesLost: true })];
+      return [
+        stage('tick', { ticks: 10 + random.int(30), lines: 5, retriesLost: true }),
+        stage('then', { after: ['tick'], retriesLost: true }),
+      ];
     case 'chatty':
       return [stage('talk', { lines: 200 + random.int(2_000), ticks: 2 })];
     case 'failing': {
@@ -88,7 +100,9 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
       return [stage('leaves', { leavesDaemon: true }), stage('then', { after: ['leaves'] })];
     case 'graph':
       return Array.from({ length: 3 + random.int(6) }, (_, index) => {
-        const after = Array.from({ length: index }, (_unused, before) => `s${before}`).filter(() => random.chance(0.35));
+        const after = Array.from({ length: index }, (_unused, before) => `s${before}`).filter(() =>
+          random.chance(0.35),
+        );
         return stage(`s${index}`, { after });
       });
   }
@@ -115,7 +129,9 @@ function scriptOf(stage: StageDraft): string[] {
     'mark start',
     `say 1 ${half}`,
     ...(stage.leavesDaemon ? ['setsid sh -c "sleep 600" >/dev/null 2>&1 &', '( sleep 600 & )'] : []),
-    ...(stage.ticks > 0 ? [`n=0; while [ $n -lt ${stage.ticks} ]; do sleep ${stage.tickSecs}; mark tick; n=$((n+1)); done`] : []),
+    ...(stage.ticks > 0
+      ? [`n=0; while [ $n -lt ${stage.ticks} ]; do sleep ${stage.tickSecs}; mark tick; n=$((n+1)); done`]
+      : []),
     `say ${half + 1} ${stage.lines}`,
     ...(stage.failsUpTo > 0 ? [`[ $a -gt ${stage.failsUpTo} ] || { mark fail; exit 1; }`] : []),
     'mark end',

@@ -18,9 +18,15 @@ const RESTARTED_WITHIN_MS = 5_000;
 
 /** `commits` are in order within each partition. What met another fault that it depends on is left out. */
 export function recoveryTimes(commits: readonly Commit[], faults: readonly DoneFault[]): RecoveryTimes {
-  const times = { schedulerKilled: [] as number[], schedulerStopped: [] as number[], runnerLost: [] as number[], runnerRestarted: [] as number[] };
+  const times = {
+    schedulerKilled: [] as number[],
+    schedulerStopped: [] as number[],
+    runnerLost: [] as number[],
+    runnerRestarted: [] as number[],
+  };
   for (const log of Map.groupBy(commits, ({ partition }) => partition).values()) takeOvers(log, faults, times);
-  for (const fault of faults) if (!meets(faults, fault, OUTAGE, fault.begunAt, fault.begunAt + RECOVERY_MS)) lostAttempts(commits, fault, times);
+  for (const fault of faults)
+    if (!meets(faults, fault, OUTAGE, fault.begunAt, fault.begunAt + RECOVERY_MS)) lostAttempts(commits, fault, times);
   return times;
 }
 
@@ -33,34 +39,67 @@ const RECOVERY_MS = 7_000;
 const AFTERMATH_MS = 3_000;
 const HEIRS_MS = 8_000;
 
-function meets(faults: readonly DoneFault[], self: DoneFault | undefined, kinds: RegExp, from: number, to: number): boolean {
-  return faults.some((other) => other !== self && kinds.test(other.kind) && other.begunAt < to && other.endedAt + (OUTAGE.test(other.kind) ? AFTERMATH_MS : HEIRS_MS) > from);
+function meets(
+  faults: readonly DoneFault[],
+  self: DoneFault | undefined,
+  kinds: RegExp,
+  from: number,
+  to: number,
+): boolean {
+  return faults.some(
+    (other) =>
+      other !== self &&
+      kinds.test(other.kind) &&
+      other.begunAt < to &&
+      other.endedAt + (OUTAGE.test(other.kind) ? AFTERMATH_MS : HEIRS_MS) > from,
+  );
 }
 
-function takeOvers(log: readonly Commit[], faults: readonly DoneFault[], times: { readonly schedulerKilled: number[]; readonly schedulerStopped: number[] }): void {
+function takeOvers(
+  log: readonly Commit[],
+  faults: readonly DoneFault[],
+  times: { readonly schedulerKilled: number[]; readonly schedulerStopped: number[] },
+): void {
   log.forEach((commit, index) => {
     const before = log[index - 1];
     if (commit.kind !== 'opened' || before === undefined || before.owner === commit.owner) return;
     if (before.kind === 'released') {
-      if (!meets(faults, undefined, SCHEDULERS, before.at, commit.at)) times.schedulerStopped.push(commit.at - before.at);
+      if (!meets(faults, undefined, SCHEDULERS, before.at, commit.at))
+        times.schedulerStopped.push(commit.at - before.at);
       return;
     }
-    const killed = faults.find(({ kind, identities }) => kind.startsWith('scheduler') && kind.includes('kill') && identities.includes(before.owner));
-    if (killed !== undefined && commit.at >= killed.begunAt && !meets(faults, killed, SCHEDULERS, killed.begunAt, commit.at)) times.schedulerKilled.push(commit.at - killed.begunAt);
+    const killed = faults.find(
+      ({ kind, identities }) =>
+        kind.startsWith('scheduler') && kind.includes('kill') && identities.includes(before.owner),
+    );
+    if (
+      killed !== undefined &&
+      commit.at >= killed.begunAt &&
+      !meets(faults, killed, SCHEDULERS, killed.begunAt, commit.at)
+    )
+      times.schedulerKilled.push(commit.at - killed.begunAt);
   });
 }
 
-function lostAttempts(commits: readonly Commit[], fault: DoneFault, times: { readonly runnerLost: number[]; readonly runnerRestarted: number[] }): void {
+function lostAttempts(
+  commits: readonly Commit[],
+  fault: DoneFault,
+  times: { readonly runnerLost: number[]; readonly runnerRestarted: number[] },
+): void {
   if (fault.kind !== 'runner-kill' && fault.kind !== 'runner-freeze') return;
   const attempts = new Set<string>();
   for (const { runs } of commits) {
     for (const { id, events } of runs) {
       for (const event of events) {
-        if (event.type === 'stage_started' && fault.identities.includes(event.session)) attempts.add(`${id} ${event.stage} ${event.attempt}`);
-        const isLoss = (event.type === 'stage_retrying' || event.type === 'stage_completed') && event.reason === 'runner_lost';
+        if (event.type === 'stage_started' && fault.identities.includes(event.session))
+          attempts.add(`${id} ${event.stage} ${event.attempt}`);
+        const isLoss =
+          (event.type === 'stage_retrying' || event.type === 'stage_completed') && event.reason === 'runner_lost';
         if (!isLoss || !attempts.has(`${id} ${event.stage} ${event.attempt}`) || event.at < fault.begunAt) continue;
         const restarted = fault.kind === 'runner-kill' && fault.lastsMs < RESTARTED_WITHIN_MS;
-        (restarted ? times.runnerRestarted : times.runnerLost).push(event.at - fault.begunAt - (restarted ? fault.lastsMs : 0));
+        (restarted ? times.runnerRestarted : times.runnerLost).push(
+          event.at - fault.begunAt - (restarted ? fault.lastsMs : 0),
+        );
       }
     }
   }

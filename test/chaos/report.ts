@@ -4,14 +4,29 @@ import { spread } from './recovery.ts';
 
 const VIOLATIONS_SHOWN = 30;
 
-export function reportLines({ totals, violations, recovery, faults, triggerMs, failures, examples, settledMs }: ChaosReport): string[] {
-  const counts = (kinds: readonly string[]): string => kinds.map((kind) => `${violations.filter((one) => one.kind === kind).length} ${kind}`).join(', ');
-  const list = (entries: Iterable<readonly [string, number]>): string => [...entries].map(([name, count]) => `${count} ${name}`).join(', ') || 'none';
+export function reportLines({
+  totals,
+  violations,
+  recovery,
+  faults,
+  triggerMs,
+  failures,
+  examples,
+  settledMs,
+}: ChaosReport): string[] {
+  const counts = (kinds: readonly string[]): string =>
+    kinds.map((kind) => `${violations.filter((one) => one.kind === kind).length} ${kind}`).join(', ');
+  const list = (entries: Iterable<readonly [string, number]>): string =>
+    [...entries].map(([name, count]) => `${count} ${name}`).join(', ') || 'none';
   return [
     `accepted      ${totals.accepted} runs (${totals.unanswered} triggers never answered): ${list(Object.entries(totals.ended))}`,
     `attempts      ${totals.attempts}; ${totals.attemptsLost} declared lost, ${totals.attemptsReturned} returned unstarted`,
     `watchers      ${totals.watched}, ${totals.reconnects} reconnects; ${totals.lines} lines compared`,
-    `faults        ${list(Map.groupBy(faults, ({ kind }) => kind).entries().map(([kind, all]) => [kind, all.length] as const))}`,
+    `faults        ${list(
+      Map.groupBy(faults, ({ kind }) => kind)
+        .entries()
+        .map(([kind, all]) => [kind, all.length] as const),
+    )}`,
     `calls failed  ${list(failures)}`,
     ...examples.map((example) => `              ${example}`),
     `triggers      ${spread(triggerMs)}`,

@@ -82,7 +82,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await settle(journal, account);
     const settledMs = performance.now() - healedAt;
     const evidence: Evidence = {
-      account, journal,
+      account,
+      journal,
       marks: readMarks(marksFolder),
       documents: await documentsOf(cluster, journal, account),
       replays: await replaysOf(api, account),
@@ -90,11 +91,23 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       mayLoseAttempts: mayLoseAttempts(faults, options.runnerLeaseSecs),
     };
     const { violations, totals } = check(evidence);
-    const refusedBy = schedule.strict === true ? [...api.failures].map(([kind, count]): Violation => ({ kind: 'answer', runId: '', detail: `${count} requests failed: ${kind}` })) : [];
+    const refusedBy =
+      schedule.strict === true
+        ? [...api.failures].map(([kind, count]): Violation => ({
+            kind: 'answer',
+            runId: '',
+            detail: `${count} requests failed: ${kind}`,
+          }))
+        : [];
     return {
-      violations: [...violations, ...refusedBy], totals, settledMs, faults: runner.done,
+      violations: [...violations, ...refusedBy],
+      totals,
+      settledMs,
+      faults: runner.done,
       recovery: recoveryTimes(journal.commits, runner.done),
-      triggerMs: api.triggerMs, failures: api.failures, examples: api.examples,
+      triggerMs: api.triggerMs,
+      failures: api.failures,
+      examples: api.examples,
     };
   } finally {
     await bus.close();
@@ -118,7 +131,15 @@ async function settle(journal: Journal, account: LoadAccount): Promise<void> {
     for (; !deadline.aborted; await pause(LOOK_MS)) {
       await journal.read(deadline);
       const accepted = account.accepted.every(({ id }) => journal.runs.has(id));
-      if (accepted && ids.every((id) => isOver(journal.runs.get(id) ?? { id, partition: 0, events: [{ type: 'run_completed', at: 0, status: 'SKIPPED' }] }))) return;
+      if (
+        accepted &&
+        ids.every((id) =>
+          isOver(
+            journal.runs.get(id) ?? { id, partition: 0, events: [{ type: 'run_completed', at: 0, status: 'SKIPPED' }] },
+          ),
+        )
+      )
+        return;
     }
   } catch (error) {
     if (!deadline.aborted) throw error;
@@ -136,8 +157,14 @@ async function documentsOf(cluster: Cluster, journal: Journal, account: LoadAcco
       const behind: string[] = [];
       for (const id of missing) {
         const document = await patiently(() => runs.get(id, { tenants: [SERVICE_TENANT] }));
-        documents.set(id, document === null ? null : { version: document.events.length, status: document.state.status, open: document.open });
-        if (document === null || document.open || document.events.length !== journal.runs.get(id)?.events.length) behind.push(id);
+        documents.set(
+          id,
+          document === null
+            ? null
+            : { version: document.events.length, status: document.state.status, open: document.open },
+        );
+        if (document === null || document.open || document.events.length !== journal.runs.get(id)?.events.length)
+          behind.push(id);
       }
       missing = behind;
       if (performance.now() > deadline) break;
@@ -171,9 +198,12 @@ async function replaysOf(api: Api, account: LoadAccount): Promise<Evidence['repl
   const waiting = [...watched, ...beside.map(({ id }) => id)];
   const replays = new Map<string, readonly StreamEvent[] | null>();
   const deadline = AbortSignal.timeout(REPLAYS_MS_MAX);
-  await Promise.all(Array.from({ length: REPLAYS_AT_ONCE }, async () => {
-    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) replays.set(id, await replayRun(api, id, deadline));
-  }));
+  await Promise.all(
+    Array.from({ length: REPLAYS_AT_ONCE }, async () => {
+      for (let id = waiting.pop(); id !== undefined; id = waiting.pop())
+        replays.set(id, await replayRun(api, id, deadline));
+    }),
+  );
   return replays;
 }
 

@@ -13,11 +13,21 @@ export interface Schedule {
   readonly profile: LoadProfile;
   /** Every request has to succeed: nothing here excuses a failure. */
   readonly strict?: boolean;
-  faults(options: { readonly random: Random; readonly seconds: number; readonly kinds: readonly FaultKind[] }): readonly Fault[];
+  faults(options: {
+    readonly random: Random;
+    readonly seconds: number;
+    readonly kinds: readonly FaultKind[];
+  }): readonly Fault[];
 }
 
 const MIXED: LoadProfile = {
-  ratePerSec: 4, cancelShare: 0.15, watchShare: 0.35, readShare: 0.3, waitShare: 0.15, cutShare: 0.4, cancelAfterMsMax: 2_500,
+  ratePerSec: 4,
+  cancelShare: 0.15,
+  watchShare: 0.35,
+  readShare: 0.3,
+  waitShare: 0.15,
+  cutShare: 0.4,
+  cancelAfterMsMax: 2_500,
   shapes: { quick: 3, graph: 3, ticking: 1.5, chatty: 1, failing: 1, grouped: 1, daemon: 0.5 },
 };
 const LONG_STAGES: LoadProfile = { ...MIXED, ratePerSec: 3, shapes: { ticking: 5, graph: 2, quick: 1, grouped: 1 } };
@@ -59,9 +69,22 @@ export const schedules: Readonly<Record<string, Schedule>> = {
   'cancel-races': {
     about: 'cancels race completions, retries and take-overs',
     seconds: 60,
-    profile: { ...MIXED, ratePerSec: 6, cancelShare: 0.7, cancelAfterMsMax: 1_500, shapes: { quick: 3, failing: 3, graph: 2, ticking: 1, grouped: 1 } },
-    faults: ({ random, seconds }) => every(6_000, seconds, (atMs, number) =>
-      fault(number % 3 === 2 ? 'runner-kill' : number % 3 === 1 ? 'scheduler-term' : 'scheduler-kill', atMs, 500 + random.int(1_000), random.int(3))),
+    profile: {
+      ...MIXED,
+      ratePerSec: 6,
+      cancelShare: 0.7,
+      cancelAfterMsMax: 1_500,
+      shapes: { quick: 3, failing: 3, graph: 2, ticking: 1, grouped: 1 },
+    },
+    faults: ({ random, seconds }) =>
+      every(6_000, seconds, (atMs, number) =>
+        fault(
+          number % 3 === 2 ? 'runner-kill' : number % 3 === 1 ? 'scheduler-term' : 'scheduler-kill',
+          atMs,
+          500 + random.int(1_000),
+          random.int(3),
+        ),
+      ),
   },
   'store-down': {
     about: 'the store is down for five minutes of load, and a scheduler is killed meanwhile',
@@ -69,20 +92,27 @@ export const schedules: Readonly<Record<string, Schedule>> = {
     profile: { ...MIXED, ratePerSec: 3 },
     faults: ({ random, seconds }) => {
       const lastsMs = lasting(300_000, seconds);
-      return [fault('store-down', 2_000, lastsMs), fault('scheduler-kill', 2_000 + lastsMs * 0.4, 1_500, random.int(3))];
+      return [
+        fault('store-down', 2_000, lastsMs),
+        fault('scheduler-kill', 2_000 + lastsMs * 0.4, 1_500, random.int(3)),
+      ];
     },
   },
   'broker-kills': {
     about: 'the broker is killed 20 times',
     seconds: 120,
     profile: MIXED,
-    faults: ({ random, seconds }) => every(Math.max(4_000, (seconds * 1_000 - TAIL_MS) / 20), seconds, (atMs) => fault('broker-kill', atMs, 100 + random.int(900))),
+    faults: ({ random, seconds }) =>
+      every(Math.max(4_000, (seconds * 1_000 - TAIL_MS) / 20), seconds, (atMs) =>
+        fault('broker-kill', atMs, 100 + random.int(900)),
+      ),
   },
   'all-schedulers': {
     about: 'all schedulers are killed at once',
     seconds: 60,
     profile: MIXED,
-    faults: ({ random, seconds }) => every(20_000, seconds, (atMs) => fault('schedulers-kill-all', atMs, 300 + random.int(2_000))),
+    faults: ({ random, seconds }) =>
+      every(20_000, seconds, (atMs) => fault('schedulers-kill-all', atMs, 300 + random.int(2_000))),
   },
   'rolling-restart': {
     about: 'every service is restarted, one after the other, under load; no request may fail',
@@ -95,7 +125,12 @@ export const schedules: Readonly<Record<string, Schedule>> = {
     about: 'all faults at random moments, several at a time',
     seconds: 60,
     profile: MIXED,
-    faults: ({ random, seconds, kinds }) => mixedFaults(random, seconds, kinds.length === 0 ? FAULT_KINDS.filter((kind) => kind !== 'rolling-restart') : kinds),
+    faults: ({ random, seconds, kinds }) =>
+      mixedFaults(
+        random,
+        seconds,
+        kinds.length === 0 ? FAULT_KINDS.filter((kind) => kind !== 'rolling-restart') : kinds,
+      ),
   },
 };
 
@@ -107,7 +142,12 @@ function every(periodMs: number, seconds: number, make: (atMs: number, number: n
 
 /** How long a fault lasts, in milliseconds: mostly short, now and then longer than what notices it. */
 const LASTS: Readonly<Record<string, readonly [low: number, high: number]>> = {
-  kill: [100, 4_000], term: [100, 2_000], freeze: [300, 9_000], all: [200, 3_000], down: [1_000, 12_000], slow: [2_000, 10_000],
+  kill: [100, 4_000],
+  term: [100, 2_000],
+  freeze: [300, 9_000],
+  all: [200, 3_000],
+  down: [1_000, 12_000],
+  slow: [2_000, 10_000],
 };
 const MEAN_GAP_MS = 3_000;
 
@@ -121,7 +161,14 @@ function mixedFaults(random: Random, seconds: number, kinds: readonly FaultKind[
     const [low, high] = LASTS[kind.slice(kind.lastIndexOf('-') + 1)] ?? [100, 3_000];
     const lastsMs = Math.round(low + (high - low) * random.next() ** 2);
     const service = kind.slice(0, kind.indexOf('-'));
-    const places = kind === 'schedulers-kill-all' ? [0, 1, 2].map((one) => `scheduler ${one}`) : [service === 'broker' || service === 'store' ? service : `${service} ${index % (service === 'gateway' ? 2 : 3)}`];
+    const places =
+      kind === 'schedulers-kill-all'
+        ? [0, 1, 2].map((one) => `scheduler ${one}`)
+        : [
+            service === 'broker' || service === 'store'
+              ? service
+              : `${service} ${index % (service === 'gateway' ? 2 : 3)}`,
+          ];
     // SIGTERM may take its time.
     const freeAt = atMs + lastsMs + (kind.endsWith('-term') ? 12_000 : 500);
     if (places.some((place) => (busyUntil.get(place) ?? 0) > atMs)) continue;

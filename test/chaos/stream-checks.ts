@@ -12,7 +12,10 @@ import type { Watched } from './watcher.ts';
 /** What is wrong, in words; none where all is well. */
 export function checkStream(watched: Watched, replay: readonly StreamEvent[] | null): string[] {
   if (watched.state === 'not found') return ['a watcher was told that there is no such run'];
-  if (watched.state !== 'ended') return [`a watcher never heard the end, after ${watched.reconnects} reconnects and ${watched.events.length} events`];
+  if (watched.state !== 'ended')
+    return [
+      `a watcher never heard the end, after ${watched.reconnects} reconnects and ${watched.events.length} events`,
+    ];
   if (replay === null) return ['its story could not be read again'];
   const problems: string[] = [];
   const events = withoutCancelledTails(watched.events, replay);
@@ -22,7 +25,8 @@ export function checkStream(watched: Watched, replay: readonly StreamEvent[] | n
   };
   compare('events', ({ event }) => event !== 'stage_log');
   compare('lines', ({ event }) => event === 'stage_log');
-  for (const stage of new Set(replay.map(({ data }) => data['stage']))) compare(`the story of ${String(stage)}`, ({ data }) => data['stage'] === stage);
+  for (const stage of new Set(replay.map(({ data }) => data['stage'])))
+    compare(`the story of ${String(stage)}`, ({ data }) => data['stage'] === stage);
   return problems;
 }
 
@@ -45,7 +49,8 @@ function firstDifference(heard: readonly StreamEvent[], whole: readonly StreamEv
   const length = Math.max(heard.length, whole.length);
   for (let index = 0; index < length; index++) {
     const [one, other] = [told(heard[index]), told(whole[index])];
-    if (one !== other) return `number ${index + 1} was heard as ${one.slice(0, 300)} and is told as ${other.slice(0, 300)}`;
+    if (one !== other)
+      return `number ${index + 1} was heard as ${one.slice(0, 300)} and is told as ${other.slice(0, 300)}`;
   }
   return null;
 }

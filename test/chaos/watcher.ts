@@ -20,7 +20,13 @@ const RECONNECT_MS_MAX = 600;
 const CUT_AFTER_MS_MAX = 2_500;
 
 /** Resolves at the end of the story, or when `signal` aborts. */
-export async function watchRun(api: Api, runId: string, random: Random, cutShare: number, signal: AbortSignal): Promise<Watched> {
+export async function watchRun(
+  api: Api,
+  runId: string,
+  random: Random,
+  cutShare: number,
+  signal: AbortSignal,
+): Promise<Watched> {
   const watched: Watched = { runId, events: [], reconnects: 0, state: 'watching' };
   while (!signal.aborted) {
     const cut = random.chance(cutShare) ? AbortSignal.timeout(50 + random.int(CUT_AFTER_MS_MAX)) : undefined;
@@ -38,7 +44,8 @@ export async function watchRun(api: Api, runId: string, random: Random, cutShare
       return watched;
     }
     const byUs = signal.aborted || cut?.aborted === true;
-    if (!byUs && (status !== 200 || ended === 'cut')) api.failed(status === 200 ? 'stream cut' : `stream ${status}`, runId);
+    if (!byUs && (status !== 200 || ended === 'cut'))
+      api.failed(status === 200 ? 'stream cut' : `stream ${status}`, runId);
     watched.reconnects += 1;
     await pause(random.between(RECONNECT_MS_MIN, RECONNECT_MS_MAX));
   }

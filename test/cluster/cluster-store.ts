@@ -109,7 +109,10 @@ async function startMongo(): Promise<ClusterStore> {
   const url = new URL(directUrl);
   url.host = `127.0.0.1:${proxy.port}`;
   return {
-    kind: 'mongodb', name: server.name, url: url.href, directUrl,
+    kind: 'mongodb',
+    name: server.name,
+    url: url.href,
+    directUrl,
     down: () => proxy.down(),
     slow: async (delayMs) => proxy.slow(delayMs),
     heal: () => proxy.heal(),

@@ -15,39 +15,66 @@ afterAll(async () => {
 
 const YAML = 'pipeline:\n  name: hello\nstages:\n  greet:\n    run: echo hello\n';
 
-async function graphql(query: string, variables: Record<string, unknown> = {}): Promise<{ status: number; retryAfter: string | null; body: { data?: Record<string, unknown> } }> {
+async function graphql(
+  query: string,
+  variables: Record<string, unknown> = {},
+): Promise<{ status: number; retryAfter: string | null; body: { data?: Record<string, unknown> } }> {
   const response = await fetch(`${cluster.url}/graphql`, {
-    method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` }, body: JSON.stringify({ query, variables }),
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` },
+    body: JSON.stringify({ query, variables }),
   });
-  return { status: response.status, retryAfter: response.headers.get('retry-after'), body: (await response.json()) as never };
+  return {
+    status: response.status,
+    retryAfter: response.headers.get('retry-after'),
+    body: (await response.json()) as never,
+  };
 }
 
 function runOnce(): ReturnType<typeof graphql> {
-  return graphql('mutation ($yaml: String) { triggerPipeline(yaml: $yaml, waitSeconds: 30) { run { status } } }', { yaml: YAML });
+  return graphql('mutation ($yaml: String) { triggerPipeline(yaml: $yaml, waitSeconds: 30) { run { status } } }', {
+    yaml: YAML,
+  });
 }
 
 describe('services as processes of their own', () => {
   it('run a pipeline, and each answers /health, /ready and /metrics on its internal port', async () => {
     expect((await runOnce()).body).toMatchObject({ data: { triggerPipeline: { run: { status: 'SUCCESS' } } } });
     for (const { internalUrl } of cluster.processes) {
-      const statuses = await Promise.all(['health', 'ready', 'metrics'].map(async (path) => (await fetch(`${internalUrl}/${path}`)).status));
+      const statuses = await Promise.all(
+        ['health', 'ready', 'metrics'].map(async (path) => (await fetch(`${internalUrl}/${path}`)).status),
+      );
       expect(statuses.slice(0, 2)).toEqual([200, 200]);
     }
   });
 
   it('auth, webhook-ingest and registry answer for their own paths, under the address that clients know', async () => {
     const post = (path: string, headers: Record<string, string>, body: unknown): Promise<Response> =>
-      fetch(`${cluster.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
+      fetch(`${cluster.url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
     const device = (await (await post('/auth/device', {}, {})).json()) as { verification_uri: string };
     expect(device.verification_uri.startsWith(`${cluster.url}/`)).toBe(true);
-    expect(await (await post('/webhook', { 'x-github-event': 'ping' }, { zen: 'x', repository: { full_name: 'acme/web' } })).json()).toMatchObject({ accepted: false, status: 'Ignored' });
-    const missing = await fetch(`${cluster.url}/registry/packages/${'0'.repeat(64)}`, { headers: { authorization: `Bearer ${cluster.apiKey}` } });
+    expect(
+      await (
+        await post('/webhook', { 'x-github-event': 'ping' }, { zen: 'x', repository: { full_name: 'acme/web' } })
+      ).json(),
+    ).toMatchObject({ accepted: false, status: 'Ignored' });
+    const missing = await fetch(`${cluster.url}/registry/packages/${'0'.repeat(64)}`, {
+      headers: { authorization: `Bearer ${cluster.apiKey}` },
+    });
     expect([missing.status, missing.headers.get('x-content-type-options')]).toEqual([404, 'nosniff']);
     expect((await graphql('{ extensions { id } }')).body).toEqual({ data: { extensions: [] } });
   });
 
   it('a gateway that listens on a loopback address is in development mode: everybody may read', async () => {
-    const response = await fetch(`${cluster.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query: '{ runs { pipelineName } }' }) });
+    const response = await fetch(`${cluster.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: '{ runs { pipelineName } }' }),
+    });
     expect(await response.json()).toMatchObject({ data: { runs: [{ pipelineName: 'hello' }] } });
   });
 
@@ -59,7 +86,8 @@ describe('services as processes of their own', () => {
   });
 
   it('SIGTERM ends every service with 0, and they come back in any order', async () => {
-    for (const service of ['scheduler', 'gateway', 'runner'] as const) expect(await cluster.kill(service, 0, 'SIGTERM')).toEqual({ code: 0, signal: null });
+    for (const service of ['scheduler', 'gateway', 'runner'] as const)
+      expect(await cluster.kill(service, 0, 'SIGTERM')).toEqual({ code: 0, signal: null });
     for (const service of ['gateway', 'runner', 'scheduler'] as const) cluster.at(service, 0).start();
     await cluster.ready();
     expect((await runOnce()).body).toMatchObject({ data: { triggerPipeline: { run: { status: 'SUCCESS' } } } });

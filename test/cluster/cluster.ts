@@ -81,10 +81,25 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     let processes: ServiceProcess[] = [];
     const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
     cleanUp.push(() => ingress.stop());
-    processes = makeProcesses(options, { folder, apiKey, jwtSecret: randomBytes(32).toString('hex'), brokerUrl: broker.url, storeUrl: store.url, url: ingress.url });
+    processes = makeProcesses(options, {
+      folder,
+      apiKey,
+      jwtSecret: randomBytes(32).toString('hex'),
+      brokerUrl: broker.url,
+      storeUrl: store.url,
+      url: ingress.url,
+    });
     cleanUp.push(() => Promise.all(processes.map((one) => one.close())));
     for (const one of processes) one.start();
-    const cluster = new LocalCluster({ folder, apiKey, partitions: options.partitions ?? PARTITIONS, broker, store, processes, ingress });
+    const cluster = new LocalCluster({
+      folder,
+      apiKey,
+      partitions: options.partitions ?? PARTITIONS,
+      broker,
+      store,
+      processes,
+      ingress,
+    });
     await cluster.ready();
     return cluster;
   } catch (error) {
@@ -94,10 +109,24 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 }
 
-function makeProcesses(options: ClusterOptions, place: { readonly folder: string; readonly apiKey: string; readonly jwtSecret: string; readonly brokerUrl: string; readonly storeUrl: string; readonly url: string }): ServiceProcess[] {
+function makeProcesses(
+  options: ClusterOptions,
+  place: {
+    readonly folder: string;
+    readonly apiKey: string;
+    readonly jwtSecret: string;
+    readonly brokerUrl: string;
+    readonly storeUrl: string;
+    readonly url: string;
+  },
+): ServiceProcess[] {
   const counts: readonly (readonly [ServiceName, number])[] = [
-    ['scheduler', options.schedulers ?? 3], ['runner', options.runners ?? 3], ['gateway', options.gateways ?? 2],
-    ['auth', options.auths ?? 1], ['registry', options.registries ?? 1], ['webhook-ingest', options.ingests ?? 1],
+    ['scheduler', options.schedulers ?? 3],
+    ['runner', options.runners ?? 3],
+    ['gateway', options.gateways ?? 2],
+    ['auth', options.auths ?? 1],
+    ['registry', options.registries ?? 1],
+    ['webhook-ingest', options.ingests ?? 1],
   ];
   const logs = join(place.folder, 'logs');
   mkdirSync(logs);
@@ -112,7 +141,9 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
     SERVICE_BASE_URL: place.url,
     ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
     // All its clients have one address, and the load that it is made for would be over any limit.
-    SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0',
+    SERVICE_RATE_LIMIT_READ: '0',
+    SERVICE_RATE_LIMIT_API: '0',
+    SERVICE_RATE_LIMIT_WEBHOOK: '0',
     // The ingress.
     SERVICE_TRUST_PROXY: '127.0.0.1',
     ...options.env,
@@ -121,14 +152,22 @@ function makeProcesses(options: ClusterOptions, place: { readonly folder: string
   const own = (service: ServiceName, index: number): Record<string, string> => {
     if (service === 'scheduler') return {};
     const dataDir = { SERVICE_DATA_DIR: join(place.folder, `${service}-${index}`) };
-    if (service === 'runner') return { ...dataDir, SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_SLOTS: String(options.slots ?? 4) };
+    if (service === 'runner')
+      return { ...dataDir, SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_SLOTS: String(options.slots ?? 4) };
     return service === 'webhook-ingest' ? { ...api, ...dataDir } : api;
   };
-  return counts.flatMap(([service, count]) => Array.from({ length: count }, (_, index) => new ServiceProcess({
-    service, index,
-    env: { ...common, ...own(service, index) },
-    logFile: join(logs, `${service}-${index}.log`),
-  })));
+  return counts.flatMap(([service, count]) =>
+    Array.from(
+      { length: count },
+      (_, index) =>
+        new ServiceProcess({
+          service,
+          index,
+          env: { ...common, ...own(service, index) },
+          logFile: join(logs, `${service}-${index}.log`),
+        }),
+    ),
+  );
 }
 
 interface Parts {
@@ -170,7 +209,8 @@ class LocalCluster implements Cluster {
 
   at(service: ServiceName, index: number): ServiceProcess {
     const found = this.of(service)[index];
-    if (found === undefined) throw new RangeError(`there is no ${service} ${index}; there are ${this.of(service).length}, counted from 0`);
+    if (found === undefined)
+      throw new RangeError(`there is no ${service} ${index}; there are ${this.of(service).length}, counted from 0`);
     return found;
   }
 
@@ -195,9 +235,11 @@ class LocalCluster implements Cluster {
 
   async rollingRestart(): Promise<void> {
     const kinds = Map.groupBy(this.processes, ({ service }) => service);
-    await Promise.all([...kinds.values()].map(async (kind) => {
-      for (const { service, index } of kind) await this.restart(service, index);
-    }));
+    await Promise.all(
+      [...kinds.values()].map(async (kind) => {
+        for (const { service, index } of kind) await this.restart(service, index);
+      }),
+    );
   }
 
   async ready(): Promise<void> {
@@ -209,11 +251,13 @@ class LocalCluster implements Cluster {
     await this.store.heal();
     await this.ingress.stop();
     // Runners first: their stages are reported while somebody is there to hear it.
-    for (const service of ['runner', 'webhook-ingest', 'gateway', 'registry', 'auth', 'scheduler'] as const) await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
+    for (const service of ['runner', 'webhook-ingest', 'gateway', 'registry', 'auth', 'scheduler'] as const)
+      await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
     await Promise.all(this.processes.map((one) => one.close()));
     await this.broker.stop();
     await this.store.stop();
-    if (options.keepFolder !== true) rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    if (options.keepFolder !== true)
+      rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 }
 

@@ -21,7 +21,12 @@ async function backend(name: string, handler: RequestListener, service: ServiceN
   const server = createServer(handler).listen(0, '127.0.0.1');
   servers.push(server);
   await once(server, 'listening');
-  return { name, service, apiUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, probe: async () => 'ready' };
+  return {
+    name,
+    service,
+    apiUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    probe: async () => 'ready',
+  };
 }
 
 /** Nobody listens at its address any more. */
@@ -39,10 +44,12 @@ async function through(...backends: readonly Backend[]): Promise<void> {
 
 test('spreads requests over the backends that are ready', async () => {
   const seen: string[] = [];
-  const record = (name: string): RequestListener => (_request, response) => {
-    seen.push(name);
-    response.end();
-  };
+  const record =
+    (name: string): RequestListener =>
+    (_request, response) => {
+      seen.push(name);
+      response.end();
+    };
   await through(await backend('one', record('one')), await backend('two', record('two')));
   for (let count = 0; count < 6; count++) await (await fetch(ingress.url)).arrayBuffer();
   expect(new Set(seen)).toEqual(new Set(['one', 'two']));
@@ -52,10 +59,15 @@ test('a refused connection goes to another backend, with the whole body', async 
   const bodies: string[] = [];
   const alive = await backend('alive', (incoming, response) => {
     let body = '';
-    incoming.setEncoding('utf8').on('data', (text: string) => { body += text; }).on('end', () => {
-      bodies.push(body);
-      response.end('done');
-    });
+    incoming
+      .setEncoding('utf8')
+      .on('data', (text: string) => {
+        body += text;
+      })
+      .on('end', () => {
+        bodies.push(body);
+        response.end('done');
+      });
   });
   await through(await goneBackend('gone'), await goneBackend('gone too'), alive);
   const text = 'x'.repeat(300_000);
@@ -85,14 +97,16 @@ test('nobody there is 503 with Retry-After', async () => {
 
 test('an event stream passes event by event, and its end in the middle does not look like an end', async () => {
   const next = Promise.withResolvers<void>();
-  await through(await backend('stream', (_incoming, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write('data: 1\n\n');
-    void next.promise.then(() => {
-      response.write('data: 2\n\n');
-      setImmediate(() => response.destroy());
-    });
-  }));
+  await through(
+    await backend('stream', (_incoming, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: 1\n\n');
+      void next.promise.then(() => {
+        response.write('data: 2\n\n');
+        setImmediate(() => response.destroy());
+      });
+    }),
+  );
   const response = await fetch(`${ingress.url}/pipeline/x/logs`);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   // The first event is here while the second is not even written.
@@ -105,19 +119,31 @@ test('an event stream passes event by event, and its end in the middle does not 
 });
 
 test('paths go to the service that they belong to, and to the gateways where the cluster has none of it', async () => {
-  const named = (name: string): RequestListener => (_incoming, response) => void response.end(name);
+  const named =
+    (name: string): RequestListener =>
+    (_incoming, response) =>
+      void response.end(name);
   await through(await backend('gateway', named('gateway')), await backend('auth', named('auth'), 'auth'));
   const ask = async (path: string): Promise<string> => (await fetch(`${ingress.url}${path}`)).text();
-  expect(await Promise.all([ask('/auth/me'), ask('/graphql'), ask('/webhook'), ask('/')])).toEqual(['auth', 'gateway', 'gateway', 'gateway']);
+  expect(await Promise.all([ask('/auth/me'), ask('/graphql'), ask('/webhook'), ask('/')])).toEqual([
+    'auth',
+    'gateway',
+    'gateway',
+    'gateway',
+  ]);
 });
 
 test('headers of the connection itself are not passed on, those of the request are', async () => {
   let headers: IncomingMessage['headers'] = {};
-  await through(await backend('one', (incoming, response) => {
-    headers = incoming.headers;
-    response.end();
-  }));
-  const sent = request(`${ingress.url}/`, { headers: { connection: 'x-hop', 'x-hop': 'no', 'last-event-id': 'yes' } }).end();
+  await through(
+    await backend('one', (incoming, response) => {
+      headers = incoming.headers;
+      response.end();
+    }),
+  );
+  const sent = request(`${ingress.url}/`, {
+    headers: { connection: 'x-hop', 'x-hop': 'no', 'last-event-id': 'yes' },
+  }).end();
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   response.resume();
   expect(headers['x-hop']).toBeUndefined();

@@ -7,7 +7,14 @@
  * I2. Every request has a connection of its own: one kept open could be closed by its other end at the very moment of its
  *     next use, and then nobody could say whether that request was read.
  */
-import { Agent, createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  Agent,
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { SECURITY_HEADERS } from '@penstock/http';
@@ -46,10 +53,22 @@ const ROUTES: readonly { readonly prefix: string; readonly service: ServiceName 
   { prefix: '/', service: 'gateway' },
 ];
 const PROBE_EVERY_MS = 250;
-const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
 const RETRY_AFTER_SECS = 1;
 
-export async function startIngress(options: { readonly port: number; readonly backends: () => readonly Backend[] }): Promise<Ingress> {
+export async function startIngress(options: {
+  readonly port: number;
+  readonly backends: () => readonly Backend[];
+}): Promise<Ingress> {
   const ingress = new PathIngress(options.backends);
   await ingress.listen(options.port);
   return ingress;
@@ -104,8 +123,12 @@ class PathIngress implements Ingress {
   /** Those that are ready, each time another first; then the others that listen: better tried than refused. */
   #candidates(path: string): { readonly name: string; readonly url: string }[] {
     const all = this.#backends();
-    const route = ROUTES.find(({ prefix, service }) => path.startsWith(prefix) && all.some((backend) => backend.service === service));
-    const listening = all.filter((backend) => backend.service === (route?.service ?? 'gateway')).flatMap(({ name, apiUrl }) => (apiUrl === undefined ? [] : [{ name, url: apiUrl }]));
+    const route = ROUTES.find(
+      ({ prefix, service }) => path.startsWith(prefix) && all.some((backend) => backend.service === service),
+    );
+    const listening = all
+      .filter((backend) => backend.service === (route?.service ?? 'gateway'))
+      .flatMap(({ name, apiUrl }) => (apiUrl === undefined ? [] : [{ name, url: apiUrl }]));
     const ready = listening.filter(({ name, url }) => this.#ready.get(name) === url);
     const others = listening.filter((backend) => !ready.includes(backend));
     this.#turn += 1;
@@ -119,14 +142,25 @@ class PathIngress implements Ingress {
     this.#forward(request, response, this.#candidates(request.url ?? '/'));
   }
 
-  #forward(request: IncomingMessage, response: ServerResponse, [backend, ...others]: readonly { readonly name: string; readonly url: string }[]): void {
+  #forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    [backend, ...others]: readonly { readonly name: string; readonly url: string }[],
+  ): void {
     if (backend === undefined) {
       this.counts.unserved += 1;
       refuse(response, 503, { error: 'unavailable', message: 'No service is there to answer; try again.' });
       return;
     }
     const { hostname, port } = new URL(backend.url);
-    const upstream = httpRequest({ hostname, port, method: request.method, path: request.url, headers: headersTo(request), agent: this.#agent });
+    const upstream = httpRequest({
+      hostname,
+      port,
+      method: request.method,
+      path: request.url,
+      headers: headersTo(request),
+      agent: this.#agent,
+    });
     let answered = false;
     upstream.on('socket', (socket) => {
       socket.setNoDelay(true);
@@ -154,7 +188,10 @@ class PathIngress implements Ingress {
       } else {
         this.#ready.delete(backend.name);
         this.counts.broken += 1;
-        refuse(response, 502, { error: 'bad_gateway', message: 'The service broke off; what was asked may have been done.' });
+        refuse(response, 502, {
+          error: 'bad_gateway',
+          message: 'The service broke off; what was asked may have been done.',
+        });
       }
     });
     response.once('close', () => upstream.destroy());
@@ -180,7 +217,16 @@ function endToEnd(message: IncomingMessage): Record<string, string | string[]> {
   return headers;
 }
 
-function refuse(response: ServerResponse, status: number, body: { readonly error: string; readonly message: string }): void {
-  response.writeHead(status, { ...SECURITY_HEADERS, 'content-type': 'application/json; charset=utf-8', 'retry-after': String(RETRY_AFTER_SECS), connection: 'close' });
+function refuse(
+  response: ServerResponse,
+  status: number,
+  body: { readonly error: string; readonly message: string },
+): void {
+  response.writeHead(status, {
+    ...SECURITY_HEADERS,
+    'content-type': 'application/json; charset=utf-8',
+    'retry-after': String(RETRY_AFTER_SECS),
+    connection: 'close',
+  });
   response.end(JSON.stringify(body));
 }

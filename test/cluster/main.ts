@@ -11,18 +11,29 @@ import type { ServiceName } from './service-process.ts';
 const text = { type: 'string' } as const;
 const { values } = parseArgs({
   options: {
-    port: { ...text, default: '8080' }, store: { ...text, default: 'sqlite' }, partitions: { ...text, default: '16' },
-    schedulers: { ...text, default: '3' }, runners: { ...text, default: '3' }, gateways: { ...text, default: '2' }, slots: { ...text, default: '4' },
+    port: { ...text, default: '8080' },
+    store: { ...text, default: 'sqlite' },
+    partitions: { ...text, default: '16' },
+    schedulers: { ...text, default: '3' },
+    runners: { ...text, default: '3' },
+    gateways: { ...text, default: '2' },
+    slots: { ...text, default: '4' },
   },
 });
-if (values.store !== 'sqlite' && values.store !== 'mongodb') throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
+if (values.store !== 'sqlite' && values.store !== 'mongodb')
+  throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 say('Starting a cluster on this machine ...');
 const cluster = await startCluster({
-  port: Number(values.port), store: values.store, partitions: Number(values.partitions),
-  schedulers: Number(values.schedulers), runners: Number(values.runners), gateways: Number(values.gateways), slots: Number(values.slots),
+  port: Number(values.port),
+  store: values.store,
+  partitions: Number(values.partitions),
+  schedulers: Number(values.schedulers),
+  runners: Number(values.runners),
+  gateways: Number(values.gateways),
+  slots: Number(values.slots),
 });
 const stopped = Promise.withResolvers<void>();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.resolve());
@@ -43,7 +54,9 @@ function describe({ url, apiKey, broker, store, folder, processes }: Cluster): v
   say(`folder   ${folder}  (logs/<service>-<n>.log)`);
   for (const one of processes) {
     const state = one.lives ? `pid ${one.pid}${one.frozen ? ' (frozen)' : ''}` : 'not running';
-    say(`${one.name.padEnd(16)} ${state}  ${one.apiUrl ?? ''} ${one.internalUrl === undefined ? '' : `${one.internalUrl}/ready`}`);
+    say(
+      `${one.name.padEnd(16)} ${state}  ${one.apiUrl ?? ''} ${one.internalUrl === undefined ? '' : `${one.internalUrl}/ready`}`,
+    );
   }
   say('Verbs: kill|restart|freeze|resume <service> <n>, rolling, status. ^C stops everything.');
 }

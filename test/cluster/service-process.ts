@@ -85,9 +85,19 @@ export class ServiceProcess {
     this.#apiUrl = undefined;
     this.frozen = false;
     const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((file) => existsSync(file));
-    const [file = '', ...args] = [...(setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL', '--']), process.execPath, MAIN, 'service', this.service];
+    const [file = '', ...args] = [
+      ...(setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL', '--']),
+      process.execPath,
+      MAIN,
+      'service',
+      this.service,
+    ];
     // In a session of its own: ^C in a terminal is for the one who started the cluster, who then stops it in order.
-    const child = spawn(file, args, { env: { ...process.env, ...this.#options.env }, stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+    const child = spawn(file, args, {
+      env: { ...process.env, ...this.#options.env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      detached: true,
+    });
     this.#child = child;
     createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
       this.#log.write(`${line}\n`);
@@ -97,10 +107,15 @@ export class ServiceProcess {
 
   /** Resolves when it can do its work. */
   async ready(): Promise<void> {
-    await until(`${this.name} is ready`, async () => {
-      if (!this.lives) throw new Error(`${this.name} ended before it was ready: ${this.complaints.at(-1) ?? 'see its log'}`);
-      return (await this.probe()) === 'ready';
-    }, READY_MS_MAX);
+    await until(
+      `${this.name} is ready`,
+      async () => {
+        if (!this.lives)
+          throw new Error(`${this.name} ended before it was ready: ${this.complaints.at(-1) ?? 'see its log'}`);
+        return (await this.probe()) === 'ready';
+      },
+      READY_MS_MAX,
+    );
   }
 
   async probe(): Promise<'ready' | 'not ready' | 'silent'> {
@@ -151,8 +166,10 @@ export class ServiceProcess {
     }
     if (record.msg === 'the internal port is open') this.#internalPort = record.port;
     if (record.msg === 'listens') this.#apiUrl = record.url;
-    if (record.msg === 'the runner takes stages' && record.session !== undefined) this.identities.push({ id: record.session, pid, at: Date.now() });
-    if (record.msg === 'joined' && record.member !== undefined) this.identities.push({ id: record.member, pid, at: Date.now() });
+    if (record.msg === 'the runner takes stages' && record.session !== undefined)
+      this.identities.push({ id: record.session, pid, at: Date.now() });
+    if (record.msg === 'joined' && record.member !== undefined)
+      this.identities.push({ id: record.member, pid, at: Date.now() });
     if ((record.level ?? 0) >= 50) this.#complain(line);
   }
 

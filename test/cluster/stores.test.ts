@@ -16,36 +16,73 @@ const kinds: readonly StoreKind[] = hasMongo ? ['sqlite', 'mongodb'] : ['sqlite'
 describe.each(kinds)('a cluster that keeps its runs in %s', (store) => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await startCluster({ store, schedulers: 2, runners: 1, gateways: 1, auths: 0, registries: 0, ingests: 0, partitions: 4, slots: 3 });
+    cluster = await startCluster({
+      store,
+      schedulers: 2,
+      runners: 1,
+      gateways: 1,
+      auths: 0,
+      registries: 0,
+      ingests: 0,
+      partitions: 4,
+      slots: 3,
+    });
   }, 120_000);
   afterAll(async () => {
     await cluster.stop();
   });
 
-  async function graphql<T>(query: string, variables: Record<string, unknown> = {}): Promise<{ data: T; errors?: { message: string; extensions: { code: string } }[] }> {
+  async function graphql<T>(
+    query: string,
+    variables: Record<string, unknown> = {},
+  ): Promise<{ data: T; errors?: { message: string; extensions: { code: string } }[] }> {
     const response = await fetch(`${cluster.url}/graphql`, {
-      method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` }, body: JSON.stringify({ query, variables }),
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` },
+      body: JSON.stringify({ query, variables }),
     });
     return (await response.json()) as never;
   }
   const trigger = async (yaml: string, waitSeconds: number): Promise<{ id: string; status: string }> => {
     const answer = await graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(
-      'mutation ($yaml: String, $waitSeconds: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $waitSeconds) { run { id status } } }', { yaml, waitSeconds });
+      'mutation ($yaml: String, $waitSeconds: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $waitSeconds) { run { id status } } }',
+      { yaml, waitSeconds },
+    );
     if (answer.errors !== undefined) throw new Error(JSON.stringify(answer.errors));
     return answer.data.triggerPipeline.run;
   };
-  const statusOf = async (id: string): Promise<string | undefined> => (await graphql<{ run: { status: string } | null }>('query ($id: String) { run(id: $id) { status } }', { id })).data.run?.status;
+  const statusOf = async (id: string): Promise<string | undefined> =>
+    (await graphql<{ run: { status: string } | null }>('query ($id: String) { run(id: $id) { status } }', { id })).data
+      .run?.status;
 
   it('runs, lists, tells the story again and counts', async () => {
-    const good = ['pipeline:', '  name: story', 'stages:', '  a:', '    run: echo one; echo "v=7" >> "$SERVICE_OUTPUT"', '    outputs: [v]', '  b:', '    after: a', '    run: echo "got ${{ stages.a.outputs.v }}"'].join('\n');
-    const runs = [await trigger(good, 30), await trigger('pipeline:\n  name: story\nstages:\n  a:\n    run: exit 1\n', 30)];
+    const good = [
+      'pipeline:',
+      '  name: story',
+      'stages:',
+      '  a:',
+      '    run: echo one; echo "v=7" >> "$SERVICE_OUTPUT"',
+      '    outputs: [v]',
+      '  b:',
+      '    after: a',
+      '    run: echo "got ${{ stages.a.outputs.v }}"',
+    ].join('\n');
+    const runs = [
+      await trigger(good, 30),
+      await trigger('pipeline:\n  name: story\nstages:\n  a:\n    run: exit 1\n', 30),
+    ];
     expect(runs.map(({ status }) => status)).toEqual(['SUCCESS', 'FAILED']);
     const first = runs[0]?.id ?? '';
     const listed = await graphql<{ runs: { id: string }[] }>('{ runs(limit: 2) { id } }');
     expect(listed.data.runs.map(({ id }) => id)).toEqual(runs.map(({ id }) => id).toReversed());
     const { events } = await readStream(`${cluster.url}/pipeline/${first}/logs`, cluster.apiKey);
-    expect(events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => line)).toEqual(['one', 'got 7']);
-    const health = await graphql<{ pipelineHealth: unknown }>('{ pipelineHealth(pipelineName: "story") { totalRuns succeeded failed successRate } }');
+    expect(events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => line)).toEqual([
+      'one',
+      'got 7',
+    ]);
+    const health = await graphql<{ pipelineHealth: unknown }>(
+      '{ pipelineHealth(pipelineName: "story") { totalRuns succeeded failed successRate } }',
+    );
     expect(health.data.pipelineHealth).toEqual({ totalRuns: 2, succeeded: 1, failed: 1, successRate: 0.5 });
   });
 
@@ -53,22 +90,31 @@ describe.each(kinds)('a cluster that keeps its runs in %s', (store) => {
     const { id } = await trigger('pipeline:\n  name: long\nstages:\n  a:\n    run: sleep 600\n', 0);
     await until('the stage runs', async () => (await statusOf(id)) === 'RUNNING');
     const cancel = 'mutation ($id: String) { cancelPipeline(id: $id) { cancelledStages run { status } } }';
-    expect((await graphql(cancel, { id })).data).toEqual({ cancelPipeline: { cancelledStages: 1, run: { status: 'CANCELLED' } } });
+    expect((await graphql(cancel, { id })).data).toEqual({
+      cancelPipeline: { cancelledStages: 1, run: { status: 'CANCELLED' } },
+    });
     expect((await graphql(cancel, { id })).errors?.[0]?.extensions.code).toBe('CONFLICT');
     expect(await statusOf(id)).toBe('CANCELLED');
   });
 
   it('runs under way outlive the database being away and a killed scheduler; what has ended is there when it is back', async () => {
-    const { id } = await trigger('pipeline:\n  name: patient\nstages:\n  a:\n    run: sleep 1\n  b:\n    after: a\n    run: echo done\n', 0);
+    const { id } = await trigger(
+      'pipeline:\n  name: patient\nstages:\n  a:\n    run: sleep 1\n  b:\n    after: a\n    run: echo done\n',
+      0,
+    );
     await until('the stage runs', async () => (await statusOf(id)) === 'RUNNING');
     await cluster.store.down();
     await cluster.kill('scheduler', 0);
     await cluster.store.heal();
     await cluster.restart('scheduler', 0);
-    await until('the run has ended', async () => {
-      const status = await statusOf(id).catch(() => undefined);
-      return status === 'SUCCESS';
-    }, 45_000);
+    await until(
+      'the run has ended',
+      async () => {
+        const status = await statusOf(id).catch(() => undefined);
+        return status === 'SUCCESS';
+      },
+      45_000,
+    );
     // A gateway that has heard nothing of it so far.
     await cluster.restart('gateway', 0);
     expect(await statusOf(id)).toBe('SUCCESS');

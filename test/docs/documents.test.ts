@@ -9,7 +9,9 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 describe('docs/guarantees.md', () => {
-  const named = [...read('docs/guarantees.md').matchAll(/^- `([^`]+\.ts)`: "(.+)"$/gm)].map(([, file = '', title = '']) => ({ file, title }));
+  const named = [...read('docs/guarantees.md').matchAll(/^- `([^`]+\.ts)`: "(.+)"$/gm)].map(
+    ([, file = '', title = '']) => ({ file, title }),
+  );
 
   it('names a test for every promise', () => {
     const [promises = ''] = read('docs/guarantees.md').split('## What is not promised');
@@ -32,7 +34,9 @@ describe('docs/operating.md', () => {
 
 describe('links between documents', () => {
   it.each(['docs/guarantees.md', 'docs/operating.md'])('of %s lead to files', (document) => {
-    const targets = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, target = '']) => join(dirname(document), target));
+    const targets = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, target = '']) =>
+      join(dirname(document), target),
+    );
     expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
   });
 });

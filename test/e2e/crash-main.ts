@@ -11,7 +11,9 @@ for (const seed of seeds) {
   const retry = seed % 5 !== 0;
   try {
     const report = await crashOnce({ seed, retry });
-    console.log(`seed ${seed}${retry ? '' : ' (no retries)'}: killed after ${report.killedAfterMs} ms, ${report.finishedBefore} stages finished before, ${report.status}`);
+    console.log(
+      `seed ${seed}${retry ? '' : ' (no retries)'}: killed after ${report.killedAfterMs} ms, ${report.finishedBefore} stages finished before, ${report.status}`,
+    );
   } catch (error) {
     console.error(`seed ${seed} failed; replay it with: npm run crash -- --seed ${seed}`);
     console.error(error);

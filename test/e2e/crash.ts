@@ -119,7 +119,10 @@ interface RunAnswer {
 }
 
 async function runOf(server: RunningServer, runId: string): Promise<RunAnswer> {
-  const answer = await server.graphql<{ run: RunAnswer }>('query ($id: String!) { run(id: $id) { status outcome stages { name status reason } } }', { id: runId });
+  const answer = await server.graphql<{ run: RunAnswer }>(
+    'query ($id: String!) { run(id: $id) { status outcome stages { name status reason } } }',
+    { id: runId },
+  );
   return answer.data.run;
 }
 
@@ -128,32 +131,64 @@ async function runOf(server: RunningServer, runId: string): Promise<RunAnswer> {
  * their order, the same lines in theirs, and the same story of each stage. How the lines of one stage and the events of
  * another stand to each other is not fixed.
  */
-function checkStory(before: readonly StreamEvent[], after: readonly StreamEvent[], replay: readonly StreamEvent[]): void {
+function checkStory(
+  before: readonly StreamEvent[],
+  after: readonly StreamEvent[],
+  replay: readonly StreamEvent[],
+): void {
   const whole = [...before, ...after];
   const isLine = ({ event }: StreamEvent): boolean => event === 'stage_log';
-  const told = (events: readonly StreamEvent[]): string[] => events.map(({ event, data }) => `${event} ${JSON.stringify(data)}`);
-  assert.deepEqual(told(whole.filter((event) => !isLine(event))), told(replay.filter((event) => !isLine(event))), 'the events resume without gap or repetition');
-  assert.deepEqual(told(whole.filter(isLine)), told(replay.filter(isLine)), 'the lines resume without gap or repetition');
+  const told = (events: readonly StreamEvent[]): string[] =>
+    events.map(({ event, data }) => `${event} ${JSON.stringify(data)}`);
+  assert.deepEqual(
+    told(whole.filter((event) => !isLine(event))),
+    told(replay.filter((event) => !isLine(event))),
+    'the events resume without gap or repetition',
+  );
+  assert.deepEqual(
+    told(whole.filter(isLine)),
+    told(replay.filter(isLine)),
+    'the lines resume without gap or repetition',
+  );
   for (let index = 0; index < STAGES; index++) {
     const ofStage = ({ data }: StreamEvent): boolean => data['stage'] === `s${index}`;
-    assert.deepEqual(told(whole.filter(ofStage)), told(replay.filter(ofStage)), `the story of s${index} resumes without gap or repetition`);
+    assert.deepEqual(
+      told(whole.filter(ofStage)),
+      told(replay.filter(ofStage)),
+      `the story of s${index} resumes without gap or repetition`,
+    );
   }
   assert.equal(replay.at(-1)?.event, 'pipeline_completed', 'the story has its end');
 }
 
 /** No finished stage runs again; no two attempts of a stage overlap; what succeeded has left its end. */
-function checkEffects(folder: string, before: readonly StreamEvent[], startedBefore: ReadonlyMap<string, number>, replay: readonly StreamEvent[]): void {
+function checkEffects(
+  folder: string,
+  before: readonly StreamEvent[],
+  startedBefore: ReadonlyMap<string, number>,
+  replay: readonly StreamEvent[],
+): void {
   for (const { data } of before.filter(({ event }) => event === 'stage_completed')) {
     const stage = String(data['stage']);
-    assert.equal(marksOf(folder, stage).length, startedBefore.get(stage), `${stage} was finished and did not run again`);
+    assert.equal(
+      marksOf(folder, stage).length,
+      startedBefore.get(stage),
+      `${stage} was finished and did not run again`,
+    );
   }
   for (const { data } of replay.filter(({ event }) => event === 'stage_completed')) {
     const stage = String(data['stage']);
     const marks = marksOf(folder, stage);
-    if (data['status'] === 'Success') assert.ok(marks.some(({ kind }) => kind === 'end'), `${stage} succeeded, so it came to its end`);
+    if (data['status'] === 'Success')
+      assert.ok(
+        marks.some(({ kind }) => kind === 'end'),
+        `${stage} succeeded, so it came to its end`,
+      );
     const ends = new Map(marks.filter(({ kind }) => kind === 'end').map(({ attempt, at }) => [attempt, at]));
     for (const later of marks.filter(({ kind }) => kind === 'start')) {
-      for (const [attempt, end] of ends) if (attempt < later.attempt) assert.ok(end <= later.at, `attempts ${attempt} and ${later.attempt} of ${stage} do not overlap`);
+      for (const [attempt, end] of ends)
+        if (attempt < later.attempt)
+          assert.ok(end <= later.at, `attempts ${attempt} and ${later.attempt} of ${stage} do not overlap`);
     }
   }
 }
@@ -181,10 +216,14 @@ interface Mark {
 function marksOf(folder: string, stage: string): Mark[] {
   const file = join(folder, stage);
   if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8').trim().split('\n').filter((line) => line.split(' ').length === 3).map((line) => {
-    const [kind = '', attempt, at] = line.split(' ');
-    return { kind, attempt: Number(attempt), at: BigInt(at ?? 0) };
-  });
+  return readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .filter((line) => line.split(' ').length === 3)
+    .map((line) => {
+      const [kind = '', attempt, at] = line.split(' ');
+      return { kind, attempt: Number(attempt), at: BigInt(at ?? 0) };
+    });
 }
 
 function countMarks(folder: string): Map<string, number> {

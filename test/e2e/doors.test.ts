@@ -22,10 +22,21 @@ interface RawAnswer {
 }
 
 /** One request as bytes, for `fetch` refuses some methods; the status and the headers of the answer. */
-async function ask(server: RunningServer, method: string, path: string, headers: Record<string, string> = {}, body = ''): Promise<RawAnswer> {
+async function ask(
+  server: RunningServer,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body = '',
+): Promise<RawAnswer> {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);
-  const lines = Object.entries({ Host: 'x', Connection: 'close', ...(body === '' ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }), ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries({
+    Host: 'x',
+    Connection: 'close',
+    ...(body === '' ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
   socket.on('error', () => {});
   let text = '';
@@ -36,7 +47,12 @@ async function ask(server: RunningServer, method: string, path: string, headers:
   });
   await once(socket, 'close');
   const [status = '', ...rest] = (text.split('\r\n\r\n')[0] ?? '').split('\r\n');
-  return { status: Number(status.split(' ')[1]), headers: Object.fromEntries(rest.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)])) };
+  return {
+    status: Number(status.split(' ')[1]),
+    headers: Object.fromEntries(
+      rest.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]),
+    ),
+  };
 }
 
 describe('every path by every method', () => {
@@ -51,26 +67,56 @@ describe('every path by every method', () => {
 
   it('answers with the whole set of security headers and with CORS, whoever asks (S23)', async () => {
     const paths = [
-      '/', '/health', '/ready', '/graphql', '/graphql/playground', '/auth/device', '/auth/device/token', '/auth/web/login', '/auth/callback/web', '/auth/refresh', '/auth/logout', '/auth/me',
-      `/pipeline/${runId}/logs`, '/pipeline/nothing/logs', '/webhook', '/nothing', '/%ff', '*',
+      '/',
+      '/health',
+      '/ready',
+      '/graphql',
+      '/graphql/playground',
+      '/auth/device',
+      '/auth/device/token',
+      '/auth/web/login',
+      '/auth/callback/web',
+      '/auth/refresh',
+      '/auth/logout',
+      '/auth/me',
+      `/pipeline/${runId}/logs`,
+      '/pipeline/nothing/logs',
+      '/webhook',
+      '/nothing',
+      '/%ff',
+      '*',
     ];
     const callers = [{}, { Authorization: `Bearer ${server.apiKey}` }, { Authorization: 'Bearer wrong' }];
-    const answered = await Promise.all(paths.map(async (path) => {
-      const seen = [];
-      for (const method of METHODS) {
-        for (const caller of callers) seen.push({ method, path, ...(await ask(server, method, path, { Origin: ORIGIN, ...caller }, method === 'POST' ? '{}' : '')) });
-      }
-      return seen;
-    }));
+    const answered = await Promise.all(
+      paths.map(async (path) => {
+        const seen = [];
+        for (const method of METHODS) {
+          for (const caller of callers)
+            seen.push({
+              method,
+              path,
+              ...(await ask(server, method, path, { Origin: ORIGIN, ...caller }, method === 'POST' ? '{}' : '')),
+            });
+        }
+        return seen;
+      }),
+    );
     for (const { method, path, status, headers } of answered.flat()) {
-      expect([method, path, status, headers]).toEqual([method, path, expect.any(Number), expect.objectContaining(SECURITY_HEADERS)]);
+      expect([method, path, status, headers]).toEqual([
+        method,
+        path,
+        expect.any(Number),
+        expect.objectContaining(SECURITY_HEADERS),
+      ]);
       expect([method, path, status < 600]).toEqual([method, path, true]);
     }
     const statuses = new Set(answered.flat().map(({ status }) => status));
     for (const status of [200, 204, 400, 401, 404, 405, 415]) expect([...statuses]).toContain(status);
     const crossed = answered.flat().filter(({ method }) => method !== 'CONNECT');
     expect(crossed.filter(({ headers }) => headers['access-control-allow-origin'] !== ORIGIN)).toEqual([]);
-    expect(answered.flat().filter(({ status, headers }) => status === 405 && headers['allow'] === undefined)).toEqual([]);
+    expect(answered.flat().filter(({ status, headers }) => status === 405 && headers['allow'] === undefined)).toEqual(
+      [],
+    );
   });
 
   it('bytes that are no request, and bodies that are too large, too', async () => {
@@ -78,20 +124,36 @@ describe('every path by every method', () => {
     const socket = connect(Number(port), hostname);
     socket.write('GET / HTTP/9\r\n\r\n');
     const [bytes] = (await once(socket, 'data')) as [Buffer];
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) expect(bytes.toString().toLowerCase()).toContain(`${name}: ${value}`.toLowerCase());
+    for (const [name, value] of Object.entries(SECURITY_HEADERS))
+      expect(bytes.toString().toLowerCase()).toContain(`${name}: ${value}`.toLowerCase());
     socket.destroy();
-    const large = await fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query: 'x'.repeat(1024 * 1024) }) });
-    expect([large.status, await large.json(), Object.fromEntries(large.headers)]).toEqual([413, { error: 'payload_too_large', message: expect.any(String) }, expect.objectContaining(SECURITY_HEADERS)]);
+    const large = await fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: 'x'.repeat(1024 * 1024) }),
+    });
+    expect([large.status, await large.json(), Object.fromEntries(large.headers)]).toEqual([
+      413,
+      { error: 'payload_too_large', message: expect.any(String) },
+      expect.objectContaining(SECURITY_HEADERS),
+    ]);
   });
 
   it('a preflight of the listed origin is granted for an hour, one of another is not', async () => {
     const preflight = { 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'authorization' };
     const granted = await ask(server, 'OPTIONS', '/graphql', { Origin: ORIGIN, ...preflight });
     expect(granted.headers).toMatchObject({
-      'access-control-allow-origin': ORIGIN, 'access-control-allow-methods': 'GET, POST, OPTIONS', 'access-control-allow-headers': 'Content-Type, Authorization', 'access-control-max-age': '3600',
+      'access-control-allow-origin': ORIGIN,
+      'access-control-allow-methods': 'GET, POST, OPTIONS',
+      'access-control-allow-headers': 'Content-Type, Authorization',
+      'access-control-max-age': '3600',
     });
     for (const origin of ['null', 'http://ok.example', 'https://ok.example.evil.com']) {
-      expect(Object.keys((await ask(server, 'OPTIONS', '/graphql', { Origin: origin, ...preflight })).headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+      expect(
+        Object.keys((await ask(server, 'OPTIONS', '/graphql', { Origin: origin, ...preflight })).headers).filter(
+          (name) => name.startsWith('access-control'),
+        ),
+      ).toEqual([]);
     }
   });
 
@@ -110,15 +172,38 @@ describe('every path by every method', () => {
 describe('rate limits', () => {
   let server: RunningServer;
   beforeAll(async () => {
-    server = await startServer({ arguments: ['--playground'], env: { SERVICE_RATE_LIMIT_READ: '5', SERVICE_RATE_LIMIT_API: '3', SERVICE_RATE_LIMIT_WEBHOOK: '2', SERVICE_INTROSPECTION: 'false' } });
+    server = await startServer({
+      arguments: ['--playground'],
+      env: {
+        SERVICE_RATE_LIMIT_READ: '5',
+        SERVICE_RATE_LIMIT_API: '3',
+        SERVICE_RATE_LIMIT_WEBHOOK: '2',
+        SERVICE_INTROSPECTION: 'false',
+      },
+    });
   });
   afterAll(() => server.stop());
 
   it('each tier has a budget of its own a minute, the variables set it, and a stranger’s X-Forwarded-For changes nothing', async () => {
-    const query = (forwarded: string) => ask(server, 'POST', '/graphql', { 'Content-Type': 'application/json', 'X-Forwarded-For': forwarded }, '{"query":"{ health }"}');
+    const query = (forwarded: string) =>
+      ask(
+        server,
+        'POST',
+        '/graphql',
+        { 'Content-Type': 'application/json', 'X-Forwarded-For': forwarded },
+        '{"query":"{ health }"}',
+      );
     const answers = [];
     for (let count = 0; count < 5; count++) answers.push(await query(`198.51.100.${count}`));
-    expect(answers.map(({ status, headers }) => [status, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']])).toEqual([[200, '3', '2'], [200, '3', '1'], [200, '3', '0'], [429, '3', '0'], [429, '3', '0']]);
+    expect(
+      answers.map(({ status, headers }) => [status, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']]),
+    ).toEqual([
+      [200, '3', '2'],
+      [200, '3', '1'],
+      [200, '3', '0'],
+      [429, '3', '0'],
+      [429, '3', '0'],
+    ]);
     expect(Number(answers[4]?.headers['retry-after'])).toBeGreaterThan(0);
     expect(answers[4]?.headers).toMatchObject(SECURITY_HEADERS);
     expect(server.output()).toContain('SERVICE_TRUST_PROXY');

@@ -35,7 +35,17 @@ class Desk {
 
   async penstock(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CommandEnd> {
     return await new Promise((resolve) => {
-      const options = { cwd: this.folder, env: { PATH: process.env['PATH'], HOME: process.env['HOME'], XDG_CACHE_HOME: join(this.folder, '.cache'), ...this.#env, ...env }, maxBuffer: 1e7 };
+      const options = {
+        cwd: this.folder,
+        env: {
+          PATH: process.env['PATH'],
+          HOME: process.env['HOME'],
+          XDG_CACHE_HOME: join(this.folder, '.cache'),
+          ...this.#env,
+          ...env,
+        },
+        maxBuffer: 1e7,
+      };
       execFile(process.execPath, [COMMAND, ...args], options, (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr });
       });
@@ -50,7 +60,11 @@ class Desk {
 
 /** Two runs differ in their times, and in how the lines of different stages interleave. */
 function comparable({ stdout }: CommandEnd): string[] {
-  return stdout.split('\n').filter((line) => line !== '').map((line) => JSON.stringify({ ...(JSON.parse(line) as object), timestamp: 'T' })).toSorted();
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.stringify({ ...(JSON.parse(line) as object), timestamp: 'T' }))
+    .toSorted();
 }
 
 const SUITE = `id: test/suite
@@ -97,9 +111,14 @@ stages:
 `;
 
 async function publishSuite(desk: Desk): Promise<void> {
-  desk.write({ 'suite/extension.yaml': SUITE, 'suite/compile.sh': 'echo "compiling for $INPUT_TARGET"\necho "version=1.$INPUT_TARGET" >> "$SERVICE_OUTPUT"\n', '.pipeline.yaml': PIPELINE });
+  desk.write({
+    'suite/extension.yaml': SUITE,
+    'suite/compile.sh': 'echo "compiling for $INPUT_TARGET"\necho "version=1.$INPUT_TARGET" >> "$SERVICE_OUTPUT"\n',
+    '.pipeline.yaml': PIPELINE,
+  });
   expect(await desk.penstock(['extension', 'init', 'utility/hello'])).toMatchObject({ code: 0 });
-  for (const name of ['hello', 'suite']) expect(await desk.penstock(['extension', 'publish', name])).toMatchObject({ code: 0, stderr: '' });
+  for (const name of ['hello', 'suite'])
+    expect(await desk.penstock(['extension', 'publish', name])).toMatchObject({ code: 0, stderr: '' });
 }
 
 describe('one server', () => {
@@ -122,7 +141,10 @@ describe('one server', () => {
 
   it('a new user makes, tests, publishes and uses an extension by the five commands of the documentation', async () => {
     const [, after = ''] = PAGE.split('## Five commands');
-    const commands = (/^```sh\n(.*?)^```$/ms.exec(after)?.[1] ?? '').trim().split('\n').map((line) => line.split(' '));
+    const commands = (/^```sh\n(.*?)^```$/ms.exec(after)?.[1] ?? '')
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '));
     expect(commands.map(([program]) => program)).toEqual(Array.from({ length: 5 }, () => 'penstock'));
     const mine = desk();
     mine.write({ '.pipeline.yaml': /^```yaml\n(.*?)^```$/ms.exec(after)?.[1] ?? '' });
@@ -138,7 +160,10 @@ describe('one server', () => {
     // Published again it changes nothing; changed bytes are another version.
     expect((await mine.penstock(['extension', 'publish', 'hello'])).stdout).toContain('Was published already');
     mine.write({ 'hello/new.txt': 'x' });
-    expect(await mine.penstock(['extension', 'publish', 'hello'])).toMatchObject({ code: 1, stderr: expect.stringContaining('CONFLICT') as unknown });
+    expect(await mine.penstock(['extension', 'publish', 'hello'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('CONFLICT') as unknown,
+    });
   });
 
   it('a local and a triggered run of the same file tell the same events', async () => {
@@ -158,13 +183,20 @@ describe('one server', () => {
 
   it('a yanked version is used by those who locked it, and by nobody else', async () => {
     const [first, second] = [desk(), desk()];
-    first.write({ 'once/extension.yaml': 'id: utility/once\nversion: 1.0.0\ndescription: d\nrun: echo once\n', '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  a: {uses: utility/once@^1}\n' });
+    first.write({
+      'once/extension.yaml': 'id: utility/once\nversion: 1.0.0\ndescription: d\nrun: echo once\n',
+      '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  a: {uses: utility/once@^1}\n',
+    });
     second.write({ '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  a: {uses: utility/once@^1}\n' });
-    for (const args of [['extension', 'publish', 'once'], ['lock'], ['extension', 'yank', 'utility/once@1.0.0']]) expect(await first.penstock(args), args.join(' ')).toMatchObject({ code: 0 });
+    for (const args of [['extension', 'publish', 'once'], ['lock'], ['extension', 'yank', 'utility/once@1.0.0']])
+      expect(await first.penstock(args), args.join(' ')).toMatchObject({ code: 0 });
     expect(await first.penstock(['trigger'])).toMatchObject({ code: 0 });
     expect(await first.penstock(['run'])).toMatchObject({ code: 0 });
     for (const command of ['run', 'trigger', 'lock']) {
-      expect(await second.penstock([command])).toMatchObject({ code: 2, stderr: expect.stringMatching(/yanked[^]*\.pipeline\.yaml:3:13/) as unknown });
+      expect(await second.penstock([command])).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/yanked[^]*\.pipeline\.yaml:3:13/) as unknown,
+      });
     }
     expect(await first.penstock(['extension', 'yank', '--undo', 'utility/once@1.0.0'])).toMatchObject({ code: 0 });
     expect(await second.penstock(['run'])).toMatchObject({ code: 0 });
@@ -175,7 +207,12 @@ describe('one server', () => {
     mine.write({ '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  a:\n    uses: build/nod@^1\n' });
     for (const command of ['run', 'trigger', 'lock']) {
       const { code, stderr } = await mine.penstock([command]);
-      expect([code, stderr], command).toEqual([2, expect.stringMatching(/build\/nod[^]*\.pipeline\.yaml:4:11[^]*build\/node|build\/nod[^]*build\/node[^]*\.pipeline\.yaml:4:11/)]);
+      expect([code, stderr], command).toEqual([
+        2,
+        expect.stringMatching(
+          /build\/nod[^]*\.pipeline\.yaml:4:11[^]*build\/node|build\/nod[^]*build\/node[^]*\.pipeline\.yaml:4:11/,
+        ),
+      ]);
     }
   });
 
@@ -193,7 +230,16 @@ describe('services as processes', () => {
   let cluster: Cluster;
   let desk: Desk;
   beforeAll(async () => {
-    cluster = await startCluster({ schedulers: 1, runners: 1, gateways: 1, registries: 1, auths: 1, ingests: 1, partitions: 1, slots: 2 });
+    cluster = await startCluster({
+      schedulers: 1,
+      runners: 1,
+      gateways: 1,
+      registries: 1,
+      auths: 1,
+      ingests: 1,
+      partitions: 1,
+      slots: 2,
+    });
     desk = new Desk({ SERVICE_BASE_URL: cluster.url, SERVICE_API_KEY: cluster.apiKey });
   });
   afterAll(async () => {

@@ -44,11 +44,18 @@ beforeAll(async () => {
   repository = new Repository(join(folder, 'repository'));
   for (const name of ['first', 'second', 'third']) repository.commit({ '.pipeline.yaml': PIPELINE, file: name }, name);
   repository.git('update-server-info');
-  [smart, dumb, locked] = await Promise.all([smartServer(folder, { protocol: 0 }), dumbServer(folder), smartServer(folder, { password: SECRET })]);
+  [smart, dumb, locked] = await Promise.all([
+    smartServer(folder, { protocol: 0 }),
+    dumbServer(folder),
+    smartServer(folder, { password: SECRET }),
+  ]);
   const credentials = join(folder, 'credentials');
   writeFileSync(credentials, `http://user:${encodeURIComponent(SECRET)}@127.0.0.1:${locked.port}\n`, { mode: 0o600 });
   mkdirSync(join(folder, 'data'));
-  server = await startServer({ dataDir: join(folder, 'data'), env: { SERVICE_GIT_CREDENTIALS_FILE: credentials, SERVICE_WEBHOOK_WAIT_SECS: '60' } });
+  server = await startServer({
+    dataDir: join(folder, 'data'),
+    env: { SERVICE_GIT_CREDENTIALS_FILE: credentials, SERVICE_WEBHOOK_WAIT_SECS: '60' },
+  });
 });
 afterAll(async () => {
   await server.stop();
@@ -66,14 +73,28 @@ async function push(cloneUrl: string, commit: string, ref = 'refs/heads/main'): 
   const response = await fetch(`${server.url}/webhook`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-github-event': 'push' },
-    body: JSON.stringify({ ref, after: commit, before: '0'.repeat(40), repository: { full_name: 'a/b', clone_url: cloneUrl }, head_commit: { id: commit, message: 'a push' }, commits: [] }),
+    body: JSON.stringify({
+      ref,
+      after: commit,
+      before: '0'.repeat(40),
+      repository: { full_name: 'a/b', clone_url: cloneUrl },
+      head_commit: { id: commit, message: 'a push' },
+      commits: [],
+    }),
   });
   return (await response.json()) as Answer;
 }
 
 async function outputsOf(id: string | null): Promise<Record<string, Record<string, string>>> {
-  const { data } = await server.graphql<{ run: { stages: { name: string; outputs: { key: string; value: string }[] }[] } }>('query ($id: String!) { run(id: $id) { stages { name outputs { key value } } } }', { id });
-  return Object.fromEntries(data.run.stages.map(({ name, outputs }) => [name, Object.fromEntries(outputs.map(({ key, value }) => [key, value]))]));
+  const { data } = await server.graphql<{
+    run: { stages: { name: string; outputs: { key: string; value: string }[] }[] };
+  }>('query ($id: String!) { run(id: $id) { stages { name outputs { key value } } } }', { id });
+  return Object.fromEntries(
+    data.run.stages.map(({ name, outputs }) => [
+      name,
+      Object.fromEntries(outputs.map(({ key, value }) => [key, value])),
+    ]),
+  );
 }
 
 describe('the stages of a push', () => {
@@ -94,16 +115,29 @@ describe('the stages of a push', () => {
     });
   });
 
-  test.each(['refs/heads/$(touch pwn)', 'refs/heads/`touch pwn`', 'refs/heads/a;touch pwn', `refs/heads/a'"b`])('see the ref %s as text (F10)', async (ref) => {
-    const answer = await push(repository.url, repository.git('rev-parse', 'main'), ref);
-    expect(answer).toMatchObject({ status: 'Success' });
-    expect((await outputsOf(answer.run_id))['first']).toMatchObject({ ref });
-    expect(execFileSync('find', [folder, '-name', 'pwn'], { encoding: 'utf8' })).toBe('');
-  });
+  test.each(['refs/heads/$(touch pwn)', 'refs/heads/`touch pwn`', 'refs/heads/a;touch pwn', `refs/heads/a'"b`])(
+    'see the ref %s as text (F10)',
+    async (ref) => {
+      const answer = await push(repository.url, repository.git('rev-parse', 'main'), ref);
+      expect(answer).toMatchObject({ status: 'Success' });
+      expect((await outputsOf(answer.run_id))['first']).toMatchObject({ ref });
+      expect(execFileSync('find', [folder, '-name', 'pwn'], { encoding: 'utf8' })).toBe('');
+    },
+  );
 });
 
-test.each(['http://169.254.169.254/a/b', 'ext::sh -c id', '--upload-pack=touch x', 'ssh://-oProxyCommand=x/a', 'https://user:pass@github.com/a/b'])('a push that names %j starts nothing (S32)', async (url) => {
-  expect(await push(url, 'a'.repeat(40))).toMatchObject({ status: 'Failed', run_id: null, error: { code: 'address_not_allowed' } });
+test.each([
+  'http://169.254.169.254/a/b',
+  'ext::sh -c id',
+  '--upload-pack=touch x',
+  'ssh://-oProxyCommand=x/a',
+  'https://user:pass@github.com/a/b',
+])('a push that names %j starts nothing (S32)', async (url) => {
+  expect(await push(url, 'a'.repeat(40))).toMatchObject({
+    status: 'Failed',
+    run_id: null,
+    error: { code: 'address_not_allowed' },
+  });
 });
 
 test('no credential is in the log of the server or in its data folder', async () => {
@@ -111,6 +145,8 @@ test('no credential is in the log of the server or in its data folder', async ()
   await server.stop();
   for (const canary of [SECRET, encodeURIComponent(SECRET), Buffer.from(`user:${SECRET}`).toString('base64')]) {
     expect(server.output()).not.toContain(canary);
-    expect(execFileSync('sh', ['-c', `grep -rlF -e '${canary}' ${join(folder, 'data')} || true`], { encoding: 'utf8' })).toBe('');
+    expect(
+      execFileSync('sh', ['-c', `grep -rlF -e '${canary}' ${join(folder, 'data')} || true`], { encoding: 'utf8' }),
+    ).toBe('');
   }
 });

@@ -25,7 +25,9 @@ let admin: Login;
 beforeAll(async () => {
   const tiers = join(folder.path, 'tiers.json');
   writeFileSync(tiers, JSON.stringify({ free: { maxConcurrent: 1, pipelineRunLimit: 3 } }));
-  server = await startServer({ env: { SERVICE_ADMINS: 'root', SERVICE_TIERS_FILE: tiers, SERVICE_PUBLIC_READ: 'false' } });
+  server = await startServer({
+    env: { SERVICE_ADMINS: 'root', SERVICE_TIERS_FILE: tiers, SERVICE_PUBLIC_READ: 'false' },
+  });
   ada = await login('ada');
   bob = await login('bob');
   admin = await login('root');
@@ -35,8 +37,15 @@ afterAll(async () => {
   folder.remove();
 });
 
-async function post(path: string, body: object): Promise<{ readonly status: number; readonly body: Record<string, unknown> }> {
-  const response = await fetch(server.url + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+async function post(
+  path: string,
+  body: object,
+): Promise<{ readonly status: number; readonly body: Record<string, unknown> }> {
+  const response = await fetch(server.url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
@@ -44,24 +53,42 @@ async function post(path: string, body: object): Promise<{ readonly status: numb
 async function login(name: string): Promise<Login> {
   const { body: flow } = await post('/auth/device', {});
   const browser = new Browser();
-  const who = await browser.submit(await browser.follow(String(flow['verification_uri'])), { user_code: String(flow['user_code']) });
-  await browser.submit(await browser.submit(await browser.submit(who, { login: name }), { decision: 'allow' }), { decision: 'allow' });
+  const who = await browser.submit(await browser.follow(String(flow['verification_uri'])), {
+    user_code: String(flow['user_code']),
+  });
+  await browser.submit(await browser.submit(await browser.submit(who, { login: name }), { decision: 'allow' }), {
+    decision: 'allow',
+  });
   const { body } = await post('/auth/device/token', { device_code: flow['device_code'] });
   expect(body).toMatchObject({ status: 'authorized' });
   return body as unknown as Login;
 }
 
 async function graphql(token: string | null, query: string, variables: object = {}): Promise<Answer> {
-  const headers = { 'content-type': 'application/json', ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
-  return (await (await fetch(`${server.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query, variables }) })).json()) as Answer;
+  const headers = {
+    'content-type': 'application/json',
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  };
+  return (await (
+    await fetch(`${server.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query, variables }) })
+  ).json()) as Answer;
 }
 
 const codesOf = (answer: Answer): readonly string[] => (answer.errors ?? []).map(({ extensions }) => extensions.code);
 
-const yaml = (name: string, run: string): string => `pipeline: {name: ${name}}\nstages: {a: {run: ${JSON.stringify(run)}}}\n`;
+const yaml = (name: string, run: string): string =>
+  `pipeline: {name: ${name}}\nstages: {a: {run: ${JSON.stringify(run)}}}\n`;
 
-async function trigger(token: string, text: string, waitSeconds: number): Promise<{ readonly id: string; readonly status: string }> {
-  const answer = await graphql(token, 'mutation ($yaml: String!, $wait: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $wait) { run { id status } } }', { yaml: text, wait: waitSeconds });
+async function trigger(
+  token: string,
+  text: string,
+  waitSeconds: number,
+): Promise<{ readonly id: string; readonly status: string }> {
+  const answer = await graphql(
+    token,
+    'mutation ($yaml: String!, $wait: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $wait) { run { id status } } }',
+    { yaml: text, wait: waitSeconds },
+  );
   expect(answer.errors).toBeUndefined();
   return answer.data?.['triggerPipeline']?.['run'] ?? { id: '', status: 'none' };
 }
@@ -71,14 +98,24 @@ describe('users on a server', () => {
     const own = await trigger(ada.access_token, yaml('mine', 'echo secret-of-ada'), 60);
     const service = await trigger(server.apiKey, yaml('theirs', 'true'), 60);
     const sees = async (token: string | null): Promise<unknown> => {
-      const answer = await graphql(token, 'query ($own: String, $service: String) { own: run(id: $own) { id } service: run(id: $service) { id } runs { id } }', { own: own.id, service: service.id });
+      const answer = await graphql(
+        token,
+        'query ($own: String, $service: String) { own: run(id: $own) { id } service: run(id: $service) { id } runs { id } }',
+        { own: own.id, service: service.id },
+      );
       return answer.data ?? codesOf(answer)[0];
     };
     expect(await sees(ada.access_token)).toEqual({ own: { id: own.id }, service: null, runs: [{ id: own.id }] });
     expect(await sees(bob.access_token)).toEqual({ own: null, service: null, runs: [] });
-    for (const token of [admin.access_token, server.apiKey]) expect(await sees(token)).toEqual({ own: null, service: { id: service.id }, runs: [{ id: service.id }] });
+    for (const token of [admin.access_token, server.apiKey])
+      expect(await sees(token)).toEqual({ own: null, service: { id: service.id }, runs: [{ id: service.id }] });
     expect(await sees(null)).toBe('UNAUTHENTICATED');
-    for (const [token, status] of [[ada.access_token, 200], [bob.access_token, 404], [admin.access_token, 404], [server.apiKey, 404]] as const) {
+    for (const [token, status] of [
+      [ada.access_token, 200],
+      [bob.access_token, 404],
+      [admin.access_token, 404],
+      [server.apiKey, 404],
+    ] as const) {
       const response = await fetch(`${server.url}/pipeline/${own.id}/logs?token=${token}`);
       expect([response.status, (await response.text()).includes('secret-of-ada')]).toEqual([status, status === 200]);
     }
@@ -88,38 +125,81 @@ describe('users on a server', () => {
     const first = await trigger(bob.access_token, yaml('long', 'sleep 60'), 0);
     const second = await trigger(bob.access_token, yaml('next', 'echo done'), 0);
     expect(second.status).toBe('QUEUED');
-    expect((await graphql(bob.access_token, 'mutation ($id: String) { cancelPipeline(id: $id) { run { status } } }', { id: first.id })).data).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
-    const log = await fetch(`${server.url}/pipeline/${second.id}/logs`, { headers: { authorization: `Bearer ${bob.access_token}` } });
+    expect(
+      (
+        await graphql(bob.access_token, 'mutation ($id: String) { cancelPipeline(id: $id) { run { status } } }', {
+          id: first.id,
+        })
+      ).data,
+    ).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
+    const log = await fetch(`${server.url}/pipeline/${second.id}/logs`, {
+      headers: { authorization: `Bearer ${bob.access_token}` },
+    });
     expect(await log.text()).toContain('event: pipeline_completed');
     const third = await trigger(bob.access_token, yaml('last', 'sleep 1'), 60);
     expect(third.status).toBe('SUCCESS');
-    expect(codesOf(await graphql(bob.access_token, 'mutation ($yaml: String) { triggerPipeline(yaml: $yaml) { run { id } } }', { yaml: yaml('more', 'true') }))).toEqual(['QUOTA_EXCEEDED']);
-    await expect.poll(async () => (await graphql(bob.access_token, '{ usage { metric total limit percentage status } }')).data?.['usage'], { timeout: 20_000 }).toEqual([
-      { metric: 'pipeline_runs', total: 3, limit: 3, percentage: 100, status: 'exceeded' },
-      { metric: 'concurrent_runs', total: 0, limit: 1, percentage: 0, status: 'ok' },
-      { metric: 'stage_minutes', total: 1, limit: 2_147_483_647, percentage: 0, status: 'ok' },
-      { metric: 'artifact_storage_mb', total: 0, limit: 500, percentage: 0, status: 'ok' },
-    ]);
+    expect(
+      codesOf(
+        await graphql(bob.access_token, 'mutation ($yaml: String) { triggerPipeline(yaml: $yaml) { run { id } } }', {
+          yaml: yaml('more', 'true'),
+        }),
+      ),
+    ).toEqual(['QUOTA_EXCEEDED']);
+    await expect
+      .poll(
+        async () =>
+          (await graphql(bob.access_token, '{ usage { metric total limit percentage status } }')).data?.['usage'],
+        { timeout: 20_000 },
+      )
+      .toEqual([
+        { metric: 'pipeline_runs', total: 3, limit: 3, percentage: 100, status: 'exceeded' },
+        { metric: 'concurrent_runs', total: 0, limit: 1, percentage: 0, status: 'ok' },
+        { metric: 'stage_minutes', total: 1, limit: 2_147_483_647, percentage: 0, status: 'ok' },
+        { metric: 'artifact_storage_mb', total: 0, limit: 500, percentage: 0, status: 'ok' },
+      ]);
   });
 
   it('S8: a logout ends the sessions of the user, access and refresh tokens, tickets and open log streams; personal tokens stay', async () => {
     const again = await login('ada');
     const run = await trigger(ada.access_token, yaml('watched', 'echo started; sleep 60'), 0);
-    const { data } = await graphql(again.access_token, 'mutation ($id: String) { createStreamTicket(runId: $id) }', { id: run.id });
+    const { data } = await graphql(again.access_token, 'mutation ($id: String) { createStreamTicket(runId: $id) }', {
+      id: run.id,
+    });
     const ticket = String(data?.['createStreamTicket']);
-    const made = (await graphql(ada.access_token, 'mutation { createApiToken(name: "kept", scopes: ["read", "trigger"]) { token } }')).data?.['createApiToken'] as unknown as { token: string };
-    const streams = await Promise.all([ada.access_token, again.access_token, ticket].map((token) => fetch(`${server.url}/pipeline/${run.id}/logs?token=${token}`)));
+    const made = (
+      await graphql(
+        ada.access_token,
+        'mutation { createApiToken(name: "kept", scopes: ["read", "trigger"]) { token } }',
+      )
+    ).data?.['createApiToken'] as unknown as { token: string };
+    const streams = await Promise.all(
+      [ada.access_token, again.access_token, ticket].map((token) =>
+        fetch(`${server.url}/pipeline/${run.id}/logs?token=${token}`),
+      ),
+    );
     expect(streams.map(({ status }) => status)).toEqual([200, 200, 200]);
 
-    expect(await post('/auth/logout', { refresh_token: ada.refresh_token })).toMatchObject({ status: 200, body: { status: 'ok' } });
-    for (const text of await Promise.all(streams.map((stream) => stream.text()))) expect(text).not.toContain('pipeline_completed');
+    expect(await post('/auth/logout', { refresh_token: ada.refresh_token })).toMatchObject({
+      status: 200,
+      body: { status: 'ok' },
+    });
+    for (const text of await Promise.all(streams.map((stream) => stream.text())))
+      expect(text).not.toContain('pipeline_completed');
     for (const { access_token, refresh_token } of [ada, again]) {
       expect(codesOf(await graphql(access_token, '{ health }'))).toEqual(['UNAUTHENTICATED']);
-      expect((await fetch(`${server.url}/auth/me`, { headers: { authorization: `Bearer ${access_token}` } })).status).toBe(401);
+      expect(
+        (await fetch(`${server.url}/auth/me`, { headers: { authorization: `Bearer ${access_token}` } })).status,
+      ).toBe(401);
       expect((await post('/auth/refresh', { refresh_token })).status).toBe(401);
     }
     expect((await fetch(`${server.url}/pipeline/${run.id}/logs?token=${ticket}`)).status).toBe(401);
-    expect((await graphql(made.token, 'mutation ($id: String) { cancelPipeline(id: $id) { run { status } } }', { id: run.id })).data).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
+    expect(
+      (
+        await graphql(made.token, 'mutation ($id: String) { cancelPipeline(id: $id) { run { status } } }', {
+          id: run.id,
+        })
+      ).data,
+    ).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
 
     const renewed = await login('ada');
     expect((await graphql(renewed.access_token, '{ me { id } }')).data).toEqual({ me: { id: ada.user.id } });
@@ -127,11 +207,23 @@ describe('users on a server', () => {
 
   it('S51: an admin reads in the audit log what was done, and no secret', async () => {
     const recorded = async (): Promise<{ readonly actor: string; readonly action: string }[]> =>
-      (await graphql(admin.access_token, '{ auditLog(limit: 1000) { at actor action target outcome ip } }')).data?.['auditLog'] ?? [];
-    const actions = async (): Promise<string[]> => (await recorded()).map(({ actor, action }) => `${actor.replace(/[0-9a-f-]{36}/gu, '<id>')} ${action}`);
-    await expect.poll(actions).toEqual(expect.arrayContaining([
-      'user/<id> login.device', 'user/<id> logout', 'user/<id> token.create', 'user/<id> run.cancel', 'token/<id> of user/<id> run.cancel', 'unknown authenticate',
-    ]));
+      (await graphql(admin.access_token, '{ auditLog(limit: 1000) { at actor action target outcome ip } }')).data?.[
+        'auditLog'
+      ] ?? [];
+    const actions = async (): Promise<string[]> =>
+      (await recorded()).map(({ actor, action }) => `${actor.replace(/[0-9a-f-]{36}/gu, '<id>')} ${action}`);
+    await expect
+      .poll(actions)
+      .toEqual(
+        expect.arrayContaining([
+          'user/<id> login.device',
+          'user/<id> logout',
+          'user/<id> token.create',
+          'user/<id> run.cancel',
+          'token/<id> of user/<id> run.cancel',
+          'unknown authenticate',
+        ]),
+      );
     expect(JSON.stringify(await recorded())).not.toMatch(/svc_|eyJ|secret/u);
   });
 });

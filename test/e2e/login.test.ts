@@ -28,10 +28,15 @@ interface Ended {
 }
 
 /** The command as this user has it: with settings of their own, and no key of the server's. */
-async function penstock(args: readonly string[], env: Record<string, string> = {}, onError: (text: string) => void = () => {}): Promise<Ended> {
+async function penstock(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  onError: (text: string) => void = () => {},
+): Promise<Ended> {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SERVICE_')));
   const child = spawn(process.execPath, [MAIN, ...args], {
-    cwd: folder.path, stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: folder.path,
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...inherited, XDG_CONFIG_HOME: join(folder.path, 'settings'), SERVICE_BASE_URL: server.url, ...env },
   });
   let [stdout, stderr] = ['', ''];
@@ -64,8 +69,15 @@ async function login(name: string): Promise<Ended> {
   return ended;
 }
 
-async function graphql(query: string, token: string): Promise<{ data: Record<string, unknown> | null; errors?: { extensions: { code: string } }[] }> {
-  const response = await fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body: JSON.stringify({ query }) });
+async function graphql(
+  query: string,
+  token: string,
+): Promise<{ data: Record<string, unknown> | null; errors?: { extensions: { code: string } }[] }> {
+  const response = await fetch(`${server.url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ query }),
+  });
   return (await response.json()) as never;
 }
 
@@ -80,16 +92,30 @@ it('login, whoami, trigger, tokens and logout work with nothing set up anywhere'
   const { stdout } = await penstock(['token', 'create', 'scripts', '--scope', 'read']);
   const token = stdout.trim();
   expect(token).toMatch(/^svc_[0-9A-Za-z]{37}$/u);
-  expect(await graphql('{ runs { pipelineName } }', token)).toMatchObject({ data: { runs: [{ pipelineName: 'own' }] } });
-  expect(await graphql('mutation { triggerPipeline(yaml: "x") { run { id } } }', token)).toMatchObject({ data: null, errors: [{ extensions: { code: 'FORBIDDEN' } }] });
-  expect(await graphql('{ me { id } }', token)).toMatchObject({ data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+  expect(await graphql('{ runs { pipelineName } }', token)).toMatchObject({
+    data: { runs: [{ pipelineName: 'own' }] },
+  });
+  expect(await graphql('mutation { triggerPipeline(yaml: "x") { run { id } } }', token)).toMatchObject({
+    data: null,
+    errors: [{ extensions: { code: 'FORBIDDEN' } }],
+  });
+  expect(await graphql('{ me { id } }', token)).toMatchObject({
+    data: null,
+    errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+  });
   const [listed] = JSON.parse((await penstock(['token', 'list', '--json'])).stdout) as { id: string; name: string }[];
   expect(listed).toMatchObject({ name: 'scripts', scopes: ['read'] });
   expect((await penstock(['token', 'revoke', listed?.id ?? ''])).code).toBe(0);
-  expect(await graphql('{ health }', token)).toMatchObject({ data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+  expect(await graphql('{ health }', token)).toMatchObject({
+    data: null,
+    errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+  });
 
   expect((await penstock(['logout'])).code).toBe(0);
-  expect(await penstock(['whoami'])).toMatchObject({ code: 1, stderr: expect.stringContaining('you are not logged in') });
+  expect(await penstock(['whoami'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('you are not logged in'),
+  });
   expect(await login('root')).toMatchObject({ code: 0 });
   expect((await penstock(['whoami'])).stdout).toContain(', admin, on ');
 }, 120_000);

@@ -20,8 +20,18 @@ let store: DocumentStore;
 let registry: Registry;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'penstock-hostile-'));
-  store = await openSqliteStore({ path: join(folder, 'store.db'), collections: registryCollections, synchronous: 'normal' });
-  registry = new Registry({ store, objects: await openFolderStore(join(folder, 'objects')), tiers: loadTiers(), policy: 'any', log: { info: () => {}, warn: () => {} } });
+  store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: registryCollections,
+    synchronous: 'normal',
+  });
+  registry = new Registry({
+    store,
+    objects: await openFolderStore(join(folder, 'objects')),
+    tiers: loadTiers(),
+    policy: 'any',
+    log: { info: () => {}, warn: () => {} },
+  });
 });
 afterAll(async () => {
   await store.close();
@@ -53,20 +63,32 @@ const CASES: readonly (readonly [what: string, make: () => Promise<Buffer>])[] =
   ['names that differ in their case alone', () => packageOf([{ name: 'Twice' }, '1'], [{ name: 'twice' }, '2'])],
   ['a bomb', () => packageOf([{ name: 'zeros' }, Buffer.alloc(120 * 1024 * 1024)])],
   ['folders 10,000 deep', () => packageOf([{ name: `${'d/'.repeat(10_000)}file` }, 'x'])],
-  ['too many files', () => packageOf(...Array.from({ length: 10_100 }, (_, index): Entry => [{ name: `f${index}` }, '']))],
+  [
+    'too many files',
+    () => packageOf(...Array.from({ length: 10_100 }, (_, index): Entry => [{ name: `f${index}` }, ''])),
+  ],
   ['no manifest', () => archiveOf([{ name: 'readme.md' }, '#'])],
   ['no archive', () => Promise.resolve(Buffer.from('no archive'))],
-  ['half an archive', async () => {
-    const whole = await packageOf([{ name: 'big' }, randomBytes(100_000)]);
-    return whole.subarray(0, whole.length / 2);
-  }],
+  [
+    'half an archive',
+    async () => {
+      const whole = await packageOf([{ name: 'big' }, randomBytes(100_000)]);
+      return whole.subarray(0, whole.length / 2);
+    },
+  ],
 ];
 const messages = new Map<string, string>();
 
 test.each(CASES)('%s', async (what, make) => {
   const bytes = await make();
   const packageHash = createHash('sha256').update(bytes).digest('hex');
-  await registry.upload(caller, packageHash, (async function* whole() { yield bytes; })());
+  await registry.upload(
+    caller,
+    packageHash,
+    (async function* whole() {
+      yield bytes;
+    })(),
+  );
   const error: unknown = await registry.publish({ caller, packageHash }).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(BadUserInput);
   const { message } = error as BadUserInput;
@@ -76,7 +98,8 @@ test.each(CASES)('%s', async (what, make) => {
   messages.set(what, message);
   expect(await registry.findPackage(caller, packageHash)).toBeNull();
   expect(await store.collection(extensionsSpec).list({ limit: 1 })).toEqual([]);
-  for (const spec of registryCollections.filter(({ name }) => name === 'registry_contents')) expect(await store.collection(spec).list({ limit: 1 })).toEqual([]);
+  for (const spec of registryCollections.filter(({ name }) => name === 'registry_contents'))
+    expect(await store.collection(spec).list({ limit: 1 })).toEqual([]);
 });
 
 test('each has a message of its own', () => {

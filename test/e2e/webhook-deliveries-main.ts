@@ -7,7 +7,9 @@ const { values } = parseArgs({ options: { count: { type: 'string', default: '100
 const seed = values.seed === undefined ? Math.floor(Math.random() * 1_000_000) : Number(values.seed);
 try {
   const report = await deliver({ count: Number(values.count), seed, killEveryMs: 5_000, say: (line) => write(line) });
-  write(`seed ${seed}: ${report.distinct} runs of ${report.distinct + report.repetitions} deliveries, ${JSON.stringify(report.kills)} killed, ${report.retried} sent again, ${report.seconds} s`);
+  write(
+    `seed ${seed}: ${report.distinct} runs of ${report.distinct + report.repetitions} deliveries, ${JSON.stringify(report.kills)} killed, ${report.retried} sent again, ${report.seconds} s`,
+  );
 } catch (error) {
   write(`seed ${seed} failed; replay it with: npm run deliveries -- --count ${values.count} --seed ${seed}`);
   write(error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -6,7 +6,14 @@
 import assert from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
-import { githubPush, githubSignature, makeRepository, startFakeHost, type FakeHost, type TestRepository } from '@penstock/webhook-ingest/testing';
+import {
+  githubPush,
+  githubSignature,
+  makeRepository,
+  startFakeHost,
+  type FakeHost,
+  type TestRepository,
+} from '@penstock/webhook-ingest/testing';
 import type { RunView } from '@penstock/run';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import { until } from '../support/wait.ts';
@@ -43,7 +50,15 @@ const IN_FLIGHT = 16;
 const SEND_MS_MAX = 120_000;
 const RUN_PAGE = 500;
 
-const PIPELINE = ['engine: any', 'pipeline:', '  name: delivered', 'stages:', '  only:', '    run: test -f here', '    retry: { max: 3, on: [lost] }'].join('\n');
+const PIPELINE = [
+  'engine: any',
+  'pipeline:',
+  '  name: delivered',
+  'stages:',
+  '  only:',
+  '    run: test -f here',
+  '    retry: { max: 3, on: [lost] }',
+].join('\n');
 
 export async function deliver(options: DeliveriesOptions): Promise<DeliveriesReport> {
   const { count, seed, say = () => {} } = options;
@@ -55,12 +70,26 @@ export async function deliver(options: DeliveriesOptions): Promise<DeliveriesRep
   const repositories = Array.from({ length: REPOSITORIES }, () => makeRepository());
   const commits = repositories.map((repository) => repository.commit({ '.pipeline.yaml': PIPELINE, here: 'x' }));
   const cluster = await startCluster({
-    schedulers: 1, runners: 1, gateways: 0, auths: 0, registries: 0, ingests: 2, partitions: 2, slots: 4,
-    env: { SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_WAIT_SECS: '0', SERVICE_GIT_HOST_A_TOKEN: 'statuses', GIT_HOST_API_URL: host.url },
+    schedulers: 1,
+    runners: 1,
+    gateways: 0,
+    auths: 0,
+    registries: 0,
+    ingests: 2,
+    partitions: 2,
+    slots: 4,
+    env: {
+      SERVICE_WEBHOOK_SECRET: SECRET,
+      SERVICE_WEBHOOK_WAIT_SECS: '0',
+      SERVICE_GIT_HOST_A_TOKEN: 'statuses',
+      GIT_HOST_API_URL: host.url,
+    },
   });
   try {
     const killer = new Killer(cluster, random, options.killEveryMs ?? 1_500, say);
-    const { answers, retried } = await sendAll(cluster, plan, repositories, commits, (sent) => say(`${sent} of ${count} deliveries are accepted`));
+    const { answers, retried } = await sendAll(cluster, plan, repositories, commits, (sent) =>
+      say(`${sent} of ${count} deliveries are accepted`),
+    );
     await killer.stop();
     say(`all are accepted, after ${seconds(began)} s and ${killer.count} kills; waiting for their runs`);
     const runIds = checkAnswers(answers, distinct);
@@ -79,7 +108,8 @@ function planOf(count: number, repeated: number, random: () => number): Planned[
   const plan: Planned[] = [];
   let repetitions = Math.floor(count * repeated);
   for (let index = 0; index < count; index++) {
-    const earlier = plan[Math.floor(random() < 0.5 ? random() * plan.length : Math.max(0, plan.length - 1 - random() * 4))];
+    const earlier =
+      plan[Math.floor(random() < 0.5 ? random() * plan.length : Math.max(0, plan.length - 1 - random() * 4))];
     if (earlier !== undefined && random() < repetitions / (count - index)) {
       plan.push(earlier);
       repetitions -= 1;
@@ -89,27 +119,48 @@ function planOf(count: number, repeated: number, random: () => number): Planned[
 }
 
 async function sendAll(
-  cluster: Cluster, plan: readonly Planned[], repositories: readonly TestRepository[], commits: readonly string[], told: (sent: number) => void,
+  cluster: Cluster,
+  plan: readonly Planned[],
+  repositories: readonly TestRepository[],
+  commits: readonly string[],
+  told: (sent: number) => void,
 ): Promise<{ readonly answers: ReadonlyMap<string, ReadonlySet<string>>; readonly retried: number }> {
   const answers = new Map<string, Set<string>>();
   const waiting = [...plan];
   let retried = 0;
   let sent = 0;
-  await Promise.all(Array.from({ length: IN_FLIGHT }, async () => {
-    for (let planned = waiting.shift(); planned !== undefined; planned = waiting.shift()) {
-      const { id, repository } = planned;
-      const body = JSON.stringify(githubPush({ repository: `acme/repository-${repository}`, url: repositories[repository]?.url ?? '', commit: commits[repository] ?? '' }));
-      const headers = { 'content-type': 'application/json', 'x-github-event': 'push', 'x-github-delivery': id, 'x-hub-signature-256': githubSignature(body, SECRET) };
-      const runId = await until(`the delivery ${id} is accepted`, async () => {
-        const answer = await post(`${cluster.url}/webhook`, headers, body);
-        if (answer === null) retried += 1;
-        return answer ?? undefined;
-      }, SEND_MS_MAX);
-      answers.set(id, (answers.get(id) ?? new Set()).add(runId));
-      sent += 1;
-      if (sent % 1_000 === 0) told(sent);
-    }
-  }));
+  await Promise.all(
+    Array.from({ length: IN_FLIGHT }, async () => {
+      for (let planned = waiting.shift(); planned !== undefined; planned = waiting.shift()) {
+        const { id, repository } = planned;
+        const body = JSON.stringify(
+          githubPush({
+            repository: `acme/repository-${repository}`,
+            url: repositories[repository]?.url ?? '',
+            commit: commits[repository] ?? '',
+          }),
+        );
+        const headers = {
+          'content-type': 'application/json',
+          'x-github-event': 'push',
+          'x-github-delivery': id,
+          'x-hub-signature-256': githubSignature(body, SECRET),
+        };
+        const runId = await until(
+          `the delivery ${id} is accepted`,
+          async () => {
+            const answer = await post(`${cluster.url}/webhook`, headers, body);
+            if (answer === null) retried += 1;
+            return answer ?? undefined;
+          },
+          SEND_MS_MAX,
+        );
+        answers.set(id, (answers.get(id) ?? new Set()).add(runId));
+        sent += 1;
+        if (sent % 1_000 === 0) told(sent);
+      }
+    }),
+  );
   return { answers, retried };
 }
 
@@ -132,7 +183,8 @@ async function post(url: string, headers: Record<string, string>, body: string):
 
 function checkAnswers(answers: ReadonlyMap<string, ReadonlySet<string>>, distinct: number): Set<string> {
   assert.equal(answers.size, distinct);
-  for (const [id, runIds] of answers) assert.equal(runIds.size, 1, `the delivery ${id} was answered with the runs ${[...runIds].join(', ')}`);
+  for (const [id, runIds] of answers)
+    assert.equal(runIds.size, 1, `the delivery ${id} was answered with the runs ${[...runIds].join(', ')}`);
   const runIds = new Set([...answers.values()].flatMap((each) => [...each]));
   assert.equal(runIds.size, distinct, 'no two deliveries share a run');
   return runIds;
@@ -144,16 +196,20 @@ async function checkRuns(cluster: Cluster, expected: ReadonlySet<string>, say: (
   try {
     const runs = new RunsRepository(store);
     let saidAt = 0;
-    const all = await until('every run has ended', async () => {
-      const found = await allRuns(runs);
-      const ended = found.filter(({ finishedAt }) => finishedAt !== null);
-      if (Date.now() - saidAt > 5_000) {
-        saidAt = Date.now();
-        say(`${ended.length} of ${expected.size} runs have ended`);
-      }
-      await pause(200);
-      return ended.length >= expected.size && ended.length === found.length ? found : undefined;
-    }, 45_000 + expected.size * 300);
+    const all = await until(
+      'every run has ended',
+      async () => {
+        const found = await allRuns(runs);
+        const ended = found.filter(({ finishedAt }) => finishedAt !== null);
+        if (Date.now() - saidAt > 5_000) {
+          saidAt = Date.now();
+          say(`${ended.length} of ${expected.size} runs have ended`);
+        }
+        await pause(200);
+        return ended.length >= expected.size && ended.length === found.length ? found : undefined;
+      },
+      45_000 + expected.size * 300,
+    );
     assert.deepEqual(new Set(all.map(({ id }) => id)), expected, 'exactly one run per distinct delivery');
     for (const run of all) assert.equal(run.status, 'SUCCESS', JSON.stringify(run));
   } finally {
@@ -170,7 +226,11 @@ async function allRuns(runs: RunsRepository): Promise<RunView[]> {
   }
 }
 
-async function checkStatuses(host: FakeHost, expected: ReadonlySet<string>, say: (line: string) => void): Promise<void> {
+async function checkStatuses(
+  host: FakeHost,
+  expected: ReadonlySet<string>,
+  say: (line: string) => void,
+): Promise<void> {
   const statesOf = (): Map<string, string[]> => {
     const states = new Map<string, string[]>();
     for (const { body } of host.told) {
@@ -180,17 +240,24 @@ async function checkStatuses(host: FakeHost, expected: ReadonlySet<string>, say:
     return states;
   };
   let saidAt = 0;
-  await until('the host has the final status of every run', () => {
-    const finals = [...statesOf().values()].filter((states) => states.at(-1) === 'success').length;
-    if (Date.now() - saidAt > 5_000) {
-      saidAt = Date.now();
-      say(`the host has the final status of ${finals} of ${expected.size} runs`);
-    }
-    return finals >= expected.size;
-  }, 60_000 + expected.size * 100);
+  await until(
+    'the host has the final status of every run',
+    () => {
+      const finals = [...statesOf().values()].filter((states) => states.at(-1) === 'success').length;
+      if (Date.now() - saidAt > 5_000) {
+        saidAt = Date.now();
+        say(`the host has the final status of ${finals} of ${expected.size} runs`);
+      }
+      return finals >= expected.size;
+    },
+    60_000 + expected.size * 100,
+  );
   for (const [runId, states] of statesOf()) {
     assert.ok(expected.has(runId), `the host was told of a run ${runId} that nobody knows`);
-    assert.ok(!states.slice(states.indexOf('success')).includes('pending'), `the host was told to go back: ${states.join(', ')}`);
+    assert.ok(
+      !states.slice(states.indexOf('success')).includes('pending'),
+      `the host was told to go back: ${states.join(', ')}`,
+    );
   }
 }
 

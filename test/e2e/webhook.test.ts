@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import examples from '@octokit/webhooks-examples/api.github.com/index.json' with { type: 'json' };
 import { signAccessToken } from '@penstock/identity';
-import { githubPush, githubSignature, gitlabPush, makeRepository, startFakeHost, type FakeHost, type TestRepository } from '@penstock/webhook-ingest/testing';
+import {
+  githubPush,
+  githubSignature,
+  gitlabPush,
+  makeRepository,
+  startFakeHost,
+  type FakeHost,
+  type TestRepository,
+} from '@penstock/webhook-ingest/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDumbServer, startSmartServer, type GitServer } from '../support/git-servers.ts';
 import { startServer, type RunningServer } from '../support/server.ts';
@@ -13,8 +21,14 @@ const TOKEN = 'the token of provider B';
 const JWT_SECRET = 'a secret of more than thirty-two bytes';
 
 const PIPELINE = [
-  'engine: any', 'pipeline:', '  name: pushed', 'stages:',
-  '  show:', '    run: |', '      cat version', '      git rev-parse HEAD',
+  'engine: any',
+  'pipeline:',
+  '  name: pushed',
+  'stages:',
+  '  show:',
+  '    run: |',
+  '      cat version',
+  '      git rev-parse HEAD',
 ].join('\n');
 
 let server: RunningServer;
@@ -30,8 +44,14 @@ beforeAll(async () => {
   dumb = await startDumbServer(dirname(repository.folder));
   server = await startServer({
     env: {
-      JWT_SECRET, SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_TOKEN: TOKEN, SERVICE_WEBHOOK_WAIT_SECS: '30', SERVICE_SLOTS: '2',
-      SERVICE_GIT_HOST_A_TOKEN: 'statuses', SERVICE_GIT_HOST_B_TOKEN: 'statuses', GIT_HOST_API_URL: host.url,
+      JWT_SECRET,
+      SERVICE_WEBHOOK_SECRET: SECRET,
+      SERVICE_WEBHOOK_TOKEN: TOKEN,
+      SERVICE_WEBHOOK_WAIT_SECS: '30',
+      SERVICE_SLOTS: '2',
+      SERVICE_GIT_HOST_A_TOKEN: 'statuses',
+      SERVICE_GIT_HOST_B_TOKEN: 'statuses',
+      GIT_HOST_API_URL: host.url,
     },
   });
 });
@@ -52,8 +72,15 @@ interface Result {
 
 async function post(payload: Payload, headers: Record<string, string>): Promise<Result> {
   const body = JSON.stringify(payload);
-  const proof = 'x-github-event' in headers ? { 'x-hub-signature-256': githubSignature(body, SECRET) } : { 'x-gitlab-token': TOKEN };
-  const response = await fetch(`${server.url}/webhook`, { method: 'POST', headers: { 'content-type': 'application/json', ...proof, ...headers }, body });
+  const proof =
+    'x-github-event' in headers
+      ? { 'x-hub-signature-256': githubSignature(body, SECRET) }
+      : { 'x-gitlab-token': TOKEN };
+  const response = await fetch(`${server.url}/webhook`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...proof, ...headers },
+    body,
+  });
   expect(response.status).toBe(200);
   return (await response.json()) as Result;
 }
@@ -62,7 +89,10 @@ let versions = 0;
 /** A commit that holds the pipeline and a version that only it has. */
 function newCommit(): { readonly commit: string; readonly version: string } {
   const version = `version ${(versions += 1)}`;
-  return { commit: repository.commit({ '.pipeline.yaml': PIPELINE, version: `${version}\n` }, `to ${version}`), version };
+  return {
+    commit: repository.commit({ '.pipeline.yaml': PIPELINE, version: `${version}\n` }, `to ${version}`),
+    version,
+  };
 }
 
 async function linesOf(runId: string | null): Promise<string[]> {
@@ -75,35 +105,59 @@ function repointed(example: Payload, commit: string): Payload {
   const named = example['repository'] as Payload;
   const head = example['head_commit'] as Payload | null;
   return {
-    ...example, after: commit,
+    ...example,
+    after: commit,
     repository: { ...named, clone_url: repository.url },
     head_commit: head === null ? null : { ...head, id: commit },
   };
 }
 
 describe("GitHub's own examples of pushes, re-pointed", () => {
-  const pushes = (examples as { name: string; examples: Payload[] }[]).find(({ name }) => name === 'push')?.examples ?? [];
+  const pushes =
+    (examples as { name: string; examples: Payload[] }[]).find(({ name }) => name === 'push')?.examples ?? [];
 
-  it.each(pushes.map((example, index) => [index, String(example['ref']), example['deleted'] === true, example] as const))('number %i of %s, deleted: %s', async (_index, ref, deleted, example) => {
+  it.each(
+    pushes.map((example, index) => [index, String(example['ref']), example['deleted'] === true, example] as const),
+  )('number %i of %s, deleted: %s', async (_index, ref, deleted, example) => {
     const { commit, version } = newCommit();
-    const result = await post(deleted ? example : repointed(example, commit), { 'x-github-event': 'push', 'x-github-delivery': `${ref} ${version}` });
-    expect(result).toMatchObject(deleted ? { accepted: false, status: 'Ignored', run_id: null } : { accepted: true, status: 'Success', commit, source: '.pipeline.yaml' });
+    const result = await post(deleted ? example : repointed(example, commit), {
+      'x-github-event': 'push',
+      'x-github-delivery': `${ref} ${version}`,
+    });
+    expect(result).toMatchObject(
+      deleted
+        ? { accepted: false, status: 'Ignored', run_id: null }
+        : { accepted: true, status: 'Success', commit, source: '.pipeline.yaml' },
+    );
     expect(deleted ? [] : await linesOf(result.run_id)).toEqual(deleted ? [] : [version, commit]);
   });
 
   it('everything else that GitHub sends is ignored', async () => {
-    for (const { name, examples: [example] } of (examples as { name: string; examples: Payload[] }[]).filter(({ name }) => name !== 'push')) {
-      expect(await post(example ?? {}, { 'x-github-event': name })).toMatchObject({ accepted: false, status: 'Ignored', run_id: null });
+    for (const {
+      name,
+      examples: [example],
+    } of (examples as { name: string; examples: Payload[] }[]).filter(({ name }) => name !== 'push')) {
+      expect(await post(example ?? {}, { 'x-github-event': name })).toMatchObject({
+        accepted: false,
+        status: 'Ignored',
+        run_id: null,
+      });
     }
   });
 });
 
 describe("GitLab's documented payloads, re-pointed", () => {
-  it.each([['gitlab-push.json', 'Push Hook'], ['gitlab-tag-push.json', 'Tag Push Hook']])('%s', async (file, event) => {
+  it.each([
+    ['gitlab-push.json', 'Push Hook'],
+    ['gitlab-tag-push.json', 'Tag Push Hook'],
+  ])('%s', async (file, event) => {
     const { commit, version } = newCommit();
     const documented = JSON.parse(readFileSync(join(import.meta.dirname, 'fixtures', file), 'utf8')) as Payload;
     const project = { ...(documented['project'] as Payload), git_http_url: repository.url };
-    const result = await post({ ...documented, project, after: commit, checkout_sha: commit }, { 'x-gitlab-event': event });
+    const result = await post(
+      { ...documented, project, after: commit, checkout_sha: commit },
+      { 'x-gitlab-event': event },
+    );
     expect(result).toMatchObject({ accepted: true, status: 'Success', commit });
     expect(await linesOf(result.run_id)).toEqual([version, commit]);
   });
@@ -115,7 +169,8 @@ describe('wherever it is cloned from', () => {
     newCommit();
     repository.git('update-server-info');
     const name = basename(repository.folder);
-    const url = kind === 'file' ? repository.url : kind === 'smart' ? `${smart.url}/${name}/.git` : `${dumb.url}/${name}/.git`;
+    const url =
+      kind === 'file' ? repository.url : kind === 'smart' ? `${smart.url}/${name}/.git` : `${dumb.url}/${name}/.git`;
     const result = await post(gitlabPush({ url, commit }), { 'x-gitlab-event': 'Push Hook' });
     expect(result).toMatchObject({ status: 'Success' });
     expect(await linesOf(result.run_id)).toEqual([version, commit]);
@@ -123,10 +178,27 @@ describe('wherever it is cloned from', () => {
 });
 
 describe('hostile names', () => {
-  it.each(['$(touch pwned)', '`touch pwned`', '"; touch pwned; "', "'; touch pwned; '", '--upload-pack=touch pwned', 'a\ntouch pwned'])('the ref %j is text to the stages', async (name) => {
-    const yaml = ['engine: any', 'pipeline:', '  name: hostile', 'stages:', '  show:', `    run: 'printf "%s\\n" "$PENSTOCK_REF"; ls'`].join('\n');
+  it.each([
+    '$(touch pwned)',
+    '`touch pwned`',
+    '"; touch pwned; "',
+    "'; touch pwned; '",
+    '--upload-pack=touch pwned',
+    'a\ntouch pwned',
+  ])('the ref %j is text to the stages', async (name) => {
+    const yaml = [
+      'engine: any',
+      'pipeline:',
+      '  name: hostile',
+      'stages:',
+      '  show:',
+      `    run: 'printf "%s\\n" "$PENSTOCK_REF"; ls'`,
+    ].join('\n');
     const commit = repository.commit({ '.pipeline.yaml': yaml, only: 'x' });
-    const result = await post(githubPush({ url: repository.url, commit, ref: `refs/heads/${name}` }), { 'x-github-event': 'push', 'x-github-delivery': name.replaceAll('\n', ' ') });
+    const result = await post(githubPush({ url: repository.url, commit, ref: `refs/heads/${name}` }), {
+      'x-github-event': 'push',
+      'x-github-delivery': name.replaceAll('\n', ' '),
+    });
     expect(result).toMatchObject({ status: 'Success', ref: `refs/heads/${name}` });
     expect(await linesOf(result.run_id)).toEqual([...`refs/heads/${name}`.split('\n'), 'only']);
   });
@@ -135,49 +207,104 @@ describe('hostile names', () => {
 describe('what a push leaves behind', () => {
   it('its status at the host, its delivery with the reasons, and its run, all by one id', async () => {
     const { commit } = newCommit();
-    const { run_id: id } = await post(githubPush({ url: repository.url, commit }), { 'x-github-event': 'push', 'x-github-delivery': 'traced' });
-    const { data } = await server.graphql<{ run: { status: string }; webhookDelivery: unknown; webhookDeliveries: unknown[] }>(
-      'query ($id: String!) { run(id: $id) { status } webhookDelivery(id: "traced") { runId outcome verified trace { step passed } } webhookDeliveries(limit: 1) { runId } }', { id },
+    const { run_id: id } = await post(githubPush({ url: repository.url, commit }), {
+      'x-github-event': 'push',
+      'x-github-delivery': 'traced',
+    });
+    const { data } = await server.graphql<{
+      run: { status: string };
+      webhookDelivery: unknown;
+      webhookDeliveries: unknown[];
+    }>(
+      'query ($id: String!) { run(id: $id) { status } webhookDelivery(id: "traced") { runId outcome verified trace { step passed } } webhookDeliveries(limit: 1) { runId } }',
+      { id },
     );
     expect(data.run).toEqual({ status: 'SUCCESS' });
-    expect(data.webhookDelivery).toMatchObject({ runId: id, outcome: 'Run', verified: 'server', trace: ['verified', 'fetched', 'file', 'read', 'matched'].map((step) => ({ step, passed: true })) });
+    expect(data.webhookDelivery).toMatchObject({
+      runId: id,
+      outcome: 'Run',
+      verified: 'server',
+      trace: ['verified', 'fetched', 'file', 'read', 'matched'].map((step) => ({ step, passed: true })),
+    });
     expect(data.webhookDeliveries).toEqual([{ runId: id }]);
     await expect.poll(() => host.statesOf(commit).at(-1), { timeout: 20_000 }).toBe('success');
   });
 
   it('a replay is a run of its own, a dry run is none', async () => {
-    const replay = 'mutation ($dryRun: Boolean) { replayWebhookDelivery(id: "traced", dryRun: $dryRun) { runId outcome replayOf } }';
-    expect((await server.graphql(replay, { dryRun: true })).data).toMatchObject({ replayWebhookDelivery: { runId: null, outcome: 'Run' } });
+    const replay =
+      'mutation ($dryRun: Boolean) { replayWebhookDelivery(id: "traced", dryRun: $dryRun) { runId outcome replayOf } }';
+    expect((await server.graphql(replay, { dryRun: true })).data).toMatchObject({
+      replayWebhookDelivery: { runId: null, outcome: 'Run' },
+    });
     const { data } = await server.graphql<{ replayWebhookDelivery: { runId: string } }>(replay);
-    await expect.poll(async () => (await server.graphql<{ run: { status: string } | null }>('query ($id: String!) { run(id: $id) { status } }', { id: data.replayWebhookDelivery.runId })).data.run?.status, { timeout: 20_000 }).toBe('SUCCESS');
+    await expect
+      .poll(
+        async () =>
+          (
+            await server.graphql<{ run: { status: string } | null }>(
+              'query ($id: String!) { run(id: $id) { status } }',
+              { id: data.replayWebhookDelivery.runId },
+            )
+          ).data.run?.status,
+        { timeout: 20_000 },
+      )
+      .toBe('SUCCESS');
   });
 
   it('a connected repository: what is signed with its secret is seen by its user, and by nobody else', async () => {
-    const token = await signAccessToken(JWT_SECRET, { sub: '01932c07-0000-7000-8000-000000000001', sid: 's1', email: 'u@example.com', tier: 'free', admin: false, at: Date.now() });
+    const token = await signAccessToken(JWT_SECRET, {
+      sub: '01932c07-0000-7000-8000-000000000001',
+      sid: 's1',
+      email: 'u@example.com',
+      tier: 'free',
+      admin: false,
+      at: Date.now(),
+    });
     const asUser = async <T>(query: string, variables: Record<string, unknown> = {}): Promise<T> => {
-      const response = await fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body: JSON.stringify({ query, variables }) });
+      const response = await fetch(`${server.url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+        body: JSON.stringify({ query, variables }),
+      });
       const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
       expect(errors).toBeUndefined();
       return data;
     };
-    const { connectRepository: connected } = await asUser<{ connectRepository: { id: string; secret: string; webhookUrl: string } }>(
-      'mutation { connectRepository(provider: "git_host_a", repository: "acme/mine") { id secret webhookUrl } }',
-    );
+    const { connectRepository: connected } = await asUser<{
+      connectRepository: { id: string; secret: string; webhookUrl: string };
+    }>('mutation { connectRepository(provider: "git_host_a", repository: "acme/mine") { id secret webhookUrl } }');
     expect(connected.webhookUrl).toBe(`${server.url}/webhook`);
     const { commit } = newCommit();
     const body = JSON.stringify(githubPush({ url: repository.url, commit, repository: 'acme/mine' }));
-    const response = await fetch(connected.webhookUrl, { method: 'POST', headers: { 'content-type': 'application/json', 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(body, connected.secret) }, body });
+    const response = await fetch(connected.webhookUrl, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-github-event': 'push',
+        'x-hub-signature-256': githubSignature(body, connected.secret),
+      },
+      body,
+    });
     const { run_id: id, status } = (await response.json()) as Result;
     expect(status).toBe('Success');
     const query = 'query ($id: String!) { run(id: $id) { status } webhookDelivery(id: $id) { verified } }';
-    expect(await asUser(query, { id })).toEqual({ run: { status: 'SUCCESS' }, webhookDelivery: { verified: 'connection' } });
+    expect(await asUser(query, { id })).toEqual({
+      run: { status: 'SUCCESS' },
+      webhookDelivery: { verified: 'connection' },
+    });
     expect((await server.graphql(query, { id })).data).toEqual({ run: null, webhookDelivery: null });
-    expect(await asUser('{ repositories { id repository } }')).toEqual({ repositories: [{ id: connected.id, repository: 'acme/mine' }] });
-    expect(await asUser('mutation ($id: String!) { disconnectRepository(id: $id) }', { id: connected.id })).toEqual({ disconnectRepository: true });
+    expect(await asUser('{ repositories { id repository } }')).toEqual({
+      repositories: [{ id: connected.id, repository: 'acme/mine' }],
+    });
+    expect(await asUser('mutation ($id: String!) { disconnectRepository(id: $id) }', { id: connected.id })).toEqual({
+      disconnectRepository: true,
+    });
   });
 
   it('nobody who is not logged in connects a repository', async () => {
-    const { data, errors } = await server.graphql('mutation { connectRepository(provider: "git_host_a", repository: "acme/demo") { secret } }');
+    const { data, errors } = await server.graphql(
+      'mutation { connectRepository(provider: "git_host_a", repository: "acme/demo") { secret } }',
+    );
     expect([data, errors?.[0]?.extensions?.code]).toEqual([null, 'UNAUTHENTICATED']);
   });
 });

@@ -20,15 +20,25 @@ const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 
 describe('test/junit', () => {
   it('counts what is there, names what failed, and fails the stage', async () => {
-    const { code, output, outputs } = await runExtension('test/junit', {}, { cwd: folderWith({ 'junit.xml': REPORT }) });
-    expect(output).toBe('FAILED math > divides > by / zero: expected "1" but got 2\nFAILED breaks: too\n4 tests: 1 passed, 2 failed, 1 skipped, in 1000.750 s\n');
+    const { code, output, outputs } = await runExtension(
+      'test/junit',
+      {},
+      { cwd: folderWith({ 'junit.xml': REPORT }) },
+    );
+    expect(output).toBe(
+      'FAILED math > divides > by / zero: expected "1" but got 2\nFAILED breaks: too\n4 tests: 1 passed, 2 failed, 1 skipped, in 1000.750 s\n',
+    );
     expect([code, outputs]).toEqual([1, { total: '4', passed: '1', failed: '2', skipped: '1', seconds: '1000.750' }]);
   });
 
   it('adds several reports up, by patterns and by lines, and need not fail', async () => {
     const small = '<testsuite><testcase name="a" time="1"/></testsuite>';
     const cwd = folderWith({ 'r/a.xml': small, 'r/b=c.xml': small, '-d.xml': small, 'last one.xml': REPORT });
-    const { code, outputs } = await runExtension('test/junit', { files: 'r/*.xml\n-d.xml\nlast one.xml', 'fail-on': 'nothing', show: '1' }, { cwd });
+    const { code, outputs } = await runExtension(
+      'test/junit',
+      { files: 'r/*.xml\n-d.xml\nlast one.xml', 'fail-on': 'nothing', show: '1' },
+      { cwd },
+    );
     expect([code, outputs['total'], outputs['failed']]).toEqual([0, '7', '2']);
   });
 
@@ -39,13 +49,25 @@ describe('test/junit', () => {
   });
 
   it.each([
-    ['a report that is cut off', { 'junit.xml': REPORT.slice(0, REPORT.indexOf('breaks')) }, './junit.xml is no JUnit report, or is cut off'],
-    ['a report that ends between two tests', { 'junit.xml': REPORT.slice(0, REPORT.indexOf("<testcase name='is")) }, './junit.xml is no JUnit report, or is cut off'],
+    [
+      'a report that is cut off',
+      { 'junit.xml': REPORT.slice(0, REPORT.indexOf('breaks')) },
+      './junit.xml is no JUnit report, or is cut off',
+    ],
+    [
+      'a report that ends between two tests',
+      { 'junit.xml': REPORT.slice(0, REPORT.indexOf("<testcase name='is")) },
+      './junit.xml is no JUnit report, or is cut off',
+    ],
     ['a report that is none', { 'junit.xml': '{"tests": 3}' }, './junit.xml is no JUnit report, or is cut off'],
     ['an empty report', { 'junit.xml': '' }, 'junit.xml is empty'],
     ['no report', {}, 'there is no report junit.xml'],
   ])('fails by %s', async (_name, files, message) => {
-    const { code, output, outputs } = await runExtension('test/junit', { 'fail-on': 'nothing' }, { cwd: folderWith(files) });
+    const { code, output, outputs } = await runExtension(
+      'test/junit',
+      { 'fail-on': 'nothing' },
+      { cwd: folderWith(files) },
+    );
     expect([code, output, outputs]).toEqual([1, `junit: ${message}\n`, {}]);
   });
 

@@ -17,34 +17,73 @@ export interface ExtensionEnd {
 }
 
 /** Two runs may not have anything in common but the package. */
-export async function runExtension(id: string, inputs: Readonly<Record<string, string>>, options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> }): Promise<ExtensionEnd> {
+export async function runExtension(
+  id: string,
+  inputs: Readonly<Record<string, string>>,
+  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
+): Promise<ExtensionEnd> {
   const scratch = temporary();
   const { bytes, hash, manifest, manifestText } = await packFolder(join(EXTENSIONS, id));
   // As a runner has it: read-only, and at a place that the extension cannot know.
   const folder = join(scratch, 'package');
-  await unpackPackage((async function* all() { yield bytes; })(), folder, { hash });
+  await unpackPackage(
+    (async function* all() {
+      yield bytes;
+    })(),
+    folder,
+    { hash },
+  );
   const uses = `${id}@${manifest.version}`;
-  const parsed = parsePipeline(JSON.stringify({ pipeline: { name: 'p' }, stages: { stage: { uses, with: inputs } } }), { extensions: [{ uses, id, version: manifest.version, hash, manifest: manifestText }] });
+  const parsed = parsePipeline(JSON.stringify({ pipeline: { name: 'p' }, stages: { stage: { uses, with: inputs } } }), {
+    extensions: [{ uses, id, version: manifest.version, hash, manifest: manifestText }],
+  });
   if (!parsed.ok) throw new Error(parsed.diagnostics.map(diagnosticLine).join('\n'));
   const [stage] = parsed.definition.stages;
   if (stage === undefined) throw new Error('there is no stage');
-  const scope: ExpressionScope = { stages: {}, matrix: {}, env: {}, run: { id: 'r' }, pipeline: { name: 'p' }, webhook: {}, success: true, failure: false };
-  const env = Object.fromEntries(Object.entries(stage.env).map(([name, template]) => [name, renderTemplate(template, scope)]));
+  const scope: ExpressionScope = {
+    stages: {},
+    matrix: {},
+    env: {},
+    run: { id: 'r' },
+    pipeline: { name: 'p' },
+    webhook: {},
+    success: true,
+    failure: false,
+  };
+  const env = Object.fromEntries(
+    Object.entries(stage.env).map(([name, template]) => [name, renderTemplate(template, scope)]),
+  );
   const outputFile = join(scratch, 'output');
   writeFileSync(outputFile, '');
   const end = { code: 0 as number | null, output: '' };
   for (const command of stage.commands) {
     const child = spawn(stage.shell ?? 'sh', ['-c', command.script], {
       cwd: options.cwd,
-      env: { PATH: process.env['PATH'], HOME: scratch, ...env, ...options.env, ...bindingsOf(command, { ...scope, env }), SERVICE_OUTPUT: outputFile, SERVICE_EXTENSION_PATH: folder },
+      env: {
+        PATH: process.env['PATH'],
+        HOME: scratch,
+        ...env,
+        ...options.env,
+        ...bindingsOf(command, { ...scope, env }),
+        SERVICE_OUTPUT: outputFile,
+        SERVICE_EXTENSION_PATH: folder,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (end.output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (end.output += text));
     end.code = await new Promise((resolve) => child.once('close', resolve));
     if (end.code !== 0) break;
   }
-  const lines = readFileSync(outputFile, 'utf8').split('\n').filter((line) => line !== '');
-  return { ...end, outputs: Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)])) };
+  const lines = readFileSync(outputFile, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+  return {
+    ...end,
+    outputs: Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+    ),
+  };
 }
 
 /** A folder that is gone after the test, with these files. */

@@ -11,15 +11,32 @@ const KEY = `-----BEGIN RSA ${'PRIVATE'} KEY-----`;
 
 describe('security/secrets-scan', () => {
   it('finds secrets by their rule, and never prints them', async () => {
-    const cwd = folderWith({ 'src/a.ts': `one\nconst key = "${AWS}";\n`, 'deploy.sh': `curl https://bob:${'hunter22'}@example.org\n`, 'b c.txt': `${GITHUB}\n${KEY}\n`, 'ok.md': 'https://user:${TOKEN}@example.org AKIASHORT\n' });
+    const cwd = folderWith({
+      'src/a.ts': `one\nconst key = "${AWS}";\n`,
+      'deploy.sh': `curl https://bob:${'hunter22'}@example.org\n`,
+      'b c.txt': `${GITHUB}\n${KEY}\n`,
+      'ok.md': 'https://user:${TOKEN}@example.org AKIASHORT\n',
+    });
     const { code, output, outputs } = await runExtension('security/secrets-scan', {}, { cwd });
-    expect(output.split('\n').toSorted()).toEqual(['', '4 findings in 3 files', 'b c.txt:1: github-token', 'b c.txt:2: private-key', 'deploy.sh:1: password-in-url', 'src/a.ts:2: aws-access-key']);
+    expect(output.split('\n').toSorted()).toEqual([
+      '',
+      '4 findings in 3 files',
+      'b c.txt:1: github-token',
+      'b c.txt:2: private-key',
+      'deploy.sh:1: password-in-url',
+      'src/a.ts:2: aws-access-key',
+    ]);
     expect([code, outputs]).toEqual([1, { findings: '4', files: '3' }]);
   });
 
   it('passes clean folders, what is allowed, what git leaves out, links and binary files', async () => {
     const cwd = folderWith({
-      'test/fixture.pem': KEY, 'ignored/x': GITHUB, '.gitignore': 'ignored\n', '.secrets-allow': '# for tests\ntest/*.pem\n', 'image.bin': Buffer.concat([Buffer.from([0, 1, 2]), Buffer.from(AWS)]), 'clean.txt': 'nothing',
+      'test/fixture.pem': KEY,
+      'ignored/x': GITHUB,
+      '.gitignore': 'ignored\n',
+      '.secrets-allow': '# for tests\ntest/*.pem\n',
+      'image.bin': Buffer.concat([Buffer.from([0, 1, 2]), Buffer.from(AWS)]),
+      'clean.txt': 'nothing',
     });
     symlinkSync(join(cwd, 'ignored', 'x'), join(cwd, 'link'));
     execFileSync('git', ['init', '-q'], { cwd });
@@ -30,9 +47,20 @@ describe('security/secrets-scan', () => {
 
   it('need not fail, looks where it is told, and shows as much as is asked for', async () => {
     const cwd = folderWith({ 'a/x': `${AWS}\n`.repeat(5), 'b/x': AWS });
-    const { code, output, outputs } = await runExtension('security/secrets-scan', { path: 'a', 'fail-on': 'nothing', show: '1' }, { cwd });
-    expect([code, output, outputs['findings']]).toEqual([0, 'a/x:1: aws-access-key\n… and 4 more\n5 findings in 1 files\n', '5']);
-    expect(await runExtension('security/secrets-scan', { path: '/etc' }, { cwd })).toMatchObject({ code: 1, output: "secrets-scan: 'path' must stay within the workspace\n" });
+    const { code, output, outputs } = await runExtension(
+      'security/secrets-scan',
+      { path: 'a', 'fail-on': 'nothing', show: '1' },
+      { cwd },
+    );
+    expect([code, output, outputs['findings']]).toEqual([
+      0,
+      'a/x:1: aws-access-key\n… and 4 more\n5 findings in 1 files\n',
+      '5',
+    ]);
+    expect(await runExtension('security/secrets-scan', { path: '/etc' }, { cwd })).toMatchObject({
+      code: 1,
+      output: "secrets-scan: 'path' must stay within the workspace\n",
+    });
   });
 
   it('runs nothing that stands in a name or a pattern', async () => {

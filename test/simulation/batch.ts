@@ -41,13 +41,22 @@ export interface WorkerShare extends Omit<BatchOptions, 'workers'> {
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
 export async function runBatch({ workers, ...options }: BatchOptions): Promise<BatchResult> {
-  const shares = Array.from({ length: workers }, (_, index): WorkerShare => ({ ...options, from: options.from + index, seeds: Math.ceil((options.seeds - index) / workers), step: workers }));
+  const shares = Array.from({ length: workers }, (_, index): WorkerShare => ({
+    ...options,
+    from: options.from + index,
+    seeds: Math.ceil((options.seeds - index) / workers),
+    step: workers,
+  }));
   const results = await Promise.all(shares.map(runWorker));
   const marks = new Marks();
   for (const result of results) marks.add(result.marks);
-  const sum = (of: (result: WorkerResult) => number): number => results.reduce((total, result) => total + of(result), 0);
+  const sum = (of: (result: WorkerResult) => number): number =>
+    results.reduce((total, result) => total + of(result), 0);
   return {
-    seeds: sum(({ seeds }) => seeds), steps: sum(({ steps }) => steps), virtualMs: sum(({ virtualMs }) => virtualMs), marks,
+    seeds: sum(({ seeds }) => seeds),
+    steps: sum(({ steps }) => steps),
+    virtualMs: sum(({ virtualMs }) => virtualMs),
+    marks,
     failures: results.flatMap(({ failures }) => failures).sort((a, b) => a.seed - b.seed),
   };
 }
@@ -56,10 +65,15 @@ function runWorker(share: WorkerShare): Promise<WorkerResult> {
   return new Promise((resolve, reject) => {
     const child = fork(WORKER, [JSON.stringify(share)], { execArgv: [] });
     let result: WorkerResult | undefined;
-    child.on('message', (message) => { result = message as WorkerResult; });
+    child.on('message', (message) => {
+      result = message as WorkerResult;
+    });
     child.on('error', reject);
     child.on('exit', (code, signal) => {
-      if (result === undefined) reject(new Error(`a worker of the simulation ended with ${signal ?? code ?? 'nothing'} before its share was done`));
+      if (result === undefined)
+        reject(
+          new Error(`a worker of the simulation ended with ${signal ?? code ?? 'nothing'} before its share was done`),
+        );
       else resolve(result);
     });
   });

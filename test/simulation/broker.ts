@@ -13,7 +13,9 @@ export interface KvEntry {
   readonly expiresAt: number;
 }
 
-export type KvEvent = { readonly kind: 'put'; readonly key: string; readonly value: unknown } | { readonly kind: 'expired'; readonly key: string };
+export type KvEvent =
+  | { readonly kind: 'put'; readonly key: string; readonly value: unknown }
+  | { readonly kind: 'expired'; readonly key: string };
 
 export type Bucket = 'members' | 'runners';
 
@@ -59,7 +61,8 @@ export class SimBroker {
 
   append(partition: number, bytes: Uint8Array, commitId: string, expectedSequence: number): number | 'refused' {
     const log = this.log(partition);
-    if ((log.at(-1)?.sequence ?? 0) !== expectedSequence && this.#world.mutation !== 'no-expected-sequence') return 'refused';
+    if ((log.at(-1)?.sequence ?? 0) !== expectedSequence && this.#world.mutation !== 'no-expected-sequence')
+      return 'refused';
     const entry: LogEntry = { sequence: ++this.#sequence, bytes, commitId };
     log.push(entry);
     this.#world.oracle.committed(partition, entry);
@@ -71,7 +74,11 @@ export class SimBroker {
     const log = this.log(partition);
     const place = log.findIndex((entry) => entry.sequence === sequenceExclusive);
     if (place < 0) {
-      this.#world.check(this.#world.oracle.partition(partition).disturbed, 'P8', `a purge of partition ${partition} stops at ${sequenceExclusive}, which is no commit of it`);
+      this.#world.check(
+        this.#world.oracle.partition(partition).disturbed,
+        'P8',
+        `a purge of partition ${partition} stops at ${sequenceExclusive}, which is no commit of it`,
+      );
       return 'refused';
     }
     this.#world.oracle.purged(partition, log[place - 1]?.sequence ?? 0);
@@ -127,14 +134,26 @@ export class SimBroker {
 
   watch(node: SimNode, bucket: Bucket, handler: (event: KvEvent) => void): void {
     this.#watches = this.#watches.filter((watch) => watch.node.alive && watch.life === watch.node.life);
-    const watch: Watch = { node, life: node.life, bucket, handler, known: new Set(), arrivesAt: 0, ready: undefined, round: 0, stale: true };
+    const watch: Watch = {
+      node,
+      life: node.life,
+      bucket,
+      handler,
+      known: new Set(),
+      arrivesAt: 0,
+      ready: undefined,
+      round: 0,
+      stale: true,
+    };
     this.#watches.push(watch);
     this.#beginAnew(watch);
   }
 
   /** Calls back once the node's watch has shown the present values for the first time. */
   whenCurrent(node: SimNode, bucket: Bucket, then: () => void): void {
-    const watch = this.#watches.find((candidate) => candidate.node === node && candidate.life === node.life && candidate.bucket === bucket);
+    const watch = this.#watches.find(
+      (candidate) => candidate.node === node && candidate.life === node.life && candidate.bucket === bucket,
+    );
     if (watch !== undefined) watch.ready = then;
   }
 
@@ -146,7 +165,8 @@ export class SimBroker {
   recover(): void {
     this.up = true;
     for (const bucket of ['members', 'runners'] as const) {
-      for (const [key, { expiresAt }] of this.#buckets[bucket]) if (expiresAt <= this.#world.now) this.#remove(bucket, key);
+      for (const [key, { expiresAt }] of this.#buckets[bucket])
+        if (expiresAt <= this.#world.now) this.#remove(bucket, key);
     }
     this.reconnected();
   }
@@ -164,16 +184,18 @@ export class SimBroker {
     // In order, and a little apart: sums of times are not exact.
     watch.arrivesAt = Math.max(watch.arrivesAt + 0.001, world.now + world.latency());
     const { round } = watch;
-    world.after(watch.arrivesAt - world.now, () => watch.node.handle(watch.life, () => {
-      if (watch.stale || watch.round !== round) return;
-      if (!watch.node.linked) {
-        watch.stale = true;
-        return;
-      }
-      if (event.kind === 'put') watch.known.add(event.key);
-      else watch.known.delete(event.key);
-      watch.handler(event);
-    }));
+    world.after(watch.arrivesAt - world.now, () =>
+      watch.node.handle(watch.life, () => {
+        if (watch.stale || watch.round !== round) return;
+        if (!watch.node.linked) {
+          watch.stale = true;
+          return;
+        }
+        if (event.kind === 'put') watch.known.add(event.key);
+        else watch.known.delete(event.key);
+        watch.handler(event);
+      }),
+    );
   }
 
   #beginAnew(watch: Watch): void {
@@ -185,11 +207,13 @@ export class SimBroker {
       const present = this.#buckets[watch.bucket];
       for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key });
       for (const [key, { value }] of present) this.#deliver(watch, { kind: 'put', key, value });
-      world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () => watch.node.handle(watch.life, () => {
-        const { ready } = watch;
-        watch.ready = undefined;
-        ready?.();
-      }));
+      world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () =>
+        watch.node.handle(watch.life, () => {
+          const { ready } = watch;
+          watch.ready = undefined;
+          ready?.();
+        }),
+      );
     });
   }
 }

@@ -14,7 +14,11 @@ const PING_MS = 15_000;
 const OLD_ID_MS = 2 * 60 * 60 * 1000;
 const TENANT = 'tenant';
 const UNLIMITED = 2_147_483_647;
-const ENDS = [{ status: 'SKIPPED' }, { status: 'FAILED', reason: 'checkout' }, { status: 'FAILED', reason: 'pipeline_file' }] as const;
+const ENDS = [
+  { status: 'SKIPPED' },
+  { status: 'FAILED', reason: 'checkout' },
+  { status: 'FAILED', reason: 'pipeline_file' },
+] as const;
 
 export type Limits = NonNullable<CreateRequest['limits']>;
 
@@ -62,10 +66,15 @@ export class Clients {
   missing(): string | undefined {
     for (const intent of this.#intents) {
       if (intent.pending > 0) return `the create of ${intent.request.runId} has no answer`;
-      if (intent.acknowledged && !this.#world.oracle.runs.has(intent.request.runId)) return `run ${intent.request.runId} was acknowledged and is lost`;
+      if (intent.acknowledged && !this.#world.oracle.runs.has(intent.request.runId))
+        return `run ${intent.request.runId} was acknowledged and is lost`;
     }
-    const waiting = this.#watchers.find(({ ended, intent }) => !ended && !this.#world.oracle.isDisturbed(intent.request.runId));
-    return waiting && `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`;
+    const waiting = this.#watchers.find(
+      ({ ended, intent }) => !ended && !this.#world.oracle.isDisturbed(intent.request.runId),
+    );
+    return (
+      waiting && `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`
+    );
   }
 
   // --- Creating and cancelling ---------------------------------------------------------------------------------------
@@ -77,23 +86,40 @@ export class Clients {
     const isOld = random.chance(0.05);
     const runId = newRunId({ now: world.wallClock() - (isOld ? OLD_ID_MS : 0), key, random: random.bytes(8) });
     const yaml = drawPipeline(random, {
-      name: `p${index}`, labels: world.runners.map(({ labels }) => labels), groups: ['g0', 'g1'],
-      poison: random.chance(profile.poison), unrestorable: random.chance(profile.unrestorable), stageMs: profile.stageMs,
+      name: `p${index}`,
+      labels: world.runners.map(({ labels }) => labels),
+      groups: ['g0', 'g1'],
+      poison: random.chance(profile.poison),
+      unrestorable: random.chance(profile.unrestorable),
+      stageMs: profile.stageMs,
     });
     const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;
     const ended = random.chance(profile.endedAtOnce) ? random.pick(ENDS) : undefined;
     const request: CreateRequest = {
-      runId, tenant: TENANT, key, yaml: ended === undefined ? yaml : '', origin: { kind: 'api' }, priority: random.chance(0.2) ? 1 + random.int(3) : 0,
-      ...(limits === undefined ? {} : { limits }), ...(ended === undefined ? {} : { ended: { pipelineName: `p${index}`, ...ended } }),
+      runId,
+      tenant: TENANT,
+      key,
+      yaml: ended === undefined ? yaml : '',
+      origin: { kind: 'api' },
+      priority: random.chance(0.2) ? 1 + random.int(3) : 0,
+      ...(limits === undefined ? {} : { limits }),
+      ...(ended === undefined ? {} : { ended: { pipelineName: `p${index}`, ...ended } }),
     };
-    const intent: Intent = { request, partition: partitionOf(runId, profile.partitions), acknowledged: false, pending: 0 };
+    const intent: Intent = {
+      request,
+      partition: partitionOf(runId, profile.partitions),
+      acknowledged: false,
+      pending: 0,
+    };
     this.#intents.push(intent);
     this.#create(intent, random.pick(world.gateways));
     if (random.chance(0.15)) this.#create(intent, random.pick(world.gateways));
-    if (random.chance(0.1)) world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(world.gateways)));
+    if (random.chance(0.1))
+      world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(world.gateways)));
     // A delivery is processed until it is created; who triggers by hand takes the refusal.
     this.#onQuota.set(runId, random.chance(0.5) ? 'send as ended' : 'give up');
-    if (random.chance(profile.cancels)) world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(world.gateways)));
+    if (random.chance(profile.cancels))
+      world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(world.gateways)));
   }
 
   /** Those of the key, now and then others: the newest hold. */
@@ -101,7 +127,10 @@ export class Clients {
     const { random } = this.#world;
     const known = this.#limits.get(key);
     if (known !== undefined && !random.chance(0.2)) return known;
-    const limits = { maxConcurrent: random.chance(0.8) ? 1 + random.int(3) : UNLIMITED, pipelineRunLimit: random.chance(0.5) ? 1 + random.int(6) : UNLIMITED };
+    const limits = {
+      maxConcurrent: random.chance(0.8) ? 1 + random.int(3) : UNLIMITED,
+      pipelineRunLimit: random.chance(0.5) ? 1 + random.int(6) : UNLIMITED,
+    };
     this.#limits.set(key, limits);
     return limits;
   }
@@ -109,15 +138,28 @@ export class Clients {
   /** As the owner of its partition was told them; infinite where there are none. */
   limitsOf(runId: string): Limits | undefined {
     const limits = this.#intents.find(({ request }) => request.runId === runId)?.request.limits;
-    return limits && { maxConcurrent: orInfinity(limits.maxConcurrent), pipelineRunLimit: orInfinity(limits.pipelineRunLimit) };
+    return (
+      limits && {
+        maxConcurrent: orInfinity(limits.maxConcurrent),
+        pipelineRunLimit: orInfinity(limits.pipelineRunLimit),
+      }
+    );
   }
 
   #refused(intent: Intent, request: CreateRequest, gateway: SimNode): void {
     const world = this.#world;
-    world.mark('create over the month\'s limit');
-    world.check(request.limits !== undefined && request.limits.pipelineRunLimit < UNLIMITED && request.ended?.reason !== 'quota', 'P23', `the create of ${request.runId} is refused for a limit that it does not have`);
+    world.mark("create over the month's limit");
+    world.check(
+      request.limits !== undefined && request.limits.pipelineRunLimit < UNLIMITED && request.ended?.reason !== 'quota',
+      'P23',
+      `the create of ${request.runId} is refused for a limit that it does not have`,
+    );
     const used = world.oracle.runsOfMonth(request.key);
-    world.check(used === undefined || used >= (request.limits?.pipelineRunLimit ?? 0), 'P23', `the create of ${request.runId} is refused for a limit of ${request.limits?.pipelineRunLimit ?? 0}, its key has had ${used ?? 0}`);
+    world.check(
+      used === undefined || used >= (request.limits?.pipelineRunLimit ?? 0),
+      'P23',
+      `the create of ${request.runId} is refused for a limit of ${request.limits?.pipelineRunLimit ?? 0}, its key has had ${used ?? 0}`,
+    );
     if (this.#onQuota.get(request.runId) === 'give up') return;
     intent.request = { ...request, yaml: '', ended: { pipelineName: 'over', status: 'FAILED', reason: 'quota' } };
     this.#create(intent, gateway);
@@ -128,32 +170,48 @@ export class Clients {
     const { request } = intent;
     const floor = world.oracle.observed(request.runId);
     intent.pending += 1;
-    this.#ask<CreateReply>(gateway, intent.partition, (owner, reply) => owner.create(request, reply), (answer) => {
-      intent.pending -= 1;
-      if (answer?.ok === true) {
-        world.check(world.oracle.runs.has(request.runId), 'P1', `the create of ${request.runId} is acknowledged, but not committed`);
-        if (answer.run !== null) world.oracle.viewSeen(answer.run, floor, 'the answer to create');
-        world.mark(answer.created ? 'created' : answer.run === null ? 'created before, and closed' : 'created before');
-        this.#acknowledged(intent);
-        return;
-      }
-      if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
-        world.mark('create refused by a newer build');
-        return;
-      }
-      if (answer?.code === 'QUOTA_EXCEEDED') {
-        this.#refused(intent, request, gateway);
-        return;
-      }
-      if (answer !== undefined) world.check(answer.code === 'UNAVAILABLE', 'P7', `the create of ${request.runId} is answered ${answer.code}: ${answer.message}`);
-      // No answer, or not now: the client tries again with the same id.
-      intent.pending += 1;
-      world.mark(answer === undefined ? 'create without answer' : 'create unavailable');
-      world.after(1_000, () => {
+    this.#ask<CreateReply>(
+      gateway,
+      intent.partition,
+      (owner, reply) => owner.create(request, reply),
+      (answer) => {
         intent.pending -= 1;
-        this.#create(intent, world.random.pick(world.gateways));
-      });
-    });
+        if (answer?.ok === true) {
+          world.check(
+            world.oracle.runs.has(request.runId),
+            'P1',
+            `the create of ${request.runId} is acknowledged, but not committed`,
+          );
+          if (answer.run !== null) world.oracle.viewSeen(answer.run, floor, 'the answer to create');
+          world.mark(
+            answer.created ? 'created' : answer.run === null ? 'created before, and closed' : 'created before',
+          );
+          this.#acknowledged(intent);
+          return;
+        }
+        if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
+          world.mark('create refused by a newer build');
+          return;
+        }
+        if (answer?.code === 'QUOTA_EXCEEDED') {
+          this.#refused(intent, request, gateway);
+          return;
+        }
+        if (answer !== undefined)
+          world.check(
+            answer.code === 'UNAVAILABLE',
+            'P7',
+            `the create of ${request.runId} is answered ${answer.code}: ${answer.message}`,
+          );
+        // No answer, or not now: the client tries again with the same id.
+        intent.pending += 1;
+        world.mark(answer === undefined ? 'create without answer' : 'create unavailable');
+        world.after(1_000, () => {
+          intent.pending -= 1;
+          this.#create(intent, world.random.pick(world.gateways));
+        });
+      },
+    );
   }
 
   #acknowledged(intent: Intent): void {
@@ -176,25 +234,42 @@ export class Clients {
     const { runId } = intent.request;
     const wasAcknowledged = intent.acknowledged;
     const floor = world.oracle.observed(runId);
-    this.#ask<CancelReply>(gateway, intent.partition, (owner, reply) => owner.cancel({ runId, tenants: [TENANT] }, reply), (answer) => {
-      const truth = world.oracle.runs.get(runId);
-      if (answer === undefined) {
-        if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
-        return;
-      }
-      if (world.oracle.isDisturbed(runId)) return;
-      if (answer.ok) {
-        world.mark('cancelled');
-        world.check(truth?.state.status === 'CANCELLED', 'P14', `the cancel of ${runId} is acknowledged, but the run is ${truth?.state.status ?? 'nothing'}`);
-        world.oracle.viewSeen(answer.run, floor, 'the answer to cancel');
-      } else if (answer.code === 'CONFLICT') {
-        world.mark('cancel of an ended run');
-        world.check(truth !== undefined && isEnded(truth.state.status), 'P4', `the cancel of ${runId} says that it has ended, it is ${truth?.state.status ?? 'nothing'}`);
-      } else {
-        world.mark('cancel of a run not in memory');
-        world.check(!wasAcknowledged || (truth !== undefined && isEnded(truth.state.status)), 'P4', `the cancel of ${runId}, which is ${truth?.state.status ?? 'lost'}, is answered ${answer.code}`);
-      }
-    });
+    this.#ask<CancelReply>(
+      gateway,
+      intent.partition,
+      (owner, reply) => owner.cancel({ runId, tenants: [TENANT] }, reply),
+      (answer) => {
+        const truth = world.oracle.runs.get(runId);
+        if (answer === undefined) {
+          if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
+          return;
+        }
+        if (world.oracle.isDisturbed(runId)) return;
+        if (answer.ok) {
+          world.mark('cancelled');
+          world.check(
+            truth?.state.status === 'CANCELLED',
+            'P14',
+            `the cancel of ${runId} is acknowledged, but the run is ${truth?.state.status ?? 'nothing'}`,
+          );
+          world.oracle.viewSeen(answer.run, floor, 'the answer to cancel');
+        } else if (answer.code === 'CONFLICT') {
+          world.mark('cancel of an ended run');
+          world.check(
+            truth !== undefined && isEnded(truth.state.status),
+            'P4',
+            `the cancel of ${runId} says that it has ended, it is ${truth?.state.status ?? 'nothing'}`,
+          );
+        } else {
+          world.mark('cancel of a run not in memory');
+          world.check(
+            !wasAcknowledged || (truth !== undefined && isEnded(truth.state.status)),
+            'P4',
+            `the cancel of ${runId}, which is ${truth?.state.status ?? 'lost'}, is answered ${answer.code}`,
+          );
+        }
+      },
+    );
   }
 
   // --- Reading -------------------------------------------------------------------------------------------------------
@@ -212,16 +287,31 @@ export class Clients {
     const { runId } = intent.request;
     const floor = world.oracle.observed(runId);
     const wasAcknowledged = intent.acknowledged;
-    this.#ask<GetReply>(gateway, intent.partition, (owner, reply) => owner.get({ runIds: [runId], tenants: [TENANT], newest: 3 }, reply), (answer) => {
-      if (answer?.ok !== true) return;
-      for (const view of answer.runs) world.oracle.viewSeen(view, view.id === runId ? floor : 0, 'the owner');
-      if (answer.runs.some(({ id }) => id === runId)) return;
-      world.askStore(gateway, (store) => store.view(runId), (view) => {
-        world.mark('read from the store');
-        if (view !== undefined) world.oracle.viewSeen(view, floor, 'the store');
-        else world.check(!wasAcknowledged || world.oracle.isDisturbed(runId), 'P6', `run ${runId} was acknowledged, and neither its owner nor the store knows it`);
-      }, () => {});
-    });
+    this.#ask<GetReply>(
+      gateway,
+      intent.partition,
+      (owner, reply) => owner.get({ runIds: [runId], tenants: [TENANT], newest: 3 }, reply),
+      (answer) => {
+        if (answer?.ok !== true) return;
+        for (const view of answer.runs) world.oracle.viewSeen(view, view.id === runId ? floor : 0, 'the owner');
+        if (answer.runs.some(({ id }) => id === runId)) return;
+        world.askStore(
+          gateway,
+          (store) => store.view(runId),
+          (view) => {
+            world.mark('read from the store');
+            if (view !== undefined) world.oracle.viewSeen(view, floor, 'the store');
+            else
+              world.check(
+                !wasAcknowledged || world.oracle.isDisturbed(runId),
+                'P6',
+                `run ${runId} was acknowledged, and neither its owner nor the store knows it`,
+              );
+          },
+          () => {},
+        );
+      },
+    );
   }
 
   // --- Watching ------------------------------------------------------------------------------------------------------
@@ -239,7 +329,8 @@ export class Clients {
   }
 
   ownerOpened(gateway: SimNode, partition: number): void {
-    for (const watcher of this.#watchers) if (watcher.gateway === gateway && watcher.intent.partition === partition) this.#askMore(watcher);
+    for (const watcher of this.#watchers)
+      if (watcher.gateway === gateway && watcher.intent.partition === partition) this.#askMore(watcher);
   }
 
   #ping(watcher: Watcher): void {
@@ -256,21 +347,38 @@ export class Clients {
     const { gateway, intent, have } = watcher;
     const { runId } = intent.request;
     watcher.asking = true;
-    this.#ask<WatchReply>(gateway, intent.partition, (owner, reply) => owner.watch({ runId, after: have }, reply), (answer) => {
-      watcher.asking = false;
-      if (answer?.ok !== true) return;
-      if (answer.run !== null) {
-        this.#take(watcher, have + 1, answer.run.events);
-        return;
-      }
-      watcher.asking = true;
-      world.askStore(gateway, (store) => store.events(runId), (events) => {
+    this.#ask<WatchReply>(
+      gateway,
+      intent.partition,
+      (owner, reply) => owner.watch({ runId, after: have }, reply),
+      (answer) => {
         watcher.asking = false;
-        world.mark('watched from the store');
-        if (events !== undefined) this.#take(watcher, 1, events);
-        else world.check(world.oracle.isDisturbed(runId), 'P6', `run ${runId} is watched, and neither its owner nor the store knows it`);
-      }, () => { watcher.asking = false; });
-    });
+        if (answer?.ok !== true) return;
+        if (answer.run !== null) {
+          this.#take(watcher, have + 1, answer.run.events);
+          return;
+        }
+        watcher.asking = true;
+        world.askStore(
+          gateway,
+          (store) => store.events(runId),
+          (events) => {
+            watcher.asking = false;
+            world.mark('watched from the store');
+            if (events !== undefined) this.#take(watcher, 1, events);
+            else
+              world.check(
+                world.oracle.isDisturbed(runId),
+                'P6',
+                `run ${runId} is watched, and neither its owner nor the store knows it`,
+              );
+          },
+          () => {
+            watcher.asking = false;
+          },
+        );
+      },
+    );
   }
 
   #take(watcher: Watcher, from: number, events: readonly RunEvent[]): void {
@@ -280,14 +388,22 @@ export class Clients {
       if (version !== watcher.have + 1) return;
       watcher.have = version;
       this.#world.oracle.eventSeen(runId, version, event);
-      if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined') watcher.ended = true;
+      if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined')
+        watcher.ended = true;
     });
   }
 
   // --- Requests ------------------------------------------------------------------------------------------------------
 
   /** Asks the partition's owner until it answers, 10 s at most. */
-  #ask<R extends { readonly epoch: number }>(gateway: SimNode, partition: number, ask: Parameters<World['askOwner']>[2] extends (owner: infer O, reply: never) => void ? (owner: O, reply: (reply: R) => void) => void : never, then: (reply: R | undefined) => void): void {
+  #ask<R extends { readonly epoch: number }>(
+    gateway: SimNode,
+    partition: number,
+    ask: Parameters<World['askOwner']>[2] extends (owner: infer O, reply: never) => void
+      ? (owner: O, reply: (reply: R) => void) => void
+      : never,
+    then: (reply: R | undefined) => void,
+  ): void {
     const world = this.#world;
     let settled = false;
     const settle = (reply: R | undefined): void => {
@@ -295,13 +411,21 @@ export class Clients {
       settled = true;
       then(reply);
     };
-    const retry = (): void => { if (!settled) world.after(NO_RESPONDERS_RETRY_MS, attempt); };
+    const retry = (): void => {
+      if (!settled) world.after(NO_RESPONDERS_RETRY_MS, attempt);
+    };
     const attempt = (): void => {
       if (settled) return;
-      world.askOwner<R>(gateway, partition, ask, (reply) => {
-        if (this.#isCurrent(gateway, partition, reply.epoch)) settle(reply);
-        else retry();
-      }, retry);
+      world.askOwner<R>(
+        gateway,
+        partition,
+        ask,
+        (reply) => {
+          if (this.#isCurrent(gateway, partition, reply.epoch)) settle(reply);
+          else retry();
+        },
+        retry,
+      );
     };
     world.after(REQUEST_MS, () => settle(undefined));
     attempt();

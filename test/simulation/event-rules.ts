@@ -3,7 +3,12 @@ import { isEnded, type Plan, type RunEvent, type RunState, type StageState } fro
 
 type Fail = (rule: string, message: string) => void;
 
-export function checkEvent({ state, plan }: { readonly state: RunState; readonly plan: Plan }, event: RunEvent, fail: Fail, mark: (name: string) => void): void {
+export function checkEvent(
+  { state, plan }: { readonly state: RunState; readonly plan: Plan },
+  event: RunEvent,
+  fail: Fail,
+  mark: (name: string) => void,
+): void {
   if (isEnded(state.status) && event.type !== 'attempt_gone') {
     fail(event.type === 'stage_started' ? 'P14' : 'terminal', `${event.type} after its end as ${state.status}`);
     return;
@@ -19,7 +24,8 @@ export function checkEvent({ state, plan }: { readonly state: RunState; readonly
     fail('replay', `${event.type} of stage ${event.stage}, which does not exist`);
     return;
   }
-  if (isEnded(stage.status) && event.type !== 'attempt_gone') fail('terminal', `${event.type} of stage ${stage.name}, which ended as ${stage.status}`);
+  if (isEnded(stage.status) && event.type !== 'attempt_gone')
+    fail('terminal', `${event.type} of stage ${stage.name}, which ended as ${stage.status}`);
   switch (event.type) {
     case 'stage_started':
       checkGrant(state, plan, index, stage, event, fail);
@@ -27,7 +33,8 @@ export function checkEvent({ state, plan }: { readonly state: RunState; readonly
     case 'stage_retrying': {
       mark(`retry after ${event.reason}`);
       const { retry } = planned.definition;
-      if (stage.failures >= retry.max) fail('retry', `stage ${stage.name} is tried again after ${stage.failures} retries of ${retry.max}`);
+      if (stage.failures >= retry.max)
+        fail('retry', `stage ${stage.name} is tried again after ${stage.failures} retries of ${retry.max}`);
       const cause = event.reason === 'timeout' ? 'timeout' : event.reason === 'runner_lost' ? 'lost' : 'failure';
       if (!retry.on.includes(cause)) fail('retry', `stage ${stage.name} is tried again after ${event.reason}`);
       break;
@@ -44,7 +51,8 @@ export function checkEvent({ state, plan }: { readonly state: RunState; readonly
       break;
     case 'stage_completed':
       if (event.reason === 'no_runner') mark('no runner came');
-      if (event.attempt > 0 && stage.live?.attempt !== event.attempt) fail('replay', `attempt ${event.attempt} of stage ${stage.name} completes, which does not live`);
+      if (event.attempt > 0 && stage.live?.attempt !== event.attempt)
+        fail('replay', `attempt ${event.attempt} of stage ${stage.name} completes, which does not live`);
       break;
     case 'attempt_gone':
       mark('attempt of an ended run gone');
@@ -68,31 +76,44 @@ function checkRunEvent(state: RunState, event: RunEvent, fail: Fail, mark: (name
     case 'stages_queued':
       for (const name of event.stages) {
         const stage = state.stages.find((candidate) => candidate.name === name);
-        if (stage?.status !== 'PENDING') fail('replay', `stage ${name} is queued while it is ${stage?.status ?? 'nothing'}`);
+        if (stage?.status !== 'PENDING')
+          fail('replay', `stage ${name} is queued while it is ${stage?.status ?? 'nothing'}`);
       }
       break;
   }
 }
 
-function checkGrant(state: RunState, plan: Plan, index: number, stage: StageState, event: Extract<RunEvent, { type: 'stage_started' }>, fail: Fail): void {
+function checkGrant(
+  state: RunState,
+  plan: Plan,
+  index: number,
+  stage: StageState,
+  event: Extract<RunEvent, { type: 'stage_started' }>,
+  fail: Fail,
+): void {
   const planned = plan.stages[index];
   if (planned === undefined) return;
   const { definition } = planned;
   if (stage.status !== 'QUEUED') fail('P12', `stage ${stage.name} is granted while it is ${stage.status}`);
-  if (event.attempt !== stage.attempt + 1) fail('P12', `attempt ${event.attempt} of stage ${stage.name} follows attempt ${stage.attempt}`);
+  if (event.attempt !== stage.attempt + 1)
+    fail('P12', `attempt ${event.attempt} of stage ${stage.name} follows attempt ${stage.attempt}`);
   if (stage.live !== undefined) fail('P12', `stage ${stage.name} is granted while attempt ${stage.live.attempt} lives`);
   if (state.held) fail('groups', `stage ${stage.name} is granted while its run is held`);
   for (const dependency of planned.dependencies) {
     const before = state.stages[dependency];
     const allowed = plan.stages[dependency]?.definition.allowFailure === true;
-    if (before === undefined || !isEnded(before.status)) fail('dependencies', `stage ${stage.name} is granted before ${before?.name ?? ''} has ended`);
-    else if (!definition.runsAfterFailure && before.status !== 'SUCCESS' && !(before.status === 'FAILED' && allowed)) fail('dependencies', `stage ${stage.name} is granted after ${before.name} ended ${before.status}`);
+    if (before === undefined || !isEnded(before.status))
+      fail('dependencies', `stage ${stage.name} is granted before ${before?.name ?? ''} has ended`);
+    else if (!definition.runsAfterFailure && before.status !== 'SUCCESS' && !(before.status === 'FAILED' && allowed))
+      fail('dependencies', `stage ${stage.name} is granted after ${before.name} ended ${before.status}`);
   }
   const { matrix } = definition;
   if (matrix?.maxParallel !== undefined) {
     const live = planned.siblings.filter((sibling) => state.stages[sibling]?.live !== undefined).length;
-    if (live >= matrix.maxParallel) fail('max_parallel', `stage ${stage.name} is granted beside ${live} of ${matrix.of}`);
+    if (live >= matrix.maxParallel)
+      fail('max_parallel', `stage ${stage.name} is granted beside ${live} of ${matrix.of}`);
   }
   const holder = state.workspaces[planned.labelSet];
-  if (definition.workspace === 'shared' && holder !== undefined && holder !== event.runner) fail('P19', `stage ${stage.name} goes to ${event.runner}, its workspace is at ${holder}`);
+  if (definition.workspace === 'shared' && holder !== undefined && holder !== event.runner)
+    fail('P19', `stage ${stage.name} goes to ${event.runner}, its workspace is at ${holder}`);
 }

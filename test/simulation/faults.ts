@@ -16,7 +16,10 @@ export class Faults {
       const rate = profile.faults[name as keyof FaultRates];
       if (rate > 0) this.#world.after(profile.quietMs, () => this.#next(name, rate, act));
     }
-    if (profile.unrestorable > 0) this.#world.after(profile.quietMs + profile.illMs / 2, () => { this.#world.definitions.newBuild = true; });
+    if (profile.unrestorable > 0)
+      this.#world.after(profile.quietMs + profile.illMs / 2, () => {
+        this.#world.definitions.newBuild = true;
+      });
   }
 
   heal(): void {
@@ -54,7 +57,9 @@ export class Faults {
         world.mark('scheduler stopped');
         world.trace(() => `${scheduler.node.name} stops`);
         scheduler.crash();
-        world.after(world.random.between(100, 8_000), () => { if (scheduler.node.life === life) this.#revive(scheduler); });
+        world.after(world.random.between(100, 8_000), () => {
+          if (scheduler.node.life === life) this.#revive(scheduler);
+        });
       });
     },
     runnerCrash: () => this.#crash(this.#world.random.pick(this.#world.runners), 'runner crashed'),
@@ -66,20 +71,31 @@ export class Faults {
       if (!store.up) return;
       store.up = false;
       this.#happened('store down');
-      this.#world.after(random.exponential(6_000), () => { store.up = true; });
+      this.#world.after(random.exponential(6_000), () => {
+        store.up = true;
+      });
     },
     powerCut: () => {
       const world = this.#world;
       if (!world.broker.up) return;
       this.#happened('power cut');
-      for (let partition = 0; partition < world.profile.partitions; partition++) if (world.random.chance(0.7)) world.broker.loseEnd(partition, 1 + world.random.int(12));
+      for (let partition = 0; partition < world.profile.partitions; partition++)
+        if (world.random.chance(0.7)) world.broker.loseEnd(partition, 1 + world.random.int(12));
       this.#outage();
     },
     journalFull: () => {
       const world = this.#world;
       world.journalUsed = world.random.pick([0.6, 0.85, 0.97]);
-      this.#happened(world.journalUsed > 0.95 ? 'journal full' : world.journalUsed > 0.8 ? 'journal nearly full' : 'journal half full');
-      world.after(world.random.between(1_000, 70_000), () => { world.journalUsed = world.profile.journalUsed; });
+      this.#happened(
+        world.journalUsed > 0.95
+          ? 'journal full'
+          : world.journalUsed > 0.8
+            ? 'journal nearly full'
+            : 'journal half full',
+      );
+      world.after(world.random.between(1_000, 70_000), () => {
+        world.journalUsed = world.profile.journalUsed;
+      });
     },
   };
 
@@ -88,7 +104,9 @@ export class Faults {
     if (!broker.up) return;
     broker.up = false;
     this.#happened('broker down');
-    this.#world.after(random.exponential(4_000), () => { if (!broker.up) broker.recover(); });
+    this.#world.after(random.exponential(4_000), () => {
+      if (!broker.up) broker.recover();
+    });
   }
 
   #crash(who: { readonly node: SimNode; crash(): void; start(): void }, name: string): void {
@@ -97,7 +115,9 @@ export class Faults {
     this.#happened(`${name}`, who.node);
     who.crash();
     const { life } = who.node;
-    world.after(world.random.chance(0.5) ? world.random.between(50, 1_000) : world.random.exponential(12_000), () => { if (who.node.life === life && !who.node.alive) this.#revive(who); });
+    world.after(world.random.chance(0.5) ? world.random.between(50, 1_000) : world.random.exponential(12_000), () => {
+      if (who.node.life === life && !who.node.alive) this.#revive(who);
+    });
   }
 
   #revive(who: { readonly node: SimNode; start(): void }): void {
@@ -125,7 +145,9 @@ export class Faults {
     this.#happened(name, node);
     node.linked = false;
     node.cutAt = world.now;
-    world.after(world.random.exponential(8_000), () => { if (!node.linked) this.#link(node); });
+    world.after(world.random.exponential(8_000), () => {
+      if (!node.linked) this.#link(node);
+    });
   }
 
   #link(node: SimNode): void {

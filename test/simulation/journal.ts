@@ -34,8 +34,17 @@ export class SimPartitionLog implements PartitionLog {
   async *read(fromSequence: number, signal?: AbortSignal): AsyncIterable<LogEntry> {
     const last = await this.last(signal);
     if (last === null) return;
-    const entries = await this.#world.abortable<LogEntry[]>(signal, (resolve) => this.#repeat(signal, 1,
-      () => this.#world.broker.log(this.partition).filter(({ sequence }) => sequence >= fromSequence && sequence <= last.sequence), resolve));
+    const entries = await this.#world.abortable<LogEntry[]>(signal, (resolve) =>
+      this.#repeat(
+        signal,
+        1,
+        () =>
+          this.#world.broker
+            .log(this.partition)
+            .filter(({ sequence }) => sequence >= fromSequence && sequence <= last.sequence),
+        resolve,
+      ),
+    );
     yield* entries;
   }
 
@@ -43,7 +52,12 @@ export class SimPartitionLog implements PartitionLog {
     return this.#world.abortable(signal, (resolve) => this.appendThen(bytes, options, signal, resolve));
   }
 
-  appendThen(bytes: Uint8Array, options: AppendOptions, signal: AbortSignal | undefined, done: (result: AppendResult) => void): void {
+  appendThen(
+    bytes: Uint8Array,
+    options: AppendOptions,
+    signal: AbortSignal | undefined,
+    done: (result: AppendResult) => void,
+  ): void {
     this.#world.check(!this.#appending, 'P1', `a second append to ${this.subject} while one is in flight`);
     this.#appending = true;
     this.#try(bytes, options, signal, 1, 0, (result) => {
@@ -53,43 +67,63 @@ export class SimPartitionLog implements PartitionLog {
   }
 
   purgeTo(sequenceExclusive: number): Promise<{ readonly purged: number }> {
-    return this.#world.promise((resolve, reject) => this.#world.askBroker(this.#node, (broker) => broker.purge(this.partition, sequenceExclusive), TRY_MS, (purged) => {
-      if (typeof purged !== 'number') reject(new SimOutage('no answer to the purge'));
-      else resolve({ purged });
-    }));
+    return this.#world.promise((resolve, reject) =>
+      this.#world.askBroker(
+        this.#node,
+        (broker) => broker.purge(this.partition, sequenceExclusive),
+        TRY_MS,
+        (purged) => {
+          if (typeof purged !== 'number') reject(new SimOutage('no answer to the purge'));
+          else resolve({ purged });
+        },
+      ),
+    );
   }
 
   async bytesUsedRatio(): Promise<number> {
     return this.#world.journalUsed;
   }
 
-  #try(bytes: Uint8Array, options: AppendOptions, signal: AbortSignal | undefined, attempt: number, behind: number, done: (result: AppendResult) => void): void {
+  #try(
+    bytes: Uint8Array,
+    options: AppendOptions,
+    signal: AbortSignal | undefined,
+    attempt: number,
+    behind: number,
+    done: (result: AppendResult) => void,
+  ): void {
     const { commitId, expectedSequence } = options;
-    this.#world.askBroker(this.#node, (broker) => broker.append(this.partition, bytes, commitId, expectedSequence), TRY_MS, (answer) => {
-      if (signal?.aborted === true) return;
-      if (typeof answer === 'number') {
-        done({ ok: true, sequence: answer });
-        return;
-      }
-      this.#world.mark(answer === undefined ? 'append without answer' : 'append refused');
-      this.#last(signal, 1, (last) => {
-        if (last?.commitId === commitId) {
-          this.#world.mark('append recognised by its commit id');
-          done({ ok: true, sequence: last.sequence });
+    this.#world.askBroker(
+      this.#node,
+      (broker) => broker.append(this.partition, bytes, commitId, expectedSequence),
+      TRY_MS,
+      (answer) => {
+        if (signal?.aborted === true) return;
+        if (typeof answer === 'number') {
+          done({ ok: true, sequence: answer });
           return;
         }
-        const lastSequence = last?.sequence ?? 0;
-        const isBehind = answer === 'refused' && lastSequence < expectedSequence;
-        if (lastSequence > expectedSequence || (isBehind && behind + 1 >= BEHIND_READS)) {
-          this.#world.mark(isBehind ? 'owner finds its log cut' : 'owner deposed');
-          done({ ok: false, kind: 'deposed', last });
-          return;
-        }
-        this.#node.after(backoff(attempt), () => {
-          if (signal?.aborted !== true) this.#try(bytes, options, signal, attempt + 1, isBehind ? behind + 1 : 0, done);
+        this.#world.mark(answer === undefined ? 'append without answer' : 'append refused');
+        this.#last(signal, 1, (last) => {
+          if (last?.commitId === commitId) {
+            this.#world.mark('append recognised by its commit id');
+            done({ ok: true, sequence: last.sequence });
+            return;
+          }
+          const lastSequence = last?.sequence ?? 0;
+          const isBehind = answer === 'refused' && lastSequence < expectedSequence;
+          if (lastSequence > expectedSequence || (isBehind && behind + 1 >= BEHIND_READS)) {
+            this.#world.mark(isBehind ? 'owner finds its log cut' : 'owner deposed');
+            done({ ok: false, kind: 'deposed', last });
+            return;
+          }
+          this.#node.after(backoff(attempt), () => {
+            if (signal?.aborted !== true)
+              this.#try(bytes, options, signal, attempt + 1, isBehind ? behind + 1 : 0, done);
+          });
         });
-      });
-    });
+      },
+    );
   }
 
   #last(signal: AbortSignal | undefined, attempt: number, done: (last: LogEntry | null) => void): void {
@@ -100,7 +134,10 @@ export class SimPartitionLog implements PartitionLog {
     this.#world.askBroker(this.#node, read, TRY_MS, (answer) => {
       if (signal?.aborted === true) return;
       if (answer !== undefined) done(answer);
-      else this.#node.after(backoff(attempt), () => { if (signal?.aborted !== true) this.#repeat(signal, attempt + 1, read, done); });
+      else
+        this.#node.after(backoff(attempt), () => {
+          if (signal?.aborted !== true) this.#repeat(signal, attempt + 1, read, done);
+        });
     });
   }
 }

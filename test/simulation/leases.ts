@@ -3,7 +3,10 @@ import type { Bucket } from './broker.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
-export type WriteResult = { readonly kind: 'accepted'; readonly sentAt: number } | { readonly kind: 'lost' } | { readonly kind: 'unanswered' };
+export type WriteResult =
+  | { readonly kind: 'accepted'; readonly sentAt: number }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'unanswered' };
 
 const TRY_MS = 2_000;
 
@@ -41,15 +44,25 @@ export class SimLease {
     this.busy = true;
     const written: Written = { write, value };
     const expected = this.#revision;
-    this.#world.askBroker(this.#node, (broker) => broker.put(this.#bucket, this.#key, written, this.#ttlMs, expected), TRY_MS, (revision) => {
-      if (typeof revision === 'number') this.#accepted(revision, write, done);
-      else this.#readBack(done);
-    });
+    this.#world.askBroker(
+      this.#node,
+      (broker) => broker.put(this.#bucket, this.#key, written, this.#ttlMs, expected),
+      TRY_MS,
+      (revision) => {
+        if (typeof revision === 'number') this.#accepted(revision, write, done);
+        else this.#readBack(done);
+      },
+    );
   }
 
   release(): void {
     this.over = true;
-    this.#world.askBroker(this.#node, (broker) => broker.delete(this.#bucket, this.#key, this.#revision), TRY_MS, () => {});
+    this.#world.askBroker(
+      this.#node,
+      (broker) => broker.delete(this.#bucket, this.#key, this.#revision),
+      TRY_MS,
+      () => {},
+    );
   }
 
   #accepted(revision: number, write: number, done: (result: WriteResult) => void): void {
@@ -62,20 +75,26 @@ export class SimLease {
 
   #readBack(done: (result: WriteResult) => void): void {
     this.#world.mark('lease read back');
-    this.#world.askBroker(this.#node, (broker) => broker.get(this.#bucket, this.#key) ?? null, TRY_MS, (entry) => {
-      if (entry === undefined) {
-        this.busy = false;
-        done({ kind: 'unanswered' });
-      } else if (entry === null) {
-        this.busy = false;
-        this.over = this.#revision > 0;
-        done(this.over ? { kind: 'lost' } : { kind: 'unanswered' });
-      } else if (entry.revision > this.#revision) this.#accepted(entry.revision, (entry.value as Written).write, done);
-      else {
-        this.busy = false;
-        done({ kind: 'unanswered' });
-      }
-    });
+    this.#world.askBroker(
+      this.#node,
+      (broker) => broker.get(this.#bucket, this.#key) ?? null,
+      TRY_MS,
+      (entry) => {
+        if (entry === undefined) {
+          this.busy = false;
+          done({ kind: 'unanswered' });
+        } else if (entry === null) {
+          this.busy = false;
+          this.over = this.#revision > 0;
+          done(this.over ? { kind: 'lost' } : { kind: 'unanswered' });
+        } else if (entry.revision > this.#revision)
+          this.#accepted(entry.revision, (entry.value as Written).write, done);
+        else {
+          this.busy = false;
+          done({ kind: 'unanswered' });
+        }
+      },
+    );
   }
 }
 

@@ -3,7 +3,15 @@
  * sequence), as the real one does. It can be slow and down, fail before or after it has written, and write half a batch.
  */
 import type { RunEvent, RunView } from '@penstock/run';
-import { decodeRun, encodeRun, type Checkpoint, type EncodedRun, type RunCounter, type RunDocument, type RunsLedger } from '@penstock/store';
+import {
+  decodeRun,
+  encodeRun,
+  type Checkpoint,
+  type EncodedRun,
+  type RunCounter,
+  type RunDocument,
+  type RunsLedger,
+} from '@penstock/store';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
@@ -40,8 +48,12 @@ export class SimLedger implements RunsLedger {
   async saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }> {
     const stale: string[] = [];
     for (let from = 0; from < documents.length; from += BATCH) {
-      const batch = documents.slice(from, from + BATCH).map((document) => ('story' in document ? document : encodeRun(document)));
-      stale.push(...(await this.#ask((store) => batch.filter((document) => !this.#write(store, document)).map(({ id }) => id))));
+      const batch = documents
+        .slice(from, from + BATCH)
+        .map((document) => ('story' in document ? document : encodeRun(document)));
+      stale.push(
+        ...(await this.#ask((store) => batch.filter((document) => !this.#write(store, document)).map(({ id }) => id))),
+      );
     }
     return { stale };
   }
@@ -64,7 +76,10 @@ export class SimLedger implements RunsLedger {
     return this.#iterate((document) => document.partition === partition && document.open);
   }
 
-  laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument> {
+  laterThan(
+    partition: number,
+    position: { readonly incarnation: number; readonly sequence: number },
+  ): AsyncIterable<RunDocument> {
     return this.#iterate((document) => document.partition === partition && isLower(position, document));
   }
 
@@ -97,7 +112,9 @@ export class SimLedger implements RunsLedger {
   }
 
   async *countersOf(partition: number, month: string): AsyncIterable<RunCounter> {
-    yield* await this.#ask((store) => [...store.counters.values()].filter((counter) => counter.partition === partition && counter.month === month));
+    yield* await this.#ask((store) =>
+      [...store.counters.values()].filter((counter) => counter.partition === partition && counter.month === month),
+    );
   }
 
   #write(store: SimStore, document: EncodedRun): boolean {
@@ -113,7 +130,12 @@ export class SimLedger implements RunsLedger {
     let after = '';
     for (;;) {
       const from = after;
-      const page = await this.#ask((store) => [...store.documents.values()].filter((document) => document.id > from && matches(document)).sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, BATCH));
+      const page = await this.#ask((store) =>
+        [...store.documents.values()]
+          .filter((document) => document.id > from && matches(document))
+          .sort((a, b) => (a.id < b.id ? -1 : 1))
+          .slice(0, BATCH),
+      );
       for (const document of page) yield decodeRun(document);
       if (page.length < BATCH) return;
       after = page.at(-1)?.id ?? '';
@@ -125,6 +147,9 @@ export class SimLedger implements RunsLedger {
   }
 }
 
-function isLower(a: { readonly incarnation: number; readonly sequence: number }, b: { readonly incarnation: number; readonly sequence: number }): boolean {
+function isLower(
+  a: { readonly incarnation: number; readonly sequence: number },
+  b: { readonly incarnation: number; readonly sequence: number },
+): boolean {
   return a.incarnation < b.incarnation || (a.incarnation === b.incarnation && a.sequence < b.sequence);
 }

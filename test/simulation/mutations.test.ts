@@ -6,9 +6,13 @@ import { mutations, type Mutation } from './mutations.ts';
 const SEEDS = 200;
 
 describe('the simulation sees a broken rule', () => {
-  test.each(Object.entries(mutations) as [Mutation, string][])('%s (%s)', async (mutation) => {
-    const { failures } = await runBatch({ from: 1, seeds: SEEDS, workers: 2, failuresMax: 1, mutation });
-    expect(failures.length).toBeGreaterThan(0);
-    expect(failures[0]?.report).toContain('npm run simulate -- --seed');
-  }, 120_000);
+  test.each(Object.entries(mutations) as [Mutation, string][])(
+    '%s (%s)',
+    async (mutation) => {
+      const { failures } = await runBatch({ from: 1, seeds: SEEDS, workers: 2, failuresMax: 1, mutation });
+      expect(failures.length).toBeGreaterThan(0);
+      expect(failures[0]?.report).toContain('npm run simulate -- --seed');
+    },
+    120_000,
+  );
 });

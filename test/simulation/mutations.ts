@@ -56,7 +56,9 @@ class MisorderedLedger implements RunsLedger {
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'> {
     const saved = await this.#ledger.saveCheckpoint(checkpoint);
-    await (this.#late === 'documents' ? this.#ledger.saveBatch(this.#documents) : this.#ledger.saveCounters(this.#counters));
+    await (this.#late === 'documents'
+      ? this.#ledger.saveBatch(this.#documents)
+      : this.#ledger.saveCounters(this.#counters));
     return saved;
   }
 
@@ -68,7 +70,10 @@ class MisorderedLedger implements RunsLedger {
     return this.#ledger.openOf(partition);
   }
 
-  laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument> {
+  laterThan(
+    partition: number,
+    position: { readonly incarnation: number; readonly sequence: number },
+  ): AsyncIterable<RunDocument> {
     return this.#ledger.laterThan(partition, position);
   }
 
@@ -87,7 +92,11 @@ export function mutatedLedger(mutation: Mutation | undefined, ledger: RunsLedger
 }
 
 /** What a take-over has read, as the mutation would have it. */
-export function mutatedRestore(mutation: Mutation | undefined, opened: OpenedPartition, { runs, usages }: { readonly runs: readonly LiveRun[]; readonly usages: NonNullable<RestoredPartition['usages']> }): RestoredPartition {
+export function mutatedRestore(
+  mutation: Mutation | undefined,
+  opened: OpenedPartition,
+  { runs, usages }: { readonly runs: readonly LiveRun[]; readonly usages: NonNullable<RestoredPartition['usages']> },
+): RestoredPartition {
   return {
     sequence: opened.sequence,
     commitNumber: opened.commitNumber,
@@ -103,9 +112,25 @@ export function mutatedRestore(mutation: Mutation | undefined, opened: OpenedPar
 
 /** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
 export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profile> } = {
-  'acts-for-ever': { schedulers: 3, runs: 12, illMs: 50_000, latencyMs: 40, faults: { ...noFaults, schedulerFreeze: 20 } },
+  'acts-for-ever': {
+    schedulers: 3,
+    runs: 12,
+    illMs: 50_000,
+    latencyMs: 40,
+    faults: { ...noFaults, schedulerFreeze: 20 },
+  },
   'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
   'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
-  'guard-counts-from-the-line': { schedulers: 1, runners: 3, runs: 12, leaseMs: 15_000, illMs: 50_000, stageMs: 20_000, slow: 0, latencyMs: 250, faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 } },
+  'guard-counts-from-the-line': {
+    schedulers: 1,
+    runners: 3,
+    runs: 12,
+    leaseMs: 15_000,
+    illMs: 50_000,
+    stageMs: 20_000,
+    slow: 0,
+    latencyMs: 250,
+    faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 },
+  },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

@@ -6,7 +6,18 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
-import { evolve, isEnded, isSettled, newRun, planOf, viewOf, type Plan, type RunEvent, type RunState, type RunView } from '@penstock/run';
+import {
+  evolve,
+  isEnded,
+  isSettled,
+  newRun,
+  planOf,
+  viewOf,
+  type Plan,
+  type RunEvent,
+  type RunState,
+  type RunView,
+} from '@penstock/run';
 import { decodeCommit, type Commit } from '@penstock/scheduler';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import { checkEvent } from './event-rules.ts';
@@ -53,7 +64,11 @@ export class Oracle {
 
   partition(number: number): PartitionTruth {
     let truth = this.#partitions.get(number);
-    if (truth === undefined) this.#partitions.set(number, (truth = { number: 0, epoch: 0, owner: '', kind: undefined, disturbed: false, checkpoint: 0 }));
+    if (truth === undefined)
+      this.#partitions.set(
+        number,
+        (truth = { number: 0, epoch: 0, owner: '', kind: undefined, disturbed: false, checkpoint: 0 }),
+      );
     return truth;
   }
 
@@ -73,19 +88,43 @@ export class Oracle {
     const world = this.#world;
     const commit = decodeCommit(entry.bytes);
     const truth = this.partition(partition);
-    world.trace(() => `partition ${partition}: ${commit.kind} ${commit.number} of ${commit.owner} (epoch ${commit.epoch}) at ${entry.sequence}: ${commit.runs.map(({ id, from, events }) => `${id.slice(-4)}@${from} ${events.map(describe).join(' ')}`).join('; ')}`);
-    world.check(commit.number === truth.number + 1, 'P6', `commit ${commit.number} of partition ${partition} follows commit ${truth.number}`);
+    world.trace(
+      () =>
+        `partition ${partition}: ${commit.kind} ${commit.number} of ${commit.owner} (epoch ${commit.epoch}) at ${entry.sequence}: ${commit.runs.map(({ id, from, events }) => `${id.slice(-4)}@${from} ${events.map(describe).join(' ')}`).join('; ')}`,
+    );
+    world.check(
+      commit.number === truth.number + 1,
+      'P6',
+      `commit ${commit.number} of partition ${partition} follows commit ${truth.number}`,
+    );
     if (commit.kind === 'opened') {
-      const free = truth.kind === undefined || truth.kind === 'released' || truth.owner === commit.owner || world.broker.get('members', truth.owner) === undefined;
+      const free =
+        truth.kind === undefined ||
+        truth.kind === 'released' ||
+        truth.owner === commit.owner ||
+        world.broker.get('members', truth.owner) === undefined;
       world.check(free, 'P3', `${commit.owner} opens partition ${partition}, which ${truth.owner} owns and lives`);
-      world.check(commit.epoch > truth.epoch, 'P3', `epoch ${commit.epoch} of partition ${partition} follows epoch ${truth.epoch}`);
+      world.check(
+        commit.epoch > truth.epoch,
+        'P3',
+        `epoch ${commit.epoch} of partition ${partition} follows epoch ${truth.epoch}`,
+      );
     } else {
-      world.check(truth.kind !== 'released', 'P3', `${commit.owner} writes to partition ${partition} after it was released`);
-      world.check(commit.epoch === truth.epoch && commit.owner === truth.owner, 'P1', `${commit.owner} (epoch ${commit.epoch}) writes to partition ${partition} of ${truth.owner} (epoch ${truth.epoch})`);
+      world.check(
+        truth.kind !== 'released',
+        'P3',
+        `${commit.owner} writes to partition ${partition} after it was released`,
+      );
+      world.check(
+        commit.epoch === truth.epoch && commit.owner === truth.owner,
+        'P1',
+        `${commit.owner} (epoch ${commit.epoch}) writes to partition ${partition} of ${truth.owner} (epoch ${truth.epoch})`,
+      );
     }
     if (commit.runs.length > 1) world.mark('commit with several runs');
     Object.assign(truth, { number: commit.number, epoch: commit.epoch, owner: commit.owner, kind: commit.kind });
-    for (const { id, from, events } of commit.runs) this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
+    for (const { id, from, events } of commit.runs)
+      this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
   }
@@ -94,12 +133,28 @@ export class Oracle {
   #checkTurns(commit: Commit): void {
     for (const { id, events } of commit.runs) {
       const run = this.runs.get(id);
-      if (run?.state.group === undefined || isSettled(run.state) || !events.some(({ type }) => type === 'stage_started')) continue;
-      this.#world.check(this.#group(run)[0] === id, 'groups', `run ${id} is granted before its turn in group ${run.state.group}`);
+      if (
+        run?.state.group === undefined ||
+        isSettled(run.state) ||
+        !events.some(({ type }) => type === 'stage_started')
+      )
+        continue;
+      this.#world.check(
+        this.#group(run)[0] === id,
+        'groups',
+        `run ${id} is granted before its turn in group ${run.state.group}`,
+      );
     }
   }
 
-  #apply(id: string, partition: number, from: number, events: readonly RunEvent[], sequence: number, disturbed: boolean): void {
+  #apply(
+    id: string,
+    partition: number,
+    from: number,
+    events: readonly RunEvent[],
+    sequence: number,
+    disturbed: boolean,
+  ): void {
     const world = this.#world;
     let run = this.runs.get(id);
     if (run !== undefined && disturbed && from <= run.events.length) {
@@ -114,7 +169,16 @@ export class Oracle {
       if (event.type === 'run_created') {
         world.check(run === undefined && from + index === 1, 'P7', `run ${id} is created twice`);
         const plan = planOf(world.definitions.truly(event));
-        run = { id, partition, plan, state: newRun(id, event, plan), events: [event], versions: [], observed: 0, storedVersion: 0 };
+        run = {
+          id,
+          partition,
+          plan,
+          state: newRun(id, event, plan),
+          events: [event],
+          versions: [],
+          observed: 0,
+          storedVersion: 0,
+        };
         this.runs.set(id, run);
         if (event.group !== undefined) this.#group(run).push(id);
         this.#quotas.happened(run, event, world.clients.limitsOf(id), disturbed);
@@ -124,7 +188,11 @@ export class Oracle {
         world.check(disturbed, 'P6', `events of run ${id}, which was never created`);
         return;
       }
-      world.check(disturbed || from + index === run.state.version + 1, 'P20', `version ${from + index} of run ${id} follows version ${run.state.version}`);
+      world.check(
+        disturbed || from + index === run.state.version + 1,
+        'P20',
+        `version ${from + index} of run ${id} follows version ${run.state.version}`,
+      );
       if (!disturbed) this.#checkEvent(run, event);
       try {
         evolve(run.state, run.plan, event);
@@ -140,7 +208,8 @@ export class Oracle {
 
   #checkEvent(run: RunTruth, event: RunEvent): void {
     const world = this.#world;
-    const fail = (rule: string, message: string): void => world.check(false, rule, `run ${run.id.slice(-4)}: ${message}`);
+    const fail = (rule: string, message: string): void =>
+      world.check(false, rule, `run ${run.id.slice(-4)}: ${message}`);
     checkEvent(run, event, fail, (condition) => world.mark(condition));
     if (event.type === 'stage_started') {
       const credit = `${event.session}/${event.credit}`;
@@ -148,16 +217,28 @@ export class Oracle {
       this.#spentCredits.add(credit);
       const labels = world.runners.find(({ name }) => name === event.runner)?.labels ?? [];
       const stage = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
-      world.check(stage?.definition.runsOn.every((label) => labels.includes(label)) === true, 'P11', `stage ${event.stage} goes to ${event.runner}, which lacks its labels`);
+      world.check(
+        stage?.definition.runsOn.every((label) => labels.includes(label)) === true,
+        'P11',
+        `stage ${event.stage} goes to ${event.runner}, which lacks its labels`,
+      );
     }
     if ('attempt' in event && event.attempt > 0 && event.type !== 'stage_started' && event.type !== 'stage_stopping') {
       const process = world.processes.ofStage(run.id, event.stage);
-      world.check(process === undefined, 'P15', `${event.type} of attempt ${event.attempt} of ${run.id}/${event.stage}, whose process lives${process === undefined ? '' : `: ${short(process.ref)}`}`);
+      world.check(
+        process === undefined,
+        'P15',
+        `${event.type} of attempt ${event.attempt} of ${run.id}/${event.stage}, whose process lives${process === undefined ? '' : `: ${short(process.ref)}`}`,
+      );
       const lost = 'reason' in event && event.reason === 'runner_lost';
       const live = run.state.stages[run.plan.indexOf.get(event.stage) ?? -1]?.live;
       if (lost && live !== undefined) {
         world.mark('attempt lost');
-        world.check(world.broker.get('runners', `${live.runner}.${live.session}`) === undefined, 'P5', `attempt ${event.attempt} of ${run.id}/${event.stage} is declared lost while the lease of ${live.session} lives`);
+        world.check(
+          world.broker.get('runners', `${live.runner}.${live.session}`) === undefined,
+          'P5',
+          `attempt ${event.attempt} of ${run.id}/${event.stage} is declared lost while the lease of ${live.session} lives`,
+        );
       }
     }
   }
@@ -179,20 +260,34 @@ export class Oracle {
   acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void {
     const entry = this.#world.broker.log(partition).findLast((candidate) => candidate.sequence === sequence);
     if (entry === undefined) return;
-    this.#world.check(entry.commitId === commitId && decodeCommit(entry.bytes).epoch === epoch, 'P2', `commit ${commitId} of epoch ${epoch} is told to be stored at ${sequence}, where ${entry.commitId} stands`);
+    this.#world.check(
+      entry.commitId === commitId && decodeCommit(entry.bytes).epoch === epoch,
+      'P2',
+      `commit ${commitId} of epoch ${epoch} is told to be stored at ${sequence}, where ${entry.commitId} stands`,
+    );
   }
 
   lostEnd(partition: number, last: LogEntry | undefined, lost: readonly LogEntry[]): void {
     const truth = this.partition(partition);
     const commit = last === undefined ? undefined : decodeCommit(last.bytes);
-    Object.assign(truth, { number: commit?.number ?? 0, epoch: commit?.epoch ?? 0, owner: commit?.owner ?? '', kind: commit?.kind, disturbed: true });
+    Object.assign(truth, {
+      number: commit?.number ?? 0,
+      epoch: commit?.epoch ?? 0,
+      owner: commit?.owner ?? '',
+      kind: commit?.kind,
+      disturbed: true,
+    });
     this.#world.mark((last?.sequence ?? 0) < truth.checkpoint ? 'store ahead of its log' : 'log lost its end');
     this.#world.trace(() => `partition ${partition} loses ${lost.length} commits, back to ${last?.sequence ?? 0}`);
   }
 
   purged(partition: number, upTo: number): void {
     const truth = this.partition(partition);
-    this.#world.check(upTo < truth.checkpoint || truth.disturbed, 'P8', `partition ${partition} is purged up to ${upTo}, its checkpoint is ${truth.checkpoint}`);
+    this.#world.check(
+      upTo < truth.checkpoint || truth.disturbed,
+      'P8',
+      `partition ${partition} is purged up to ${upTo}, its checkpoint is ${truth.checkpoint}`,
+    );
   }
 
   // --- The store -----------------------------------------------------------------------------------------------------
@@ -201,14 +296,27 @@ export class Oracle {
     const world = this.#world;
     const run = this.runs.get(document.id);
     if (this.partition(document.partition).disturbed || run === undefined) {
-      world.check(run !== undefined || this.partition(document.partition).disturbed, 'P1', `a document of run ${document.id}, which was never committed`);
+      world.check(
+        run !== undefined || this.partition(document.partition).disturbed,
+        'P1',
+        `a document of run ${document.id}, which was never committed`,
+      );
       return;
     }
     const { state, events } = JSON.parse(document.story) as { state: RunState; events: RunEvent[] };
-    world.check(events.length <= run.events.length, 'P1', `a document of run ${run.id} at version ${events.length}, committed are ${run.events.length}`);
+    world.check(
+      events.length <= run.events.length,
+      'P1',
+      `a document of run ${run.id} at version ${events.length}, committed are ${run.events.length}`,
+    );
     run.storedVersion = events.length;
     if (events.length !== run.events.length) return;
-    if (!run.state.pipelineName.endsWith('unrestorable')) world.check(isDeepStrictEqual(state, run.state), 'replay', `the document of run ${run.id} is not what its events make: ${JSON.stringify(state)} / ${JSON.stringify(run.state)}`);
+    if (!run.state.pipelineName.endsWith('unrestorable'))
+      world.check(
+        isDeepStrictEqual(state, run.state),
+        'replay',
+        `the document of run ${run.id} is not what its events make: ${JSON.stringify(state)} / ${JSON.stringify(run.state)}`,
+      );
     world.check(document.open || isSettled(run.state), 'P6', `the document of run ${run.id} says that it is closed`);
   }
 
@@ -220,7 +328,11 @@ export class Oracle {
     for (const run of this.runs.values()) {
       if (run.partition !== partition) continue;
       const covered = run.versions.findLast((place) => place.sequence <= sequence)?.version ?? 0;
-      this.#world.check(run.storedVersion >= covered, 'P6', `the checkpoint of partition ${partition} at ${sequence} covers version ${covered} of run ${run.id}, stored is ${run.storedVersion}`);
+      this.#world.check(
+        run.storedVersion >= covered,
+        'P6',
+        `the checkpoint of partition ${partition} at ${sequence} covers version ${covered} of run ${run.id}, stored is ${run.storedVersion}`,
+      );
     }
   }
 
@@ -228,7 +340,11 @@ export class Oracle {
     const run = this.runs.get(runId);
     if (run === undefined || this.isDisturbed(runId)) return;
     this.#world.check(isSettled(run.state), 'P6', `run ${runId} is closed before it has settled`);
-    this.#world.check(run.storedVersion === run.events.length, 'P6', `run ${runId} is closed at version ${run.events.length}, stored is ${run.storedVersion}`);
+    this.#world.check(
+      run.storedVersion === run.events.length,
+      'P6',
+      `run ${runId} is closed at version ${run.events.length}, stored is ${run.storedVersion}`,
+    );
   }
 
   // --- What is sent, said and started --------------------------------------------------------------------------------
@@ -239,9 +355,21 @@ export class Oracle {
     const run = this.runs.get(ref.runId);
     const live = run?.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
     const world = this.#world;
-    world.check(live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit, 'P12', `${short(ref)} is sent, which is no committed live attempt`);
-    world.check(run === undefined || !isEnded(run.state.status), 'P14', `${short(ref)} is sent after its run has ended`);
-    world.check(partition.epoch === epoch && partition.kind !== 'released', 'P4', `${short(ref)} is sent by epoch ${epoch}, while the log is at epoch ${partition.epoch} (${partition.kind ?? 'empty'})`);
+    world.check(
+      live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit,
+      'P12',
+      `${short(ref)} is sent, which is no committed live attempt`,
+    );
+    world.check(
+      run === undefined || !isEnded(run.state.status),
+      'P14',
+      `${short(ref)} is sent after its run has ended`,
+    );
+    world.check(
+      partition.epoch === epoch && partition.kind !== 'released',
+      'P4',
+      `${short(ref)} is sent by epoch ${epoch}, while the log is at epoch ${partition.epoch} (${partition.kind ?? 'empty'})`,
+    );
   }
 
   stopSent(ref: AttemptRef): void {
@@ -256,7 +384,14 @@ export class Oracle {
     const run = this.runs.get(ref.runId);
     const stage = run?.state.stages[run.plan.indexOf.get(ref.stage) ?? -1];
     const live = stage?.live;
-    this.#world.check(live !== undefined && live.attempt === ref.attempt && live.runner === runner && keyOf({ ...live, runId: ref.runId, stage: ref.stage }) === keyOf(ref), 'P12', `${short(ref)} starts at ${runner}, but the log says ${JSON.stringify(live)}`);
+    this.#world.check(
+      live !== undefined &&
+        live.attempt === ref.attempt &&
+        live.runner === runner &&
+        keyOf({ ...live, runId: ref.runId, stage: ref.stage }) === keyOf(ref),
+      'P12',
+      `${short(ref)} starts at ${runner}, but the log says ${JSON.stringify(live)}`,
+    );
   }
 
   resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void {
@@ -264,14 +399,22 @@ export class Oracle {
     if (run === undefined || this.isDisturbed(ref.runId)) return;
     const live = run.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
     const lives = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
-    this.#world.check(!lives, answer === 'committed' ? 'P16' : 'P7', `the result of ${short(ref)} is answered '${answer}', but its attempt lives`);
+    this.#world.check(
+      !lives,
+      answer === 'committed' ? 'P16' : 'P7',
+      `the result of ${short(ref)} is answered '${answer}', but its attempt lives`,
+    );
   }
 
   workspaceRemoved(runId: string, runner: string): void {
     const run = this.runs.get(runId);
     if (run === undefined || this.isDisturbed(runId)) return;
     const needed = !isSettled(run.state) && Object.values(run.state.workspaces).includes(runner);
-    this.#world.check(!needed, 'P19', `the workspace of run ${runId} is removed from ${runner}, where later stages need it`);
+    this.#world.check(
+      !needed,
+      'P19',
+      `the workspace of run ${runId} is removed from ${runner}, where later stages need it`,
+    );
   }
 
   /** Events go out to watchers. */
@@ -286,7 +429,11 @@ export class Oracle {
     const run = this.runs.get(runId);
     if (run === undefined || this.isDisturbed(runId)) return;
     const truth = run.events[version - 1];
-    this.#world.check(truth !== undefined && isSameEvent(truth, event), 'P20', `version ${version} of run ${runId} is told as ${JSON.stringify(event)}, committed is ${JSON.stringify(truth)}`);
+    this.#world.check(
+      truth !== undefined && isSameEvent(truth, event),
+      'P20',
+      `version ${version} of run ${runId} is told as ${JSON.stringify(event)}, committed is ${JSON.stringify(truth)}`,
+    );
     run.observed = Math.max(run.observed, version);
   }
 
@@ -302,11 +449,23 @@ export class Oracle {
       world.check(run !== undefined, 'P1', `${where} shows run ${view.id}, which was never committed`);
       return;
     }
-    world.check(view.version <= run.events.length, 'P1', `${where} shows version ${view.version} of run ${view.id}, committed are ${run.events.length}`);
-    world.check(view.version >= floor, 'P4', `${where} shows version ${view.version} of run ${view.id}, version ${floor} was seen before`);
+    world.check(
+      view.version <= run.events.length,
+      'P1',
+      `${where} shows version ${view.version} of run ${view.id}, committed are ${run.events.length}`,
+    );
+    world.check(
+      view.version >= floor,
+      'P4',
+      `${where} shows version ${view.version} of run ${view.id}, version ${floor} was seen before`,
+    );
     run.observed = Math.max(run.observed, view.version);
     if (view.version === run.events.length && !run.state.pipelineName.endsWith('unrestorable')) {
-      world.check(view.status === run.state.status && isDeepStrictEqual(view, viewOf(run.state)), 'replay', `${where} shows run ${view.id} as ${JSON.stringify(view)}`);
+      world.check(
+        view.status === run.state.status && isDeepStrictEqual(view, viewOf(run.state)),
+        'replay',
+        `${where} shows run ${view.id} as ${JSON.stringify(view)}`,
+      );
     }
   }
 
@@ -322,8 +481,10 @@ export class Oracle {
         if (document?.open === true) return `run ${run.id} (disturbed) is open in the store`;
         continue;
       }
-      if (!isEnded(run.state.status)) return `run ${run.id} has not ended: ${JSON.stringify(run.state.stages.filter(({ status }) => !isEnded(status)))} ${run.state.held ? '(held)' : ''}`;
-      if (!isSettled(run.state)) return `run ${run.id} has ended, but not settled: ${JSON.stringify(run.state.stages.filter(({ live }) => live !== undefined))}`;
+      if (!isEnded(run.state.status))
+        return `run ${run.id} has not ended: ${JSON.stringify(run.state.stages.filter(({ status }) => !isEnded(status)))} ${run.state.held ? '(held)' : ''}`;
+      if (!isSettled(run.state))
+        return `run ${run.id} has ended, but not settled: ${JSON.stringify(run.state.stages.filter(({ live }) => live !== undefined))}`;
       if (document === undefined || document.open) return `run ${run.id} is not closed in the store`;
     }
     const unsaid = this.#quotas.missing(store.counters, (partition) => this.partition(partition).disturbed);
@@ -333,7 +494,8 @@ export class Oracle {
     const queued = world.schedulers.find(({ dispatch }) => dispatch.waiting > 0);
     if (queued !== undefined) return `${queued.node.name} keeps ${queued.dispatch.waiting} stages in its queues`;
     for (const { name, disk } of world.runners) {
-      if (disk.results.size > 0) return `${name} keeps ${disk.results.size} results: ${[...disk.results.keys()].join(', ')}`;
+      if (disk.results.size > 0)
+        return `${name} keeps ${disk.results.size} results: ${[...disk.results.keys()].join(', ')}`;
       if (disk.workspaces.size > 0) return `${name} keeps workspaces of ${[...disk.workspaces.keys()].join(', ')}`;
     }
     if (world.processes.count > 0) return `${world.processes.count} processes live`;
@@ -345,8 +507,17 @@ export class Oracle {
     for (const run of this.runs.values()) {
       if (this.partition(run.partition).disturbed) continue;
       const events = world.store.events(run.id);
-      world.check(events?.length === run.events.length && run.events.every((event, index) => isSameEvent(event, events[index] as RunEvent)), 'replay', `the stored events of run ${run.id} are not the committed ones`);
-      world.check(world.store.view(run.id)?.status === run.state.status, 'replay', `run ${run.id} is stored as ${world.store.view(run.id)?.status ?? 'nothing'}, it is ${run.state.status}`);
+      world.check(
+        events?.length === run.events.length &&
+          run.events.every((event, index) => isSameEvent(event, events[index] as RunEvent)),
+        'replay',
+        `the stored events of run ${run.id} are not the committed ones`,
+      );
+      world.check(
+        world.store.view(run.id)?.status === run.state.status,
+        'replay',
+        `run ${run.id} is stored as ${world.store.view(run.id)?.status ?? 'nothing'}, it is ${run.state.status}`,
+      );
       world.mark(`run ended ${run.state.status}`);
       if (run.state.outcome !== undefined) world.mark(`run ended ${run.state.outcome}`);
     }
@@ -355,7 +526,9 @@ export class Oracle {
 
 function describe(event: RunEvent): string {
   if (event.type === 'stages_queued') return `queued(${event.stages.join(',')})`;
-  return 'stage' in event ? `${event.type}(${event.stage}${'attempt' in event ? `#${event.attempt}` : ''}${'reason' in event && event.reason !== undefined ? ` ${event.reason}` : ''})` : event.type;
+  return 'stage' in event
+    ? `${event.type}(${event.stage}${'attempt' in event ? `#${event.attempt}` : ''}${'reason' in event && event.reason !== undefined ? ` ${event.reason}` : ''})`
+    : event.type;
 }
 
 function isSameEvent(truth: RunEvent, event: RunEvent): boolean {

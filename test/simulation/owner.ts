@@ -1,6 +1,17 @@
 /** One partition in one simulated scheduler: partition-owner.ts over the simulated world. */
 import type { Job, JobReply, RunnerLease, StopReply, StopRequest } from '@penstock/bus';
-import { handBack, loadPartition, openPartition, Partition, Projector, type JobAnswer, type OpenedPartition, type Opening, type PartitionPorts, type StopAnswer } from '@penstock/scheduler';
+import {
+  handBack,
+  loadPartition,
+  openPartition,
+  Partition,
+  Projector,
+  type JobAnswer,
+  type OpenedPartition,
+  type Opening,
+  type PartitionPorts,
+  type StopAnswer,
+} from '@penstock/scheduler';
 import { SimOutage } from './errors.ts';
 import { SimPartitionLog } from './journal.ts';
 import { leased } from './leases.ts';
@@ -44,20 +55,42 @@ export class SimOwner {
     const opened = await openPartition(opening);
     if (opened === null) return false;
     this.epoch = opened.epoch;
-    const settings = { queueTimeoutMs: profile.queueTimeoutMs, logBytesMax: 1 << 24, workspaceGraceMs: profile.leaseMs, liveRunsPerKeyMax: 10_000 };
-    const { runs, usages } = await loadPartition(opened, opening, { definitions, settings, log: { error: () => world.mark('run could not be restored') } });
-    this.#scheduler.refreshSessions([...(await world.keysNow(node, 'runners')).values()].map(({ value }) => leased<RunnerLease>(value)));
+    const settings = {
+      queueTimeoutMs: profile.queueTimeoutMs,
+      logBytesMax: 1 << 24,
+      workspaceGraceMs: profile.leaseMs,
+      liveRunsPerKeyMax: 10_000,
+    };
+    const { runs, usages } = await loadPartition(opened, opening, {
+      definitions,
+      settings,
+      log: { error: () => world.mark('run could not be restored') },
+    });
+    this.#scheduler.refreshSessions(
+      [...(await world.keysNow(node, 'runners')).values()].map(({ value }) => leased<RunnerLease>(value)),
+    );
     if (signal.aborted) return false;
     if (opened.incarnation > 1) world.mark('new incarnation');
     if (runs.length > 0) world.mark('take-over with runs');
     world.trace(() => `${this.member} owns partition ${this.number}: epoch ${opened.epoch}, ${runs.length} runs`);
-    const core = new Partition({ ...settings, partition: this.number, member: this.member, epoch: opened.epoch }, this.#ports(opened), { dispatch, definitions, load });
+    const core = new Partition(
+      { ...settings, partition: this.number, member: this.member, epoch: opened.epoch },
+      this.#ports(opened),
+      { dispatch, definitions, load },
+    );
     this.partition = core;
     this.#projector = new Projector({
-      partition: core, incarnation: opened.incarnation, journal: this.#journal, load,
+      partition: core,
+      incarnation: opened.incarnation,
+      journal: this.#journal,
+      load,
       ledger: mutatedLedger(world.mutation, ledger),
       log: { warn: () => world.mark('projection failed') },
-      clock: { now: () => this.#scheduler.now(), pause: (milliseconds, aborted) => world.pause(node, milliseconds, aborted), turn: () => world.pause(node, 0, signal) },
+      clock: {
+        now: () => this.#scheduler.now(),
+        pause: (milliseconds, aborted) => world.pause(node, milliseconds, aborted),
+        turn: () => world.pause(node, 0, signal),
+      },
     });
     this.listens = true;
     core.start(mutatedRestore(world.mutation, opened, { runs, usages }));
@@ -112,8 +145,13 @@ export class SimOwner {
     const world = this.#world;
     const { ledger, node } = this.#scheduler;
     return {
-      partition: this.number, member: this.member, log: new SimPartitionLog(world, node, this.number), ledger, signal,
-      isGone: async (member: string) => world.mutation === 'opens-by-force' || !(await world.keysNow(node, 'members')).has(member),
+      partition: this.number,
+      member: this.member,
+      log: new SimPartitionLog(world, node, this.number),
+      ledger,
+      signal,
+      isGone: async (member: string) =>
+        world.mutation === 'opens-by-force' || !(await world.keysNow(node, 'members')).has(member),
       now: () => this.#scheduler.now(),
       newCommitId: () => world.newId(),
     };
@@ -151,7 +189,8 @@ export class SimOwner {
       now: () => scheduler.now(),
       newCommitId: () => world.newId(),
       append: (bytes, options) => {
-        if (world.mutation === 'acts-before-acknowledgement') node.after(0, () => this.partition?.acknowledged(options.expectedSequence));
+        if (world.mutation === 'acts-before-acknowledgement')
+          node.after(0, () => this.partition?.acknowledged(options.expectedSequence));
         this.#journal.appendThen(bytes, options, this.#abort.signal, (result) => {
           if (result.ok) {
             world.oracle.acknowledged(this.number, epoch, options.commitId, result.sequence);
@@ -173,7 +212,12 @@ export class SimOwner {
       },
       isStored: (runId, then) => {
         world.mark('create asks the store');
-        world.askStore(node, (store) => store.documents.has(runId), then, () => then('unavailable'));
+        world.askStore(
+          node,
+          (store) => store.documents.has(runId),
+          then,
+          () => then('unavailable'),
+        );
       },
       storedLogBytes: (_log, then) => node.after(world.latency() * 2, () => then(10)),
       projectSoon: () => this.#projector?.projectSoon(),
@@ -186,21 +230,34 @@ export class SimOwner {
     world.oracle.jobSent(job, this.epoch);
     world.trace(() => `${this.member} sends ${short(job)} to ${runner}${job.repeated ? ' again' : ''}`);
     const mutated = world.mutation === 'late-no-responders-frees' && job.repeated;
-    world.requestRunner<JobReply>(this.#scheduler.node, runner, RUNNER_ANSWER_MS, (target, reply) => target.job(job, reply), (reply) => {
-      if (typeof reply !== 'string') answered(reply.answer);
-      else {
-        if (reply === 'no-responders') world.mark(job.repeated ? 'no responders to a repeated grant' : 'no responders to a first grant');
-        answered(mutated ? 'refused' : reply);
-      }
-    });
+    world.requestRunner<JobReply>(
+      this.#scheduler.node,
+      runner,
+      RUNNER_ANSWER_MS,
+      (target, reply) => target.job(job, reply),
+      (reply) => {
+        if (typeof reply !== 'string') answered(reply.answer);
+        else {
+          if (reply === 'no-responders')
+            world.mark(job.repeated ? 'no responders to a repeated grant' : 'no responders to a first grant');
+          answered(mutated ? 'refused' : reply);
+        }
+      },
+    );
   }
 
   #sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void {
     const world = this.#world;
     world.trace(() => `${this.member} stops ${short(request)} at ${runner}`);
     world.oracle.stopSent(request);
-    world.requestRunner<StopReply>(this.#scheduler.node, runner, RUNNER_ANSWER_MS, (target, reply) => target.stop(request, reply), (reply) => {
-      answered(typeof reply === 'string' ? 'no-answer' : reply.answer);
-    });
+    world.requestRunner<StopReply>(
+      this.#scheduler.node,
+      runner,
+      RUNNER_ANSWER_MS,
+      (target, reply) => target.stop(request, reply),
+      (reply) => {
+        answered(typeof reply === 'string' ? 'no-answer' : reply.answer);
+      },
+    );
   }
 }

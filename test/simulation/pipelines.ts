@@ -34,21 +34,36 @@ export function drawPipeline(random: Random, options: PipelineOptions): string {
       plain.push([name]);
       continue;
     }
-    const matrix = { of: name, failFast: random.chance(0.5), ...(random.chance(0.5) ? { maxParallel: 1 + random.int(2) } : {}) };
-    const cells = Array.from({ length: 2 + random.int(3) }, (_, cell) => ({ ...base, name: `${name} (n=${cell})`, matrix: { ...matrix, values: { n: String(cell) } } }));
+    const matrix = {
+      of: name,
+      failFast: random.chance(0.5),
+      ...(random.chance(0.5) ? { maxParallel: 1 + random.int(2) } : {}),
+    };
+    const cells = Array.from({ length: 2 + random.int(3) }, (_, cell) => ({
+      ...base,
+      name: `${name} (n=${cell})`,
+      matrix: { ...matrix, values: { n: String(cell) } },
+    }));
     stages.push(...cells);
     plain.push(cells.map((cell) => cell.name));
   }
   const definition: PipelineDefinition = {
     name: options.unrestorable ? `${options.name} ${UNRESTORABLE}` : options.name,
     schedule: [],
-    ...(random.chance(0.35) ? { concurrency: { group: [random.pick(options.groups)], cancelInProgress: random.chance(0.3) } } : {}),
+    ...(random.chance(0.35)
+      ? { concurrency: { group: [random.pick(options.groups)], cancelInProgress: random.chance(0.3) } }
+      : {}),
     stages: random.chance(0.03) ? [] : stages,
   };
   return JSON.stringify(definition);
 }
 
-function drawStage(random: Random, name: string, before: readonly (readonly string[])[], options: PipelineOptions): StageDefinition {
+function drawStage(
+  random: Random,
+  name: string,
+  before: readonly (readonly string[])[],
+  options: PipelineOptions,
+): StageDefinition {
   const after = before.filter(() => random.chance(0.4)).flat();
   const when = after.length > 0 && random.chance(0.3) ? drawCondition(random) : undefined;
   const labels = random.pick(options.labels);
@@ -76,10 +91,14 @@ function drawStage(random: Random, name: string, before: readonly (readonly stri
 function drawCondition(random: Random): { readonly expression: Expression; readonly runsAfterFailure: boolean } {
   const call = (name: 'always' | 'failure' | 'success'): Expression => ({ kind: 'call', name, arguments: [] });
   switch (random.int(4)) {
-    case 0: return { expression: call('always'), runsAfterFailure: true };
-    case 1: return { expression: call('failure'), runsAfterFailure: true };
-    case 2: return { expression: call('success'), runsAfterFailure: false };
-    default: return { expression: { kind: 'literal', value: random.chance(0.5) }, runsAfterFailure: false };
+    case 0:
+      return { expression: call('always'), runsAfterFailure: true };
+    case 1:
+      return { expression: call('failure'), runsAfterFailure: true };
+    case 2:
+      return { expression: call('success'), runsAfterFailure: false };
+    default:
+      return { expression: { kind: 'literal', value: random.chance(0.5) }, runsAfterFailure: false };
   }
 }
 
@@ -92,20 +111,29 @@ export class SimDefinitions implements DefinitionSource {
   find(text: string): DefinedPipeline {
     const definition = this.#known.get(text) ?? makeDefinition(text);
     this.#known.set(text, definition);
-    if (this.newBuild && definition.name.endsWith(UNRESTORABLE)) throw new BadPipeline('this build does not know the keys of this pipeline');
+    if (this.newBuild && definition.name.endsWith(UNRESTORABLE))
+      throw new BadPipeline('this build does not know the keys of this pipeline');
     return { definition, yaml: text };
   }
 
   /** What the created run's text means, whatever this build can read. */
   truly(created: RunCreated): PipelineDefinition {
-    return definedRun(created, { find: (text) => ({ definition: this.#known.get(text) ?? makeDefinition(text), yaml: text }) }).definition;
+    return definedRun(created, {
+      find: (text) => ({ definition: this.#known.get(text) ?? makeDefinition(text), yaml: text }),
+    }).definition;
   }
 }
 
 function makeDefinition(text: string): PipelineDefinition {
   const definition = JSON.parse(text) as PipelineDefinition;
   for (const stage of definition.stages) {
-    if (stage.name === POISON) Object.defineProperty(stage, 'retry', { get: () => { throw new TypeError('poison'); }, enumerable: true });
+    if (stage.name === POISON)
+      Object.defineProperty(stage, 'retry', {
+        get: () => {
+          throw new TypeError('poison');
+        },
+        enumerable: true,
+      });
   }
   return definition;
 }

@@ -24,9 +24,17 @@ export class Processes {
     const id = `${stage}/${ref.attempt}`;
     world.trace(() => `${runner} starts ${short(ref)}`);
     if (!world.oracle.isDisturbed(ref.runId)) {
-      world.check(!this.#alive.has(stage), 'P12', `two processes of stage ${stage} at a time: ${short(ref)} and ${short(this.#alive.get(stage)?.ref ?? ref)}`);
+      world.check(
+        !this.#alive.has(stage),
+        'P12',
+        `two processes of stage ${stage} at a time: ${short(ref)} and ${short(this.#alive.get(stage)?.ref ?? ref)}`,
+      );
       world.check(!this.#started.has(id), 'P12', `attempt ${short(ref)} starts a second time`);
-      world.check(!this.#gone.has(`${id}/${ref.session}`), 'P14', `${short(ref)} starts after its runner said that it is gone`);
+      world.check(
+        !this.#gone.has(`${id}/${ref.session}`),
+        'P14',
+        `${short(ref)} starts after its runner said that it is gone`,
+      );
       world.oracle.processStarts(process);
     }
     this.#started.add(id);

@@ -20,8 +20,17 @@ export interface FaultRates {
 }
 
 export const noFaults: FaultRates = {
-  schedulerCrash: 0, schedulerFreeze: 0, schedulerCut: 0, schedulerStop: 0, runnerCrash: 0, runnerFreeze: 0, runnerCut: 0,
-  brokerOutage: 0, storeOutage: 0, powerCut: 0, journalFull: 0,
+  schedulerCrash: 0,
+  schedulerFreeze: 0,
+  schedulerCut: 0,
+  schedulerStop: 0,
+  runnerCrash: 0,
+  runnerFreeze: 0,
+  runnerCut: 0,
+  brokerOutage: 0,
+  storeOutage: 0,
+  powerCut: 0,
+  journalFull: 0,
 };
 
 export interface Profile {
@@ -67,7 +76,8 @@ export interface Profile {
 }
 
 export function drawProfile(random: Random): Profile {
-  const some = (probability: number, low: number, high: number): number => (random.chance(probability) ? random.between(low, high) : 0);
+  const some = (probability: number, low: number, high: number): number =>
+    random.chance(probability) ? random.between(low, high) : 0;
   const illMs = random.between(15_000, 50_000);
   const slow = some(0.4, 0.005, 0.1);
   return {

@@ -42,11 +42,23 @@ export class QuotaRules {
     if (event.type === 'run_created') {
       key.runs.add(run);
       const maxConcurrent = limits?.maxConcurrent ?? Number.POSITIVE_INFINITY;
-      this.#world.check((event.maxConcurrent ?? Number.POSITIVE_INFINITY) === maxConcurrent, 'P23', `run ${run.id} is created with ${event.maxConcurrent ?? 'no limit of'} places, asked for were ${maxConcurrent}`);
+      this.#world.check(
+        (event.maxConcurrent ?? Number.POSITIVE_INFINITY) === maxConcurrent,
+        'P23',
+        `run ${run.id} is created with ${event.maxConcurrent ?? 'no limit of'} places, asked for were ${maxConcurrent}`,
+      );
       key.maxConcurrent = maxConcurrent;
       step.placesMax = Math.max(step.placesMax, maxConcurrent);
       step.placed.add(run);
-      if (event.runOfMonth !== undefined) this.#counts(key, run, event.runOfMonth, event.at, limits?.pipelineRunLimit ?? Number.POSITIVE_INFINITY, disturbed);
+      if (event.runOfMonth !== undefined)
+        this.#counts(
+          key,
+          run,
+          event.runOfMonth,
+          event.at,
+          limits?.pipelineRunLimit ?? Number.POSITIVE_INFINITY,
+          disturbed,
+        );
     }
     if (event.type === 'run_held') {
       step.placed.delete(run);
@@ -62,8 +74,16 @@ export class QuotaRules {
     month.runs += 1;
     key.counted.push({ run, month: monthOf(at) });
     if (disturbed) return;
-    this.#world.check(runOfMonth === month.runs, 'P23', `run ${run.id} is the ${runOfMonth}. of its month by its owner, the ${month.runs}. by the log`);
-    this.#world.check(month.runs <= limit, 'P23', `run ${run.id} is the ${month.runs}. of its month, ${limit} are allowed`);
+    this.#world.check(
+      runOfMonth === month.runs,
+      'P23',
+      `run ${run.id} is the ${runOfMonth}. of its month by its owner, the ${month.runs}. by the log`,
+    );
+    this.#world.check(
+      month.runs <= limit,
+      'P23',
+      `run ${run.id} is the ${month.runs}. of its month, ${limit} are allowed`,
+    );
   }
 
   /** The commit is at its end, which is one step in whatever order its runs stand in it. */
@@ -77,12 +97,27 @@ export class QuotaRules {
       const ready = live.filter((run) => run.state.held && isFirstOfGroup(run));
       const starts = active.filter((run) => placed.has(run));
       if (starts.length > 0) {
-        this.#world.check(active.length <= placesMax, 'P23', `${active.length} runs of ${active[0]?.state.key ?? ''} go on at once, ${placesMax} are allowed`);
+        this.#world.check(
+          active.length <= placesMax,
+          'P23',
+          `${active.length} runs of ${active[0]?.state.key ?? ''} go on at once, ${placesMax} are allowed`,
+        );
         // Places that were taken away in the same step may have been what a later run got before a turn came.
-        const overtaken = placesMax > key.maxConcurrent ? undefined : ready.find((waiting) => starts.some((run) => waiting.state.createdAt < run.state.createdAt));
-        this.#world.check(overtaken === undefined, 'P23', `run ${starts[0]?.id ?? ''} goes on before run ${overtaken?.id ?? ''}, which has waited for longer`);
+        const overtaken =
+          placesMax > key.maxConcurrent
+            ? undefined
+            : ready.find((waiting) => starts.some((run) => waiting.state.createdAt < run.state.createdAt));
+        this.#world.check(
+          overtaken === undefined,
+          'P23',
+          `run ${starts[0]?.id ?? ''} goes on before run ${overtaken?.id ?? ''}, which has waited for longer`,
+        );
       }
-      this.#world.check(ready.length === 0 || active.length >= key.maxConcurrent, 'P23', `run ${ready[0]?.id ?? ''} is held, although ${active.length} of ${key.maxConcurrent} places are taken`);
+      this.#world.check(
+        ready.length === 0 || active.length >= key.maxConcurrent,
+        'P23',
+        `run ${ready[0]?.id ?? ''} is held, although ${active.length} of ${key.maxConcurrent} places are taken`,
+      );
     }
   }
 
@@ -95,16 +130,24 @@ export class QuotaRules {
     for (const [name, key] of this.#keys) {
       if (key.partition !== partition) continue;
       for (const month of key.months.keys()) {
-        const covered = key.counted.filter((one) => one.month === month && (one.run.versions[0]?.sequence ?? sequence) <= sequence).length;
+        const covered = key.counted.filter(
+          (one) => one.month === month && (one.run.versions[0]?.sequence ?? sequence) <= sequence,
+        ).length;
         const stored = counters.get(`${name} ${month}`)?.runs ?? 0;
-        this.#world.check(stored >= covered, 'P23', `the checkpoint of partition ${partition} at ${sequence} covers ${covered} runs of ${name} in ${month}, stored are ${stored}`);
+        this.#world.check(
+          stored >= covered,
+          'P23',
+          `the checkpoint of partition ${partition} at ${sequence} covers ${covered} runs of ${name} in ${month}, stored are ${stored}`,
+        );
       }
     }
   }
 
   runsOfMonth(name: string, isDisturbed: (partition: number) => boolean): number | undefined {
     const key = this.#keys.get(name);
-    return key === undefined || isDisturbed(key.partition) ? undefined : Math.max(0, ...[...key.months.values()].map(({ runs }) => runs));
+    return key === undefined || isDisturbed(key.partition)
+      ? undefined
+      : Math.max(0, ...[...key.months.values()].map(({ runs }) => runs));
   }
 
   /** What the store does not say yet of what keys have used; undefined: nothing. */
@@ -113,18 +156,32 @@ export class QuotaRules {
       if (isDisturbed(key.partition)) continue;
       for (const [month, { runs, stageMs }] of key.months) {
         const counter = counters.get(`${name} ${month}`);
-        if (counter?.runs !== runs || counter.stageMs !== stageMs) return `${name} has ${runs} runs and ${stageMs} ms in ${month}, the store says ${JSON.stringify(counter)}`;
+        if (counter?.runs !== runs || counter.stageMs !== stageMs)
+          return `${name} has ${runs} runs and ${stageMs} ms in ${month}, the store says ${JSON.stringify(counter)}`;
       }
       // What a key has now is said by the counter of its newest month.
-      const newest = [...counters.values()].filter((counter) => counter.key === name).toSorted((a, b) => (a.month < b.month ? 1 : -1))[0];
-      if ((newest?.maxConcurrent ?? Number.POSITIVE_INFINITY) !== key.maxConcurrent || newest?.active !== 0) return `${name} has ${key.maxConcurrent} places and none taken, the store says ${JSON.stringify(newest)}`;
+      const newest = [...counters.values()]
+        .filter((counter) => counter.key === name)
+        .toSorted((a, b) => (a.month < b.month ? 1 : -1))[0];
+      if ((newest?.maxConcurrent ?? Number.POSITIVE_INFINITY) !== key.maxConcurrent || newest?.active !== 0)
+        return `${name} has ${key.maxConcurrent} places and none taken, the store says ${JSON.stringify(newest)}`;
     }
     return undefined;
   }
 
   #keyOf(run: RunTruth): KeyTruth {
     let key = this.#keys.get(run.state.key);
-    if (key === undefined) this.#keys.set(run.state.key, (key = { partition: run.partition, runs: new Set(), months: new Map(), counted: [], maxConcurrent: Number.POSITIVE_INFINITY }));
+    if (key === undefined)
+      this.#keys.set(
+        run.state.key,
+        (key = {
+          partition: run.partition,
+          runs: new Set(),
+          months: new Map(),
+          counted: [],
+          maxConcurrent: Number.POSITIVE_INFINITY,
+        }),
+      );
     return key;
   }
 

@@ -2,7 +2,18 @@
  * A runner, its guard and its processes, by the rules that P10 to P16 and P19 set for it. The guard is a process of its
  * own: it goes on while the runner is frozen, and ends the session's processes at its deadline or when the runner dies.
  */
-import type { AttemptRef, Job, JobReply, OpenReply, Release, ResultReply, ResultRequest, RunnerLease, StopReply, StopRequest } from '@penstock/bus';
+import type {
+  AttemptRef,
+  Job,
+  JobReply,
+  OpenReply,
+  Release,
+  ResultReply,
+  ResultRequest,
+  RunnerLease,
+  StopReply,
+  StopRequest,
+} from '@penstock/bus';
 import { SimLease } from './leases.ts';
 import { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
@@ -105,12 +116,24 @@ export class SimRunner {
     const { random, profile } = this.#world;
     const id = `${this.name}-${this.#world.newId()}`;
     const lease = new SimLease(this.#world, this.node, 'runners', `${this.name}.${id}`, profile.leaseMs);
-    const session: Session = { id, lease, deadline: 0, guardFired: false, active: false, credits: new Map(), held: new Map(), stops: new Map(), nextCredit: 1 };
+    const session: Session = {
+      id,
+      lease,
+      deadline: 0,
+      guardFired: false,
+      active: false,
+      credits: new Map(),
+      held: new Map(),
+      stops: new Map(),
+      nextCredit: 1,
+    };
     this.#session = session;
     lease.write(this.#leaseValue(session), (result) => {
       if (this.#session !== session) return;
       if (result.kind !== 'accepted') {
-        this.node.after(random.between(100, 1_000), () => { if (this.#session === session) this.#begin(); });
+        this.node.after(random.between(100, 1_000), () => {
+          if (this.#session === session) this.#begin();
+        });
         return;
       }
       session.active = true;
@@ -141,7 +164,9 @@ export class SimRunner {
     const from = world.mutation === 'guard-counts-from-the-line' ? world.now : sentAt;
     const deadline = from + world.profile.leaseMs - FENCE_MS;
     session.deadline = Math.max(session.deadline, deadline);
-    world.after(Math.max(0, deadline - world.now), () => { if (session.deadline <= world.now) this.#fire(session); });
+    world.after(Math.max(0, deadline - world.now), () => {
+      if (session.deadline <= world.now) this.#fire(session);
+    });
   }
 
   /** The guard ends the session's processes, at once and for good. The runner hears of it when it can. */
@@ -158,7 +183,9 @@ export class SimRunner {
   }
 
   #leaseValue(session: Session): RunnerLease {
-    const spooled = [...this.disk.results.values()].map(({ request }) => request).filter((request) => request.session === session.id);
+    const spooled = [...this.disk.results.values()]
+      .map(({ request }) => request)
+      .filter((request) => request.session === session.id);
     const attempts = [...[...session.held.values()].map(({ ref }) => ref), ...spooled.map(refOf)];
     return { runner: this.name, session: session.id, labels: this.labels, slots: this.slots, attempts };
   }
@@ -182,10 +209,20 @@ export class SimRunner {
     for (const [credit, { expiresAt }] of session.credits) if (expiresAt <= now) session.credits.delete(credit);
     this.#moveCredits(session);
     const free = this.slots - session.held.size - session.credits.size;
-    const scheduler = this.#wanted !== undefined && this.#members.has(this.#wanted) ? this.#wanted : this.#members.size > 0 ? random.pick([...this.#members]) : undefined;
+    const scheduler =
+      this.#wanted !== undefined && this.#members.has(this.#wanted)
+        ? this.#wanted
+        : this.#members.size > 0
+          ? random.pick([...this.#members])
+          : undefined;
     if (free <= 0 || scheduler === undefined) return;
     const credits = Array.from({ length: free }, () => this.#newCredit(session, scheduler));
-    this.#world.pull(this.node, scheduler, { session: session.id, runner: this.name, labels: this.labels, credits, withdraw: [] }, () => {});
+    this.#world.pull(
+      this.node,
+      scheduler,
+      { session: session.id, runner: this.name, labels: this.labels, credits, withdraw: [] },
+      () => {},
+    );
   }
 
   /** Takes credits back from a scheduler that is not the one with demand, or from one that has left. */
@@ -193,12 +230,19 @@ export class SimRunner {
     const from = new Map<string, number[]>();
     for (const [credit, { scheduler }] of session.credits) {
       if (scheduler === this.#wanted || this.#wanted === undefined) continue;
-      if (!this.#members.has(scheduler) || this.#world.random.chance(0.5)) from.set(scheduler, [...(from.get(scheduler) ?? []), credit]);
+      if (!this.#members.has(scheduler) || this.#world.random.chance(0.5))
+        from.set(scheduler, [...(from.get(scheduler) ?? []), credit]);
     }
     for (const [scheduler, withdraw] of from) {
-      this.#world.pull(this.node, scheduler, { session: session.id, runner: this.name, labels: this.labels, credits: [], withdraw }, (reply) => {
-        for (const credit of reply.withdrawn) if (session.credits.delete(credit)) this.#world.mark('credit withdrawn');
-      });
+      this.#world.pull(
+        this.node,
+        scheduler,
+        { session: session.id, runner: this.name, labels: this.labels, credits: [], withdraw },
+        (reply) => {
+          for (const credit of reply.withdrawn)
+            if (session.credits.delete(credit)) this.#world.mark('credit withdrawn');
+        },
+      );
     }
     this.#wanted = undefined;
   }
@@ -248,7 +292,8 @@ export class SimRunner {
     this.#world.processes.start(process);
     const hangs = !this.#world.healed && random.chance(profile.stageHangs);
     const lastsMs = hangs ? 120_000 : random.exponential(profile.stageMs);
-    if (lastsMs > job.timeoutMs && !(profile.runnersLazy && hangs)) this.#endLater(session, held, job.timeoutMs, 'timeout');
+    if (lastsMs > job.timeoutMs && !(profile.runnersLazy && hangs))
+      this.#endLater(session, held, job.timeoutMs, 'timeout');
     this.#endLater(session, held, lastsMs, random.chance(profile.stageFails) ? 'exit' : undefined);
   }
 
@@ -264,7 +309,13 @@ export class SimRunner {
   #ended(session: Session, held: Held, reason: 'timeout' | 'exit' | 'cancelled' | undefined): void {
     if (this.#session !== session || session.held.get(keyOf(held.ref)) !== held) return;
     const why = held.stopping ?? reason;
-    const request = { ...held.ref, status: why === undefined ? 'success' : 'failed', reason: why, exitCode: why === 'exit' ? 1 : why === undefined ? 0 : undefined, logBytes: 10 } as const;
+    const request = {
+      ...held.ref,
+      status: why === undefined ? 'success' : 'failed',
+      reason: why,
+      exitCode: why === 'exit' ? 1 : why === undefined ? 0 : undefined,
+      logBytes: 10,
+    } as const;
     session.held.delete(keyOf(held.ref));
     const spooled: Spooled = { request, partition: held.job.partition, offer: undefined };
     this.disk.results.set(keyOf(held.ref), spooled);
@@ -311,13 +362,27 @@ export class SimRunner {
       if (spooled.offer !== undefined && !session.credits.has(spooled.offer.credit)) spooled.offer = undefined;
       const free = this.slots - session.held.size - session.credits.size;
       const [scheduler] = this.#members;
-      if (spooled.offer === undefined && free > 0 && scheduler !== undefined) spooled.offer = { scheduler: this.#world.ownerMember(spooled.partition) ?? scheduler, credit: this.#newCredit(session, scheduler) };
+      if (spooled.offer === undefined && free > 0 && scheduler !== undefined)
+        spooled.offer = {
+          scheduler: this.#world.ownerMember(spooled.partition) ?? scheduler,
+          credit: this.#newCredit(session, scheduler),
+        };
     } else spooled.offer = undefined;
-    this.#world.askOwner<ResultReply>(this.node, spooled.partition, (owner, reply) => owner.result({ ...spooled.request, ...(spooled.offer === undefined ? {} : { offer: spooled.offer }) }, this.name, reply), (answer) => {
-      if (!answer.ok || !this.disk.results.delete(key)) return;
-      this.#world.oracle.resultAnswered(spooled.request, answer.answer);
-      this.#world.mark(`result ${answer.answer}`);
-    });
+    this.#world.askOwner<ResultReply>(
+      this.node,
+      spooled.partition,
+      (owner, reply) =>
+        owner.result(
+          { ...spooled.request, ...(spooled.offer === undefined ? {} : { offer: spooled.offer }) },
+          this.name,
+          reply,
+        ),
+      (answer) => {
+        if (!answer.ok || !this.disk.results.delete(key)) return;
+        this.#world.oracle.resultAnswered(spooled.request, answer.answer);
+        this.#world.mark(`result ${answer.answer}`);
+      },
+    );
   }
 
   // --- Workspaces ------------------------------------------------------------------------------------------------------
@@ -330,12 +395,18 @@ export class SimRunner {
     const { random } = this.#world;
     this.node.after(random.between(OPEN_ASK_MS / 2, OPEN_ASK_MS), () => {
       const byPartition = new Map<number, string[]>();
-      for (const [runId, partition] of this.disk.workspaces) byPartition.set(partition, [...(byPartition.get(partition) ?? []), runId]);
+      for (const [runId, partition] of this.disk.workspaces)
+        byPartition.set(partition, [...(byPartition.get(partition) ?? []), runId]);
       for (const [partition, runIds] of byPartition) {
-        this.#world.askOwner<OpenReply>(this.node, partition, (owner, reply) => owner.openRuns({ runIds }, reply), (answer) => {
-          if (!answer.ok) return;
-          for (const runId of runIds) if (!answer.open.includes(runId)) this.#removeWorkspace(runId);
-        });
+        this.#world.askOwner<OpenReply>(
+          this.node,
+          partition,
+          (owner, reply) => owner.openRuns({ runIds }, reply),
+          (answer) => {
+            if (!answer.ok) return;
+            for (const runId of runIds) if (!answer.open.includes(runId)) this.#removeWorkspace(runId);
+          },
+        );
       }
       this.#askOpen();
     });

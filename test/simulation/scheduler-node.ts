@@ -96,15 +96,23 @@ export class SimScheduler {
   stop(then: () => void): void {
     if (this.stopping || this.member === '') return;
     this.stopping = true;
-    void this.world.settle(this.node, this.#close().then(() => this.node.after(this.world.latency() * 4 + 1, then)));
+    void this.world.settle(
+      this.node,
+      this.#close().then(() => this.node.after(this.world.latency() * 4 + 1, then)),
+    );
   }
 
   async #close(): Promise<void> {
     const { world } = this;
     const deadline = new AbortController();
     this.node.after(CLOSE_MS, () => deadline.abort());
-    await Promise.race([this.#rebalancing, world.promise<void>((resolve) => deadline.signal.addEventListener('abort', () => resolve(), { once: true }))]);
-    await Promise.all([...this.owners.values(), ...this.#halfOpen.values()].map((owner) => owner.release(deadline.signal)));
+    await Promise.race([
+      this.#rebalancing,
+      world.promise<void>((resolve) => deadline.signal.addEventListener('abort', () => resolve(), { once: true })),
+    ]);
+    await Promise.all(
+      [...this.owners.values(), ...this.#halfOpen.values()].map((owner) => owner.release(deadline.signal)),
+    );
     this.#lease?.release();
   }
 
@@ -161,12 +169,15 @@ export class SimScheduler {
       this.#again = true;
       return;
     }
-    this.#rebalancing = this.world.settle(this.node, this.#rebalanceOnce().finally(() => {
-      this.#rebalancing = undefined;
-      if (!this.#again) return;
-      this.#again = false;
-      this.#rebalance();
-    }));
+    this.#rebalancing = this.world.settle(
+      this.node,
+      this.#rebalanceOnce().finally(() => {
+        this.#rebalancing = undefined;
+        if (!this.#again) return;
+        this.#again = false;
+        this.#rebalance();
+      }),
+    );
   }
 
   /** Another has handed a partition over: if it is ours now, it is opened at once. */
@@ -179,20 +190,25 @@ export class SimScheduler {
   async #rebalanceOnce(): Promise<void> {
     const { member } = this;
     const mine = new Set<number>();
-    for (let partition = 0; partition < this.world.profile.partitions; partition++) if (ownerOf(partition, this.#members) === member) mine.add(partition);
+    for (let partition = 0; partition < this.world.profile.partitions; partition++)
+      if (ownerOf(partition, this.#members) === member) mine.add(partition);
     this.#lookAtOthers(mine);
-    await Promise.all([...this.owners].map(async ([partition, owner]) => {
-      if (mine.has(partition)) return;
-      this.owners.delete(partition);
-      this.world.mark('hand-over');
-      this.#halfOpen.set(partition, owner);
-    }));
-    await Promise.all([...this.#halfOpen].map(async ([partition, owner]) => {
-      if (mine.has(partition)) this.#halfOpen.delete(partition);
-      else if (await owner.release(this.#membershipOver.signal)) {
-        if (this.#halfOpen.get(partition) === owner) this.#halfOpen.delete(partition);
-      }
-    }));
+    await Promise.all(
+      [...this.owners].map(async ([partition, owner]) => {
+        if (mine.has(partition)) return;
+        this.owners.delete(partition);
+        this.world.mark('hand-over');
+        this.#halfOpen.set(partition, owner);
+      }),
+    );
+    await Promise.all(
+      [...this.#halfOpen].map(async ([partition, owner]) => {
+        if (mine.has(partition)) this.#halfOpen.delete(partition);
+        else if (await owner.release(this.#membershipOver.signal)) {
+          if (this.#halfOpen.get(partition) === owner) this.#halfOpen.delete(partition);
+        }
+      }),
+    );
     await Promise.all([...mine].map((partition) => this.#take(partition)));
   }
 
@@ -200,7 +216,8 @@ export class SimScheduler {
     if (this.world.now - this.#lookedAt < LOOK_MS) return;
     this.#lookedAt = this.world.now;
     for (let partition = 0; partition < this.world.profile.partitions; partition++) {
-      if (!mine.has(partition) && !this.owners.has(partition) && !this.#halfOpen.has(partition)) this.#halfOpen.set(partition, new SimOwner(this, this.member, partition, () => {}));
+      if (!mine.has(partition) && !this.owners.has(partition) && !this.#halfOpen.has(partition))
+        this.#halfOpen.set(partition, new SimOwner(this, this.member, partition, () => {}));
     }
   }
 
@@ -218,7 +235,8 @@ export class SimScheduler {
       this.world.mark('opening failed');
       // Broker and store fail, and a checkpoint comes late for a log that was cut: tried again. All else is a fault of the code.
       const isOutage = error instanceof SimOutage || this.world.oracle.partition(partition).disturbed;
-      if (!isOutage && this.member === owner.member) this.world.fail(error instanceof Error ? error : new Error(String(error)));
+      if (!isOutage && this.member === owner.member)
+        this.world.fail(error instanceof Error ? error : new Error(String(error)));
       if (this.member === owner.member) this.#halfOpen.set(partition, owner);
     }
     owner.forget();
@@ -263,17 +281,21 @@ export class SimScheduler {
   /** A session that was learned of aside from the watch may end without a word of it: what is silent is looked at. */
   #lookAtSilent(): void {
     const { leaseMs } = this.world.profile;
-    if (this.#looking || ![...this.#sessions.values()].some(({ seenAt }) => this.world.now - seenAt > 1.5 * leaseMs)) return;
+    if (this.#looking || ![...this.#sessions.values()].some(({ seenAt }) => this.world.now - seenAt > 1.5 * leaseMs))
+      return;
     this.#looking = true;
-    void this.world.settle(this.node, this.world.keysNow(this.node, 'runners').then((keys) => {
-      this.#looking = false;
-      for (const [session, { lease, seenAt }] of this.#sessions) {
-        const key = `${lease.runner}.${session}`;
-        if (keys.has(key) || this.world.now - seenAt <= 1.5 * leaseMs) continue;
-        this.world.mark('silent session found gone');
-        this.#leaseExpired(key);
-      }
-    }));
+    void this.world.settle(
+      this.node,
+      this.world.keysNow(this.node, 'runners').then((keys) => {
+        this.#looking = false;
+        for (const [session, { lease, seenAt }] of this.#sessions) {
+          const key = `${lease.runner}.${session}`;
+          if (keys.has(key) || this.world.now - seenAt <= 1.5 * leaseMs) continue;
+          this.world.mark('silent session found gone');
+          this.#leaseExpired(key);
+        }
+      }),
+    );
   }
 
   #match(): void {
@@ -299,7 +321,8 @@ export class SimScheduler {
 
   #declareLossByTimer(): void {
     for (const { lease, seenAt } of this.#sessions.values()) {
-      if (this.world.now - seenAt > this.world.profile.leaseMs / 2) this.#leaseExpired(`${lease.runner}.${lease.session}`);
+      if (this.world.now - seenAt > this.world.profile.leaseMs / 2)
+        this.#leaseExpired(`${lease.runner}.${lease.session}`);
     }
   }
 }

@@ -10,28 +10,53 @@ export interface Outcome {
   /** Milliseconds of the world's own time. */
   readonly virtualMs: number;
   readonly marks: ReadonlyMap<string, number>;
-  readonly failure?: { readonly rule: string; readonly message: string; readonly stack: string | undefined } | undefined;
+  readonly failure?:
+    | { readonly rule: string; readonly message: string; readonly stack: string | undefined }
+    | undefined;
   /** What happened, where it was asked for. */
   readonly lines: readonly string[];
   readonly profile: Profile;
 }
 
-export async function simulate(seed: number, options: { readonly mutation?: Mutation | undefined; readonly traced?: boolean | undefined; readonly profile?: Partial<Profile> | undefined } = {}): Promise<Outcome> {
-  const world = new World(seed, { ...options, profile: { ...(options.mutation === undefined ? {} : mutationProfiles[options.mutation]), ...options.profile } });
+export async function simulate(
+  seed: number,
+  options: {
+    readonly mutation?: Mutation | undefined;
+    readonly traced?: boolean | undefined;
+    readonly profile?: Partial<Profile> | undefined;
+  } = {},
+): Promise<Outcome> {
+  const world = new World(seed, {
+    ...options,
+    profile: { ...(options.mutation === undefined ? {} : mutationProfiles[options.mutation]), ...options.profile },
+  });
   let failure: Outcome['failure'];
   try {
     await world.run();
   } catch (error) {
     const thrown = error instanceof Error ? error : new Error(String(error));
-    failure = { rule: thrown instanceof Violation ? thrown.rule : thrown.name, message: thrown.message, stack: thrown.stack };
+    failure = {
+      rule: thrown instanceof Violation ? thrown.rule : thrown.name,
+      message: thrown.message,
+      stack: thrown.stack,
+    };
   }
-  return { seed, steps: world.steps, virtualMs: world.now, marks: world.marks.counts, failure, lines: world.lines, profile: world.profile };
+  return {
+    seed,
+    steps: world.steps,
+    virtualMs: world.now,
+    marks: world.marks.counts,
+    failure,
+    lines: world.lines,
+    profile: world.profile,
+  };
 }
 
 /** A failing seed as text: what broke, its last steps, and how to see it again. */
 export function report(outcome: Outcome, lines = 60): string {
   const { failure, seed, steps, virtualMs } = outcome;
-  if (failure === undefined) return `seed ${seed}: ${steps} steps, ${(virtualMs / 1000).toFixed(1)} s of its own time, nothing found`;
+  if (failure === undefined)
+    return `seed ${seed}: ${steps} steps, ${(virtualMs / 1000).toFixed(1)} s of its own time, nothing found`;
   return [
     ...outcome.lines.slice(-lines),
     `seed ${seed} breaks ${failure.message}`,

@@ -6,7 +6,12 @@ import { simulate } from './simulate.ts';
 
 describe('the simulation', () => {
   test(`finds nothing in ${SEEDS_DEFAULT} worlds, and every fault and rare branch happened in them`, async () => {
-    const result = await runBatch({ from: 1, seeds: SEEDS_DEFAULT, workers: Math.max(2, availableParallelism()), failuresMax: 2 });
+    const result = await runBatch({
+      from: 1,
+      seeds: SEEDS_DEFAULT,
+      workers: Math.max(2, availableParallelism()),
+      failuresMax: 2,
+    });
     expect(result.failures.map(({ report }) => report).join('\n\n')).toBe('');
     expect(result.seeds).toBe(SEEDS_DEFAULT);
     expect(expectedMarks.filter((name) => !result.marks.counts.has(name))).toEqual([]);

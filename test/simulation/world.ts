@@ -74,8 +74,20 @@ export class World {
     this.processes = new Processes(this);
     const { profile } = this;
     this.journalUsed = profile.journalUsed;
-    this.schedulers = Array.from({ length: profile.schedulers }, (_, index) => new SimScheduler(this, `scheduler${index}`));
-    this.runners = Array.from({ length: profile.runners }, (_, index) => new SimRunner(this, `runner${index}`, index === 0 ? ['linux'] : this.random.chance(0.5) ? ['linux', 'big'] : ['linux', 'mac'], 1 + this.random.int(3)));
+    this.schedulers = Array.from(
+      { length: profile.schedulers },
+      (_, index) => new SimScheduler(this, `scheduler${index}`),
+    );
+    this.runners = Array.from(
+      { length: profile.runners },
+      (_, index) =>
+        new SimRunner(
+          this,
+          `runner${index}`,
+          index === 0 ? ['linux'] : this.random.chance(0.5) ? ['linux', 'big'] : ['linux', 'mac'],
+          1 + this.random.int(3),
+        ),
+    );
     this.gateways = [new SimNode('gateway0', this.timeline), new SimNode('gateway1', this.timeline)];
     this.clients = new Clients(this);
     this.faults = new Faults(this);
@@ -117,7 +129,8 @@ export class World {
     this.#checkedAt = this.now + 500;
     const missing = this.oracle.missing();
     if (missing === undefined) return true;
-    if (this.now > this.profile.quietMs + this.profile.illMs + HEALED_MS_MAX) throw new Violation('progress', `${HEALED_MS_MAX / 60_000} minutes after all faults have ended: ${missing}`);
+    if (this.now > this.profile.quietMs + this.profile.illMs + HEALED_MS_MAX)
+      throw new Violation('progress', `${HEALED_MS_MAX / 60_000} minutes after all faults have ended: ${missing}`);
     return false;
   }
 
@@ -160,13 +173,16 @@ export class World {
 
   promise<T>(start: (resolve: (value: T) => void, reject: (reason: Error) => void) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      start((value) => {
-        this.#promisesMoved = true;
-        resolve(value);
-      }, (reason) => {
-        this.#promisesMoved = true;
-        reject(reason);
-      });
+      start(
+        (value) => {
+          this.#promisesMoved = true;
+          resolve(value);
+        },
+        (reason) => {
+          this.#promisesMoved = true;
+          reject(reason);
+        },
+      );
     });
   }
 
@@ -196,9 +212,12 @@ export class World {
   settle(node: SimNode, work: Promise<unknown>): Promise<void> {
     const { life } = node;
     this.#promisesMoved = true;
-    return work.then(() => {}, (error: unknown) => {
-      if (node.alive && node.life === life) this.fail(error instanceof Error ? error : new Error(String(error)));
-    });
+    return work.then(
+      () => {},
+      (error: unknown) => {
+        if (node.alive && node.life === life) this.fail(error instanceof Error ? error : new Error(String(error)));
+      },
+    );
   }
 
   // --- Network -----------------------------------------------------------------------------------------------------
@@ -231,7 +250,12 @@ export class World {
   }
 
   /** `done` gets undefined where there was no answer in time; the work may have been done all the same, or be done later. */
-  askBroker<T>(node: SimNode, work: (broker: SimBroker) => T, timeoutMs: number, done: (answer: T | undefined) => void): void {
+  askBroker<T>(
+    node: SimNode,
+    work: (broker: SimBroker) => T,
+    timeoutMs: number,
+    done: (answer: T | undefined) => void,
+  ): void {
     const { profile } = this;
     let answered = false;
     const answer = (value: T | undefined): void => {
@@ -246,17 +270,25 @@ export class World {
       if (!this.broker.up) return;
       const value = work(this.broker);
       if (this.#drops(profile.answerLost)) {
-        this.mark('broker\'s answer lost');
+        this.mark("broker's answer lost");
         return;
       }
-      this.after(this.latency(), () => { if (this.#isOpen(node)) node.handle(life, () => answer(value)); });
+      this.after(this.latency(), () => {
+        if (this.#isOpen(node)) node.handle(life, () => answer(value));
+      });
     });
   }
 
-  askStore<T>(node: SimNode, work: (store: SimStore) => T, done: (answer: T) => void, failed: (error: Error) => void): void {
+  askStore<T>(
+    node: SimNode,
+    work: (store: SimStore) => T,
+    done: (answer: T) => void,
+    failed: (error: Error) => void,
+  ): void {
     const { profile, random } = this;
     const { life } = node;
-    const fail = (why: string): void => this.after(random.exponential(profile.storeLatencyMs), () => node.handle(life, () => failed(new SimOutage(why))));
+    const fail = (why: string): void =>
+      this.after(random.exponential(profile.storeLatencyMs), () => node.handle(life, () => failed(new SimOutage(why))));
     if (!node.linked || !this.store.up || this.#drops(profile.storeFails / 2)) {
       fail('the store cannot be reached');
       return;
@@ -268,7 +300,7 @@ export class World {
       }
       const value = work(this.store);
       if (this.#drops(profile.storeFails / 2)) {
-        this.mark('store\'s answer lost');
+        this.mark("store's answer lost");
         fail('the store did not answer');
         return;
       }
@@ -278,10 +310,16 @@ export class World {
 
   keysNow(node: SimNode, bucket: Bucket): Promise<Map<string, KvEntry>> {
     return this.promise((resolve) => {
-      const ask = (): void => this.askBroker(node, (broker) => broker.all(bucket), 2_000, (keys) => {
-        if (keys === undefined) node.after(200, ask);
-        else resolve(keys);
-      });
+      const ask = (): void =>
+        this.askBroker(
+          node,
+          (broker) => broker.all(bucket),
+          2_000,
+          (keys) => {
+            if (keys === undefined) node.after(200, ask);
+            else resolve(keys);
+          },
+        );
       ask();
     });
   }
@@ -297,7 +335,13 @@ export class World {
   // --- Subjects ----------------------------------------------------------------------------------------------------
 
   /** A request to whoever owns the partition, or thinks so: the first answer counts. */
-  askOwner<R>(from: SimNode, partition: number, ask: (owner: Partition, reply: (reply: R) => void) => void, answered: (reply: R) => void, noResponders?: () => void): void {
+  askOwner<R>(
+    from: SimNode,
+    partition: number,
+    ask: (owner: Partition, reply: (reply: R) => void) => void,
+    answered: (reply: R) => void,
+    noResponders?: () => void,
+  ): void {
     if (!this.#isOpen(from) || this.#drops(this.profile.lost)) return;
     const { life } = from;
     let done = false;
@@ -315,11 +359,13 @@ export class World {
       for (const { scheduler, owner } of owners) {
         this.send(scheduler.node, scheduler.node, () => {
           if (!owner.listens || owner.partition === undefined) return;
-          ask(owner.partition, (reply) => this.send(scheduler.node, from, () => {
-            if (done || from.life !== life) return;
-            done = true;
-            answered(reply);
-          }));
+          ask(owner.partition, (reply) =>
+            this.send(scheduler.node, from, () => {
+              if (done || from.life !== life) return;
+              done = true;
+              answered(reply);
+            }),
+          );
           owner.tickSoon();
         });
       }
@@ -330,7 +376,13 @@ export class World {
     return this.schedulers.find((scheduler) => scheduler.owners.get(partition)?.listens)?.member;
   }
 
-  requestRunner<R>(from: SimNode, name: string, timeoutMs: number, ask: (runner: SimRunner, reply: (reply: R) => void) => void, answered: (reply: R | 'no-responders' | 'no-answer') => void): void {
+  requestRunner<R>(
+    from: SimNode,
+    name: string,
+    timeoutMs: number,
+    ask: (runner: SimRunner, reply: (reply: R) => void) => void,
+    answered: (reply: R | 'no-responders' | 'no-answer') => void,
+  ): void {
     let done = false;
     const answer = (reply: R | 'no-responders' | 'no-answer'): void => {
       if (done) return;
@@ -346,16 +398,27 @@ export class World {
       // A connection that is cut is noticed by the broker after a while; until then what is sent there is lost.
       const noticed = runner?.node.linked === false && this.now - runner.node.cutAt > 3_000;
       if (runner === undefined || !runner.listens || noticed) {
-        this.after(this.latency(), () => { if (this.#isOpen(from)) from.handle(life, () => answer('no-responders')); });
+        this.after(this.latency(), () => {
+          if (this.#isOpen(from)) from.handle(life, () => answer('no-responders'));
+        });
         return;
       }
-      this.send(runner.node, runner.node, () => ask(runner, (reply) => this.send(runner.node, from, () => { if (from.life === life) answer(reply); })));
+      this.send(runner.node, runner.node, () =>
+        ask(runner, (reply) =>
+          this.send(runner.node, from, () => {
+            if (from.life === life) answer(reply);
+          }),
+        ),
+      );
     });
   }
 
   toRunner(from: SimNode, name: string, deliver: (runner: SimRunner) => void): void {
     const runner = this.runners.find((candidate) => candidate.name === name);
-    if (runner !== undefined) this.send(from, runner.node, () => { if (runner.listens) deliver(runner); });
+    if (runner !== undefined)
+      this.send(from, runner.node, () => {
+        if (runner.listens) deliver(runner);
+      });
   }
 
   pull(from: SimNode, member: string, request: PullRequest, answered: (reply: PullReply) => void): void {
@@ -363,7 +426,12 @@ export class World {
     for (const scheduler of this.schedulers) {
       if (scheduler.member !== member) continue;
       this.send(from, scheduler.node, () => {
-        if (scheduler.member === member) scheduler.pull(request, (reply) => this.send(scheduler.node, from, () => { if (from.life === life) answered(reply); }));
+        if (scheduler.member === member)
+          scheduler.pull(request, (reply) =>
+            this.send(scheduler.node, from, () => {
+              if (from.life === life) answered(reply);
+            }),
+          );
       });
     }
   }
@@ -375,7 +443,8 @@ export class World {
 
   publishEvents(from: SimNode, partition: number, message: CommittedEvents): void {
     this.oracle.shown(message);
-    for (const gateway of this.gateways) this.send(from, gateway, () => this.clients.eventsArrived(gateway, partition, message));
+    for (const gateway of this.gateways)
+      this.send(from, gateway, () => this.clients.eventsArrived(gateway, partition, message));
   }
 
   publishReleased(from: SimNode, partition: number): void {
@@ -389,5 +458,7 @@ export class World {
 
 /** Everything that promises have set going runs to its next wait for the world. */
 function settleMicrotasks(): Promise<void> {
-  return new Promise((resolve) => { setImmediate(resolve); });
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }

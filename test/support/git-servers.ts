@@ -17,10 +17,19 @@ export function startSmartServer(root: string): Promise<GitServer> {
     const url = new URL(request.url ?? '', 'http://server');
     const git = spawn('git', ['http-backend'], {
       env: {
-        PATH: process.env['PATH'], GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: '1', GIT_CONFIG_NOSYSTEM: '1', HOME: root,
-        GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'uploadpack.allowAnySHA1InWant', GIT_CONFIG_VALUE_0: 'true',
-        REQUEST_METHOD: request.method, PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1),
-        CONTENT_TYPE: request.headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+        PATH: process.env['PATH'],
+        GIT_PROJECT_ROOT: root,
+        GIT_HTTP_EXPORT_ALL: '1',
+        GIT_CONFIG_NOSYSTEM: '1',
+        HOME: root,
+        GIT_CONFIG_COUNT: '1',
+        GIT_CONFIG_KEY_0: 'uploadpack.allowAnySHA1InWant',
+        GIT_CONFIG_VALUE_0: 'true',
+        REQUEST_METHOD: request.method,
+        PATH_INFO: url.pathname,
+        QUERY_STRING: url.search.slice(1),
+        CONTENT_TYPE: request.headers['content-type'] ?? '',
+        HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
         GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
       },
       stdio: ['pipe', 'pipe', 'ignore'],
@@ -34,8 +43,15 @@ export function startSmartServer(root: string): Promise<GitServer> {
       const end = head.indexOf('\r\n\r\n');
       if (end === -1) return;
       headRead = true;
-      const headers = head.subarray(0, end).toString().split('\r\n').map((line) => line.split(/:\s*/, 2) as [string, string]);
-      response.writeHead(Number.parseInt(headers.find(([name]) => name === 'Status')?.[1] ?? '200', 10), headers.filter(([name]) => name !== 'Status').flat());
+      const headers = head
+        .subarray(0, end)
+        .toString()
+        .split('\r\n')
+        .map((line) => line.split(/:\s*/, 2) as [string, string]);
+      response.writeHead(
+        Number.parseInt(headers.find(([name]) => name === 'Status')?.[1] ?? '200', 10),
+        headers.filter(([name]) => name !== 'Status').flat(),
+      );
       response.write(head.subarray(end + 4));
     });
     git.stdout.on('end', () => response.end());
@@ -46,7 +62,8 @@ export function startSmartServer(root: string): Promise<GitServer> {
 export function startDumbServer(root: string): Promise<GitServer> {
   return serve((request, response) => {
     const path = join(root, new URL(request.url ?? '', 'http://server').pathname);
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === true) createReadStream(path).pipe(response.writeHead(200, { 'content-type': 'text/plain' }));
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === true)
+      createReadStream(path).pipe(response.writeHead(200, { 'content-type': 'text/plain' }));
     else response.writeHead(404).end();
   });
 }

@@ -11,7 +11,9 @@ export interface ProcessInfo {
 }
 
 export function allProcesses(): ProcessInfo[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => processInfo(Number(name)) ?? []);
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => processInfo(Number(name)) ?? []);
 }
 
 export function processInfo(pid: number): ProcessInfo | undefined {

@@ -10,9 +10,17 @@ import { fileURLToPath } from 'node:url';
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
 
-export const NO_RATE_LIMITS = { SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0' };
+export const NO_RATE_LIMITS = {
+  SERVICE_RATE_LIMIT_READ: '0',
+  SERVICE_RATE_LIMIT_API: '0',
+  SERVICE_RATE_LIMIT_WEBHOOK: '0',
+};
 /** All clients of a test have one address, and ask more often than a person does. */
-const WITHOUT_RATE_LIMITS = { SERVICE_RATE_LIMIT_READ: '0', SERVICE_RATE_LIMIT_API: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0' };
+const WITHOUT_RATE_LIMITS = {
+  SERVICE_RATE_LIMIT_READ: '0',
+  SERVICE_RATE_LIMIT_API: '0',
+  SERVICE_RATE_LIMIT_WEBHOOK: '0',
+};
 
 export interface RunningServer {
   readonly url: string;
@@ -22,7 +30,10 @@ export interface RunningServer {
   readonly child: ChildProcess;
   /** Everything it has written to its output so far. */
   output(): string;
-  graphql<T = Record<string, unknown>>(query: string, variables?: Record<string, unknown>): Promise<{ data: T; errors?: { message: string; extensions?: { code?: string } }[] }>;
+  graphql<T = Record<string, unknown>>(
+    query: string,
+    variables?: Record<string, unknown>,
+  ): Promise<{ data: T; errors?: { message: string; extensions?: { code?: string } }[] }>;
   /** SIGTERM and wait. */
   stop(): Promise<number | null>;
 }
@@ -40,11 +51,15 @@ export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: str
 
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? temporaryFolder('penstock-data-').path;
-  const child = spawn(process.execPath, [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])], {
-    env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  });
+  const child = spawn(
+    process.execPath,
+    [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])],
+    {
+      env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    },
+  );
   let output = '';
   const url = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`serve did not start:\n${output}`)), START_MS);
@@ -62,7 +77,10 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   child.removeAllListeners('exit');
   const apiKey = options.env?.['SERVICE_API_KEY'] ?? readFileSync(join(dataDir, 'api-key'), 'utf8').trim();
   return {
-    url, dataDir, apiKey, child,
+    url,
+    dataDir,
+    apiKey,
+    child,
     pid: child.pid ?? -1,
     output: () => output,
     graphql: async (query, variables = {}) => {
@@ -83,7 +101,8 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   };
 }
 
-export const TRIGGER = 'mutation ($yaml: String!, $waitSeconds: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $waitSeconds) { run { id status stages { name status reason } } summary { passed failed skipped } } }';
+export const TRIGGER =
+  'mutation ($yaml: String!, $waitSeconds: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $waitSeconds) { run { id status stages { name status reason } } summary { passed failed skipped } } }';
 
 /** Starts a run without waiting for its end; its id. */
 export async function trigger(server: RunningServer, yaml: string): Promise<string> {

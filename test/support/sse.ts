@@ -13,11 +13,18 @@ export interface WatchOptions {
 }
 
 /** Reads until the server ends the stream, the signal aborts or the connection breaks. */
-export async function readStream(url: string, token: string, options: WatchOptions = {}): Promise<{ readonly status: number; readonly events: StreamEvent[]; readonly ended: 'server' | 'cut' }> {
+export async function readStream(
+  url: string,
+  token: string,
+  options: WatchOptions = {},
+): Promise<{ readonly status: number; readonly events: StreamEvent[]; readonly ended: 'server' | 'cut' }> {
   const events: StreamEvent[] = [];
   try {
     const response = await fetch(url, {
-      headers: { authorization: `Bearer ${token}`, ...(options.lastEventId === undefined ? {} : { 'last-event-id': options.lastEventId }) },
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(options.lastEventId === undefined ? {} : { 'last-event-id': options.lastEventId }),
+      },
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     if (response.status !== 200 || response.body === null) return { status: response.status, events, ended: 'server' };

@@ -9,16 +9,25 @@ export const helpCommand: Command = {
   spec: {
     name: 'help',
     usage: '[command]',
-    about: 'Explains a command: what it does, its options, examples and exit codes. Without a name it lists the commands.',
+    about:
+      'Explains a command: what it does, its options, examples and exit codes. Without a name it lists the commands.',
     options: {},
     positionals: { min: 0, max: 2, missing: '' },
     examples: [['penstock help trigger', 'everything about `penstock trigger`; the same as `penstock trigger --help`']],
-    exitCodes: [[EXIT.success, 'shown'], [EXIT.usage, 'there is no such command']],
+    exitCodes: [
+      [EXIT.success, 'shown'],
+      [EXIT.usage, 'there is no such command'],
+    ],
   },
   async run({ positionals }, { terminal }) {
     const name = positionals.length === 0 ? undefined : positionals.join(' ');
     if (name === undefined) {
-      terminal.print(overview(version(), COMMANDS.filter((entry) => !entry.name.includes(' ')).map((entry) => [entry.name, entry.summary] as const)));
+      terminal.print(
+        overview(
+          version(),
+          COMMANDS.filter((entry) => !entry.name.includes(' ')).map((entry) => [entry.name, entry.summary] as const),
+        ),
+      );
       return EXIT.success;
     }
     const entry = commandNamed(name);

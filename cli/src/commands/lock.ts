@@ -22,7 +22,11 @@ export const lockCommand: Command = {
       'Asks a server which versions the extensions of a pipeline file are, and writes them with their hashes to .pipeline.lock beside it (for a file of another ' +
       'name, to <file>.lock). What the lock names already stays as it is. The packages are fetched too, so that the file then runs without a server.',
     options: {
-      update: { type: 'boolean', short: 'u', text: 'Leave the present lock aside: every extension gets the newest version that its range allows.' },
+      update: {
+        type: 'boolean',
+        short: 'u',
+        text: 'Leave the present lock aside: every extension gets the newest version that its range allows.',
+      },
       ...COLOR_OPTIONS,
       ...SERVER_OPTIONS,
     },
@@ -32,7 +36,11 @@ export const lockCommand: Command = {
       ['penstock lock', 'lock what is not locked yet'],
       ['penstock lock --update', 'go to the newest versions'],
     ],
-    exitCodes: [[EXIT.success, 'the lock is written'], [EXIT.failure, 'the server cannot be reached or refused'], [EXIT.usage, 'the file has problems, or wrong usage']],
+    exitCodes: [
+      [EXIT.success, 'the lock is written'],
+      [EXIT.failure, 'the server cannot be reached or refused'],
+      [EXIT.usage, 'the file has problems, or wrong usage'],
+    ],
   },
   run: lock,
 };
@@ -44,19 +52,30 @@ async function lock(args: ParsedArguments, context: CommandContext): Promise<num
   if (name === undefined) throw new UsageError('a lock belongs to a file: standard input has none', 'lock');
   const before = args.flag('update') ? [] : await readLock(name, cwd);
   const client = clientOf(args, context);
-  const { extensions, refusals } = usesOf(file.text).length === 0 ? { extensions: [], refusals: new Map<string, string>() } : await resolveFromServer(await client(), file.text, before);
+  const { extensions, refusals } =
+    usesOf(file.text).length === 0
+      ? { extensions: [], refusals: new Map<string, string>() }
+      : await resolveFromServer(await client(), file.text, before);
   const parsed = parsePipeline(file.text, { extensions, refusals });
-  if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, wantsColor(colorWish(args), env, terminal.errIsTerminal)).trimEnd(), EXIT.usage);
+  if (!parsed.ok)
+    throw new RefusedFile(
+      problemsText(file, parsed.diagnostics, wantsColor(colorWish(args), env, terminal.errIsTerminal)).trimEnd(),
+      EXIT.usage,
+    );
   await fetchPackages(parsed.definition, openPackageCache(env), client);
   try {
     await writeFile(resolve(cwd, name), formatLock(extensions));
   } catch (error) {
-    throw new FileError(`cannot write ${printableText(name)}: ${printableText((error as Error).message)}`, { cause: error });
+    throw new FileError(`cannot write ${printableText(name)}: ${printableText((error as Error).message)}`, {
+      cause: error,
+    });
   }
   const old = new Map(before.map((entry) => [entry.uses, entry.version]));
   for (const { uses, id, version } of extensions) {
     const was = old.get(uses);
-    terminal.print(`${printableText(uses)}  ${printableText(id)} ${printableText(version)}${was === undefined || was === version ? '' : ` (was ${printableText(was)})`}\n`);
+    terminal.print(
+      `${printableText(uses)}  ${printableText(id)} ${printableText(version)}${was === undefined || was === version ? '' : ` (was ${printableText(was)})`}\n`,
+    );
   }
   terminal.print(`${printableText(name)}: ${extensions.length} extension${extensions.length === 1 ? '' : 's'}.\n`);
   return EXIT.success;

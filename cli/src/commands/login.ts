@@ -17,8 +17,15 @@ export const loginCommand: Command = {
     options: LOGIN_OPTIONS,
     positionals: { min: 0, max: 0, missing: '' },
     environment: LOGIN_ENVIRONMENT,
-    examples: [['penstock login', 'to the server of this machine'], ['penstock login --server https://ci.example.org', 'to another']],
-    exitCodes: [[EXIT.success, 'logged in'], [EXIT.failure, 'declined, too late, or the server cannot'], [EXIT.usage, 'wrong usage']],
+    examples: [
+      ['penstock login', 'to the server of this machine'],
+      ['penstock login --server https://ci.example.org', 'to another'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'logged in'],
+      [EXIT.failure, 'declined, too late, or the server cannot'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   run: login,
 };
@@ -40,7 +47,8 @@ async function login(args: ParsedArguments, { env, terminal }: CommandContext): 
   terminal.note(`Open ${printableText(code.address)}\nand enter the code ${printableText(code.userCode)}`);
   const body = await approved(server, code);
   const [accessToken, refreshToken] = [fieldOf(body, 'access_token'), fieldOf(body, 'refresh_token')];
-  if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') throw new ServerError(`${server.base} gives no tokens: is it a Penstock server?`);
+  if (typeof accessToken !== 'string' || typeof refreshToken !== 'string')
+    throw new ServerError(`${server.base} gives no tokens: is it a Penstock server?`);
   const name = String(fieldOf(fieldOf(body, 'user'), 'git_host_login') ?? '');
   const file = await keepLogin(env, server, { server: server.base, login: name, accessToken, refreshToken });
   terminal.note(`Logged in to ${server.base} as ${printableText(name)}; kept in ${printableText(file)}`);
@@ -49,25 +57,37 @@ async function login(args: ParsedArguments, { env, terminal }: CommandContext): 
 
 async function begin(server: ServerAddress): Promise<DeviceCode> {
   const { status, body } = await askAuth(server, '/auth/device', {});
-  const [deviceCode, userCode, address] = ['device_code', 'user_code', 'verification_uri'].map((field) => fieldOf(body, field));
+  const [deviceCode, userCode, address] = ['device_code', 'user_code', 'verification_uri'].map((field) =>
+    fieldOf(body, field),
+  );
   if (status !== 200 || typeof deviceCode !== 'string' || typeof userCode !== 'string' || typeof address !== 'string') {
     throw new ServerError(`the server does not begin a login (${status}${messageOf(body)})`);
   }
-  return { deviceCode, userCode, address, intervalSecs: secondsOf(body, 'interval', 5), endsAt: performance.now() + secondsOf(body, 'expires_in', 900) * 1000 };
+  return {
+    deviceCode,
+    userCode,
+    address,
+    intervalSecs: secondsOf(body, 'interval', 5),
+    endsAt: performance.now() + secondsOf(body, 'expires_in', 900) * 1000,
+  };
 }
 
 /** Resolves with the answer that holds the tokens. */
 async function approved(server: ServerAddress, { deviceCode, intervalSecs, endsAt }: DeviceCode): Promise<unknown> {
   let waitSecs = intervalSecs;
   for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, Math.min(INTERVAL_SECS.max, Math.max(INTERVAL_SECS.min, waitSecs)) * 1000));
+    await new Promise((resolve) =>
+      setTimeout(resolve, Math.min(INTERVAL_SECS.max, Math.max(INTERVAL_SECS.min, waitSecs)) * 1000),
+    );
     const { status, body } = await askAuth(server, '/auth/device/token', { device_code: deviceCode });
     if (status === 200 && fieldOf(body, 'status') === 'authorized') return body;
     const error = fieldOf(body, 'error');
     if (error === 'access_denied') throw new ServerError('the login was declined');
-    if (error === 'expired_token' || performance.now() > endsAt) throw new ServerError("the code is over: nobody has approved it in time; try again with 'penstock login'");
+    if (error === 'expired_token' || performance.now() > endsAt)
+      throw new ServerError("the code is over: nobody has approved it in time; try again with 'penstock login'");
     if (error === 'slow_down') waitSecs = secondsOf(body, 'interval', waitSecs + 5);
-    else if (status !== 200 && status !== 429) throw new ServerError(`the server does not go on with the login (${status}${messageOf(body)})`);
+    else if (status !== 200 && status !== 429)
+      throw new ServerError(`the server does not go on with the login (${status}${messageOf(body)})`);
   }
 }
 

@@ -10,12 +10,17 @@ export const logoutCommand: Command = {
   spec: {
     name: 'logout',
     usage: '[options]',
-    about: 'Ends all of your logins on a server, those in browsers and on other machines too, and forgets the one kept here. Personal tokens stay: `penstock token revoke` ends those.',
+    about:
+      'Ends all of your logins on a server, those in browsers and on other machines too, and forgets the one kept here. Personal tokens stay: `penstock token revoke` ends those.',
     options: LOGIN_OPTIONS,
     positionals: { min: 0, max: 0, missing: '' },
     environment: LOGIN_ENVIRONMENT,
     examples: [['penstock logout --server https://ci.example.org', 'everywhere, not only here']],
-    exitCodes: [[EXIT.success, 'logged out, or there was no login'], [EXIT.failure, 'the server could not be asked; the login is kept'], [EXIT.usage, 'wrong usage']],
+    exitCodes: [
+      [EXIT.success, 'logged out, or there was no login'],
+      [EXIT.failure, 'the server could not be asked; the login is kept'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   run: logout,
 };
@@ -29,8 +34,13 @@ async function logout(args: ParsedArguments, { env, terminal }: CommandContext):
   }
   const { status, body } = await askAuth(server, '/auth/logout', { refresh_token: login.refreshToken });
   // 401: it was over before, and there is nothing left to end.
-  if (status !== 200 && status !== 401) throw new ServerError(`the server did not end the login (${status}${messageOf(body)}); it is kept, try again`);
+  if (status !== 200 && status !== 401)
+    throw new ServerError(`the server did not end the login (${status}${messageOf(body)}); it is kept, try again`);
   await forgetLogin(env, server);
-  terminal.note(status === 200 ? `Logged out of ${server.base}: every login of ${printableText(login.login)} has ended.` : `The login to ${server.base} was over already; forgotten here.`);
+  terminal.note(
+    status === 200
+      ? `Logged out of ${server.base}: every login of ${printableText(login.login)} has ended.`
+      : `The login to ${server.base} was over already; forgotten here.`,
+  );
   return EXIT.success;
 }

@@ -38,11 +38,16 @@ export const logsCommand: Command = {
 
 async function logs(args: ParsedArguments, context: CommandContext): Promise<number> {
   const id = args.positionals[0]?.toLowerCase() ?? '';
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) throw new UsageError(`'${printableText(id)}' is no run id; one looks like 0192f0c1-2b3c-7abc-8def-0123456789ab`, 'logs');
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id))
+    throw new UsageError(
+      `'${printableText(id)}' is no run id; one looks like 0192f0c1-2b3c-7abc-8def-0123456789ab`,
+      'logs',
+    );
   const server = serverAddress(args.text('server'), context.env);
   const client = serverClient(server, await readCredentials(args, context, server));
   // Also for the names of all stages, which align the prefixes.
   const run = await findRun(client, id);
-  if (run === undefined) throw new ServerError(`there is no run ${printableText(id)} on ${server.base}, or the token may not see it`);
+  if (run === undefined)
+    throw new ServerError(`there is no run ${printableText(id)} on ${server.base}, or the token may not see it`);
   return await followRun({ client, run, follow: !args.flag('no-follow'), args, context });
 }

@@ -30,14 +30,23 @@ const spec: CommandSpec = {
     'Runs a pipeline file on this machine, with no server and no broker, by the same rules and with the same events as a server would. The stages work in the ' +
     'folder that you are in, with your environment; those with `workspace: fresh` in a copy of the files that git knows. A file with `uses` asks a server for its extensions, unless they are locked and were fetched before.',
   options: {
-    jobs: { type: 'string', short: 'j', value: 'N', text: 'How many stages run at a time; default: the number of processors.' },
+    jobs: {
+      type: 'string',
+      short: 'j',
+      value: 'N',
+      text: 'How many stages run at a time; default: the number of processors.',
+    },
     quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
     json: { type: 'boolean', text: 'One JSON event a line instead of text, as in the log stream of a server.' },
     ...COLOR_OPTIONS,
     ...SERVER_OPTIONS,
   },
   positionals: { min: 0, max: 1, missing: '' },
-  environment: [['NO_COLOR', 'no colours, if it is set to anything'], ['PENSTOCK_DEBUG', 'say more about errors of Penstock itself'], ...SERVER_ENVIRONMENT],
+  environment: [
+    ['NO_COLOR', 'no colours, if it is set to anything'],
+    ['PENSTOCK_DEBUG', 'say more about errors of Penstock itself'],
+    ...SERVER_ENVIRONMENT,
+  ],
   examples: [
     ['penstock run', 'the pipeline file of this folder'],
     ['penstock run -j1 ci/release.yaml', 'another file, one stage after the other'],
@@ -56,7 +65,8 @@ export const runCommand: Command = { spec, run };
 async function run(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { terminal, env, cwd } = context;
   const jobs = args.text('jobs');
-  const slots = jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
+  const slots =
+    jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
   const file = await readPipelineFile(args.positionals[0], cwd);
   const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   // They come up while this process loads and parses.
@@ -70,7 +80,14 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
       const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
       throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
     }
-    return await execute(parsed.definition, { file, slots, executor, args, context, extensionFolders: await folders(parsed.definition) });
+    return await execute(parsed.definition, {
+      file,
+      slots,
+      executor,
+      args,
+      context,
+      extensionFolders: await folders(parsed.definition),
+    });
   } finally {
     await executor.close();
   }
@@ -83,15 +100,20 @@ interface Extensions extends Resolution {
 /** Loads what extensions need only for a file that uses some. */
 async function extensionsOf(file: PipelineFile, args: ParsedArguments, context: CommandContext): Promise<Extensions> {
   const { usesOf } = await import('@penstock/pipeline');
-  if (!file.text.includes('uses') || usesOf(file.text).length === 0) return { extensions: [], refusals: new Map(), folders: async () => new Map() };
-  const { clientOf, fetchPackages, resolveFromCache, resolveFromServer } = await import('../extensions/file-extensions.ts');
+  if (!file.text.includes('uses') || usesOf(file.text).length === 0)
+    return { extensions: [], refusals: new Map(), folders: async () => new Map() };
+  const { clientOf, fetchPackages, resolveFromCache, resolveFromServer } =
+    await import('../extensions/file-extensions.ts');
   const { lockNameOf, readLock } = await import('../extensions/lock-of-file.ts');
   const { openPackageCache } = await import('../extensions/package-cache.ts');
   const cache = openPackageCache(context.env);
   const client = clientOf(args, context);
   const lock = await readLock(lockNameOf(file, args.positionals[0] === '-'), context.cwd);
   const known = await resolveFromCache(file.text, lock, cache);
-  const resolution = known === undefined ? await resolveFromServer(await client(), file.text, lock) : { extensions: known, refusals: new Map<string, string>() };
+  const resolution =
+    known === undefined
+      ? await resolveFromServer(await client(), file.text, lock)
+      : { extensions: known, refusals: new Map<string, string>() };
   return { ...resolution, folders: async (definition) => await fetchPackages(definition, cache, client) };
 }
 
@@ -107,7 +129,10 @@ export interface Execution {
 }
 
 /** Runs a definition to its end, showing it; resolves to the exit code. */
-export async function execute(definition: PipelineDefinition, { file, slots, executor, args, context, extensionFolders, ended }: Execution): Promise<number> {
+export async function execute(
+  definition: PipelineDefinition,
+  { file, slots, executor, args, context, extensionFolders, ended }: Execution,
+): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun } = await import('../local/local-run.ts');
   const { LocalWorkspace } = await import('../local/local-workspace.ts');
@@ -116,10 +141,25 @@ export async function execute(definition: PipelineDefinition, { file, slots, exe
   const reporter = json
     ? new JsonReporter(terminal.out, names)
     : new TextReporter({
-        out: terminal.out, stages: names, color: wantsColor(colorWish(args), env, terminal.outIsTerminal), quiet: args.flag('quiet'), startedAtMs: Date.now(),
+        out: terminal.out,
+        stages: names,
+        color: wantsColor(colorWish(args), env, terminal.outIsTerminal),
+        quiet: args.flag('quiet'),
+        startedAtMs: Date.now(),
       });
   const workspace = new LocalWorkspace(cwd);
-  const local = new LocalRun({ definition, yaml: file.text, workspace, executor, reporter, slots, inheritedEnv: inheritedEnvironment(env), extensionFolders, keepText: json, showsLastWords: !json });
+  const local = new LocalRun({
+    definition,
+    yaml: file.text,
+    workspace,
+    executor,
+    reporter,
+    slots,
+    inheritedEnv: inheritedEnvironment(env),
+    extensionFolders,
+    keepText: json,
+    showsLastWords: !json,
+  });
   let isOver = false;
   const interrupts = new Interrupts({
     first: (signal) => {
@@ -142,7 +182,10 @@ export async function execute(definition: PipelineDefinition, { file, slots, exe
     const ending = await local.settled;
     reporter.finish();
     ended?.(ending);
-    return interrupts.exitCode ?? (isReaderGone ? EXIT.brokenPipe : ending.status === 'SUCCESS' ? EXIT.success : EXIT.failure);
+    return (
+      interrupts.exitCode ??
+      (isReaderGone ? EXIT.brokenPipe : ending.status === 'SUCCESS' ? EXIT.success : EXIT.failure)
+    );
   } finally {
     isOver = true;
     await executor.close();
@@ -151,7 +194,12 @@ export async function execute(definition: PipelineDefinition, { file, slots, exe
 }
 
 /** Kills what runs and clears up; then the summary, where the terminal still takes it. */
-async function leave(signal: NodeJS.Signals, executor: ProcessExecutor, workspace: LocalWorkspace, out: OutputWriter): Promise<void> {
+async function leave(
+  signal: NodeJS.Signals,
+  executor: ProcessExecutor,
+  workspace: LocalWorkspace,
+  out: OutputWriter,
+): Promise<void> {
   // The last output of what is killed waits for the terminal, which may be stopped.
   const impatience = setTimeout(() => out.discard(), LAST_WORDS_MS);
   await executor.close();

@@ -10,9 +10,17 @@ export const serveCommand: Command = {
       'and prints it; on any other it runs in production mode and asks for JWT_SECRET and SERVICE_API_KEY.',
     options: {
       listen: { type: 'string', value: 'HOST:PORT', text: 'Where to listen; default 127.0.0.1:8080 (SERVICE_LISTEN).' },
-      'data-dir': { type: 'string', value: 'DIR', text: 'Where everything is kept; the same folder resumes its runs (SERVICE_DATA_DIR).' },
+      'data-dir': {
+        type: 'string',
+        value: 'DIR',
+        text: 'Where everything is kept; the same folder resumes its runs (SERVICE_DATA_DIR).',
+      },
       playground: { type: 'boolean', text: 'Serve an IDE at /graphql/playground (SERVICE_PLAYGROUND).' },
-      'cors-origins': { type: 'string', value: 'A,B', text: 'Origins whose pages may call the API (SERVICE_CORS_ORIGINS).' },
+      'cors-origins': {
+        type: 'string',
+        value: 'A,B',
+        text: 'Origins whose pages may call the API (SERVICE_CORS_ORIGINS).',
+      },
     },
     positionals: { min: 0, max: 0, missing: '' },
     environment: [
@@ -23,7 +31,11 @@ export const serveCommand: Command = {
       ['penstock serve', 'for this machine only, data in the default folder'],
       ['penstock serve --listen 127.0.0.1:9000 --data-dir /tmp/try', 'another port, a folder to throw away'],
     ],
-    exitCodes: [[EXIT.success, 'stopped by a signal, after everything had ended'], [EXIT.failure, 'it could not start, or had to stop'], [EXIT.usage, 'wrong usage']],
+    exitCodes: [
+      [EXIT.success, 'stopped by a signal, after everything had ended'],
+      [EXIT.failure, 'it could not start, or had to stop'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   async run(args: ParsedArguments, { env }: CommandContext) {
     const { runServe } = await import('@penstock/standalone');

@@ -28,15 +28,25 @@ export const serviceCommand: Command = {
       ['SERVICE_STORE_URL', 'the database (gateway, scheduler)'],
       ['SERVICE_INTERNAL_LISTEN', 'where /health, /ready and /metrics are answered; default 127.0.0.1:9090'],
     ],
-    examples: [['penstock service scheduler', 'one more owner of partitions'], ['penstock service runner', 'the slots of this machine']],
-    exitCodes: [[EXIT.success, 'stopped by a signal, after it had drained'], [EXIT.failure, 'it could not go on'], [EXIT.usage, 'wrong usage or configuration']],
+    examples: [
+      ['penstock service scheduler', 'one more owner of partitions'],
+      ['penstock service runner', 'the slots of this machine'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'stopped by a signal, after it had drained'],
+      [EXIT.failure, 'it could not go on'],
+      [EXIT.usage, 'wrong usage or configuration'],
+    ],
   },
   async run(args: ParsedArguments, { env }: CommandContext) {
     const [name = ''] = args.positionals;
     const load = Object.hasOwn(SERVICES, name) ? SERVICES[name] : undefined;
     if (load === undefined) {
       const close = nearestWord(name, Object.keys(SERVICES));
-      throw new UsageError(`there is no service '${name}'${close === undefined ? '' : `; did you mean '${close}'?`}`, 'service');
+      throw new UsageError(
+        `there is no service '${name}'${close === undefined ? '' : `; did you mean '${close}'?`}`,
+        'service',
+      );
     }
     const start = await load();
     return await start(env);

@@ -25,18 +25,30 @@ export const tokenCommand: Command = {
       'Personal tokens, for scripts that act as you: `create` prints a new one, once, `list` shows what there is, `revoke` ends one at once. A token does what its ' +
       'scopes allow and nothing else; it takes a login to make one.',
     options: {
-      scope: { type: 'string', value: 'SCOPE', text: 'Of a new token, several times if need be: read (runs and their logs), trigger (start and cancel runs), publish (extensions).' },
+      scope: {
+        type: 'string',
+        value: 'SCOPE',
+        text: 'Of a new token, several times if need be: read (runs and their logs), trigger (start and cancel runs), publish (extensions).',
+      },
       json: { type: 'boolean', text: 'The result of create and list as JSON, on one line.' },
       ...LOGIN_OPTIONS,
     },
-    positionals: { min: 1, max: 2, missing: 'what about tokens? penstock token create <name>, penstock token list, penstock token revoke <id>' },
+    positionals: {
+      min: 1,
+      max: 2,
+      missing: 'what about tokens? penstock token create <name>, penstock token list, penstock token revoke <id>',
+    },
     environment: LOGIN_ENVIRONMENT,
     examples: [
       ['penstock token create nightly --scope read --scope trigger > ~/.config/ci-token', 'a token into a file'],
       ['penstock trigger --token-file ~/.config/ci-token', 'and its use'],
       ['penstock token revoke 0192f0c1-2b3c-7abc-8def-0123456789ab', 'by the id that `list` shows'],
     ],
-    exitCodes: [[EXIT.success, 'done'], [EXIT.failure, 'not logged in, no such token, or the server refused'], [EXIT.usage, 'wrong usage']],
+    exitCodes: [
+      [EXIT.success, 'done'],
+      [EXIT.failure, 'not logged in, no such token, or the server refused'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   run: token,
 };
@@ -46,27 +58,53 @@ async function token(args: ParsedArguments, context: CommandContext): Promise<nu
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (action === undefined) {
     const close = nearestWord(name, Object.keys(ACTIONS));
-    throw new UsageError(`tokens are not to be ${printableText(name)}; there are ${Object.keys(ACTIONS).join(', ')}${close === undefined ? '' : `: did you mean '${close}'?`}`, 'token');
+    throw new UsageError(
+      `tokens are not to be ${printableText(name)}; there are ${Object.keys(ACTIONS).join(', ')}${close === undefined ? '' : `: did you mean '${close}'?`}`,
+      'token',
+    );
   }
   if (action.argument === null ? argument !== undefined : argument === undefined) {
-    throw new UsageError(action.argument === null ? `'token ${name}' takes no argument` : `'token ${name}' needs the ${action.argument} of the token`, 'token');
+    throw new UsageError(
+      action.argument === null
+        ? `'token ${name}' takes no argument`
+        : `'token ${name}' needs the ${action.argument} of the token`,
+      'token',
+    );
   }
-  if (name === 'create' && args.texts('scope').length === 0) throw new UsageError("say what the token is for: --scope read, --scope trigger, --scope publish", 'token');
+  if (name === 'create' && args.texts('scope').length === 0)
+    throw new UsageError('say what the token is for: --scope read, --scope trigger, --scope publish', 'token');
   const server = serverAddress(args.text('server'), context.env);
   await action.act(serverClient(server, await readLoginCredentials(context, server)), argument ?? '', args, context);
   return EXIT.success;
 }
 
-async function create(client: ServerClient, name: string, args: ParsedArguments, { terminal }: CommandContext): Promise<void> {
+async function create(
+  client: ServerClient,
+  name: string,
+  args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
   const scopes = args.texts('scope').flatMap((text) => text.split(','));
-  const created = await result(client, 'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }', { name, scopes }, 'createApiToken');
+  const created = await result(
+    client,
+    'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }',
+    { name, scopes },
+    'createApiToken',
+  );
   const text = fieldOf(created, 'token');
   if (typeof text !== 'string') throw new ServerError(`${client.server.base} gives no token: is it a Penstock server?`);
   terminal.print(`${args.flag('json') ? JSON.stringify(created) : printableText(text)}\n`);
-  terminal.note(`The token ${printableText(String(fieldOf(created, 'id')))} is shown this once: keep it where nobody else reads it.`);
+  terminal.note(
+    `The token ${printableText(String(fieldOf(created, 'id')))} is shown this once: keep it where nobody else reads it.`,
+  );
 }
 
-async function list(client: ServerClient, _argument: string, args: ParsedArguments, { terminal }: CommandContext): Promise<void> {
+async function list(
+  client: ServerClient,
+  _argument: string,
+  args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
   const tokens = await result(client, '{ apiTokens { id name scopes createdAt lastUsedAt } }', {}, 'apiTokens');
   if (!Array.isArray(tokens)) throw new ServerError(`${client.server.base} lists no tokens: is it a Penstock server?`);
   if (args.flag('json')) {
@@ -77,18 +115,40 @@ async function list(client: ServerClient, _argument: string, args: ParsedArgumen
     const value = fieldOf(token, name);
     return printableText(Array.isArray(value) ? value.join(',') : typeof value === 'string' ? value : '-');
   };
-  const rows = [['ID', 'NAME', 'SCOPES', 'CREATED', 'LAST USED'], ...tokens.map((entry) => ['id', 'name', 'scopes', 'createdAt', 'lastUsedAt'].map((field) => texts(entry, field)))];
+  const rows = [
+    ['ID', 'NAME', 'SCOPES', 'CREATED', 'LAST USED'],
+    ...tokens.map((entry) => ['id', 'name', 'scopes', 'createdAt', 'lastUsedAt'].map((field) => texts(entry, field))),
+  ];
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => cellsOf(row[column] ?? ''))));
-  for (const row of rows) terminal.print(`${row.map((cell, column) => fitText(cell, widths[column] ?? 0)).join('  ').trimEnd()}\n`);
+  for (const row of rows)
+    terminal.print(
+      `${row
+        .map((cell, column) => fitText(cell, widths[column] ?? 0))
+        .join('  ')
+        .trimEnd()}\n`,
+    );
 }
 
-async function revoke(client: ServerClient, id: string, _args: ParsedArguments, { terminal }: CommandContext): Promise<void> {
+async function revoke(
+  client: ServerClient,
+  id: string,
+  _args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
   await result(client, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { id }, 'revokeApiToken');
   terminal.note(`The token ${printableText(id)} is revoked.`);
 }
 
-async function result(client: ServerClient, query: string, variables: Record<string, unknown>, field: string): Promise<unknown> {
-  const { data, errors: [error] } = await ask(client, query, variables);
+async function result(
+  client: ServerClient,
+  query: string,
+  variables: Record<string, unknown>,
+  field: string,
+): Promise<unknown> {
+  const {
+    data,
+    errors: [error],
+  } = await ask(client, query, variables);
   if (error !== undefined) throw refusal(client, error);
   return fieldOf(data, field);
 }

@@ -69,7 +69,11 @@ interface Sending {
   readonly color: boolean;
 }
 
-async function send(client: ServerClient, { file, lock, color }: Sending, note: (line: string) => void): Promise<RunOnServer> {
+async function send(
+  client: ServerClient,
+  { file, lock, color }: Sending,
+  note: (line: string) => void,
+): Promise<RunOnServer> {
   try {
     return await triggerPipeline(client, { yaml: file.text, lock }, note);
   } catch (error) {

@@ -1,4 +1,11 @@
-import { diagnosticLine, formatDiagnostics, parsePipeline, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
+import {
+  diagnosticLine,
+  formatDiagnostics,
+  parsePipeline,
+  usesOf,
+  type Diagnostic,
+  type ResolvedExtension,
+} from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT } from '../errors.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
@@ -14,7 +21,10 @@ export const validateCommand: Command = {
       'Checks a pipeline file and points at every problem with its line, its column and what may have been meant. Nothing runs and no server is asked; ' +
       'a file that passes here is a file that a server of this version takes, as far as its extensions are known here (those that are locked and were fetched).',
     options: {
-      json: { type: 'boolean', text: 'One JSON object: {"ok", "file", "pipeline", "stages", "diagnostics": [{"line", "column", "path", "message", "suggestion"}]}.' },
+      json: {
+        type: 'boolean',
+        text: 'One JSON object: {"ok", "file", "pipeline", "stages", "diagnostics": [{"line", "column", "path", "message", "suggestion"}]}.',
+      },
       ...COLOR_OPTIONS,
     },
     positionals: { min: 0, max: 1, missing: '' },
@@ -23,7 +33,11 @@ export const validateCommand: Command = {
       ['penstock validate ci/release.yaml', 'another file'],
       ['git show main:.pipeline.yaml | penstock validate -', 'from standard input'],
     ],
-    exitCodes: [[EXIT.success, 'the file is good'], [EXIT.failure, 'it has problems'], [EXIT.usage, 'there is no such file, or wrong usage']],
+    exitCodes: [
+      [EXIT.success, 'the file is good'],
+      [EXIT.failure, 'it has problems'],
+      [EXIT.usage, 'there is no such file, or wrong usage'],
+    ],
   },
   run: validate,
 };
@@ -34,13 +48,24 @@ async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandCo
   const result = parsePipeline(file.text, { extensions: extensions.known, unresolved: 'accept' });
   if (args.flag('json')) {
     const answer = result.ok
-      ? { ok: true, file: file.name, pipeline: result.definition.name, stages: result.definition.stages.map((stage) => stage.name), diagnostics: [] }
+      ? {
+          ok: true,
+          file: file.name,
+          pipeline: result.definition.name,
+          stages: result.definition.stages.map((stage) => stage.name),
+          diagnostics: [],
+        }
       : { ok: false, file: file.name, diagnostics: result.diagnostics };
     terminal.print(`${JSON.stringify(answer)}\n`);
   } else if (result.ok) {
     const count = result.definition.stages.length;
-    terminal.print(`${printableText(file.name)}: pipeline '${printableText(result.definition.name)}' with ${count} stage${count === 1 ? '' : 's'}, no problems.\n`);
-    if (extensions.unknown.length > 0) terminal.note(`penstock: not checked, for they are in no lock or were never fetched: ${printableText(extensions.unknown.join(', '))}.`);
+    terminal.print(
+      `${printableText(file.name)}: pipeline '${printableText(result.definition.name)}' with ${count} stage${count === 1 ? '' : 's'}, no problems.\n`,
+    );
+    if (extensions.unknown.length > 0)
+      terminal.note(
+        `penstock: not checked, for they are in no lock or were never fetched: ${printableText(extensions.unknown.join(', '))}.`,
+      );
   } else {
     terminal.print(problemsText(file, result.diagnostics, wantsColor(colorWish(args), env, terminal.outIsTerminal)));
   }
@@ -48,18 +73,31 @@ async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandCo
 }
 
 /** What the lock and the cache know; the rest is left to a server, so that checking needs none. */
-async function knownExtensions(file: PipelineFile, args: ParsedArguments, env: CommandContext['env'], cwd: string): Promise<{ readonly known: readonly ResolvedExtension[]; readonly unknown: readonly string[] }> {
+async function knownExtensions(
+  file: PipelineFile,
+  args: ParsedArguments,
+  env: CommandContext['env'],
+  cwd: string,
+): Promise<{ readonly known: readonly ResolvedExtension[]; readonly unknown: readonly string[] }> {
   const uses = usesOf(file.text);
   if (uses.length === 0) return { known: [], unknown: [] };
   const { resolveFromCache } = await import('../extensions/file-extensions.ts');
   const { lockNameOf, readLock } = await import('../extensions/lock-of-file.ts');
   const { openPackageCache } = await import('../extensions/package-cache.ts');
-  const known = await resolveFromCache(file.text, await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd), openPackageCache(env));
+  const known = await resolveFromCache(
+    file.text,
+    await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd),
+    openPackageCache(env),
+  );
   return known === undefined ? { known: [], unknown: uses } : { known, unknown: [] };
 }
 
 /** The problems of a file for a person; also what `run` and `trigger` show when they refuse one. */
-export function problemsText(file: { readonly name: string; readonly text: string }, diagnostics: readonly Diagnostic[], color: boolean): string {
+export function problemsText(
+  file: { readonly name: string; readonly text: string },
+  diagnostics: readonly Diagnostic[],
+  color: boolean,
+): string {
   const text = formatDiagnostics(file.text, diagnostics, file.name, { color });
   return text.trim() === '' ? `${diagnostics.map(diagnosticLine).join('\n')}\n` : text;
 }

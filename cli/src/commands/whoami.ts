@@ -11,12 +11,20 @@ export const whoamiCommand: Command = {
   spec: {
     name: 'whoami',
     usage: '[options]',
-    about: 'Says who you are on a server, by the login that is kept here. The server is asked, so it also says whether that login still holds.',
+    about:
+      'Says who you are on a server, by the login that is kept here. The server is asked, so it also says whether that login still holds.',
     options: { json: { type: 'boolean', text: 'As the server tells it, on one line.' }, ...LOGIN_OPTIONS },
     positionals: { min: 0, max: 0, missing: '' },
     environment: LOGIN_ENVIRONMENT,
-    examples: [['penstock whoami', 'login, email, tier'], ['penstock whoami --json | jq -r .id', 'your id']],
-    exitCodes: [[EXIT.success, 'shown'], [EXIT.failure, 'not logged in, or no longer'], [EXIT.usage, 'wrong usage']],
+    examples: [
+      ['penstock whoami', 'login, email, tier'],
+      ['penstock whoami --json | jq -r .id', 'your id'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'shown'],
+      [EXIT.failure, 'not logged in, or no longer'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   run: whoami,
 };
@@ -25,7 +33,10 @@ async function whoami(args: ParsedArguments, context: CommandContext): Promise<n
   const server = serverAddress(args.text('server'), context.env);
   const { token } = await readLoginCredentials(context, server);
   const { status, body } = await askAuth(server, '/auth/me', undefined, token);
-  if (status === 401) throw new ServerError(`your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}'`);
+  if (status === 401)
+    throw new ServerError(
+      `your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}'`,
+    );
   if (status !== 200) throw new ServerError(`the server does not say who you are (${status}${messageOf(body)})`);
   if (args.flag('json')) {
     context.terminal.print(`${JSON.stringify(body)}\n`);
@@ -33,6 +44,8 @@ async function whoami(args: ParsedArguments, context: CommandContext): Promise<n
   }
   const text = (name: string): string => printableText(String(fieldOf(body, name) ?? ''));
   const admin = fieldOf(body, 'is_admin') === true ? ', admin' : '';
-  context.terminal.print(`${text('git_host_login')} <${text('email')}>, tier ${text('tier')}${admin}, on ${server.base}\n`);
+  context.terminal.print(
+    `${text('git_host_login')} <${text('email')}>, tier ${text('tier')}${admin}, on ${server.base}\n`,
+  );
   return EXIT.success;
 }

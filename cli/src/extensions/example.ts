@@ -1,6 +1,8 @@
 /** What `penstock extension init` begins with: an extension that works, small enough to be read at once. */
 
-export function exampleFiles(id: string): Readonly<Record<string, { readonly text: string; readonly isProgram?: boolean }>> {
+export function exampleFiles(
+  id: string,
+): Readonly<Record<string, { readonly text: string; readonly isProgram?: boolean }>> {
   const name = id.slice(id.indexOf('/') + 1);
   return {
     'extension.yaml': {

@@ -10,13 +10,15 @@ import { printableLines, printableText } from '../output/printable-text.ts';
 export async function readExtension(path: string, cwd: string, color: boolean): Promise<PackedFolder> {
   const place = resolve(cwd, path);
   const found = await stat(place).catch(() => undefined);
-  if (found === undefined) throw new FileError(`there is no ${printableText(path)} here: name the folder of the extension`);
+  if (found === undefined)
+    throw new FileError(`there is no ${printableText(path)} here: name the folder of the extension`);
   try {
     if (!found.isDirectory()) return await readPackageFile(place);
     await checkManifest(place, path, color);
     return await packFolder(place);
   } catch (error) {
-    if (error instanceof PackageRefused) throw new RefusedFile(`penstock: ${printableText(path)}: ${printableLines(error.message)}`, EXIT.failure);
+    if (error instanceof PackageRefused)
+      throw new RefusedFile(`penstock: ${printableText(path)}: ${printableLines(error.message)}`, EXIT.failure);
     throw error;
   }
 }
@@ -29,9 +31,16 @@ async function readPackageFile(place: string): Promise<PackedFolder> {
 /** With the lines of the file, which a package does not show. */
 async function checkManifest(folder: string, shown: string, color: boolean): Promise<void> {
   const text = await readFile(join(folder, MANIFEST_NAME), 'utf8').catch(() => undefined);
-  if (text === undefined) throw new FileError(`${printableText(shown)} has no ${MANIFEST_NAME}: it is no extension; begin one with 'penstock extension init'`);
+  if (text === undefined)
+    throw new FileError(
+      `${printableText(shown)} has no ${MANIFEST_NAME}: it is no extension; begin one with 'penstock extension init'`,
+    );
   const parsed = parseManifest(text);
-  if (!parsed.ok) throw new RefusedFile(formatDiagnostics(text, parsed.diagnostics, join(shown, MANIFEST_NAME), { color }).trimEnd(), EXIT.failure);
+  if (!parsed.ok)
+    throw new RefusedFile(
+      formatDiagnostics(text, parsed.diagnostics, join(shown, MANIFEST_NAME), { color }).trimEnd(),
+      EXIT.failure,
+    );
 }
 
 export async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -40,5 +49,9 @@ export async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 /** `12.3 KiB`. */
 export function readableSize(bytes: number): string {
-  return bytes < 1024 ? `${bytes} bytes` : bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
+  return bytes < 1024
+    ? `${bytes} bytes`
+    : bytes < 1024 * 1024
+      ? `${(bytes / 1024).toFixed(1)} KiB`
+      : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }

@@ -21,7 +21,11 @@ export interface Resolution {
 export const NOTHING_RESOLVED: Resolution = { extensions: [], refusals: new Map() };
 
 /** All that a text leads to and that is known without a server; undefined: something is missing. */
-export async function resolveFromCache(text: string, lock: readonly LockEntry[], cache: ExtensionCache): Promise<ResolvedExtension[] | undefined> {
+export async function resolveFromCache(
+  text: string,
+  lock: readonly LockEntry[],
+  cache: ExtensionCache,
+): Promise<ResolvedExtension[] | undefined> {
   const locked = new Map(lock.map((entry) => [entry.uses, entry]));
   const found = new Map<string, ResolvedExtension>();
   const open = usesOf(text);
@@ -37,22 +41,35 @@ export async function resolveFromCache(text: string, lock: readonly LockEntry[],
 }
 
 /** Throws a ServerError that says what a lock is good for, where no server answers. */
-export async function resolveFromServer(client: ServerClient, text: string, lock: readonly LockEntry[]): Promise<Resolution> {
+export async function resolveFromServer(
+  client: ServerClient,
+  text: string,
+  lock: readonly LockEntry[],
+): Promise<Resolution> {
   const uses = usesOf(text);
   if (uses.length === 0) return NOTHING_RESOLVED;
   try {
     return { extensions: await resolveExtensions(client, uses, lock), refusals: new Map() };
   } catch (error) {
-    if (error instanceof NotResolved) return { extensions: await resolveOthers(client, uses, lock, error.refusals), refusals: error.refusals };
+    if (error instanceof NotResolved)
+      return { extensions: await resolveOthers(client, uses, lock, error.refusals), refusals: error.refusals };
     if (error instanceof ServerError) {
-      throw new ServerError(`${error.message}\nThe file uses extensions (${uses.slice(0, 5).join(', ')}${uses.length > 5 ? ', …' : ''}), which a server resolves; with a lock ('penstock lock') and once fetched they are used without one.`, { cause: error });
+      throw new ServerError(
+        `${error.message}\nThe file uses extensions (${uses.slice(0, 5).join(', ')}${uses.length > 5 ? ', …' : ''}), which a server resolves; with a lock ('penstock lock') and once fetched they are used without one.`,
+        { cause: error },
+      );
     }
     throw error;
   }
 }
 
 /** The rest of a file of which something was refused: so that it is said what else is wrong, and not of what is right. */
-async function resolveOthers(client: ServerClient, uses: readonly string[], lock: readonly LockEntry[], refusals: ReadonlyMap<string, string>): Promise<ResolvedExtension[]> {
+async function resolveOthers(
+  client: ServerClient,
+  uses: readonly string[],
+  lock: readonly LockEntry[],
+  refusals: ReadonlyMap<string, string>,
+): Promise<ResolvedExtension[]> {
   const others = uses.filter((each) => !refusals.has(each));
   if (others.length === 0 || others.length === uses.length) return [];
   try {
@@ -64,8 +81,14 @@ async function resolveOthers(client: ServerClient, uses: readonly string[], lock
 }
 
 /** The folders of the packages of all stages, by hash; each is fetched where it is not there yet. */
-export async function fetchPackages(definition: PipelineDefinition, cache: ExtensionCache, client: () => Promise<ServerClient>): Promise<Map<string, string>> {
-  const hashes = new Set(definition.stages.flatMap(({ extension }) => (extension === undefined ? [] : [extension.hash])));
+export async function fetchPackages(
+  definition: PipelineDefinition,
+  cache: ExtensionCache,
+  client: () => Promise<ServerClient>,
+): Promise<Map<string, string>> {
+  const hashes = new Set(
+    definition.stages.flatMap(({ extension }) => (extension === undefined ? [] : [extension.hash])),
+  );
   const folders = new Map<string, string>();
   for (const hash of hashes) {
     const known = await cache.find(hash);
@@ -78,7 +101,10 @@ async function fetchOne(hash: string, cache: ExtensionCache, client: ServerClien
   try {
     return await keepPackage(cache, hash, () => downloadPackage(client, hash));
   } catch (error) {
-    if (error instanceof PackageRefused) throw new ServerError(`the server ${client.server.base} gave out a package that is refused: ${error.message}`, { cause: error });
+    if (error instanceof PackageRefused)
+      throw new ServerError(`the server ${client.server.base} gave out a package that is refused: ${error.message}`, {
+        cause: error,
+      });
     throw error;
   }
 }

@@ -18,7 +18,11 @@ export async function readLock(lockName: string | undefined, cwd: string): Promi
   try {
     return parseLock(await readFile(resolve(cwd, lockName), 'utf8'));
   } catch (error) {
-    if (error instanceof BadLock) throw new FileError(`${printableText(lockName)} cannot be used: ${error.message}; write it anew with 'penstock lock --update'`, { cause: error });
+    if (error instanceof BadLock)
+      throw new FileError(
+        `${printableText(lockName)} cannot be used: ${error.message}; write it anew with 'penstock lock --update'`,
+        { cause: error },
+      );
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return [];
     throw new FileError(`cannot read ${printableText(lockName)}: ${printableText(message)}`, { cause: error });

@@ -15,14 +15,22 @@ export function openPackageCache(env: CommandContext['env']): ExtensionCache {
 }
 
 /** Fetches a package where it is not there yet. Throws a FileError where this machine cannot keep it, and what `fetch` throws. */
-export async function keepPackage(cache: ExtensionCache, hash: string, fetch: () => AsyncIterable<Uint8Array>): Promise<string> {
+export async function keepPackage(
+  cache: ExtensionCache,
+  hash: string,
+  fetch: () => AsyncIterable<Uint8Array>,
+): Promise<string> {
   try {
     return await cache.ensure(hash, fetch);
   } catch (error) {
     if (error instanceof CacheFull) throw new FileError(error.message, { cause: error });
     const { code, path } = error as NodeJS.ErrnoException;
-    if (path === undefined || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? '')) throw error;
-    throw new FileError(`cannot keep the extension in ${printableText(path)} (${code ?? ''}): XDG_CACHE_HOME names another place`, { cause: error });
+    if (path === undefined || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? ''))
+      throw error;
+    throw new FileError(
+      `cannot keep the extension in ${printableText(path)} (${code ?? ''}): XDG_CACHE_HOME names another place`,
+      { cause: error },
+    );
   }
 }
 

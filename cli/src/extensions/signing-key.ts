@@ -11,6 +11,8 @@ export async function signatureWith(file: string, cwd: string, packageHash: stri
     return signPackage(packageHash, await readFile(resolve(cwd, file), 'utf8'));
   } catch (error) {
     if (error instanceof BadKey) throw new FileError(`${printableText(file)}: ${error.message}`);
-    throw new FileError(`cannot read the key ${printableText(file)}: ${printableText((error as Error).message)}`, { cause: error });
+    throw new FileError(`cannot read the key ${printableText(file)}: ${printableText((error as Error).message)}`, {
+      cause: error,
+    });
   }
 }

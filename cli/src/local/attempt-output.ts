@@ -17,7 +17,11 @@ export class AttemptOutput implements OutputSink {
   readonly #splitters = new Map<OutputStreamName, LineSplitter>();
   #room: void | Promise<void> = undefined;
 
-  constructor(stage: string, reporter: Reporter, options: { readonly keepText: boolean; readonly isMuted: () => boolean }) {
+  constructor(
+    stage: string,
+    reporter: Reporter,
+    options: { readonly keepText: boolean; readonly isMuted: () => boolean },
+  ) {
     this.#stage = stage;
     this.#reporter = reporter;
     this.#isMuted = options.isMuted;

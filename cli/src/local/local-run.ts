@@ -14,8 +14,18 @@ import { performance } from 'node:perf_hooks';
 import { BadOutputs, readOutputs, type Executor, type StageExit, type StageProcess } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
-  newRun, newRunId, planOf, RunActor, workOf,
-  type ResultCommand, type RunCommand, type RunEffect, type RunEvent, type RunState, type StageReason, type StageWork,
+  newRun,
+  newRunId,
+  planOf,
+  RunActor,
+  workOf,
+  type ResultCommand,
+  type RunCommand,
+  type RunEffect,
+  type RunEvent,
+  type RunState,
+  type StageReason,
+  type StageWork,
 } from '@penstock/run';
 import { WorkspaceProblem } from '../errors.ts';
 import type { Reporter } from '../output/reporter.ts';
@@ -74,9 +84,22 @@ export class LocalRun {
     const { definition, yaml } = options;
     const at = this.#now();
     const id = newRunId({ now: at, key: KEY, random: randomBytes(10) });
-    const created = { type: 'run_created', at, tenant: KEY, key: KEY, pipelineName: definition.name, yaml, priority: 0, origin: { kind: 'local' } } as const;
+    const created = {
+      type: 'run_created',
+      at,
+      tenant: KEY,
+      key: KEY,
+      pipelineName: definition.name,
+      yaml,
+      priority: 0,
+      origin: { kind: 'local' },
+    } as const;
     // Nobody else takes the stages of this run: waiting for a slot is no fault.
-    this.#actor = new RunActor({ run: newRun(id, created, planOf(definition)), definition, settings: { queueTimeoutMs: Infinity } });
+    this.#actor = new RunActor({
+      run: newRun(id, created, planOf(definition)),
+      definition,
+      settings: { queueTimeoutMs: Infinity },
+    });
     this.settled = new Promise((resolve, reject) => {
       this.#settle = resolve;
       this.#fail = reject;
@@ -114,7 +137,10 @@ export class LocalRun {
 
   #report(event: RunEvent): void {
     if (this.#hasEnded) return;
-    const told = toldRunEvent(event, (stage) => this.#attempts.get(stage)?.output.text() ?? { text: '', truncated: false });
+    const told = toldRunEvent(
+      event,
+      (stage) => this.#attempts.get(stage)?.output.text() ?? { text: '', truncated: false },
+    );
     if (told === undefined) return;
     this.#hasEnded = told.type === 'pipeline_completed' || told.type === 'pipeline_cancelled';
     this.#options.reporter.event(told);
@@ -168,7 +194,13 @@ export class LocalRun {
   async #execute(stage: string, number: number): Promise<void> {
     const { reporter, keepText, showsLastWords } = this.#options;
     const output = new AttemptOutput(stage, reporter, { keepText, isMuted: () => this.#hasEnded && !showsLastWords });
-    const attempt: Attempt = { attempt: number, output, preparation: new AbortController(), process: undefined, stopping: undefined };
+    const attempt: Attempt = {
+      attempt: number,
+      output,
+      preparation: new AbortController(),
+      process: undefined,
+      stopping: undefined,
+    };
     this.#attempts.set(stage, attempt);
     const result = await this.#run(stage, attempt, workOf(this.#actor.run, this.#actor.plan, stage));
     await output.end();
@@ -189,11 +221,29 @@ export class LocalRun {
       const cwd = workdirIn(root, work.workdir);
       const outputFile = workspace.outputFile(work.outputs.length > 0);
       const { plan } = this.#actor;
-      const extensionFolder = extensionFolders.get(plan.stages[plan.indexOf.get(stage) ?? -1]?.definition.extension?.hash ?? '');
-      const place = { runId: this.id, pipeline: this.#actor.run.pipelineName, stage, attempt: attempt.attempt, workspace: root, outputFile, extensionFolder };
+      const extensionFolder = extensionFolders.get(
+        plan.stages[plan.indexOf.get(stage) ?? -1]?.definition.extension?.hash ?? '',
+      );
+      const place = {
+        runId: this.id,
+        pipeline: this.#actor.run.pipelineName,
+        stage,
+        attempt: attempt.attempt,
+        workspace: root,
+        outputFile,
+        extensionFolder,
+      };
       const env = stageEnvironment(inheritedEnv, work.env, place);
-      attempt.process = executor.start({ helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs }, output);
-      return withOutputs(verdictOf(await attempt.process.ended, work.timeoutMs, output), outputFile, work.outputs, output);
+      attempt.process = executor.start(
+        { helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs },
+        output,
+      );
+      return withOutputs(
+        verdictOf(await attempt.process.ended, work.timeoutMs, output),
+        outputFile,
+        work.outputs,
+        output,
+      );
     } catch (error) {
       if (!(error instanceof WorkspaceProblem)) throw error;
       output.remark(`the stage cannot start: ${error.message}`);
@@ -207,10 +257,13 @@ export class LocalRun {
     if (!Number.isFinite(at) || at >= this.#timerAt) return;
     clearTimeout(this.#timer);
     this.#timerAt = at;
-    this.#timer = setTimeout(() => {
-      this.#timerAt = Infinity;
-      this.#tell({ type: 'wake', at: this.#now() });
-    }, Math.min(TIMER_MS_MAX, Math.max(0, at - Date.now())));
+    this.#timer = setTimeout(
+      () => {
+        this.#timerAt = Infinity;
+        this.#tell({ type: 'wake', at: this.#now() });
+      },
+      Math.min(TIMER_MS_MAX, Math.max(0, at - Date.now())),
+    );
   }
 
   /** Milliseconds since 1970 that never run backwards, though the clock may be set. */
@@ -244,7 +297,12 @@ function verdictOf(exit: StageExit, timeoutMs: number, output: AttemptOutput): A
 }
 
 /** Outputs that cannot be understood fail a stage: those after it would work with nothing. */
-function withOutputs(verdict: AttemptResult, outputFile: string, declared: readonly string[], output: AttemptOutput): AttemptResult {
+function withOutputs(
+  verdict: AttemptResult,
+  outputFile: string,
+  declared: readonly string[],
+  output: AttemptOutput,
+): AttemptResult {
   // Most stages write none, and asking costs less than opening what is not there.
   if (declared.length === 0 && lstatSync(outputFile, { throwIfNoEntry: false }) === undefined) return verdict;
   try {

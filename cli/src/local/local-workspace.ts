@@ -63,7 +63,8 @@ export function workdirIn(workspace: string, workdir: string | undefined): strin
   if (workdir === undefined) return workspace;
   const path = resolve(workspace, workdir);
   const inside = relative(workspace, path);
-  if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) throw new WorkspaceProblem(`its workdir '${workdir}' is outside of the workspace`);
+  if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside))
+    throw new WorkspaceProblem(`its workdir '${workdir}' is outside of the workspace`);
   return path;
 }
 
@@ -72,12 +73,22 @@ async function listFiles(folder: string): Promise<Buffer[]> {
     const args = ['-c', 'core.fsmonitor=false', 'ls-files', '-z', '--cached', '--recurse-submodules'];
     execFile('git', args, { cwd: folder, encoding: 'buffer', maxBuffer: LIST_BYTES_MAX }, (error, stdout, stderr) => {
       if (error === null) resolveList(stdout);
-      else if (error.code === 'ENOENT') reject(new WorkspaceProblem("a stage with 'workspace: fresh' gets a copy of the files that git knows, and there is no git on the PATH"));
-      else reject(new WorkspaceProblem(`a stage with 'workspace: fresh' gets a copy of the files that git knows: ${stderr.toString('utf8').trim().split('\n', 1)[0] ?? ''}`));
+      else if (error.code === 'ENOENT')
+        reject(
+          new WorkspaceProblem(
+            "a stage with 'workspace: fresh' gets a copy of the files that git knows, and there is no git on the PATH",
+          ),
+        );
+      else
+        reject(
+          new WorkspaceProblem(
+            `a stage with 'workspace: fresh' gets a copy of the files that git knows: ${stderr.toString('utf8').trim().split('\n', 1)[0] ?? ''}`,
+          ),
+        );
     });
   });
   const paths = new Map<string, Buffer>();
-  for (let from = 0; from < list.length; ) {
+  for (let from = 0; from < list.length;) {
     const end = list.indexOf(0, from);
     const path = list.subarray(from, end === -1 ? list.length : end);
     // A file in conflict is listed once for each side.
@@ -93,7 +104,8 @@ async function copyFiles(paths: readonly Buffer[], from: string, to: string, sig
   await mkdir(to, { mode: 0o700 });
   let next = 0;
   const work = async (): Promise<void> => {
-    for (let path = paths[next++]; path !== undefined && !signal.aborted; path = paths[next++]) await copyOne(path, from, to, made);
+    for (let path = paths[next++]; path !== undefined && !signal.aborted; path = paths[next++])
+      await copyOne(path, from, to, made);
   };
   await Promise.all(Array.from({ length: COPIES_MAX }, work));
 }

@@ -8,7 +8,14 @@ const SERVER_VARIABLES = /^(SERVICE_|JWT_SECRET$|GIT_HOST_|PENSTOCK_)/;
 /** Names that every shell can hold; exported bash functions and the like stay behind. */
 const PORTABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** What a shell or npm says about itself, not about the user. */
-const PROCESS_VARIABLES: ReadonlySet<string> = new Set(['_', 'SHLVL', 'PWD', 'OLDPWD', 'INIT_CWD', 'NODE_COMPILE_CACHE']);
+const PROCESS_VARIABLES: ReadonlySet<string> = new Set([
+  '_',
+  'SHLVL',
+  'PWD',
+  'OLDPWD',
+  'INIT_CWD',
+  'NODE_COMPILE_CACHE',
+]);
 const NPM_VARIABLES = /^npm_(config|lifecycle|package|command|execpath|node_execpath)/;
 /** Longer ones no process can be given; a stage must not fail for what it did not ask for. */
 const VALUE_BYTES_MAX = 100_000;
@@ -36,7 +43,11 @@ export interface StagePlace {
   readonly extensionFolder?: string | undefined;
 }
 
-export function stageEnvironment(inherited: Readonly<Record<string, string>>, own: Readonly<Record<string, string>>, place: StagePlace): Record<string, string> {
+export function stageEnvironment(
+  inherited: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+  place: StagePlace,
+): Record<string, string> {
   return {
     ...inherited,
     ...own,

@@ -27,7 +27,7 @@ export class JsonReporter implements Reporter {
     const head = `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":"${stream}","line":`;
     const tail = `,"timestamp":"${this.#isoTime(timestampMs)}"}\n`;
     let text = '';
-    for (let from = 0; from < bytes.length; ) {
+    for (let from = 0; from < bytes.length;) {
       const newline = bytes.indexOf(NEWLINE, from);
       const next = newline === -1 ? bytes.length : newline + 1;
       let end = newline === -1 ? bytes.length : newline;

@@ -1,6 +1,15 @@
 /** Colours, where they are wanted. */
 
-const CODES = { bold: '1', dim: '2', red: '1;31', green: '32', yellow: '33', blue: '34', magenta: '35', cyan: '36' } as const;
+const CODES = {
+  bold: '1',
+  dim: '2',
+  red: '1;31',
+  green: '32',
+  yellow: '33',
+  blue: '34',
+  magenta: '35',
+  cyan: '36',
+} as const;
 export type Color = keyof typeof CODES;
 
 export type Painter = (color: Color, text: string) => string;

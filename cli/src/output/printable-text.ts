@@ -2,7 +2,8 @@
 
 /** Characters that a terminal acts upon, or that hide or reorder what stands there. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
-const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u;
+const WIDE =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u;
 const PLAIN = /^[\x20-\x7e]*$/;
 
 /** Control, format and private characters become visible escapes; one line, whatever came in. */

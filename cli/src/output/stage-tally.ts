@@ -81,7 +81,14 @@ export class StageTally {
   #row(name: string): StageRow {
     let row = this.#rows.get(name);
     if (row === undefined) {
-      row = { name, status: 'PENDING', startedAtMs: undefined, finishedAtMs: undefined, attempts: 0, reason: undefined };
+      row = {
+        name,
+        status: 'PENDING',
+        startedAtMs: undefined,
+        finishedAtMs: undefined,
+        attempts: 0,
+        reason: undefined,
+      };
       this.#rows.set(name, row);
     }
     return row;
@@ -107,7 +114,9 @@ const REASONS: Readonly<Record<string, string>> = {
 export function reasonText(reason: string | undefined, exitCode: number | undefined): string {
   if (reason === 'exit' || reason === undefined) return exitCode === undefined ? 'failed' : `exit code ${exitCode}`;
   const text = Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
-  return reason === 'signal' && exitCode !== undefined && exitCode > 128 ? `killed by signal ${exitCode - 128}` : (text ?? reason);
+  return reason === 'signal' && exitCode !== undefined && exitCode > 128
+    ? `killed by signal ${exitCode - 128}`
+    : (text ?? reason);
 }
 
 /** `0.4 s`, `12 s`, `3 min 5 s`, `2 h 3 min`. */

@@ -30,7 +30,10 @@ export class TailBuffer {
     const { bytes, truncated } = this.#kept();
     if (!truncated) return { bytes, truncated };
     const lineEnd = bytes.indexOf(NEWLINE);
-    return { bytes: lineEnd === -1 || lineEnd === bytes.length - 1 ? bytes : bytes.subarray(lineEnd + 1), truncated: true };
+    return {
+      bytes: lineEnd === -1 || lineEnd === bytes.length - 1 ? bytes : bytes.subarray(lineEnd + 1),
+      truncated: true,
+    };
   }
 
   /** As text; where the beginning is gone it starts with a whole character. */
@@ -43,14 +46,17 @@ export class TailBuffer {
   }
 
   #kept(): { readonly bytes: Buffer; readonly truncated: boolean } {
-    if (this.#total <= this.#bytesMax) return { bytes: Buffer.from(this.#bytes.subarray(0, this.#total)), truncated: false };
+    if (this.#total <= this.#bytesMax)
+      return { bytes: Buffer.from(this.#bytes.subarray(0, this.#total)), truncated: false };
     const at = this.#total % this.#bytesMax;
     return { bytes: Buffer.concat([this.#bytes.subarray(at), this.#bytes.subarray(0, at)]), truncated: true };
   }
 
   #grow(needed: number): void {
     if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.min(this.#bytesMax, Math.max(FIRST_BYTES, needed, this.#bytes.length * 2)));
+    const larger = Buffer.allocUnsafeSlow(
+      Math.min(this.#bytesMax, Math.max(FIRST_BYTES, needed, this.#bytes.length * 2)),
+    );
     this.#bytes.copy(larger);
     this.#bytes = larger;
   }

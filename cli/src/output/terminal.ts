@@ -29,7 +29,11 @@ export interface ColorWish {
 }
 
 /** An option beats the environment (NO_COLOR, a dumb terminal), which beats what the descriptor is. */
-export function wantsColor(wish: ColorWish, env: Readonly<Record<string, string | undefined>>, isTerminal: boolean): boolean {
+export function wantsColor(
+  wish: ColorWish,
+  env: Readonly<Record<string, string | undefined>>,
+  isTerminal: boolean,
+): boolean {
   if (wish.noColor) return false;
   if (wish.color) return true;
   if ((env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb') return false;

@@ -55,7 +55,10 @@ export class TextReporter implements Reporter {
     this.#options = options;
     this.#paint = painter(options.color);
     this.tally = new StageTally(options.stages, options.startedAtMs);
-    this.#cells = Math.min(PREFIX_CELLS_MAX, Math.max(PREFIX_CELLS_MIN, ...options.stages.map((name) => cellsOf(printableText(name)))));
+    this.#cells = Math.min(
+      PREFIX_CELLS_MAX,
+      Math.max(PREFIX_CELLS_MIN, ...options.stages.map((name) => cellsOf(printableText(name)))),
+    );
     options.stages.forEach((name, index) => this.#indexes.set(name, index));
   }
 
@@ -66,20 +69,37 @@ export class TextReporter implements Reporter {
         this.#tails.delete(event.stage);
         return;
       case 'stage_retrying':
-        this.#remark(event.stage, this.#paint('yellow', `attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`));
+        this.#remark(
+          event.stage,
+          this.#paint(
+            'yellow',
+            `attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`,
+          ),
+        );
         return;
       case 'stage_completed': {
         const row = this.tally.rowOf(event.stage);
-        const time = row?.startedAtMs === undefined || row.finishedAtMs === undefined ? '' : ` in ${durationText(row.finishedAtMs - row.startedAtMs)}`;
+        const time =
+          row?.startedAtMs === undefined || row.finishedAtMs === undefined
+            ? ''
+            : ` in ${durationText(row.finishedAtMs - row.startedAtMs)}`;
         if (event.status === 'Failed') this.#showTail(event.stage);
         this.#tails.delete(event.stage);
         if (event.status === 'Success') {
           if (!this.#options.quiet) this.#remark(event.stage, this.#paint('green', `passed${time}`));
-        } else this.#remark(event.stage, this.#paint('red', `FAILED${time}: ${printableText(reasonText(event.reason, event.exitCode))}`));
+        } else
+          this.#remark(
+            event.stage,
+            this.#paint('red', `FAILED${time}: ${printableText(reasonText(event.reason, event.exitCode))}`),
+          );
         return;
       }
       case 'stage_skipped':
-        if (!this.#options.quiet) this.#remark(event.stage, this.#paint('dim', `skipped: ${printableText(reasonText(event.reason, undefined))}`));
+        if (!this.#options.quiet)
+          this.#remark(
+            event.stage,
+            this.#paint('dim', `skipped: ${printableText(reasonText(event.reason, undefined))}`),
+          );
         return;
       default:
         return;
@@ -108,7 +128,8 @@ export class TextReporter implements Reporter {
     const tail = this.#tails.get(stage);
     if (tail === undefined) return;
     const { bytes, truncated } = tail.wholeLines();
-    if (truncated) this.#remark(stage, this.#paint('dim', `its last ${Math.round(bytes.length / 1024)} KiB of output:`));
+    if (truncated)
+      this.#remark(stage, this.#paint('dim', `its last ${Math.round(bytes.length / 1024)} KiB of output:`));
     this.#show(stage, bytes);
   }
 

@@ -11,7 +11,12 @@ export interface AuthAnswer {
 }
 
 /** A POST of `fields`, or without them a GET, with the token if there is one. Throws ServerError where no server of ours answers. */
-export async function askAuth(server: ServerAddress, path: string, fields?: Readonly<Record<string, unknown>>, token?: string): Promise<AuthAnswer> {
+export async function askAuth(
+  server: ServerAddress,
+  path: string,
+  fields?: Readonly<Record<string, unknown>>,
+  token?: string,
+): Promise<AuthAnswer> {
   const client = serverClient(server, { token, source: 'the login' });
   let status: number;
   let text: string;
@@ -27,7 +32,8 @@ export async function askAuth(server: ServerAddress, path: string, fields?: Read
     throw unreachable(server, error);
   }
   const body = parseJson(text);
-  if (typeof body !== 'object' || body === null) throw new ServerError(`${server.base} answers ${status} and not as a Penstock server does: check the address`);
+  if (typeof body !== 'object' || body === null)
+    throw new ServerError(`${server.base} answers ${status} and not as a Penstock server does: check the address`);
   if (status === 404) throw new ServerError(`${server.base} knows no logins: is it a Penstock server of this version?`);
   if (status === 503) throw new ServerError(`the server ${server.base} cannot do that now${messageOf(body)}`);
   return { status, body };

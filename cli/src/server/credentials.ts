@@ -23,16 +23,26 @@ export interface Credentials {
   current?(): Promise<string>;
 }
 
-export async function readCredentials(args: ParsedArguments, { cwd, env, terminal }: CommandContext, server: ServerAddress): Promise<Credentials> {
+export async function readCredentials(
+  args: ParsedArguments,
+  { cwd, env, terminal }: CommandContext,
+  server: ServerAddress,
+): Promise<Credentials> {
   const credentials = await find(args, cwd, env, server);
   warnOfPlainText(credentials, terminal, server);
   return credentials;
 }
 
 /** Of the user who has logged in, whatever other token there is: for what only a person may do. */
-export async function readLoginCredentials({ env, terminal }: CommandContext, server: ServerAddress): Promise<Credentials> {
+export async function readLoginCredentials(
+  { env, terminal }: CommandContext,
+  server: ServerAddress,
+): Promise<Credentials> {
   const login = await readLogin(env, server);
-  if (login === undefined) throw new ServerError(`you are not logged in to ${server.base}; do it with: penstock login --server ${server.base}`);
+  if (login === undefined)
+    throw new ServerError(
+      `you are not logged in to ${server.base}; do it with: penstock login --server ${server.base}`,
+    );
   const credentials = await sessionOf(env, server, login);
   warnOfPlainText(credentials, terminal, server);
   return credentials;
@@ -44,7 +54,12 @@ function warnOfPlainText(credentials: Credentials, terminal: CommandContext['ter
   }
 }
 
-async function find(args: ParsedArguments, cwd: string, env: CommandContext['env'], server: ServerAddress): Promise<Credentials> {
+async function find(
+  args: ParsedArguments,
+  cwd: string,
+  env: CommandContext['env'],
+  server: ServerAddress,
+): Promise<Credentials> {
   const file = args.text('token-file');
   if (file !== undefined) {
     const token = await readToken(resolve(cwd, file));
@@ -52,7 +67,8 @@ async function find(args: ParsedArguments, cwd: string, env: CommandContext['env
     return { token, source: `the file ${file}` };
   }
   const given = env['SERVICE_API_KEY']?.trim();
-  if (given !== undefined && given !== '') return { token: checked(given, 'SERVICE_API_KEY'), source: 'SERVICE_API_KEY' };
+  if (given !== undefined && given !== '')
+    return { token: checked(given, 'SERVICE_API_KEY'), source: 'SERVICE_API_KEY' };
   const login = await readLogin(env, server);
   if (login !== undefined) return await sessionOf(env, server, login);
   // Only for a server on this machine: another one has no business with that key.
@@ -74,13 +90,16 @@ async function readToken(path: string): Promise<string | undefined> {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof FileError) throw error;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw new FileError(`cannot read the token from ${printableText(path)}: ${printableText(message)}`, { cause: error });
+    throw new FileError(`cannot read the token from ${printableText(path)}: ${printableText(message)}`, {
+      cause: error,
+    });
   }
 }
 
 /** A header takes visible ASCII only; the token itself is in no message. */
 function checked(token: string, source: string): string {
   if (token === '') throw new FileError(`${printableText(source)} holds no token: it is empty`);
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new FileError(`${printableText(source)} holds no token: a token is one line of visible characters`);
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new FileError(`${printableText(source)} holds no token: a token is one line of visible characters`);
   return token;
 }

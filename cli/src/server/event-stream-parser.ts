@@ -61,7 +61,8 @@ export class EventStreamParser {
     }
     if (from < text.length) this.#afterCarriageReturn = false;
     this.#text = text.slice(from);
-    if (this.#text.length + this.#dataLength > MESSAGE_CHARACTERS_MAX) throw new ServerError('the server sent a message without an end: is it a Penstock server?');
+    if (this.#text.length + this.#dataLength > MESSAGE_CHARACTERS_MAX)
+      throw new ServerError('the server sent a message without an end: is it a Penstock server?');
   }
 
   #line(line: string): void {

@@ -93,21 +93,35 @@ function show(message: StreamMessage, reporter: Reporter): MessageTaken {
 const PASSED_OVER: MessageTaken = { isLast: false, atMs: Number.NaN };
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set([
-  'stage_started', 'stage_log', 'stage_retrying', 'stage_completed', 'stage_skipped', 'pipeline_completed', 'pipeline_cancelled',
+  'stage_started',
+  'stage_log',
+  'stage_retrying',
+  'stage_completed',
+  'stage_skipped',
+  'pipeline_completed',
+  'pipeline_cancelled',
 ] satisfies ToldEvent['type'][]);
 
 /** Events that a newer server may send and this command does not know are passed over. */
 function isTold(event: unknown): event is ToldEvent {
   const type = fieldOf(event, 'type');
-  if (typeof type !== 'string' || !KNOWN_TYPES.has(type) || typeof fieldOf(event, 'timestamp') !== 'string') return false;
+  if (typeof type !== 'string' || !KNOWN_TYPES.has(type) || typeof fieldOf(event, 'timestamp') !== 'string')
+    return false;
   if (type.startsWith('stage_') && typeof fieldOf(event, 'stage') !== 'string') return false;
   return type !== 'stage_log' || typeof fieldOf(event, 'line') === 'string';
 }
 
-async function exitCodeOf(end: StreamEnd, reporter: TextReporter | JsonReporter, client: ServerClient, runId: string): Promise<number> {
+async function exitCodeOf(
+  end: StreamEnd,
+  reporter: TextReporter | JsonReporter,
+  client: ServerClient,
+  runId: string,
+): Promise<number> {
   if (end === 'ended') {
     reporter.finish();
-    return reporter.tally.runStatus === 'SUCCESS' || reporter.tally.runStatus === 'SKIPPED' ? EXIT.success : EXIT.failure;
+    return reporter.tally.runStatus === 'SUCCESS' || reporter.tally.runStatus === 'SKIPPED'
+      ? EXIT.success
+      : EXIT.failure;
   }
   if (end === 'caught-up') return EXIT.success;
   const run = await findRun(client, runId);

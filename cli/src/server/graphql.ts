@@ -34,19 +34,30 @@ export interface TriggerInput {
 }
 
 /** Resolves once the run is durable. */
-export async function triggerPipeline(client: ServerClient, { yaml, lock }: TriggerInput, note: (line: string) => void): Promise<RunOnServer> {
+export async function triggerPipeline(
+  client: ServerClient,
+  { yaml, lock }: TriggerInput,
+  note: (line: string) => void,
+): Promise<RunOnServer> {
   let runId: string | undefined;
   for (let repeats = 0; ; repeats += 1) {
     // A server that knows no locks takes a file without one.
     const [declared, given] = lock.length === 0 ? ['', ''] : [', $lock: [LockEntryInput!]', ', lock: $lock'];
     const query = `mutation ($yaml: String!, $runId: String${declared}) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId${given}) { run { ${RUN_FIELDS} } } }`;
-    const answer = await ask(client, query, { yaml, ...(runId === undefined ? {} : { runId }), ...(lock.length === 0 ? {} : { lock }) });
+    const answer = await ask(client, query, {
+      yaml,
+      ...(runId === undefined ? {} : { runId }),
+      ...(lock.length === 0 ? {} : { lock }),
+    });
     const error = answer.errors[0];
     if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, 'triggerPipeline'), 'run')) ?? notOurs(client);
-    if (error.code !== 'UNAVAILABLE' || error.runId === undefined || repeats >= REPEATS_MAX) throw refusal(client, error);
+    if (error.code !== 'UNAVAILABLE' || error.runId === undefined || repeats >= REPEATS_MAX)
+      throw refusal(client, error);
     runId = error.runId;
     const waitMs = Math.min(REPEAT_MS_MAX, Math.max(1_000, (error.retryAfter ?? 1) * 1000));
-    note(`penstock: the server is not available yet (${printableText(error.message)}); trying again with the same run id.`);
+    note(
+      `penstock: the server is not available yet (${printableText(error.message)}); trying again with the same run id.`,
+    );
     await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
 }
@@ -70,7 +81,11 @@ export interface AnswerError {
 }
 
 /** One operation; what the server refuses comes as `errors`, what no server of ours would say is thrown. */
-export async function ask(client: ServerClient, query: string, variables: Record<string, unknown>): Promise<{ data: unknown; errors: readonly AnswerError[] }> {
+export async function ask(
+  client: ServerClient,
+  query: string,
+  variables: Record<string, unknown>,
+): Promise<{ data: unknown; errors: readonly AnswerError[] }> {
   let status: number;
   let text: string;
   try {
@@ -86,13 +101,18 @@ export async function ask(client: ServerClient, query: string, variables: Record
     throw unreachable(client.server, error);
   }
   if (status === 401) throw refused(client);
-  if (status === 429) throw new ServerError(`the server ${client.server.base} takes no more requests from here for now: wait a minute and try again`);
+  if (status === 429)
+    throw new ServerError(
+      `the server ${client.server.base} takes no more requests from here for now: wait a minute and try again`,
+    );
   const body = parseJson(text);
   const errors = fieldOf(body, 'errors');
   if (typeof body !== 'object' || body === null || (!('data' in body) && !Array.isArray(errors))) {
     const message = fieldOf(body, 'message');
     if (typeof message === 'string') throw new ServerError(`the server answers ${status}: ${printableText(message)}`);
-    throw new ServerError(`${client.server.base} answers ${status} and not as a Penstock server does: check the address`);
+    throw new ServerError(
+      `${client.server.base} answers ${status} and not as a Penstock server does: check the address`,
+    );
   }
   return { data: fieldOf(body, 'data'), errors: Array.isArray(errors) ? errors.map(errorOf) : [] };
 }
@@ -126,7 +146,9 @@ function runOf(run: unknown): RunOnServer | undefined {
   const id = fieldOf(run, 'id');
   const stages = fieldOf(run, 'stages');
   if (typeof id !== 'string') return undefined;
-  const names = Array.isArray(stages) ? stages.map((stage) => fieldOf(stage, 'name')).filter((name) => typeof name === 'string') : [];
+  const names = Array.isArray(stages)
+    ? stages.map((stage) => fieldOf(stage, 'name')).filter((name) => typeof name === 'string')
+    : [];
   return { id, status: String(fieldOf(run, 'status')), stages: names };
 }
 
@@ -136,5 +158,9 @@ function withPlace(diagnostic: Diagnostic): Diagnostic {
 }
 
 function isDiagnostic(value: unknown): value is Diagnostic {
-  return typeof fieldOf(value, 'line') === 'number' && typeof fieldOf(value, 'column') === 'number' && typeof fieldOf(value, 'message') === 'string';
+  return (
+    typeof fieldOf(value, 'line') === 'number' &&
+    typeof fieldOf(value, 'column') === 'number' &&
+    typeof fieldOf(value, 'message') === 'string'
+  );
 }

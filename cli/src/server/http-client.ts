@@ -27,7 +27,9 @@ export function serverClient(server: ServerAddress, credentials: Credentials): S
       if (response.status >= 300 && response.status < 400) {
         await response.body?.cancel();
         const target = response.headers.get('location');
-        throw new ServerError(`${server.base} sends its callers on${target === null ? '' : ` to ${printableText(target)}`}: name the final address with --server`);
+        throw new ServerError(
+          `${server.base} sends its callers on${target === null ? '' : ` to ${printableText(target)}`}: name the final address with --server`,
+        );
       }
       return response;
     },
@@ -40,7 +42,10 @@ export async function readBody(response: Response): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > ANSWER_BYTES_MAX) throw new ServerError(`the server's answer is longer than ${ANSWER_BYTES_MAX / 1024 / 1024} MiB: is it a Penstock server?`);
+    if (size > ANSWER_BYTES_MAX)
+      throw new ServerError(
+        `the server's answer is longer than ${ANSWER_BYTES_MAX / 1024 / 1024} MiB: is it a Penstock server?`,
+      );
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -49,7 +54,9 @@ export async function readBody(response: Response): Promise<string> {
 /** Why a request did not reach the server or its answer did not come. */
 export function unreachable(server: ServerAddress, error: unknown): ServerError {
   if (error instanceof ServerError) return error;
-  const start = server.isLoopback ? "; start one with 'penstock serve', or name another with --server" : '; check the address and the network';
+  const start = server.isLoopback
+    ? "; start one with 'penstock serve', or name another with --server"
+    : '; check the address and the network';
   return new ServerError(`cannot reach the server ${server.base} (${causeOf(error)})${start}`, { cause: error });
 }
 
@@ -85,7 +92,9 @@ export function refused({ server, credentials }: ServerClient): ServerError {
     ? new ServerError(
         `the server ${server.base} asks for a token: set SERVICE_API_KEY or name a file with --token-file` +
           `, or log in with 'penstock login --server ${server.base}'` +
-          (server.isLoopback ? ` (for a server on this machine its key is read from ${printableText(credentials.source)}, which is not there; --data-dir names another data folder)` : ''),
+          (server.isLoopback
+            ? ` (for a server on this machine its key is read from ${printableText(credentials.source)}, which is not there; --data-dir names another data folder)`
+            : ''),
       )
     : new ServerError(`the server ${server.base} does not accept the token from ${printableText(credentials.source)}`);
 }

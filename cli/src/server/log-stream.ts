@@ -63,7 +63,8 @@ export async function readLogStream(options: LogStreamOptions): Promise<StreamEn
       if (options.signal.aborted) return 'aborted';
       if (error instanceof ServerError) throw error;
       // A server that was never there is a wrong address, not an outage.
-      if (state.lastEventId === '' && state.awaySince === undefined && !state.reached) throw unreachable(options.client.server, error);
+      if (state.lastEventId === '' && state.awaySince === undefined && !state.reached)
+        throw unreachable(options.client.server, error);
       cause = causeOf(error);
       end = 'cut';
     }
@@ -71,7 +72,9 @@ export async function readLogStream(options: LogStreamOptions): Promise<StreamEn
     if (end === 'ended' || end === 'nothing-more' || end === 'caught-up' || end === 'aborted') return end;
     state.awaySince ??= performance.now();
     if (performance.now() - state.awaySince > AWAY_MS_MAX) {
-      throw new ServerError(`the server ${options.client.server.base} has been away for ${AWAY_MS_MAX / 60_000} minutes (${cause}); the run goes on without us: penstock logs ${options.runId}`);
+      throw new ServerError(
+        `the server ${options.client.server.base} has been away for ${AWAY_MS_MAX / 60_000} minutes (${cause}); the run goes on without us: penstock logs ${options.runId}`,
+      );
     }
     if (state.tellsAway !== true && performance.now() - state.awaySince > 2_000) {
       options.note(`penstock: ${cause}; trying to reach the server again.`);
@@ -98,7 +101,10 @@ async function readConnection(options: LogStreamOptions, state: Following): Prom
   const silence = new Silence(connection, ANSWER_MS_MAX);
   try {
     const response = await client.fetch(`/pipeline/${encodeURIComponent(runId)}/logs`, {
-      headers: { accept: 'text/event-stream', ...(state.lastEventId === '' ? {} : { 'last-event-id': state.lastEventId }) },
+      headers: {
+        accept: 'text/event-stream',
+        ...(state.lastEventId === '' ? {} : { 'last-event-id': state.lastEventId }),
+      },
       signal: connection.signal,
     });
     const refusal = await refusalOf(response, client, runId, state);
@@ -116,7 +122,12 @@ async function readConnection(options: LogStreamOptions, state: Following): Prom
   }
 }
 
-async function readMessages(response: Response, options: LogStreamOptions, state: Following, silence: Silence): Promise<ConnectionEnd> {
+async function readMessages(
+  response: Response,
+  options: LogStreamOptions,
+  state: Following,
+  silence: Silence,
+): Promise<ConnectionEnd> {
   // By the server's own clock, to the second; a stage that never falls silent must not keep us.
   const nowMs = options.follow ? Infinity : Date.parse(response.headers.get('date') ?? '') + 1000;
   let hasEnded = false;
@@ -152,7 +163,12 @@ async function readMessages(response: Response, options: LogStreamOptions, state
 }
 
 /** Undefined: the stream follows. */
-async function refusalOf(response: Response, client: ServerClient, runId: string, state: Following): Promise<ConnectionEnd | undefined> {
+async function refusalOf(
+  response: Response,
+  client: ServerClient,
+  runId: string,
+  state: Following,
+): Promise<ConnectionEnd | undefined> {
   const { status } = response;
   if (status === 200) {
     if ((response.headers.get('content-type') ?? '').startsWith('text/event-stream')) return undefined;
@@ -166,7 +182,9 @@ async function refusalOf(response: Response, client: ServerClient, runId: string
     case 403:
       throw refused(client);
     case 404:
-      throw new ServerError(`there is no run ${printableText(runId)} on ${client.server.base}, or the token may not see it`);
+      throw new ServerError(
+        `there is no run ${printableText(runId)} on ${client.server.base}, or the token may not see it`,
+      );
     default:
       if (status === 429 || status >= 500) return { retryInMs: retryAfterMs(response) ?? state.backoff.nextMs() };
       throw new ServerError(`the server answers ${status}${messageIn(text)}`);

@@ -32,10 +32,14 @@ export async function readLogin(env: Environment, server: ServerAddress): Promis
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw new FileError(`cannot read the login from ${printableText(file)}: ${printableText(message)}`, { cause: error });
+    throw new FileError(`cannot read the login from ${printableText(file)}: ${printableText(message)}`, {
+      cause: error,
+    });
   }
   const kept = parseJson(text);
-  const [name, refreshToken, accessToken] = ['login', 'refreshToken', 'accessToken'].map((field) => fieldOf(kept, field));
+  const [name, refreshToken, accessToken] = ['login', 'refreshToken', 'accessToken'].map((field) =>
+    fieldOf(kept, field),
+  );
   if (fieldOf(kept, 'server') !== server.base || !isToken(refreshToken) || !isToken(accessToken)) return undefined;
   return { server: server.base, login: typeof name === 'string' ? name : '', refreshToken, accessToken };
 }
@@ -52,7 +56,9 @@ export async function keepLogin(env: Environment, server: ServerAddress, login: 
     await rename(fresh, file);
     return file;
   } catch (error) {
-    throw new FileError(`cannot keep the login in ${printableText(file)}: ${printableText((error as Error).message)}`, { cause: error });
+    throw new FileError(`cannot keep the login in ${printableText(file)}: ${printableText((error as Error).message)}`, {
+      cause: error,
+    });
   }
 }
 

@@ -13,15 +13,25 @@ export interface ServerAddress {
   readonly isEncrypted: boolean;
 }
 
-export function serverAddress(given: string | undefined, env: Readonly<Record<string, string | undefined>>): ServerAddress {
+export function serverAddress(
+  given: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): ServerAddress {
   const text = given ?? (env['SERVICE_BASE_URL'] || DEFAULT_SERVER);
   const where = given === undefined ? 'SERVICE_BASE_URL' : '--server';
   const url = parseUrl(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw new UsageError(`${where} is not an http address: '${printableText(text)}'; write it like https://ci.example.org`);
+    throw new UsageError(
+      `${where} is not an http address: '${printableText(text)}'; write it like https://ci.example.org`,
+    );
   }
-  if (url.username !== '' || url.password !== '') throw new UsageError(`${where} must not hold a password: put the token into a file and name it with --token-file`);
-  return { base: `${url.origin}${url.pathname.replace(/\/+$/, '')}`, isLoopback: isLoopback(url.hostname), isEncrypted: url.protocol === 'https:' };
+  if (url.username !== '' || url.password !== '')
+    throw new UsageError(`${where} must not hold a password: put the token into a file and name it with --token-file`);
+  return {
+    base: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
+    isLoopback: isLoopback(url.hostname),
+    isEncrypted: url.protocol === 'https:',
+  };
 }
 
 function parseUrl(text: string): URL | undefined {

@@ -1,9 +1,22 @@
 /** The options by which `trigger` and `logs` find their server and their token. */
 
 export const SERVER_OPTIONS = {
-  server: { type: 'string', short: 's', value: 'URL', text: 'The server; default SERVICE_BASE_URL, else http://127.0.0.1:8080.' },
-  'token-file': { type: 'string', value: 'FILE', text: 'A file that holds the API key or a token. There is no option for the token itself: others could read it in the list of processes.' },
-  'data-dir': { type: 'string', value: 'DIR', text: 'The data folder of a server on this machine, whose key is taken where none is given; default SERVICE_DATA_DIR, else .penstock here.' },
+  server: {
+    type: 'string',
+    short: 's',
+    value: 'URL',
+    text: 'The server; default SERVICE_BASE_URL, else http://127.0.0.1:8080.',
+  },
+  'token-file': {
+    type: 'string',
+    value: 'FILE',
+    text: 'A file that holds the API key or a token. There is no option for the token itself: others could read it in the list of processes.',
+  },
+  'data-dir': {
+    type: 'string',
+    value: 'DIR',
+    text: 'The data folder of a server on this machine, whose key is taken where none is given; default SERVICE_DATA_DIR, else .penstock here.',
+  },
 } as const;
 
 export const SERVER_ENVIRONMENT = [

@@ -23,10 +23,13 @@ export async function sessionOf(env: CommandContext['env'], server: ServerAddres
 async function renewed(env: CommandContext['env'], server: ServerAddress, login: Login): Promise<Login> {
   const { status, body } = await askAuth(server, '/auth/refresh', { refresh_token: login.refreshToken });
   if (status === 401) {
-    throw new ServerError(`your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`);
+    throw new ServerError(
+      `your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`,
+    );
   }
   const accessToken = fieldOf(body, 'access_token');
-  if (status !== 200 || typeof accessToken !== 'string') throw new ServerError(`the server did not renew the login (${status}${messageOf(body)})`);
+  if (status !== 200 || typeof accessToken !== 'string')
+    throw new ServerError(`the server did not renew the login (${status}${messageOf(body)})`);
   const fresh = { ...login, accessToken };
   await keepLogin(env, server, fresh);
   return fresh;

@@ -8,7 +8,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
-  type Bus, type BusLog, type CommittedEvents, connectBus, type CreateReply, type CreateRequest, inboxPrefixOf, readChunks, runnerUserName, subjects,
+  type Bus,
+  type BusLog,
+  type CommittedEvents,
+  connectBus,
+  type CreateReply,
+  type CreateRequest,
+  inboxPrefixOf,
+  readChunks,
+  runnerUserName,
+  subjects,
 } from '@penstock/bus';
 import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
 import { openObjectStore } from '@penstock/object-store';
@@ -23,7 +32,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 const MIB = 1024 * 1024;
 const RUNNERS = ['r1', 'r2'];
 /** Each label belongs to one runner, so both have work. */
-const PIPELINE = ['pipeline:', '  name: permitted', 'stages:', ...RUNNERS.flatMap((label) => [`  on-${label}:`, `    runs_on: ${label}`, `    run: "echo said by ${label}"`])].join('\n');
+const PIPELINE = [
+  'pipeline:',
+  '  name: permitted',
+  'stages:',
+  ...RUNNERS.flatMap((label) => [`  on-${label}:`, `    runs_on: ${label}`, `    run: "echo said by ${label}"`]),
+].join('\n');
 
 let folder: string;
 let server: ChildProcess;
@@ -53,7 +67,20 @@ beforeAll(async () => {
   if (address === null || typeof address === 'string') throw new Error('no port');
   probe.close();
   url = `nats://127.0.0.1:${address.port}`;
-  const args = ['--runners', RUNNERS.join(','), '--out', folder, '--listen', `127.0.0.1:${address.port}`, '--store-dir', join(folder, 'store'), '--sync', 'default', '--store-bytes-max', String(16 * 1024 * MIB)];
+  const args = [
+    '--runners',
+    RUNNERS.join(','),
+    '--out',
+    folder,
+    '--listen',
+    `127.0.0.1:${address.port}`,
+    '--store-dir',
+    join(folder, 'store'),
+    '--sync',
+    'default',
+    '--store-bytes-max',
+    String(16 * 1024 * MIB),
+  ];
   await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../generate.ts'), ...args]);
   server = spawn(brokerBinary(), ['-c', join(folder, 'nats.conf')], { stdio: 'ignore' });
 });
@@ -67,8 +94,13 @@ afterAll(async () => {
 
 it('the set-up makes everything as its own user, and changes nothing the second time', async () => {
   const password = (await readFile(join(folder, 'credentials', 'setup'), 'utf8')).trim();
-  const env = { ...process.env, SERVICE_NATS_URL: url.replace('nats://', `nats://setup:${password}@`), SERVICE_PARTITIONS: '1' };
-  const setUp = (): Promise<{ stdout: string }> => promisify(execFile)(process.execPath, [join(import.meta.dirname, '../setup.ts')], { env });
+  const env = {
+    ...process.env,
+    SERVICE_NATS_URL: url.replace('nats://', `nats://setup:${password}@`),
+    SERVICE_PARTITIONS: '1',
+  };
+  const setUp = (): Promise<{ stdout: string }> =>
+    promisify(execFile)(process.execPath, [join(import.meta.dirname, '../setup.ts')], { env });
   expect((await setUp()).stdout).toContain('The streams and buckets are there, for 1 partition.');
   await setUp();
   const registry = await openObjectStore('nats', { bus: await busOf('registry'), bucket: PACKAGES_BUCKET });
@@ -79,11 +111,24 @@ it('the set-up makes everything as its own user, and changes nothing the second 
 it('a run with a stage on each runner succeeds, its output is read, and the broker has refused nothing', async () => {
   const store = await openSqliteStore({ path: join(folder, 'store.sqlite'), collections: runCollections });
   closing.push(() => store.close());
-  const scheduler = await startScheduler({ bus: await busOf('scheduler'), ledger: new RunsRepository(store), log: silentLogger(), partitions: 1 });
+  const scheduler = await startScheduler({
+    bus: await busOf('scheduler'),
+    ledger: new RunsRepository(store),
+    log: silentLogger(),
+    partitions: 1,
+  });
   closing.push(() => scheduler.close());
   for (const runnerId of RUNNERS) {
     const bus = await busOf(runnerUserName(runnerId));
-    const runner = await startRunner({ bus, runnerId, slots: 1, labels: [runnerId], dataDir: join(folder, runnerId), graceMs: 500, log: silentLogger() });
+    const runner = await startRunner({
+      bus,
+      runnerId,
+      slots: 1,
+      labels: [runnerId],
+      dataDir: join(folder, runnerId),
+      graceMs: 500,
+      log: silentLogger(),
+    });
     closing.push(() => runner.close());
   }
   const gateway = await busOf('gateway');
@@ -95,9 +140,15 @@ it('a run with a stage on each runner succeeds, its output is read, and the brok
   });
   await gateway.flush();
   const request: CreateRequest = { runId, tenant: SERVICE_TENANT, key, yaml: PIPELINE, origin: { kind: 'api' } };
-  expect(await gateway.requestRetrying<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, { deadlineMs: 20_000 })).toMatchObject({ ok: true, created: true });
+  expect(
+    await gateway.requestRetrying<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, {
+      deadlineMs: 20_000,
+    }),
+  ).toMatchObject({ ok: true, created: true });
   expect(await end.promise).toBe('SUCCESS');
-  const said = (await Array.fromAsync(readChunks(gateway, runId, 1))).map(({ runner, chunk }) => `${runner}: ${Buffer.from(chunk.output).toString().trim()}`);
+  const said = (await Array.fromAsync(readChunks(gateway, runId, 1))).map(
+    ({ runner, chunk }) => `${runner}: ${Buffer.from(chunk.output).toString().trim()}`,
+  );
   expect(said.toSorted()).toEqual(['r1: said by r1', 'r2: said by r2']);
   expect(refusals).toEqual([]);
 }, 60_000);

@@ -10,7 +10,12 @@ export * from './wire/address.ts';
 export * from './jetstream/streams.ts';
 export * from './jetstream/partition-log.ts';
 export { openDeliveryLog, type DeliveryLog, type Persisted } from './jetstream/delivery-log.ts';
-export { startDeliveryConsumer, type DeliveryConsumer, type DeliveryConsumerOptions, type HeldDelivery } from './jetstream/delivery-consumer.ts';
+export {
+  startDeliveryConsumer,
+  type DeliveryConsumer,
+  type DeliveryConsumerOptions,
+  type HeldDelivery,
+} from './jetstream/delivery-consumer.ts';
 export * from './jetstream/lease.ts';
 export * from './jetstream/lease-watch.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';

@@ -9,8 +9,24 @@ import { connect } from '@nats-io/transport-node';
 import { startTestCluster, type TestCluster } from '@penstock/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
-  acquireLease, type Bus, buckets, bucketStream, connectBus, createLogWriter, encodeChunk, ensureStreams, type LeaseEvent, type LeaseWatch,
-  type LogEntry, openLog, type PartitionLog, readChunks, type RenewResult, streams, subjects, watchLeases,
+  acquireLease,
+  type Bus,
+  buckets,
+  bucketStream,
+  connectBus,
+  createLogWriter,
+  encodeChunk,
+  ensureStreams,
+  type LeaseEvent,
+  type LeaseWatch,
+  type LogEntry,
+  openLog,
+  type PartitionLog,
+  readChunks,
+  type RenewResult,
+  streams,
+  subjects,
+  watchLeases,
 } from '../src/index.ts';
 
 const MIB = 1024 * 1024;
@@ -42,7 +58,11 @@ async function newBus(name: string): Promise<Bus> {
 
 beforeAll(async () => {
   cluster = await startTestCluster();
-  await ensureStreams(await newBus('setup'), { partitions: PARTITIONS, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+  await ensureStreams(await newBus('setup'), {
+    partitions: PARTITIONS,
+    journalBytesMax: 64 * MIB,
+    logsBytesMax: 64 * MIB,
+  });
 });
 afterAll(async () => {
   await Promise.all(buses.map((bus) => bus.close(0)));
@@ -93,7 +113,10 @@ class Owner {
     let last: Pick<LogEntry, 'sequence' | 'commitId'> | null = await this.#log.last();
     for (let number = 1; !stop.aborted; number += 1) {
       const commit: Commit = { id: `${this.#name}-${number}`, after: last?.commitId ?? null };
-      const result = await this.#log.append(Buffer.from(JSON.stringify(commit)), { commitId: commit.id, expectedSequence: last?.sequence ?? 0 });
+      const result = await this.#log.append(Buffer.from(JSON.stringify(commit)), {
+        commitId: commit.id,
+        expectedSequence: last?.sequence ?? 0,
+      });
       if (result.ok) {
         last = { sequence: result.sequence, commitId: commit.id };
         this.acknowledged.push(commit.id);
@@ -119,10 +142,12 @@ class ChunkSource {
 
   async run(stop: AbortSignal): Promise<void> {
     const writer = createLogWriter(this.#bus, { attemptTimeoutMs: TRY_MS });
-    for (let offset = 0; !stop.aborted; ) {
+    for (let offset = 0; !stop.aborted;) {
       const offsets = Array.from({ length: 8 }, (_, index) => offset + 2 * index);
       offset += 16;
-      await Promise.all(offsets.map((each) => this.#store(writer.publish(subjects.log(this.runId, 'r1'), chunkAt(each)), each)));
+      await Promise.all(
+        offsets.map((each) => this.#store(writer.publish(subjects.log(this.runId, 'r1'), chunkAt(each)), each)),
+      );
       await pause(BATCH_EVERY_MS);
     }
     writer.close();
@@ -157,7 +182,7 @@ class Holder {
   async run(stop: AbortSignal, renewEveryMs: number): Promise<void> {
     const stopped = once(stop, 'abort');
     let lease = await this.#acquire();
-    for (let isLast = false; !isLast; ) {
+    for (let isLast = false; !isLast;) {
       await Promise.race([pause(renewEveryMs), stopped]);
       isLast = stop.aborted;
       const { kind } = await lease.renew();
@@ -211,65 +236,82 @@ describe('three brokers', () => {
     await raw.close();
   });
 
-  it('P1, P2, P5, P21: lose nothing and double nothing when the leader is killed under load, several times', { timeout: TEST_MS_MAX }, async () => {
-    const single = await Promise.all(Array.from({ length: CONTENDED }, async (_, partition) => new Owner(`owner${partition}`, await newBus(`owner-${partition}`), partition)));
-    const rivals = await Promise.all(['one', 'other'].map(async (name) => new Owner(name, await newBus(name), CONTENDED)));
-    const owners = [...single, ...rivals];
-    const sources = await Promise.all(RUNS.map(async (runId) => new ChunkSource(await newBus(runId), runId)));
-    const member = new Holder(await newBus('member'), buckets.members, MEMBERSHIP_MS);
-    const runner = new Holder(await newBus('runner'), buckets.runners, RUNNER_LEASE_MS);
-    const watching = await newBus('watcher');
-    const members = new Watcher(watching, buckets.members);
-    const runners = new Watcher(watching, buckets.runners);
-    await Promise.all([members.watch.ready, runners.watch.ready]);
+  it(
+    'P1, P2, P5, P21: lose nothing and double nothing when the leader is killed under load, several times',
+    { timeout: TEST_MS_MAX },
+    async () => {
+      const single = await Promise.all(
+        Array.from(
+          { length: CONTENDED },
+          async (_, partition) => new Owner(`owner${partition}`, await newBus(`owner-${partition}`), partition),
+        ),
+      );
+      const rivals = await Promise.all(
+        ['one', 'other'].map(async (name) => new Owner(name, await newBus(name), CONTENDED)),
+      );
+      const owners = [...single, ...rivals];
+      const sources = await Promise.all(RUNS.map(async (runId) => new ChunkSource(await newBus(runId), runId)));
+      const member = new Holder(await newBus('member'), buckets.members, MEMBERSHIP_MS);
+      const runner = new Holder(await newBus('runner'), buckets.runners, RUNNER_LEASE_MS);
+      const watching = await newBus('watcher');
+      const members = new Watcher(watching, buckets.members);
+      const runners = new Watcher(watching, buckets.runners);
+      await Promise.all([members.watch.ready, runners.watch.ready]);
 
-    const stop = new AbortController();
-    const load = Promise.all([
-      ...owners.map((owner) => owner.run(stop.signal)),
-      ...sources.map((source) => source.run(stop.signal)),
-      member.run(stop.signal, MEMBERSHIP_MS / 3),
-      runner.run(stop.signal, RUNNER_LEASE_MS / 5),
-    ]);
-    // A failure of the load ends the test at once.
-    const during = <T>(step: Promise<T>): Promise<T> => Promise.race([step, load.then(() => step)]);
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      for (const stream of STREAMS) await during(cluster.inStep(stream));
-      await during(Promise.all([...single, ...sources].map(({ tally }) => tally.growsBy(PROGRESS))));
-      const leader = await during(cluster.leaderOf(streams.journal));
-      await leader.kill();
-      await during(Promise.all([...single, ...sources].map(({ tally }) => tally.growsBy(PROGRESS))));
-      await leader.restart();
-    }
-    stop.abort();
-    await load;
-
-    // Each holder has renewed just now. A runner's lease outlives an election; a membership may not, and then its holder and
-    // the watchers agree that it is over.
-    await members.hasSeen(member.lostKeys);
-    for (const { watch } of [members, runners]) watch.stop();
-    expect(runners.expired).toEqual([]);
-    expect(runner.lostKeys).toEqual([]);
-    expect(members.expired.map(({ key }) => key)).toEqual(member.lostKeys);
-    expect(member.answers).toContain('accepted');
-
-    const reader = await newBus('reader');
-    for (let partition = 0; partition < PARTITIONS; partition += 1) {
-      const stored = (await Array.fromAsync(openLog(reader, partition).read(1))).map(({ bytes }) => JSON.parse(Buffer.from(bytes).toString()) as Commit);
-      const ids = stored.map(({ id }) => id);
-      expect(stored.map(({ after }) => after)).toEqual([null, ...ids.slice(0, -1)]);
-      for (const { acknowledged } of owners.filter((owner) => owner.partition === partition)) {
-        const known = new Set(acknowledged);
-        expect(ids.filter((id) => known.has(id))).toEqual(acknowledged);
+      const stop = new AbortController();
+      const load = Promise.all([
+        ...owners.map((owner) => owner.run(stop.signal)),
+        ...sources.map((source) => source.run(stop.signal)),
+        member.run(stop.signal, MEMBERSHIP_MS / 3),
+        runner.run(stop.signal, RUNNER_LEASE_MS / 5),
+      ]);
+      // A failure of the load ends the test at once.
+      const during = <T>(step: Promise<T>): Promise<T> => Promise.race([step, load.then(() => step)]);
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        for (const stream of STREAMS) await during(cluster.inStep(stream));
+        await during(Promise.all([...single, ...sources].map(({ tally }) => tally.growsBy(PROGRESS))));
+        const leader = await during(cluster.leaderOf(streams.journal));
+        await leader.kill();
+        await during(Promise.all([...single, ...sources].map(({ tally }) => tally.growsBy(PROGRESS))));
+        await leader.restart();
       }
-      // Stored and not known to its owner is only what a rival has built upon before the owner could look (P2: it is deposed).
-      const known = new Set(owners.flatMap(({ acknowledged }) => acknowledged));
-      const unknown = ids.flatMap((id, index) => (known.has(id) ? [] : [[id, ids[index + 1]] as const]));
-      expect(partition === CONTENDED ? unknown.filter(([id, next]) => next === undefined || ownerOf(id) === ownerOf(next)) : unknown).toEqual([]);
-    }
-    await cluster.inStep(streams.logs); // a copy that is behind would answer for itself
-    for (const { runId, acknowledged } of sources) {
-      const offsets = new Set((await Array.fromAsync(readChunks(reader, runId, 1))).map(({ chunk }) => chunk.offset));
-      expect(acknowledged.filter((offset) => !offsets.has(offset))).toEqual([]);
-    }
-  });
+      stop.abort();
+      await load;
+
+      // Each holder has renewed just now. A runner's lease outlives an election; a membership may not, and then its holder and
+      // the watchers agree that it is over.
+      await members.hasSeen(member.lostKeys);
+      for (const { watch } of [members, runners]) watch.stop();
+      expect(runners.expired).toEqual([]);
+      expect(runner.lostKeys).toEqual([]);
+      expect(members.expired.map(({ key }) => key)).toEqual(member.lostKeys);
+      expect(member.answers).toContain('accepted');
+
+      const reader = await newBus('reader');
+      for (let partition = 0; partition < PARTITIONS; partition += 1) {
+        const stored = (await Array.fromAsync(openLog(reader, partition).read(1))).map(
+          ({ bytes }) => JSON.parse(Buffer.from(bytes).toString()) as Commit,
+        );
+        const ids = stored.map(({ id }) => id);
+        expect(stored.map(({ after }) => after)).toEqual([null, ...ids.slice(0, -1)]);
+        for (const { acknowledged } of owners.filter((owner) => owner.partition === partition)) {
+          const known = new Set(acknowledged);
+          expect(ids.filter((id) => known.has(id))).toEqual(acknowledged);
+        }
+        // Stored and not known to its owner is only what a rival has built upon before the owner could look (P2: it is deposed).
+        const known = new Set(owners.flatMap(({ acknowledged }) => acknowledged));
+        const unknown = ids.flatMap((id, index) => (known.has(id) ? [] : [[id, ids[index + 1]] as const]));
+        expect(
+          partition === CONTENDED
+            ? unknown.filter(([id, next]) => next === undefined || ownerOf(id) === ownerOf(next))
+            : unknown,
+        ).toEqual([]);
+      }
+      await cluster.inStep(streams.logs); // a copy that is behind would answer for itself
+      for (const { runId, acknowledged } of sources) {
+        const offsets = new Set((await Array.fromAsync(readChunks(reader, runId, 1))).map(({ chunk }) => chunk.offset));
+        expect(acknowledged.filter((offset) => !offsets.has(offset))).toEqual([]);
+      }
+    },
+  );
 });

@@ -1,6 +1,13 @@
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, connectBus, ensureStreams, type HeldDelivery, openDeliveryLog, startDeliveryConsumer } from '../src/index.ts';
+import {
+  type Bus,
+  connectBus,
+  ensureStreams,
+  type HeldDelivery,
+  openDeliveryLog,
+  startDeliveryConsumer,
+} from '../src/index.ts';
 
 const MIB = 1024 * 1024;
 
@@ -18,7 +25,11 @@ afterEach(async () => {
 });
 
 /** Collects what is handed out; `next` waits for the next one. */
-function collector(): { onDelivery(delivery: HeldDelivery): void; next(): Promise<HeldDelivery>; readonly all: HeldDelivery[] } {
+function collector(): {
+  onDelivery(delivery: HeldDelivery): void;
+  next(): Promise<HeldDelivery>;
+  readonly all: HeldDelivery[];
+} {
   const all: HeldDelivery[] = [];
   const waiting: ((delivery: HeldDelivery) => void)[] = [];
   let read = 0;
@@ -47,7 +58,9 @@ describe('the stream of deliveries', () => {
   it('P24: of many writes of one delivery, from two connections, one is stored and the others read it', async () => {
     const other = await connectBus({ servers: broker.url, name: 'other' });
     const logs = [openDeliveryLog(bus), openDeliveryLog(other)];
-    const written = await Promise.all(Array.from({ length: 20 }, (_, index) => logs[index % 2]?.persist('one', Buffer.from(`copy ${index}`), 'lane')));
+    const written = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => logs[index % 2]?.persist('one', Buffer.from(`copy ${index}`), 'lane')),
+    );
     const first = Buffer.from((await logs[0]?.find('one')) ?? []).toString();
     expect(written.filter((each) => each?.stored === true)).toHaveLength(1);
     const read = written.flatMap((each) => (each?.stored === false ? [Buffer.from(each.first).toString()] : []));
@@ -131,13 +144,22 @@ describe('the stream of deliveries', () => {
     await log.removeProcessed(Date.now() - 60_000);
     expect(await log.find('a')).not.toBeNull();
     await log.removeProcessed(Date.now() + 60_000);
-    expect([await log.find('a'), await log.find('b'), await log.find('c')].map((each) => each !== null)).toEqual([false, true, true]);
+    expect([await log.find('a'), await log.find('b'), await log.find('c')].map((each) => each !== null)).toEqual([
+      false,
+      true,
+      true,
+    ]);
     expect((await log.persist('a', Buffer.from('again'), 'lane')).stored).toBe(true);
     await consumer.stop();
   });
 
   it('D3: full, it gives up what is processed, and refuses what is new only where nothing is', async () => {
-    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesBytesMax: MIB });
+    await ensureStreams(bus, {
+      partitions: 1,
+      journalBytesMax: 64 * MIB,
+      logsBytesMax: 64 * MIB,
+      deliveriesBytesMax: MIB,
+    });
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     const bytes = Buffer.alloc(200 * 1024, 'x');

@@ -1,7 +1,18 @@
 import { once } from 'node:events';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { acquireLease, type Bus, buckets, connectBus, deleteBuckets, ensureStreams, type LeaseEvent, type LeaseWatch, monotonicMs, watchLeases } from '../src/index.ts';
+import {
+  acquireLease,
+  type Bus,
+  buckets,
+  connectBus,
+  deleteBuckets,
+  ensureStreams,
+  type LeaseEvent,
+  type LeaseWatch,
+  monotonicMs,
+  watchLeases,
+} from '../src/index.ts';
 
 const MIB = 1024 * 1024;
 const streamsOptions = { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB };
@@ -59,7 +70,7 @@ afterEach(async () => {
 });
 
 describe('a lease', () => {
-  it('P5: is seen by watchers with its value, and its end by the broker\'s marker', async () => {
+  it("P5: is seen by watchers with its value, and its end by the broker's marker", async () => {
     const lease = await acquireLease(bus, bucket, 'r1.s1', { slots: 2 }, short);
     expect(await events.find('put', 'r1.s1')).toMatchObject({ value: { slots: 2 }, revision: lease.revision });
     expect(await events.find('expired', 'r1.s1')).toMatchObject({ revision: lease.revision + 1 });
@@ -85,7 +96,7 @@ describe('a lease', () => {
     expect(await next.renew()).toMatchObject({ kind: 'accepted' });
   });
 
-  it('P5: is one holder\'s at a time', async () => {
+  it("P5: is one holder's at a time", async () => {
     const lease = await acquireLease(bus, bucket, 'k', 1, long);
     await expect(acquireLease(bus, bucket, 'k', 2, long)).rejects.toMatchObject({ tag: 'LeaseHeld' });
     await lease.release();

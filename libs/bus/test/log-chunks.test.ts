@@ -1,6 +1,19 @@
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, connectBus, createLogWriter, encodeChunk, ensureStreams, lastChunks, type LiveChunk, type LogWriter, readChunks, type StoredChunk, subjects, subscribeLiveChunks } from '../src/index.ts';
+import {
+  type Bus,
+  connectBus,
+  createLogWriter,
+  encodeChunk,
+  ensureStreams,
+  lastChunks,
+  type LiveChunk,
+  type LogWriter,
+  readChunks,
+  type StoredChunk,
+  subjects,
+  subscribeLiveChunks,
+} from '../src/index.ts';
 
 const MIB = 1024 * 1024;
 
@@ -22,7 +35,14 @@ afterEach(async () => {
 
 function chunk(offset: number, text = `line ${offset}\n`): Uint8Array {
   const output = Buffer.from(text);
-  return encodeChunk({ stage: 'build', attempt: 1, offset, at: 1_700_000_000_000, parts: [['stdout', output.length]], output });
+  return encodeChunk({
+    stage: 'build',
+    attempt: 1,
+    offset,
+    at: 1_700_000_000_000,
+    parts: [['stdout', output.length]],
+    output,
+  });
 }
 
 async function read(runId: string, from = 1): Promise<StoredChunk[]> {
@@ -40,10 +60,16 @@ describe('log chunks', () => {
       writer.publish(subjects.log('run1', 'r2'), chunk(1)),
     ]);
     const chunks = await read('run1');
-    expect(chunks.map(({ sequence, runner }) => [sequence, runner])).toEqual([[1, 'r1'], [3, 'r2']]);
+    expect(chunks.map(({ sequence, runner }) => [sequence, runner])).toEqual([
+      [1, 'r1'],
+      [3, 'r2'],
+    ]);
     expect(Buffer.from(chunks[1]?.chunk.output ?? []).toString()).toBe('line 1\n');
     expect(offsetsOf(await read('run1', 2))).toEqual([1]);
-    expect((await lastChunks(bus, 'run1')).map(({ runner, chunk: last }) => [runner, last.offset]).toSorted()).toEqual([['r1', 0], ['r2', 1]]);
+    expect((await lastChunks(bus, 'run1')).map(({ runner, chunk: last }) => [runner, last.offset]).toSorted()).toEqual([
+      ['r1', 0],
+      ['r2', 1],
+    ]);
   });
 
   it('of a run without output are none, not an error', async () => {
@@ -58,7 +84,14 @@ describe('log chunks', () => {
     await bus.flush();
     for (const offset of [0, 1, 2]) await writer.publish(subjects.log('run1', 'r1'), chunk(offset));
     await three.promise;
-    expect(live.map(({ sequence, lastSequenceOfSubject, runner, chunk: { offset } }) => [sequence, lastSequenceOfSubject, runner, offset])).toEqual([
+    expect(
+      live.map(({ sequence, lastSequenceOfSubject, runner, chunk: { offset } }) => [
+        sequence,
+        lastSequenceOfSubject,
+        runner,
+        offset,
+      ]),
+    ).toEqual([
       [1, 0, 'r1', 0],
       [2, 1, 'r1', 1],
       [3, 2, 'r1', 2],

@@ -1,7 +1,15 @@
 import { once } from 'node:events';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, connectBus, ensureStreams, type LogEntry, type LogTrouble, openLog, type PartitionLog } from '../src/index.ts';
+import {
+  type Bus,
+  connectBus,
+  ensureStreams,
+  type LogEntry,
+  type LogTrouble,
+  openLog,
+  type PartitionLog,
+} from '../src/index.ts';
 
 const MIB = 1024 * 1024;
 
@@ -22,7 +30,8 @@ afterEach(async () => {
 });
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
-const commit = (log: PartitionLog, id: string, expectedSequence: number, bytes = bytesOf(id)) => log.append(bytes, { commitId: id, expectedSequence });
+const commit = (log: PartitionLog, id: string, expectedSequence: number, bytes = bytesOf(id)) =>
+  log.append(bytes, { commitId: id, expectedSequence });
 
 async function read(log: PartitionLog, from = 1): Promise<LogEntry[]> {
   const entries: LogEntry[] = [];
@@ -67,7 +76,11 @@ describe('appending', () => {
     const [zombie, owner] = [openLog(bus, 0), openLog(bus, 0)];
     await commit(zombie, 'a', 0);
     await commit(owner, 'opened', 1);
-    expect(await commit(zombie, 'b', 1)).toMatchObject({ ok: false, kind: 'deposed', last: { sequence: 2, commitId: 'opened' } });
+    expect(await commit(zombie, 'b', 1)).toMatchObject({
+      ok: false,
+      kind: 'deposed',
+      last: { sequence: 2, commitId: 'opened' },
+    });
     expect(idsOf(await read(owner))).toEqual(['a', 'opened']);
   });
 
@@ -140,7 +153,9 @@ describe('appending', () => {
     const abort = new AbortController();
     const { log, trouble } = impatientLog();
     await broker.kill();
-    const append = log.append(bytesOf('x'), { commitId: 'x', expectedSequence: 0 }, abort.signal).catch((cause: unknown) => cause);
+    const append = log
+      .append(bytesOf('x'), { commitId: 'x', expectedSequence: 0 }, abort.signal)
+      .catch((cause: unknown) => cause);
     await trouble;
     abort.abort(new Error('shutting down'));
     expect(await append).toMatchObject({ message: 'shutting down' });
@@ -155,7 +170,7 @@ describe('appending', () => {
 });
 
 describe('reading', () => {
-  it('gives all of a log that is longer than a batch in count and in bytes, without other partitions\' commits', async () => {
+  it("gives all of a log that is longer than a batch in count and in bytes, without other partitions' commits", async () => {
     const [one, two] = [openLog(bus, 1), openLog(bus, 2)];
     let [last, other] = [0, 0];
     for (let index = 0; index < 300; index += 1) {

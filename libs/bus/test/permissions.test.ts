@@ -9,8 +9,27 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { startTestBroker, startTestCluster, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
-  acquireLease, brokerPermissions, type Bus, buckets, connectBus, createLogWriter, encodeChunk, ensureStreams, inboxPrefixOf, lastChunks,
-  type LeaseEvent, type LiveChunk, openDeliveryLog, openLog, putExpiring, readChunks, startDeliveryConsumer, type StoredChunk, subjects, subscribeLiveChunks, watchLeases,
+  acquireLease,
+  brokerPermissions,
+  type Bus,
+  buckets,
+  connectBus,
+  createLogWriter,
+  encodeChunk,
+  ensureStreams,
+  inboxPrefixOf,
+  lastChunks,
+  type LeaseEvent,
+  type LiveChunk,
+  openDeliveryLog,
+  openLog,
+  putExpiring,
+  readChunks,
+  startDeliveryConsumer,
+  type StoredChunk,
+  subjects,
+  subscribeLiveChunks,
+  watchLeases,
 } from '../src/index.ts';
 
 const GENERATOR = join(import.meta.dirname, '../../../deploy/nats/generate.ts');
@@ -29,15 +48,27 @@ const opened: { close(): Promise<void> }[] = [];
 async function generate(runners: string): Promise<void> {
   await promisify(execFile)(process.execPath, [GENERATOR, '--runners', runners, '--out', folder]);
 }
-const passwordOf = async (user: string): Promise<string> => (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
+const passwordOf = async (user: string): Promise<string> =>
+  (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
 
 async function busOf(user: string, servers: string = broker.url): Promise<Bus> {
-  const bus = await connectBus({ servers, user, pass: await passwordOf(user), name: user, inboxPrefix: inboxPrefixOf(user) });
+  const bus = await connectBus({
+    servers,
+    user,
+    pass: await passwordOf(user),
+    name: user,
+    inboxPrefix: inboxPrefixOf(user),
+  });
   opened.push({ close: () => bus.close(0) });
   return bus;
 }
 async function rawOf(user: string): Promise<NatsConnection> {
-  const raw = await connect({ servers: broker.url, user, pass: await passwordOf(user), inboxPrefix: inboxPrefixOf(user) });
+  const raw = await connect({
+    servers: broker.url,
+    user,
+    pass: await passwordOf(user),
+    inboxPrefix: inboxPrefixOf(user),
+  });
   opened.push(raw);
   return raw;
 }
@@ -52,7 +83,8 @@ async function subscribing(raw: NatsConnection, subject: string): Promise<Error 
   return await promise;
 }
 
-const chunk = (offset: number): Uint8Array => encodeChunk({ stage: 'build', attempt: 1, offset, at: 1, parts: [['stdout', 2]], output: Buffer.from('x\n') });
+const chunk = (offset: number): Uint8Array =>
+  encodeChunk({ stage: 'build', attempt: 1, offset, at: 1, parts: [['stdout', 2]], output: Buffer.from('x\n') });
 
 async function chunksOf(bus: Bus, runId: string): Promise<StoredChunk[]> {
   return await Array.fromAsync(readChunks(bus, runId, 1));
@@ -80,7 +112,9 @@ describe('the set-up', () => {
     expect(await ensureStreams(setup, streamsOptions)).toEqual({ bucketsCreated: true });
     expect(await ensureStreams(setup, streamsOptions)).toEqual({ bucketsCreated: false });
     expect(await ensureStreams(scheduler, streamsOptions)).toEqual({ bucketsCreated: false });
-    await expect(ensureStreams(scheduler, { ...streamsOptions, partitions: 16 })).rejects.toMatchObject({ tag: 'PartitionsMismatch' });
+    await expect(ensureStreams(scheduler, { ...streamsOptions, partitions: 16 })).rejects.toMatchObject({
+      tag: 'PartitionsMismatch',
+    });
   });
 
   it('keeps passwords where only their owner reads them, and hashes in the configuration', async () => {
@@ -94,14 +128,24 @@ describe('the set-up', () => {
   });
 
   it('P10: takes only runner ids that are one token, each once', () => {
-    for (const ids of [['a.b'], ['*'], ['>'], [''], ['a b'], ['a"b'], ['r', 'r']]) expect(() => brokerPermissions(ids)).toThrow(RangeError);
+    for (const ids of [['a.b'], ['*'], ['>'], [''], ['a b'], ['a"b'], ['r', 'r']])
+      expect(() => brokerPermissions(ids)).toThrow(RangeError);
   });
 
-  it('lets nobody in without a password, or with another\'s', async () => {
+  it("lets nobody in without a password, or with another's", async () => {
     const pass = await passwordOf('runner_r1');
-    const strangers = [{}, { user: 'runner_r1' }, { user: 'runner_r1', pass: `${pass}x` }, { user: 'runner_r2', pass }, { user: '', pass: '' }, { token: pass }];
+    const strangers = [
+      {},
+      { user: 'runner_r1' },
+      { user: 'runner_r1', pass: `${pass}x` },
+      { user: 'runner_r2', pass },
+      { user: '', pass: '' },
+      { token: pass },
+    ];
     for (const credentials of strangers) {
-      await expect(connectBus({ servers: broker.url, name: 'stranger', ...credentials })).rejects.toMatchObject({ tag: 'BrokerAway' });
+      await expect(connectBus({ servers: broker.url, name: 'stranger', ...credentials })).rejects.toMatchObject({
+        tag: 'BrokerAway',
+      });
     }
   });
 });
@@ -111,8 +155,14 @@ describe('each service does its whole job as its own user', () => {
     const bus = await busOf('scheduler');
     const log = openLog(bus, 0);
     expect(await log.last()).toBeNull();
-    expect(await log.append(Buffer.from('a'), { commitId: 'a', expectedSequence: 0 })).toMatchObject({ ok: true, sequence: 1 });
-    expect(await log.append(Buffer.from('b'), { commitId: 'b', expectedSequence: 1 })).toMatchObject({ ok: true, sequence: 2 });
+    expect(await log.append(Buffer.from('a'), { commitId: 'a', expectedSequence: 0 })).toMatchObject({
+      ok: true,
+      sequence: 1,
+    });
+    expect(await log.append(Buffer.from('b'), { commitId: 'b', expectedSequence: 1 })).toMatchObject({
+      ok: true,
+      sequence: 2,
+    });
     expect((await Array.fromAsync(log.read(1))).map(({ commitId }) => commitId)).toEqual(['a', 'b']);
     expect(await log.purgeTo(2)).toMatchObject({ purged: 1 });
     expect(await log.bytesUsedRatio()).toBeGreaterThan(0);
@@ -121,7 +171,9 @@ describe('each service does its whole job as its own user', () => {
     await Promise.all(watches.map(({ ready }) => ready));
     const member = await acquireLease(bus, buckets.members, crypto.randomUUID(), {}, { ttlMs: 6_000 });
     // A second one at the key reads who holds it.
-    await expect(acquireLease(bus, buckets.members, member.key, {}, { ttlMs: 6_000 })).rejects.toMatchObject({ tag: 'LeaseHeld' });
+    await expect(acquireLease(bus, buckets.members, member.key, {}, { ttlMs: 6_000 })).rejects.toMatchObject({
+      tag: 'LeaseHeld',
+    });
     expect(await member.renew()).toMatchObject({ kind: 'accepted' });
     await member.release();
     for (const watch of watches) watch.stop();
@@ -159,8 +211,12 @@ describe('each service does its whole job as its own user', () => {
     expect(heard).toEqual(expect.arrayContaining(['an event', 'opened', ['r1', 0]]));
     expect(await lastChunks(gateway, 'run1')).toMatchObject([{ runner: 'r1', chunk: { offset: 0 } }]);
     const writer = createLogWriter(runner);
-    await Promise.all(Array.from({ length: 600 }, (_, index) => writer.publish(subjects.log('run2', 'r1'), chunk(2 * index))));
-    expect((await chunksOf(gateway, 'run2')).map(({ chunk: { offset } }) => offset)).toEqual(Array.from({ length: 600 }, (_, index) => 2 * index));
+    await Promise.all(
+      Array.from({ length: 600 }, (_, index) => writer.publish(subjects.log('run2', 'r1'), chunk(2 * index))),
+    );
+    expect((await chunksOf(gateway, 'run2')).map(({ chunk: { offset } }) => offset)).toEqual(
+      Array.from({ length: 600 }, (_, index) => 2 * index),
+    );
   });
 
   it('a runner: lease, members, demand, pull, job, stop, release, chunks and result', async () => {
@@ -177,7 +233,9 @@ describe('each service does its whole job as its own user', () => {
     expect(seen.filter(({ key }) => key === 'm1').map(({ kind }) => kind)).toEqual(['put', 'expired']);
     watch.stop();
     const lease = await acquireLease(runner, buckets.runners, 'r1.s1', { runner: 'r1' }, { ttlMs: 6_000 });
-    await expect(acquireLease(runner, buckets.runners, 'r1.s1', {}, { ttlMs: 6_000 })).rejects.toMatchObject({ tag: 'LeaseHeld' });
+    await expect(acquireLease(runner, buckets.runners, 'r1.s1', {}, { ttlMs: 6_000 })).rejects.toMatchObject({
+      tag: 'LeaseHeld',
+    });
     expect(await lease.renew()).toMatchObject({ kind: 'accepted' });
     await lease.release();
     scheduler.respond(subjects.pull('m1', '*'), (_body, { subject }) => subject);
@@ -191,7 +249,8 @@ describe('each service does its whole job as its own user', () => {
     for (const subject of [subjects.pull('m1', 'r1'), subjects.result(1, 'r1'), subjects.owner(1, 'open')]) {
       expect(await runner.request(subject, {}, soon)).toBe(subject);
     }
-    for (const subject of [subjects.job('r1'), subjects.stop('r1')]) expect(await scheduler.request(subject, {}, soon)).toBe(subject);
+    for (const subject of [subjects.job('r1'), subjects.stop('r1')])
+      expect(await scheduler.request(subject, {}, soon)).toBe(subject);
     scheduler.publish(subjects.demand('m1'), 'demand');
     scheduler.publish(subjects.release('r1'), 'release');
     expect(await Promise.all([demand.promise, release.promise])).toEqual(['demand', 'release']);
@@ -199,21 +258,37 @@ describe('each service does its whole job as its own user', () => {
 
   it('services ask each other what each is there for, and tell their own kind what has changed', async () => {
     const users = ['gateway', 'auth', 'registry', 'webhook-ingest', 'runner_r1'] as const;
-    const [gateway, auth, registry, ingest, runner] = (await Promise.all(users.map((user) => busOf(user)))) as [Bus, Bus, Bus, Bus, Bus];
+    const [gateway, auth, registry, ingest, runner] = (await Promise.all(users.map((user) => busOf(user)))) as [
+      Bus,
+      Bus,
+      Bus,
+      Bus,
+      Bus,
+    ];
     const long = 'x'.repeat(3 * MIB);
     const verbs = ['user', 'token', 'token.used', 'session', 'tokens.list', 'tokens.create', 'tokens.revoke'];
     for (const verb of verbs) auth.respond(subjects.service('auth', verb), () => `auth ${verb}`, { queue: 'auth' });
-    for (const verb of ['resolve', 'package']) registry.respond(subjects.service('registry', verb), () => long, { queue: 'registry' });
+    for (const verb of ['resolve', 'package'])
+      registry.respond(subjects.service('registry', verb), () => long, { queue: 'registry' });
     ingest.respond(subjects.service('webhook-ingest', 'list'), () => long, { queue: 'webhook-ingest' });
     await Promise.all([auth.flush(), registry.flush(), ingest.flush()]);
-    for (const verb of verbs) expect(await gateway.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
-    for (const verb of ['token', 'token.used', 'session']) expect(await registry.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
+    for (const verb of verbs)
+      expect(await gateway.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
+    for (const verb of ['token', 'token.used', 'session'])
+      expect(await registry.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
     expect(await ingest.request(subjects.service('auth', 'user'), {}, soon)).toBe('auth user');
     for (const [asking, subject] of [
-      [gateway, subjects.service('registry', 'resolve')], [gateway, subjects.service('webhook-ingest', 'list')],
-      [ingest, subjects.service('registry', 'resolve')], [runner, subjects.service('registry', 'package')],
-    ] as const) expect(await asking.request(subject, {}, soon)).toBe(long);
-    for (const [user, subject] of [['registry', subjects.registryChanged], ['webhook-ingest', subjects.decided], ['webhook-ingest', subjects.connections]] as const) {
+      [gateway, subjects.service('registry', 'resolve')],
+      [gateway, subjects.service('webhook-ingest', 'list')],
+      [ingest, subjects.service('registry', 'resolve')],
+      [runner, subjects.service('registry', 'package')],
+    ] as const)
+      expect(await asking.request(subject, {}, soon)).toBe(long);
+    for (const [user, subject] of [
+      ['registry', subjects.registryChanged],
+      ['webhook-ingest', subjects.decided],
+      ['webhook-ingest', subjects.connections],
+    ] as const) {
       const [one, other, stranger] = [await busOf(user), await busOf(user), await rawOf('gateway')];
       const heard = Promise.withResolvers<unknown>();
       other.subscribe(subject, heard.resolve);
@@ -250,10 +325,12 @@ describe('each service does its whole job as its own user', () => {
     expect(await log.persist('d1', Buffer.from('two'), 'lane')).toMatchObject({ stored: false });
     expect(Buffer.from((await log.find('d1')) ?? []).toString()).toBe('one');
     const handed = Promise.withResolvers<void>();
-    const consumer = startDeliveryConsumer(ingest, { onDelivery: (delivery) => {
-      delivery.acknowledge();
-      handed.resolve();
-    } });
+    const consumer = startDeliveryConsumer(ingest, {
+      onDelivery: (delivery) => {
+        delivery.acknowledge();
+        handed.resolve();
+      },
+    });
     await handed.promise;
     await vi.waitFor(async () => expect(await openDeliveryLog(ingest).backlog()).toBe(0), { timeout: 10_000 });
     await log.removeProcessed(Date.now() + 60_000);
@@ -261,25 +338,43 @@ describe('each service does its whole job as its own user', () => {
     await consumer.stop();
     scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => subject);
     await scheduler.flush();
-    for (const verb of ['create', 'cancel', 'get', 'watch'] as const) expect(await ingest.request(subjects.owner(2, verb), {}, soon)).toBe(subjects.owner(2, verb));
+    for (const verb of ['create', 'cancel', 'get', 'watch'] as const)
+      expect(await ingest.request(subjects.owner(2, verb), {}, soon)).toBe(subjects.owner(2, verb));
   });
 
   it('the registry: packages on the broker, in a stream that the set-up has made', async () => {
     const [setup, registry] = [await rawOf('setup'), await rawOf('registry')];
-    const config = { name: 'OBJ_packages', subjects: ['$O.packages.C.>', '$O.packages.M.>'], max_msgs_per_subject: 1, allow_direct: true };
-    expect((await setup.request('$JS.API.STREAM.CREATE.OBJ_packages', JSON.stringify(config), timely)).json()).not.toHaveProperty('error');
+    const config = {
+      name: 'OBJ_packages',
+      subjects: ['$O.packages.C.>', '$O.packages.M.>'],
+      max_msgs_per_subject: 1,
+      allow_direct: true,
+    };
+    expect(
+      (await setup.request('$JS.API.STREAM.CREATE.OBJ_packages', JSON.stringify(config), timely)).json(),
+    ).not.toHaveProperty('error');
     for (const [subject, body] of [
-      ['$O.packages.C.x.0', 'bytes'], ['$O.packages.M.k', '{}'], ['$JS.API.STREAM.INFO.OBJ_packages', '{"subjects_filter":"$O.packages.M.>"}'],
-      ['$JS.API.STREAM.MSG.GET.OBJ_packages', '{"last_by_subj":"$O.packages.M.k"}'], ['$JS.API.STREAM.PURGE.OBJ_packages', '{"filter":"$O.packages.C.y.>"}'],
-    ] as const) expect((await registry.request(subject, body, timely)).json()).not.toHaveProperty('error');
-    expect((await registry.request('$JS.API.DIRECT.GET.OBJ_packages.$O.packages.C.x.0', '', timely)).string()).toBe('bytes');
+      ['$O.packages.C.x.0', 'bytes'],
+      ['$O.packages.M.k', '{}'],
+      ['$JS.API.STREAM.INFO.OBJ_packages', '{"subjects_filter":"$O.packages.M.>"}'],
+      ['$JS.API.STREAM.MSG.GET.OBJ_packages', '{"last_by_subj":"$O.packages.M.k"}'],
+      ['$JS.API.STREAM.PURGE.OBJ_packages', '{"filter":"$O.packages.C.y.>"}'],
+    ] as const)
+      expect((await registry.request(subject, body, timely)).json()).not.toHaveProperty('error');
+    expect((await registry.request('$JS.API.DIRECT.GET.OBJ_packages.$O.packages.C.x.0', '', timely)).string()).toBe(
+      'bytes',
+    );
   });
 
   it('P3, P12: that nobody answers is known at once, also from one account to another', async () => {
     const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
     for (const [bus, subject] of [
-      [scheduler, subjects.job('r2')], [scheduler, subjects.stop('r2')], [gateway, subjects.owner(3, 'create')], [gateway, subjects.service('auth', 'user')],
-      [runner, subjects.pull('nobody', 'r1')], [runner, subjects.result(3, 'r1')],
+      [scheduler, subjects.job('r2')],
+      [scheduler, subjects.stop('r2')],
+      [gateway, subjects.owner(3, 'create')],
+      [gateway, subjects.service('auth', 'user')],
+      [runner, subjects.pull('nobody', 'r1')],
+      [runner, subjects.result(3, 'r1')],
     ] as const) {
       await expect(bus.request(subject, {}, patient)).rejects.toMatchObject({ tag: 'NoResponders' });
     }
@@ -287,76 +382,285 @@ describe('each service does its whole job as its own user', () => {
 });
 
 const everywhere = [
-  '$JS.API.STREAM.NAMES', '$JS.API.STREAM.LIST', '$JS.API.INFO', '$JS.API.STREAM.DELETE.JOURNAL', '$JS.API.STREAM.DELETE.KV_runners',
-  '$JS.API.STREAM.MSG.DELETE.JOURNAL', '$JS.API.STREAM.PURGE.LOGS', '$JS.API.STREAM.SNAPSHOT.JOURNAL', '$JS.API.STREAM.CREATE.OTHER',
-  '$JS.API.CONSUMER.CREATE.JOURNAL.c', '$JS.API.CONSUMER.DURABLE.CREATE.JOURNAL.c', '$JS.API.CONSUMER.NAMES.KV_members', '$SYS.REQ.SERVER.PING',
-  'live.log.run1.r1', 'some.thing',
+  '$JS.API.STREAM.NAMES',
+  '$JS.API.STREAM.LIST',
+  '$JS.API.INFO',
+  '$JS.API.STREAM.DELETE.JOURNAL',
+  '$JS.API.STREAM.DELETE.KV_runners',
+  '$JS.API.STREAM.MSG.DELETE.JOURNAL',
+  '$JS.API.STREAM.PURGE.LOGS',
+  '$JS.API.STREAM.SNAPSHOT.JOURNAL',
+  '$JS.API.STREAM.CREATE.OTHER',
+  '$JS.API.CONSUMER.CREATE.JOURNAL.c',
+  '$JS.API.CONSUMER.DURABLE.CREATE.JOURNAL.c',
+  '$JS.API.CONSUMER.NAMES.KV_members',
+  '$SYS.REQ.SERVER.PING',
+  'live.log.run1.r1',
+  'some.thing',
 ];
-const journals = ['journal.0', '$JS.API.STREAM.MSG.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL.journal.0', '$JS.API.STREAM.PURGE.JOURNAL', '$JS.API.STREAM.INFO.JOURNAL'];
-const ownersOnly = ['events.run1', 'opened.0', 'demand.m1', 'release.r1', 'release.r2', 'job.r1', 'job.r2', 'stop.r2', '$KV.members.m1'];
+const journals = [
+  'journal.0',
+  '$JS.API.STREAM.MSG.GET.JOURNAL',
+  '$JS.API.DIRECT.GET.JOURNAL',
+  '$JS.API.DIRECT.GET.JOURNAL.journal.0',
+  '$JS.API.STREAM.PURGE.JOURNAL',
+  '$JS.API.STREAM.INFO.JOURNAL',
+];
+const ownersOnly = [
+  'events.run1',
+  'opened.0',
+  'demand.m1',
+  'release.r1',
+  'release.r2',
+  'job.r1',
+  'job.r2',
+  'stop.r2',
+  '$KV.members.m1',
+];
 
-const forbidden: { readonly user: string; readonly publish: readonly string[]; readonly subscribe: readonly string[] }[] = [
+const forbidden: {
+  readonly user: string;
+  readonly publish: readonly string[];
+  readonly subscribe: readonly string[];
+}[] = [
   {
     user: 'runner_r1',
     publish: [
-      ...everywhere, ...journals, ...ownersOnly,
-      'log.run1.r2', 'pull.m1.r2', 'run.0.result.r2', 'run.0.create', 'run.0.cancel', 'run.0.get', 'run.0.watch',
-      '$KV.runners.r2.s', '$KV.runners.r1', '$KV.runners.r1.s.more', '$JS.API.DIRECT.GET.KV_runners.$KV.runners.r2.s', '$JS.API.DIRECT.GET.KV_runners',
-      '$JS.API.STREAM.MSG.GET.KV_runners', '$JS.API.CONSUMER.CREATE.KV_runners.c', '$JS.API.STREAM.INFO.KV_runners', '$JS.API.STREAM.MSG.GET.KV_members',
-      '$JS.API.DIRECT.GET.LOGS', '$JS.API.DIRECT.GET.LOGS.log.run1.r2', '$JS.API.STREAM.MSG.GET.LOGS', '$JS.API.CONSUMER.CREATE.LOGS.c',
-      'svc.auth.token', 'svc.auth.user', 'svc.registry.resolve', 'svc.webhook-ingest.list', '$KV.revocations.session.s', '$JS.API.CONSUMER.CREATE.KV_revocations.c', 'delivery.x',
+      ...everywhere,
+      ...journals,
+      ...ownersOnly,
+      'log.run1.r2',
+      'pull.m1.r2',
+      'run.0.result.r2',
+      'run.0.create',
+      'run.0.cancel',
+      'run.0.get',
+      'run.0.watch',
+      '$KV.runners.r2.s',
+      '$KV.runners.r1',
+      '$KV.runners.r1.s.more',
+      '$JS.API.DIRECT.GET.KV_runners.$KV.runners.r2.s',
+      '$JS.API.DIRECT.GET.KV_runners',
+      '$JS.API.STREAM.MSG.GET.KV_runners',
+      '$JS.API.CONSUMER.CREATE.KV_runners.c',
+      '$JS.API.STREAM.INFO.KV_runners',
+      '$JS.API.STREAM.MSG.GET.KV_members',
+      '$JS.API.DIRECT.GET.LOGS',
+      '$JS.API.DIRECT.GET.LOGS.log.run1.r2',
+      '$JS.API.STREAM.MSG.GET.LOGS',
+      '$JS.API.CONSUMER.CREATE.LOGS.c',
+      'svc.auth.token',
+      'svc.auth.user',
+      'svc.registry.resolve',
+      'svc.webhook-ingest.list',
+      '$KV.revocations.session.s',
+      '$JS.API.CONSUMER.CREATE.KV_revocations.c',
+      'delivery.x',
     ],
     subscribe: [
-      '>', '*', 'svc.registry.package', 'job.>', 'job.*', 'job.r2', 'stop.r2', 'release.r2', 'release.*', 'run.*.>', 'run.0.create', 'pull.*.*', 'pull.m1.r1', 'events.*', 'opened.*', 'live.log.*.*',
-      'live.log.run1.r1', 'log.*.*', 'log.run1.r2', 'journal.*', '$KV.runners.>', '$KV.members.>', '$JS.>', '$SYS.>', '_INBOX.>', '_INBOX_runner_r2.>', '_INBOX_scheduler.>', '_R_.>', '_GR_.>',
+      '>',
+      '*',
+      'svc.registry.package',
+      'job.>',
+      'job.*',
+      'job.r2',
+      'stop.r2',
+      'release.r2',
+      'release.*',
+      'run.*.>',
+      'run.0.create',
+      'pull.*.*',
+      'pull.m1.r1',
+      'events.*',
+      'opened.*',
+      'live.log.*.*',
+      'live.log.run1.r1',
+      'log.*.*',
+      'log.run1.r2',
+      'journal.*',
+      '$KV.runners.>',
+      '$KV.members.>',
+      '$JS.>',
+      '$SYS.>',
+      '_INBOX.>',
+      '_INBOX_runner_r2.>',
+      '_INBOX_scheduler.>',
+      '_R_.>',
+      '_GR_.>',
     ],
   },
   {
     user: 'gateway',
     publish: [
-      ...everywhere, ...journals, ...ownersOnly,
-      'run.0.open', 'run.0.result.r1', 'pull.m1.r1', 'log.run1.r1', '$KV.runners.r1.s', '$JS.API.CONSUMER.CREATE.KV_members.c', '$JS.API.CONSUMER.CREATE.LOGS.c', '$JS.API.DIRECT.GET.KV_members', '$JS.API.STREAM.INFO.LOGS',
-      '$KV.revocations.session.s', 'delivery.x',
+      ...everywhere,
+      ...journals,
+      ...ownersOnly,
+      'run.0.open',
+      'run.0.result.r1',
+      'pull.m1.r1',
+      'log.run1.r1',
+      '$KV.runners.r1.s',
+      '$JS.API.CONSUMER.CREATE.KV_members.c',
+      '$JS.API.CONSUMER.CREATE.LOGS.c',
+      '$JS.API.DIRECT.GET.KV_members',
+      '$JS.API.STREAM.INFO.LOGS',
+      '$KV.revocations.session.s',
+      'delivery.x',
     ],
-    subscribe: ['>', 'svc.auth.token', 'run.*.>', 'run.0.create', 'pull.*.*', 'job.*', 'job.r1', 'stop.r1', 'release.r1', 'demand.*', 'log.*.*', 'journal.*', '$KV.members.>', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
+    subscribe: [
+      '>',
+      'svc.auth.token',
+      'run.*.>',
+      'run.0.create',
+      'pull.*.*',
+      'job.*',
+      'job.r1',
+      'stop.r1',
+      'release.r1',
+      'demand.*',
+      'log.*.*',
+      'journal.*',
+      '$KV.members.>',
+      '$JS.>',
+      '_INBOX_scheduler.>',
+      '_R_.>',
+    ],
   },
   {
     user: 'scheduler',
     publish: [
       ...everywhere,
-      'log.run1.r1', '$KV.runners.r1.s', '$JS.API.STREAM.UPDATE.JOURNAL', '$JS.API.STREAM.CREATE.JOURNAL', '$JS.API.STREAM.PURGE.KV_members', '$JS.API.STREAM.MSG.DELETE.KV_members',
-      '$JS.API.CONSUMER.CREATE.LOGS.c', '$JS.API.STREAM.MSG.GET.LOGS', 'pull.m1.r1', 'run.0.create', 'run.0.result.r1', '_INBOX_gateway.x',
+      'log.run1.r1',
+      '$KV.runners.r1.s',
+      '$JS.API.STREAM.UPDATE.JOURNAL',
+      '$JS.API.STREAM.CREATE.JOURNAL',
+      '$JS.API.STREAM.PURGE.KV_members',
+      '$JS.API.STREAM.MSG.DELETE.KV_members',
+      '$JS.API.CONSUMER.CREATE.LOGS.c',
+      '$JS.API.STREAM.MSG.GET.LOGS',
+      'pull.m1.r1',
+      'run.0.create',
+      'run.0.result.r1',
+      '_INBOX_gateway.x',
     ],
-    subscribe: ['>', 'journal.*', 'events.*', 'job.*', 'log.*.*', 'live.log.*.*', '$KV.members.>', '$JS.>', '$SYS.>', '_INBOX_gateway.>', '_INBOX_setup.>', '_R_.>'],
+    subscribe: [
+      '>',
+      'journal.*',
+      'events.*',
+      'job.*',
+      'log.*.*',
+      'live.log.*.*',
+      '$KV.members.>',
+      '$JS.>',
+      '$SYS.>',
+      '_INBOX_gateway.>',
+      '_INBOX_setup.>',
+      '_R_.>',
+    ],
   },
   {
     user: 'setup',
-    publish: [...everywhere, 'journal.0', 'log.run1.r1', '$KV.members.m1', '$JS.API.STREAM.MSG.GET.JOURNAL', '$JS.API.DIRECT.GET.JOURNAL', '$JS.API.STREAM.PURGE.JOURNAL', 'run.0.create', 'job.r1'],
+    publish: [
+      ...everywhere,
+      'journal.0',
+      'log.run1.r1',
+      '$KV.members.m1',
+      '$JS.API.STREAM.MSG.GET.JOURNAL',
+      '$JS.API.DIRECT.GET.JOURNAL',
+      '$JS.API.STREAM.PURGE.JOURNAL',
+      'run.0.create',
+      'job.r1',
+    ],
     subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
   },
   {
     user: 'auth',
     publish: [
-      ...everywhere, ...journals, ...ownersOnly, 'run.0.create', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS', '$KV.runners.r1.s',
-      'svc.registry.resolve', 'svc.webhook-ingest.list', '$JS.API.STREAM.PURGE.KV_revocations', '$JS.API.CONSUMER.CREATE.KV_revocations.c',
+      ...everywhere,
+      ...journals,
+      ...ownersOnly,
+      'run.0.create',
+      'log.run1.r1',
+      '$JS.API.DIRECT.GET.LOGS',
+      '$KV.runners.r1.s',
+      'svc.registry.resolve',
+      'svc.webhook-ingest.list',
+      '$JS.API.STREAM.PURGE.KV_revocations',
+      '$JS.API.CONSUMER.CREATE.KV_revocations.c',
     ],
-    subscribe: ['>', 'run.*.>', 'events.*', 'job.r1', 'live.log.*.*', '_INBOX_gateway.>', '_R_.>', 'svc.>', 'svc.registry.resolve', '$KV.revocations.>'],
+    subscribe: [
+      '>',
+      'run.*.>',
+      'events.*',
+      'job.r1',
+      'live.log.*.*',
+      '_INBOX_gateway.>',
+      '_R_.>',
+      'svc.>',
+      'svc.registry.resolve',
+      '$KV.revocations.>',
+    ],
   },
   {
     user: 'registry',
     publish: [
-      ...everywhere, ...journals, ...ownersOnly, 'run.0.create', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS', '$KV.revocations.session.s', '$JS.API.STREAM.CREATE.OBJ_packages', '$O.other.C.x.0',
-      'svc.auth.user', 'svc.auth.tokens.create', 'svc.auth.tokens.revoke', 'svc.webhook-ingest.list',
+      ...everywhere,
+      ...journals,
+      ...ownersOnly,
+      'run.0.create',
+      'log.run1.r1',
+      '$JS.API.DIRECT.GET.LOGS',
+      '$KV.revocations.session.s',
+      '$JS.API.STREAM.CREATE.OBJ_packages',
+      '$O.other.C.x.0',
+      'svc.auth.user',
+      'svc.auth.tokens.create',
+      'svc.auth.tokens.revoke',
+      'svc.webhook-ingest.list',
     ],
-    subscribe: ['>', 'run.*.>', 'events.*', 'job.r1', 'live.log.*.*', '_INBOX_gateway.>', '_R_.>', 'svc.auth.token', '$KV.revocations.>'],
+    subscribe: [
+      '>',
+      'run.*.>',
+      'events.*',
+      'job.r1',
+      'live.log.*.*',
+      '_INBOX_gateway.>',
+      '_R_.>',
+      'svc.auth.token',
+      '$KV.revocations.>',
+    ],
   },
   {
     user: 'webhook-ingest',
     publish: [
-      ...everywhere, ...journals, ...ownersOnly, 'run.0.open', 'run.0.result.r1', 'log.run1.r1', '$JS.API.DIRECT.GET.LOGS', '$KV.revocations.session.s', '$JS.API.STREAM.INFO.KV_revocations',
-      'svc.auth.token', 'svc.auth.tokens.create', 'svc.registry.package', '$JS.API.CONSUMER.CREATE.DELIVERIES.other', '$JS.API.CONSUMER.DELETE.DELIVERIES.ingest', '$JS.API.STREAM.UPDATE.DELIVERIES',
+      ...everywhere,
+      ...journals,
+      ...ownersOnly,
+      'run.0.open',
+      'run.0.result.r1',
+      'log.run1.r1',
+      '$JS.API.DIRECT.GET.LOGS',
+      '$KV.revocations.session.s',
+      '$JS.API.STREAM.INFO.KV_revocations',
+      'svc.auth.token',
+      'svc.auth.tokens.create',
+      'svc.registry.package',
+      '$JS.API.CONSUMER.CREATE.DELIVERIES.other',
+      '$JS.API.CONSUMER.DELETE.DELIVERIES.ingest',
+      '$JS.API.STREAM.UPDATE.DELIVERIES',
     ],
-    subscribe: ['>', 'run.*.>', 'run.0.create', 'job.r1', 'live.log.*.*', 'delivery.*', '_INBOX_gateway.>', '_R_.>', 'svc.auth.user', '$KV.revocations.>'],
+    subscribe: [
+      '>',
+      'run.*.>',
+      'run.0.create',
+      'job.r1',
+      'live.log.*.*',
+      'delivery.*',
+      '_INBOX_gateway.>',
+      '_R_.>',
+      'svc.auth.user',
+      '$KV.revocations.>',
+    ],
   },
 ];
 
@@ -364,18 +668,32 @@ describe('what is not allowed is refused at once', () => {
   for (const { user, publish, subscribe } of forbidden) {
     it(`${user} cannot publish it`, async () => {
       const bus = await busOf(user);
-      const answers = await Promise.all(publish.map(async (subject) => [subject, await bus.request(subject, {}, patient).catch((error: { tag?: string }) => error.tag)]));
+      const answers = await Promise.all(
+        publish.map(async (subject) => [
+          subject,
+          await bus.request(subject, {}, patient).catch((error: { tag?: string }) => error.tag),
+        ]),
+      );
       expect(answers).toEqual(publish.map((subject) => [subject, 'NotPermitted']));
     });
 
     it(`${user} cannot subscribe to it`, async () => {
       const raw = await rawOf(user);
-      for (const subject of subscribe) expect([subject, (await subscribing(raw, subject))?.message]).toEqual([subject, expect.stringMatching(/permissions violation/i)]);
+      for (const subject of subscribe)
+        expect([subject, (await subscribing(raw, subject))?.message]).toEqual([
+          subject,
+          expect.stringMatching(/permissions violation/i),
+        ]);
     });
   }
 
-  it('P10: a runner cannot have an answer of the broker delivered as another\'s job, or into a journal or log', async () => {
-    const [raw, runner, other, scheduler] = [await rawOf('runner_r1'), await busOf('runner_r1'), await busOf('runner_r2'), await busOf('scheduler')];
+  it("P10: a runner cannot have an answer of the broker delivered as another's job, or into a journal or log", async () => {
+    const [raw, runner, other, scheduler] = [
+      await rawOf('runner_r1'),
+      await busOf('runner_r1'),
+      await busOf('runner_r2'),
+      await busOf('scheduler'),
+    ];
     const jobs: unknown[] = [];
     const take = (body: unknown): void => void jobs.push(body);
     for (const subject of [subjects.job('r2'), subjects.stop('r2')]) other.respond(subject, take);
@@ -385,7 +703,16 @@ describe('what is not allowed is refused at once', () => {
     const before = await journal.last();
     // What a forged job would say, kept where the broker will read it out.
     await acquireLease(runner, buckets.runners, 'r1.forged', { forged: true }, { ttlMs: 60_000 });
-    for (const reply of ['job.r2', 'stop.r2', 'release.r2', 'journal.0', 'journal.3', 'log.run9.r2', '$KV.members.forged', '$KV.runners.r2.s']) {
+    for (const reply of [
+      'job.r2',
+      'stop.r2',
+      'release.r2',
+      'journal.0',
+      'journal.3',
+      'log.run9.r2',
+      '$KV.members.forged',
+      '$KV.runners.r2.s',
+    ]) {
       raw.publish('$JS.API.DIRECT.GET.KV_runners.$KV.runners.r1.forged', '', { reply });
       raw.publish('log.run9.r1', chunk(0), { reply });
       raw.publish('$JS.API.STREAM.INFO.KV_members', '', { reply });
@@ -400,7 +727,9 @@ describe('what is not allowed is refused at once', () => {
     expect(await openLog(scheduler, 3).last()).toBeNull();
     expect(new Set((await chunksOf(scheduler, 'run9')).map(({ runner: from }) => from))).toEqual(new Set(['r1']));
     const keys: string[] = [];
-    const watches = [buckets.members, buckets.runners].map((bucket) => watchLeases(scheduler, bucket, (event) => event.kind === 'put' && keys.push(event.key)));
+    const watches = [buckets.members, buckets.runners].map((bucket) =>
+      watchLeases(scheduler, bucket, (event) => event.kind === 'put' && keys.push(event.key)),
+    );
     await Promise.all(watches.map(({ ready }) => ready));
     for (const watch of watches) watch.stop();
     expect(keys).toEqual(['r1.forged']);
@@ -418,12 +747,34 @@ describe('what is not allowed is refused at once', () => {
     const before = await openLog(scheduler, 0).last();
     const own = Promise.withResolvers<void>();
     raw.subscribe(`${inboxPrefixOf('runner_r1')}.own`, { callback: () => own.resolve() });
-    const hostile = ['journal.0', 'journal.3', 'job.r2', 'stop.r2', 'log.run8.r2', '$KV.members.m3', '$JS.API.STREAM.PURGE.LOGS'];
+    const hostile = [
+      'journal.0',
+      'journal.3',
+      'job.r2',
+      'stop.r2',
+      'log.run8.r2',
+      '$KV.members.m3',
+      '$JS.API.STREAM.PURGE.LOGS',
+    ];
     // The last one is delivered: what came before it had its turn.
     for (const deliver of [...hostile, subjects.owner(0, 'create'), `${inboxPrefixOf('runner_r1')}.own`]) {
       const name = `c${crypto.randomUUID()}`;
-      const config = { name, deliver_subject: deliver, deliver_policy: 'last_per_subject', filter_subject: '$KV.members.m2', ack_policy: 'none', max_deliver: 1, mem_storage: true, num_replicas: 1, inactive_threshold: 10e9 };
-      await raw.request(`$JS.API.CONSUMER.CREATE.KV_members.${name}`, JSON.stringify({ stream_name: 'KV_members', config }), timely);
+      const config = {
+        name,
+        deliver_subject: deliver,
+        deliver_policy: 'last_per_subject',
+        filter_subject: '$KV.members.m2',
+        ack_policy: 'none',
+        max_deliver: 1,
+        mem_storage: true,
+        num_replicas: 1,
+        inactive_threshold: 10e9,
+      };
+      await raw.request(
+        `$JS.API.CONSUMER.CREATE.KV_members.${name}`,
+        JSON.stringify({ stream_name: 'KV_members', config }),
+        timely,
+      );
     }
     await own.promise;
     await scheduler.request(subjects.job('r2'), 'the only job', soon);
@@ -461,13 +812,21 @@ describe('a runner that comes later', () => {
 
 describe('in a cluster of three', () => {
   it('the same accounts hold between services at different brokers', async () => {
-    const cluster = await startTestCluster({ config: `include "../${basename(folder)}/accounts.conf"`, user: 'setup', pass: await passwordOf('setup') });
+    const cluster = await startTestCluster({
+      config: `include "../${basename(folder)}/accounts.conf"`,
+      user: 'setup',
+      pass: await passwordOf('setup'),
+    });
     opened.push({ close: () => cluster.stop() });
     const [one, two, three] = cluster.brokers.map(({ url }) => url);
     const setup = await busOf('setup', one);
     await ensureStreams(setup, streamsOptions);
     await cluster.inStep('LOGS');
-    const [scheduler, gateway, runner] = [await busOf('scheduler', one), await busOf('gateway', two), await busOf('runner_r1', three)];
+    const [scheduler, gateway, runner] = [
+      await busOf('scheduler', one),
+      await busOf('gateway', two),
+      await busOf('runner_r1', three),
+    ];
     const put = Promise.withResolvers<unknown>();
     const watch = watchLeases(runner, buckets.members, put.resolve);
     await watch.ready;
@@ -484,10 +843,14 @@ describe('in a cluster of three', () => {
     expect(await gateway.requestRetrying(subjects.owner(0, 'watch'), {}, retrying)).toBe(subjects.owner(0, 'watch'));
     expect(await runner.requestRetrying(subjects.result(0, 'r1'), {}, retrying)).toBe(subjects.result(0, 'r1'));
     expect(await scheduler.requestRetrying(subjects.job('r1'), {}, retrying)).toBe(subjects.job('r1'));
-    expect(await (await acquireLease(runner, buckets.runners, 'r1.s', {}, { ttlMs: 60_000 })).renew()).toMatchObject({ kind: 'accepted' });
+    expect(await (await acquireLease(runner, buckets.runners, 'r1.s', {}, { ttlMs: 60_000 })).renew()).toMatchObject({
+      kind: 'accepted',
+    });
     await createLogWriter(runner).publish(subjects.log('run1', 'r1'), chunk(0));
     expect(await live.promise).toMatchObject({ runner: 'r1', sequence: 1 });
-    expect(await openLog(scheduler, 0).append(Buffer.from('a'), { commitId: 'a', expectedSequence: 0 })).toMatchObject({ ok: true });
+    expect(await openLog(scheduler, 0).append(Buffer.from('a'), { commitId: 'a', expectedSequence: 0 })).toMatchObject({
+      ok: true,
+    });
     await expect(runner.request(subjects.job('r2'), {}, patient)).rejects.toMatchObject({ tag: 'NotPermitted' });
     await expect(scheduler.request(subjects.stop('r2'), {}, patient)).rejects.toMatchObject({ tag: 'NoResponders' });
   });

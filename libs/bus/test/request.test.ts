@@ -14,7 +14,10 @@ beforeAll(async () => {
 });
 afterAll(() => broker.stop());
 beforeEach(async () => {
-  [server, client] = await Promise.all([connectBus({ servers: broker.url, name: 'server' }), connectBus({ servers: broker.url, name: 'client' })]);
+  [server, client] = await Promise.all([
+    connectBus({ servers: broker.url, name: 'server' }),
+    connectBus({ servers: broker.url, name: 'client' }),
+  ]);
 });
 afterEach(() => Promise.all([server.close(0), client.close(0)]));
 
@@ -33,7 +36,10 @@ describe('a request', () => {
   });
 
   it('to a subject without a responder fails at once, and nothing was handled', async () => {
-    await expect(client.request('nobody', {}, { timeoutMs: 600_000 })).rejects.toMatchObject({ tag: 'NoResponders', subject: 'nobody' });
+    await expect(client.request('nobody', {}, { timeoutMs: 600_000 })).rejects.toMatchObject({
+      tag: 'NoResponders',
+      subject: 'nobody',
+    });
   });
 
   it('that is dropped runs into its deadline', async () => {
@@ -43,7 +49,10 @@ describe('a request', () => {
       return LATER;
     });
     await server.flush();
-    await expect(client.request('silent', {}, { timeoutMs: 50 })).rejects.toMatchObject({ tag: 'RequestTimeout', timeoutMs: 50 });
+    await expect(client.request('silent', {}, { timeoutMs: 50 })).rejects.toMatchObject({
+      tag: 'RequestTimeout',
+      timeoutMs: 50,
+    });
   });
 
   it('gets a long answer whole, though the broker takes no message of that size', async () => {
@@ -80,7 +89,7 @@ describe('a request', () => {
     await raw.close();
   });
 
-  it('beyond the responder\'s bound is refused as busy, and taken again when there is room', async () => {
+  it("beyond the responder's bound is refused as busy, and taken again when there is room", async () => {
     const calls: Responder<string>[] = [];
     const two = Promise.withResolvers<void>();
     server.respond<string, string>(
@@ -112,7 +121,9 @@ describe('a request', () => {
     await expect(client.request('forgetful', {}, { timeoutMs: 1 })).rejects.toMatchObject({ tag: 'RequestTimeout' });
     const failures = new Set<string>();
     while (!failures.has('RequestTimeout')) {
-      const error = (await client.request('forgetful', {}, { timeoutMs: 10 }).catch((cause: unknown) => cause)) as { tag: string };
+      const error = (await client.request('forgetful', {}, { timeoutMs: 10 }).catch((cause: unknown) => cause)) as {
+        tag: string;
+      };
       failures.add(error.tag);
     }
   });
@@ -125,7 +136,9 @@ describe('a request', () => {
   });
 
   it('is not repeated beyond its deadline', async () => {
-    await expect(client.requestRetrying('never', {}, { deadlineMs: 60 })).rejects.toMatchObject({ tag: 'NoResponders' });
+    await expect(client.requestRetrying('never', {}, { deadlineMs: 60 })).rejects.toMatchObject({
+      tag: 'NoResponders',
+    });
   });
 
   it('under way when the connection breaks fails at once, as one that was sent', async () => {
@@ -154,7 +167,7 @@ describe('a request', () => {
 });
 
 describe('a message', () => {
-  it('reaches every subscriber, and one handler\'s exception stops nobody', async () => {
+  it("reaches every subscriber, and one handler's exception stops nobody", async () => {
     const got = Promise.withResolvers<[number, string]>();
     server.subscribe('news.*', () => {
       throw new Error('a bad handler');
@@ -222,13 +235,17 @@ describe('the connection', () => {
   it('to a server older than 2.14 is refused in one sentence', async () => {
     const old = createServer((socket) => {
       socket.on('error', () => {});
-      socket.write(`INFO ${JSON.stringify({ server_id: 'old', version: '2.10.29', headers: true, max_payload: 1_048_576, proto: 1 })}\r\n`);
+      socket.write(
+        `INFO ${JSON.stringify({ server_id: 'old', version: '2.10.29', headers: true, max_payload: 1_048_576, proto: 1 })}\r\n`,
+      );
       socket.on('data', (data) => data.includes('PING') && socket.write('PONG\r\n'));
     });
     old.listen(0, '127.0.0.1');
     await once(old, 'listening');
     const address = old.address() as { port: number };
-    await expect(connectBus({ servers: `nats://127.0.0.1:${address.port}`, name: 'x' })).rejects.toThrow('the broker is nats-server 2.10.29, but Penstock needs 2.14 or newer');
+    await expect(connectBus({ servers: `nats://127.0.0.1:${address.port}`, name: 'x' })).rejects.toThrow(
+      'the broker is nats-server 2.10.29, but Penstock needs 2.14 or newer',
+    );
     old.close();
   });
 

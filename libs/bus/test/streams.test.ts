@@ -32,7 +32,14 @@ describe('the streams', () => {
     const before = await configOf('JOURNAL');
     expect(await ensureStreams(bus, options)).toEqual({ bucketsCreated: false });
     expect(await configOf('JOURNAL')).toEqual(before);
-    expect(before).toMatchObject({ discard: 'new', deny_delete: true, deny_purge: false, allow_direct: true, storage: 'file', num_replicas: 1 });
+    expect(before).toMatchObject({
+      discard: 'new',
+      deny_delete: true,
+      deny_purge: false,
+      allow_direct: true,
+      storage: 'file',
+      num_replicas: 1,
+    });
   });
 
   it('are made once when several services start together', async () => {
@@ -45,12 +52,19 @@ describe('the streams', () => {
   it('take new limits at a start', async () => {
     await ensureStreams(bus, options);
     await ensureStreams(bus, { ...options, logsBytesMax: 32 * MIB });
-    expect(await configOf('LOGS')).toMatchObject({ max_bytes: 32 * MIB, discard: 'old', republish: { src: 'log.>', dest: 'live.log.>' } });
+    expect(await configOf('LOGS')).toMatchObject({
+      max_bytes: 32 * MIB,
+      discard: 'old',
+      republish: { src: 'log.>', dest: 'live.log.>' },
+    });
   });
 
   it('P9: another number of partitions is a start-up error that names both, also in a race', async () => {
     const other = await connectBus({ servers: broker.url, name: 'other' });
-    const both = await Promise.allSettled([ensureStreams(bus, options), ensureStreams(other, { ...options, partitions: 16 })]);
+    const both = await Promise.allSettled([
+      ensureStreams(bus, options),
+      ensureStreams(other, { ...options, partitions: 16 }),
+    ]);
     const refused = both.filter((result) => result.status === 'rejected').map(({ reason }) => reason as Error);
     expect(refused).toHaveLength(1);
     expect(refused[0]?.message).toMatch(/(\b4\b.*\b16\b)|(\b16\b.*\b4\b)/);

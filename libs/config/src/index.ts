@@ -1,6 +1,12 @@
 export * from './errors.ts';
 export type { Kind, ListenAddress } from './kinds.ts';
-export { isShortSecret, readConfiguration, unknownVariables, type Configuration, type ConfigurationSources } from './read-configuration.ts';
+export {
+  isShortSecret,
+  readConfiguration,
+  unknownVariables,
+  type Configuration,
+  type ConfigurationSources,
+} from './read-configuration.ts';
 export * from './server-mode.ts';
 export { loadTiers, TIER_NAMES, UNLIMITED, type TierLimits, type TierName, type Tiers } from './tiers.ts';
 export * from './variables-table.ts';

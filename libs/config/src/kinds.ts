@@ -25,7 +25,8 @@ export function integer(bounds: { readonly min: number; readonly max: number }):
     form,
     parse(given) {
       const value = Number(given);
-      if (!/^-?\d+$/.test(given) || value < bounds.min || value > bounds.max) return { problem: `is to be a whole number from ${form}` };
+      if (!/^-?\d+$/.test(given) || value < bounds.min || value > bounds.max)
+        return { problem: `is to be a whole number from ${form}` };
       return { value };
     },
   };
@@ -38,7 +39,8 @@ export function powerOfTwo(max: number): Kind<number> {
     form,
     parse(given) {
       const value = Number(given);
-      if (!/^\d+$/.test(given) || value < 1 || value > max || !Number.isInteger(Math.log2(value))) return { problem: `is to be ${form}` };
+      if (!/^\d+$/.test(given) || value < 1 || value > max || !Number.isInteger(Math.log2(value)))
+        return { problem: `is to be ${form}` };
       return { value };
     },
   };
@@ -54,7 +56,10 @@ export function duration(bounds: { readonly minMs: number; readonly maxMs: numbe
     parse(text) {
       const given = /^\d+$/.test(text) ? `${text}s` : text;
       if (!/^(?:\d+(?:ms|[smhd]))+$/.test(given)) return { problem: 'is to be a duration such as 90s, 10m or 24h' };
-      const value = [...given.matchAll(/(\d+)(ms|[smhd])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS_MS[unit ?? ''] ?? 0), 0);
+      const value = [...given.matchAll(/(\d+)(ms|[smhd])/g)].reduce(
+        (sum, [, count, unit]) => sum + Number(count) * (UNITS_MS[unit ?? ''] ?? 0),
+        0,
+      );
       if (value < bounds.minMs || value > bounds.maxMs) return { problem: `is to be ${form}` };
       return { value };
     },
@@ -75,12 +80,17 @@ export function list<T>(item: Kind<T>, itemsMax = 100): Kind<readonly T[]> {
     form: `${item.form}, separated by commas`,
     parse(given) {
       const values: T[] = [];
-      for (const part of given.split(',').map((each) => each.trim()).filter((each) => each !== '')) {
+      for (const part of given
+        .split(',')
+        .map((each) => each.trim())
+        .filter((each) => each !== '')) {
         const parsed = item.parse(part);
         if ('problem' in parsed) return { problem: `has the item '${part}', which ${parsed.problem}` };
         values.push(parsed.value);
       }
-      return values.length > itemsMax ? { problem: `has ${values.length} items; ${itemsMax} are allowed` } : { value: values };
+      return values.length > itemsMax
+        ? { problem: `has ${values.length} items; ${itemsMax} are allowed` }
+        : { value: values };
     },
   };
 }
@@ -114,7 +124,8 @@ export function listenAddress(): Kind<ListenAddress> {
     parse(given) {
       const [, ipv6, name, portText] = /^(?:(?:\[([0-9a-f:.%]+)\]|([^\s:[\]/]*)):)?(\d{1,5})$/i.exec(given) ?? [];
       const port = Number(portText);
-      if (portText === undefined || port > 65_535) return { problem: 'is to be an address such as 127.0.0.1:8080 or [::1]:8080, without a scheme' };
+      if (portText === undefined || port > 65_535)
+        return { problem: 'is to be an address such as 127.0.0.1:8080 or [::1]:8080, without a scheme' };
       return { value: { host: ipv6 ?? (name === undefined ? '127.0.0.1' : name === '' ? '0.0.0.0' : name), port } };
     },
   };
@@ -125,7 +136,8 @@ export function url(...schemes: readonly string[]): Kind<string> {
   return {
     form: `URL (${schemes.map((scheme) => `\`${scheme}//…\``).join(', ')})`,
     parse(given) {
-      if (!URL.canParse(given) || !schemes.includes(new URL(given).protocol)) return { problem: `is to be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}` };
+      if (!URL.canParse(given) || !schemes.includes(new URL(given).protocol))
+        return { problem: `is to be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}` };
       return { value: given.replace(/\/+$/, '') };
     },
   };
@@ -136,9 +148,12 @@ export function origin(): Kind<string> {
   return {
     form: 'origin (`https://app.example`)',
     parse(given) {
-      if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol)) return { problem: 'is to be an origin such as https://app.example' };
+      if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+        return { problem: 'is to be an origin such as https://app.example' };
       const value = new URL(given).origin;
-      return value === given.toLowerCase().replace(/\/$/, '') ? { value } : { problem: `is to be an origin, that is ${value}` };
+      return value === given.toLowerCase().replace(/\/$/, '')
+        ? { value }
+        : { problem: `is to be an origin, that is ${value}` };
     },
   };
 }
@@ -151,17 +166,22 @@ export function addressRange(): Kind<string> {
       const [, address = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(given) ?? [];
       const family = isIP(address);
       const isRange = family !== 0 && Number(bits ?? 0) <= (family === 4 ? 32 : 128);
-      return isRange ? { value: given } : { problem: 'is to be an address or a range such as 10.0.0.1, 10.0.0.0/8 or fd00::/8' };
+      return isRange
+        ? { value: given }
+        : { problem: 'is to be an address or a range such as 10.0.0.1, 10.0.0.0/8 or fd00::/8' };
     },
   };
 }
 
 /** `mongodb://…`, `mongodb+srv://…` or `sqlite:<path>`. */
-export function storeUrl(): Kind<{ readonly kind: 'sqlite'; readonly path: string } | { readonly kind: 'mongodb'; readonly url: string }> {
+export function storeUrl(): Kind<
+  { readonly kind: 'sqlite'; readonly path: string } | { readonly kind: 'mongodb'; readonly url: string }
+> {
   return {
     form: '`sqlite:<path>` or `mongodb://…`',
     parse(given) {
-      if (/^sqlite:./.test(given)) return { value: { kind: 'sqlite', path: given.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') } };
+      if (/^sqlite:./.test(given))
+        return { value: { kind: 'sqlite', path: given.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') } };
       if (/^mongodb(?:\+srv)?:\/\/./.test(given)) return { value: { kind: 'mongodb', url: given } };
       return { problem: 'is to be sqlite:<path of a file> or mongodb://…' };
     },

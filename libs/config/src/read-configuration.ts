@@ -15,7 +15,9 @@ export function isShortSecret(secret: unknown): boolean {
 export interface ConfigurationSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Values given by flags, which stand above the environment; `name` is what the user typed (`--listen`). */
-  readonly flags?: { readonly [K in VariableKey]?: { readonly name: string; readonly value: string } | undefined } | undefined;
+  readonly flags?:
+    | { readonly [K in VariableKey]?: { readonly name: string; readonly value: string } | undefined }
+    | undefined;
 }
 
 export type Configuration<K extends VariableKey> = { readonly [Name in K]: ValueOf<Name> };
@@ -24,7 +26,10 @@ export type Configuration<K extends VariableKey> = { readonly [Name in K]: Value
  * Throws ConfigurationError. A variable set to nothing counts as not set. Where both `listen` and `mode` are read, what
  * production mode requires is checked too.
  */
-export function readConfiguration<K extends VariableKey>(keys: readonly K[], sources: ConfigurationSources): Configuration<K> {
+export function readConfiguration<K extends VariableKey>(
+  keys: readonly K[],
+  sources: ConfigurationSources,
+): Configuration<K> {
   const problems: string[] = [];
   const values: { [key: string]: unknown } = {};
   for (const key of keys) {
@@ -39,7 +44,8 @@ export function readConfiguration<K extends VariableKey>(keys: readonly K[], sou
     const parsed = declared.kind.parse(given);
     if ('value' in parsed) values[key] = parsed.value;
     // A problem may quote the value, or a part of it.
-    else if (declared.secret === true) problems.push(`${flag?.name ?? declared.name} is to be ${plain(declared.kind.form)}`);
+    else if (declared.secret === true)
+      problems.push(`${flag?.name ?? declared.name} is to be ${plain(declared.kind.form)}`);
     else problems.push(`${flag?.name ?? declared.name} is '${shortened(given)}'; it ${parsed.problem}`);
   }
   if (includes(keys, 'listen') && includes(keys, 'mode')) problems.push(...modeProblems(keys, values));
@@ -48,7 +54,9 @@ export function readConfiguration<K extends VariableKey>(keys: readonly K[], sou
 }
 
 /** Variables that look like ours and are not: most likely misspelt. For a warning at the start. */
-export function unknownVariables(env: ConfigurationSources['env']): { readonly name: string; readonly suggestion: string | null }[] {
+export function unknownVariables(
+  env: ConfigurationSources['env'],
+): { readonly name: string; readonly suggestion: string | null }[] {
   const known = [...Object.values(variables).map(({ name }) => name as string), ...bootstrapVariables];
   return Object.keys(env)
     .filter((name) => name.startsWith('SERVICE_') && !known.includes(name) && !name.startsWith('SERVICE_TEST_'))
@@ -59,12 +67,18 @@ export function unknownVariables(env: ConfigurationSources['env']): { readonly n
 function modeProblems(keys: readonly VariableKey[], values: { readonly [key: string]: unknown }): string[] {
   const listen = values['listen'] as ListenAddress;
   const mode = serverMode({ listen, mode: values['mode'] as ServerMode | undefined });
-  if (mode === null) return [`SERVICE_MODE is 'development', and others can reach ${listen.host}; listen on 127.0.0.1 or leave SERVICE_MODE out`];
+  if (mode === null)
+    return [
+      `SERVICE_MODE is 'development', and others can reach ${listen.host}; listen on 127.0.0.1 or leave SERVICE_MODE out`,
+    ];
   if (mode === 'development') return [];
   return keys.flatMap((key) => {
-    if (key === 'jwtSecret' && isShortSecret(values[key])) return [`JWT_SECRET is shorter than ${JWT_SECRET_BYTES_MIN} bytes; make one with: openssl rand -hex 32`];
+    if (key === 'jwtSecret' && isShortSecret(values[key]))
+      return [`JWT_SECRET is shorter than ${JWT_SECRET_BYTES_MIN} bytes; make one with: openssl rand -hex 32`];
     const declared: Variable<unknown, unknown> = variables[key];
-    return declared.requiredInProduction === undefined || values[key] !== undefined ? [] : [`${declared.name} is missing, and production mode needs it; ${declared.requiredInProduction}`];
+    return declared.requiredInProduction === undefined || values[key] !== undefined
+      ? []
+      : [`${declared.name} is missing, and production mode needs it; ${declared.requiredInProduction}`];
   });
 }
 
@@ -82,7 +96,9 @@ function plain(form: string): string {
 }
 
 function nearest(name: string, known: readonly string[]): string | null {
-  const [best] = known.map((candidate) => ({ candidate, distance: editDistance(name, candidate) })).toSorted((a, b) => a.distance - b.distance);
+  const [best] = known
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .toSorted((a, b) => a.distance - b.distance);
   return best !== undefined && best.distance <= 3 ? best.candidate : null;
 }
 
@@ -91,7 +107,9 @@ function editDistance(a: string, b: string): number {
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)));
+      next.push(
+        Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)),
+      );
     }
     row = next;
   }

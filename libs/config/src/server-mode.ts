@@ -7,7 +7,10 @@ export type ServerMode = 'development' | 'production';
  * Development where the address is loopback and nobody says otherwise. Null: development was asked for on an address
  * that others can reach, which would hand them a server with generated secrets; the start is to be refused.
  */
-export function serverMode(options: { readonly listen: ListenAddress; readonly mode?: ServerMode | undefined }): ServerMode | null {
+export function serverMode(options: {
+  readonly listen: ListenAddress;
+  readonly mode?: ServerMode | undefined;
+}): ServerMode | null {
   if (options.mode === 'production') return 'production';
   if (isLoopback(options.listen.host)) return 'development';
   return options.mode === 'development' ? null : 'production';

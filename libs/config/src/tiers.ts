@@ -23,10 +23,38 @@ export const UNLIMITED = 2_147_483_647;
 const MIB = 1024 * 1024;
 
 const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
-  free: { pipelineRunLimit: 500, maxConcurrent: 3, logBytesMax: 4 * MIB, artifactStorageMb: 500, canUsePrivateExtensions: false, canPublishExtensions: false },
-  pro: { pipelineRunLimit: 5_000, maxConcurrent: 20, logBytesMax: 16 * MIB, artifactStorageMb: 10_000, canUsePrivateExtensions: true, canPublishExtensions: true },
-  team: { pipelineRunLimit: 50_000, maxConcurrent: 100, logBytesMax: 64 * MIB, artifactStorageMb: 100_000, canUsePrivateExtensions: true, canPublishExtensions: true },
-  enterprise: { pipelineRunLimit: UNLIMITED, maxConcurrent: UNLIMITED, logBytesMax: 256 * MIB, artifactStorageMb: UNLIMITED, canUsePrivateExtensions: true, canPublishExtensions: true },
+  free: {
+    pipelineRunLimit: 500,
+    maxConcurrent: 3,
+    logBytesMax: 4 * MIB,
+    artifactStorageMb: 500,
+    canUsePrivateExtensions: false,
+    canPublishExtensions: false,
+  },
+  pro: {
+    pipelineRunLimit: 5_000,
+    maxConcurrent: 20,
+    logBytesMax: 16 * MIB,
+    artifactStorageMb: 10_000,
+    canUsePrivateExtensions: true,
+    canPublishExtensions: true,
+  },
+  team: {
+    pipelineRunLimit: 50_000,
+    maxConcurrent: 100,
+    logBytesMax: 64 * MIB,
+    artifactStorageMb: 100_000,
+    canUsePrivateExtensions: true,
+    canPublishExtensions: true,
+  },
+  enterprise: {
+    pipelineRunLimit: UNLIMITED,
+    maxConcurrent: UNLIMITED,
+    logBytesMax: 256 * MIB,
+    artifactStorageMb: UNLIMITED,
+    canUsePrivateExtensions: true,
+    canPublishExtensions: true,
+  },
 };
 
 export interface Tiers {
@@ -50,11 +78,14 @@ function overridden(file: string): Readonly<Record<TierName, TierLimits>> {
   try {
     given = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new ConfigurationError([`SERVICE_TIERS_FILE: ${file} cannot be read as JSON (${error instanceof Error ? error.message : String(error)})`]);
+    throw new ConfigurationError([
+      `SERVICE_TIERS_FILE: ${file} cannot be read as JSON (${error instanceof Error ? error.message : String(error)})`,
+    ]);
   }
   const problems: string[] = [];
   const result = { ...BUILT_IN };
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new ConfigurationError([`SERVICE_TIERS_FILE: ${file} is to be an object of tiers`]);
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new ConfigurationError([`SERVICE_TIERS_FILE: ${file} is to be an object of tiers`]);
   for (const [tier, limits] of Object.entries(given)) {
     if (!isTier(tier)) {
       problems.push(`SERVICE_TIERS_FILE: '${tier}' is no tier; there are ${TIER_NAMES.join(', ')}`);
@@ -71,8 +102,10 @@ function overridden(file: string): Readonly<Record<TierName, TierLimits>> {
 
 function limitProblem(tier: TierName, name: string, value: unknown): string[] {
   const known = Object.hasOwn(BUILT_IN[tier], name) ? BUILT_IN[tier][name as keyof TierLimits] : undefined;
-  if (known === undefined) return [`SERVICE_TIERS_FILE: '${tier}.${name}' is no limit; there are ${Object.keys(BUILT_IN[tier]).join(', ')}`];
-  if (typeof known === 'boolean') return typeof value === 'boolean' ? [] : [`SERVICE_TIERS_FILE: '${tier}.${name}' is to be true or false`];
+  if (known === undefined)
+    return [`SERVICE_TIERS_FILE: '${tier}.${name}' is no limit; there are ${Object.keys(BUILT_IN[tier]).join(', ')}`];
+  if (typeof known === 'boolean')
+    return typeof value === 'boolean' ? [] : [`SERVICE_TIERS_FILE: '${tier}.${name}' is to be true or false`];
   const fits = typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= UNLIMITED;
   return fits ? [] : [`SERVICE_TIERS_FILE: '${tier}.${name}' is to be a whole number from 0 to ${UNLIMITED}`];
 }

@@ -11,7 +11,15 @@ export function renderVariablesTable(): string {
     const required = declared.requiredInProduction === undefined ? '' : '; required in production mode';
     return `| \`${declared.name}\` | ${declared.kind.form} | ${defaultText(declared)}${required} | ${declared.services.join(', ')} | ${declared.meaning} |`;
   });
-  return [TABLE_BEGIN, '', '| variable | form | default | read by | meaning |', '|---|---|---|---|---|', ...rows, '', TABLE_END].join('\n');
+  return [
+    TABLE_BEGIN,
+    '',
+    '| variable | form | default | read by | meaning |',
+    '|---|---|---|---|---|',
+    ...rows,
+    '',
+    TABLE_END,
+  ].join('\n');
 }
 
 /** Whether the page carries the table as it would be made now. */

@@ -2,7 +2,21 @@
  * Every variable that configures a service, declared once: readers, help texts and the table of docs/operating.md are
  * made from it. A flag of `penstock serve`, where there is one, stands above its variable.
  */
-import { addressRange, boolean, choice, duration, integer, list, listenAddress, origin, powerOfTwo, storeUrl, text, url, type Kind } from './kinds.ts';
+import {
+  addressRange,
+  boolean,
+  choice,
+  duration,
+  integer,
+  list,
+  listenAddress,
+  origin,
+  powerOfTwo,
+  storeUrl,
+  text,
+  url,
+  type Kind,
+} from './kinds.ts';
 
 export type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
 
@@ -30,233 +44,427 @@ const allServices: readonly ServiceName[] = ['serve', ...ownProcesses];
 
 export const variables = {
   listen: variable({
-    name: 'SERVICE_LISTEN', kind: listenAddress(), default: { host: '127.0.0.1', port: 8080 }, defaultText: '`127.0.0.1:8080`', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_LISTEN',
+    kind: listenAddress(),
+    default: { host: '127.0.0.1', port: 8080 },
+    defaultText: '`127.0.0.1:8080`',
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Where the API listens. Any address that is not loopback means production mode.',
   }),
   internalListen: variable({
-    name: 'SERVICE_INTERNAL_LISTEN', kind: listenAddress(), default: { host: '127.0.0.1', port: 9090 }, defaultText: '`127.0.0.1:9090`', services: ownProcesses,
-    meaning: 'Where a service process answers `/health`, `/ready` and `/metrics`; for probes, not for clients. Port 0 takes a free one.',
+    name: 'SERVICE_INTERNAL_LISTEN',
+    kind: listenAddress(),
+    default: { host: '127.0.0.1', port: 9090 },
+    defaultText: '`127.0.0.1:9090`',
+    services: ownProcesses,
+    meaning:
+      'Where a service process answers `/health`, `/ready` and `/metrics`; for probes, not for clients. Port 0 takes a free one.',
   }),
   runnerId: optional({
-    name: 'SERVICE_RUNNER_ID', kind: token(), defaultText: "the machine's name", services: ['runner'],
-    meaning: 'The name of a runner, the same at each start, so that its workspaces are found again. No two runners share one.',
+    name: 'SERVICE_RUNNER_ID',
+    kind: token(),
+    defaultText: "the machine's name",
+    services: ['runner'],
+    meaning:
+      'The name of a runner, the same at each start, so that its workspaces are found again. No two runners share one.',
   }),
   mode: optional({
-    name: 'SERVICE_MODE', kind: choice('development', 'production'), defaultText: 'development on a loopback address, else production', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest', 'runner'],
-    meaning: 'Production mode generates nothing and wants its secrets given. `development` is refused on an address that others can reach.',
+    name: 'SERVICE_MODE',
+    kind: choice('development', 'production'),
+    defaultText: 'development on a loopback address, else production',
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest', 'runner'],
+    meaning:
+      'Production mode generates nothing and wants its secrets given. `development` is refused on an address that others can reach.',
   }),
   dataDir: variable({
-    name: 'SERVICE_DATA_DIR', kind: text('folder'), default: '.penstock', services: ['serve', 'runner', 'webhook-ingest'],
+    name: 'SERVICE_DATA_DIR',
+    kind: text('folder'),
+    default: '.penstock',
+    services: ['serve', 'runner', 'webhook-ingest'],
     meaning: 'Where everything is kept; the same folder resumes its runs.',
   }),
   corsOrigins: variable({
-    name: 'SERVICE_CORS_ORIGINS', kind: list(origin()), default: [], defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_CORS_ORIGINS',
+    kind: list(origin()),
+    default: [],
+    defaultText: 'none',
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Origins whose pages may call the API.',
   }),
   playground: variable({
-    name: 'SERVICE_PLAYGROUND', kind: boolean(), default: false, services: ['serve', 'gateway'],
+    name: 'SERVICE_PLAYGROUND',
+    kind: boolean(),
+    default: false,
+    services: ['serve', 'gateway'],
     meaning: 'Serves an IDE at `/graphql/playground`.',
   }),
   apiKey: optional({
-    name: 'SERVICE_API_KEY', kind: apiKey(), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'registry'], secret: true,
+    name: 'SERVICE_API_KEY',
+    kind: apiKey(),
+    defaultText: 'made and kept in the data folder in development mode',
+    services: ['serve', 'gateway', 'registry'],
+    secret: true,
     requiredInProduction: 'make one with: openssl rand -hex 32',
-    meaning: 'The key that programs present as `Authorization: Bearer`; it sees and changes the runs of the tenant `service`.',
+    meaning:
+      'The key that programs present as `Authorization: Bearer`; it sees and changes the runs of the tenant `service`.',
   }),
   jwtSecret: optional({
-    name: 'JWT_SECRET', kind: text('text'), defaultText: 'made and kept in the data folder in development mode', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'], secret: true,
+    name: 'JWT_SECRET',
+    kind: text('text'),
+    defaultText: 'made and kept in the data folder in development mode',
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    secret: true,
     requiredInProduction: 'make one with: openssl rand -hex 32',
-    meaning: 'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode.',
+    meaning:
+      'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode.',
   }),
   baseUrl: optional({
-    name: 'SERVICE_BASE_URL', kind: url('http:', 'https:'), defaultText: 'the address listened on', services: ['serve', 'gateway', 'auth', 'webhook-ingest'],
+    name: 'SERVICE_BASE_URL',
+    kind: url('http:', 'https:'),
+    defaultText: 'the address listened on',
+    services: ['serve', 'gateway', 'auth', 'webhook-ingest'],
     meaning: 'The address under which clients reach the service.',
   }),
   publicRead: optional({
-    name: 'SERVICE_PUBLIC_READ', kind: boolean(), defaultText: '`true` in development mode, else `false`', services: ['serve', 'gateway'],
+    name: 'SERVICE_PUBLIC_READ',
+    kind: boolean(),
+    defaultText: '`true` in development mode, else `false`',
+    services: ['serve', 'gateway'],
     meaning: 'Whether everybody may read the runs of the tenant `service`.',
   }),
   triggerWaitSecs: variable({
-    name: 'SERVICE_TRIGGER_WAIT_SECS', kind: integer({ min: 0, max: 300 }), default: 15, services: ['serve', 'gateway'],
+    name: 'SERVICE_TRIGGER_WAIT_SECS',
+    kind: integer({ min: 0, max: 300 }),
+    default: 15,
+    services: ['serve', 'gateway'],
     meaning: 'How long `triggerPipeline` waits for the end of the run before it answers.',
   }),
   natsUrl: optional({
-    name: 'SERVICE_NATS_URL', kind: list(url('nats:', 'tls:', 'ws:', 'wss:')), defaultText: 'the embedded broker', services: allServices, secret: true,
-    meaning: 'The addresses of a NATS cluster (2.14 or newer, with JetStream), user and password in them where it wants any.',
+    name: 'SERVICE_NATS_URL',
+    kind: list(url('nats:', 'tls:', 'ws:', 'wss:')),
+    defaultText: 'the embedded broker',
+    services: allServices,
+    secret: true,
+    meaning:
+      'The addresses of a NATS cluster (2.14 or newer, with JetStream), user and password in them where it wants any.',
   }),
   natsServer: optional({
-    name: 'SERVICE_NATS_SERVER', kind: text('path'), defaultText: 'the one that `npm start` found or brought along', services: ['serve'],
+    name: 'SERVICE_NATS_SERVER',
+    kind: text('path'),
+    defaultText: 'the one that `npm start` found or brought along',
+    services: ['serve'],
     meaning: 'The nats-server binary of the embedded broker.',
   }),
   natsSync: variable({
-    name: 'SERVICE_NATS_SYNC', kind: choice('default', 'always'), default: 'default', services: ['serve'],
-    meaning: '`always`: what is acknowledged survives a power cut, at a lower rate. `default`: it survives any killed process.',
+    name: 'SERVICE_NATS_SYNC',
+    kind: choice('default', 'always'),
+    default: 'default',
+    services: ['serve'],
+    meaning:
+      '`always`: what is acknowledged survives a power cut, at a lower rate. `default`: it survives any killed process.',
   }),
   natsReplicas: optional({
-    name: 'SERVICE_NATS_REPLICAS', kind: integer({ min: 1, max: 5 }), defaultText: '3 where the broker names a cluster, else 1', services: ['serve', 'scheduler'],
+    name: 'SERVICE_NATS_REPLICAS',
+    kind: integer({ min: 1, max: 5 }),
+    defaultText: '3 where the broker names a cluster, else 1',
+    services: ['serve', 'scheduler'],
     meaning: 'Copies of each stream and bucket.',
   }),
   storeUrl: optional({
-    name: 'SERVICE_STORE_URL', kind: storeUrl(), defaultText: 'a SQLite file in the data folder', services: ['serve', 'gateway', 'scheduler', 'auth', 'registry', 'webhook-ingest'], secret: true,
+    name: 'SERVICE_STORE_URL',
+    kind: storeUrl(),
+    defaultText: 'a SQLite file in the data folder',
+    services: ['serve', 'gateway', 'scheduler', 'auth', 'registry', 'webhook-ingest'],
+    secret: true,
     meaning: 'Where run documents are kept.',
   }),
   partitions: optional({
-    name: 'SERVICE_PARTITIONS', kind: powerOfTwo(256), defaultText: '1 for `serve`, else 16', services: ['serve', 'gateway', 'scheduler', 'webhook-ingest'],
+    name: 'SERVICE_PARTITIONS',
+    kind: powerOfTwo(256),
+    defaultText: '1 for `serve`, else 16',
+    services: ['serve', 'gateway', 'scheduler', 'webhook-ingest'],
     meaning: 'Into how many logs the runs are divided; fixed at the first start.',
   }),
   runnerLeaseSecs: variable({
-    name: 'SERVICE_RUNNER_LEASE_SECS', kind: integer({ min: 6, max: 600 }), default: 15, services: ['serve', 'scheduler', 'runner'],
-    meaning: 'A runner that is not heard of for so long has lost its stages. Higher bridges longer outages of the broker, and notices a loss later.',
+    name: 'SERVICE_RUNNER_LEASE_SECS',
+    kind: integer({ min: 6, max: 600 }),
+    default: 15,
+    services: ['serve', 'scheduler', 'runner'],
+    meaning:
+      'A runner that is not heard of for so long has lost its stages. Higher bridges longer outages of the broker, and notices a loss later.',
   }),
   queueTimeout: variable({
-    name: 'SERVICE_QUEUE_TIMEOUT', kind: duration({ minMs: SECOND_MS, maxMs: 365 * DAY_MS }), default: DAY_MS, defaultText: '`24h`', services: ['serve', 'scheduler'],
+    name: 'SERVICE_QUEUE_TIMEOUT',
+    kind: duration({ minMs: SECOND_MS, maxMs: 365 * DAY_MS }),
+    default: DAY_MS,
+    defaultText: '`24h`',
+    services: ['serve', 'scheduler'],
     meaning: 'A stage that no runner takes for so long fails with the reason `no_runner`.',
   }),
   slots: optional({
-    name: 'SERVICE_SLOTS', kind: integer({ min: 1, max: 1000 }), defaultText: 'the number of processors', services: ['serve', 'runner'],
+    name: 'SERVICE_SLOTS',
+    kind: integer({ min: 1, max: 1000 }),
+    defaultText: 'the number of processors',
+    services: ['serve', 'runner'],
     meaning: 'How many stages a runner executes at once.',
   }),
   runnerLabels: variable({
-    name: 'SERVICE_RUNNER_LABELS', kind: list(label()), default: [], defaultText: 'none', services: ['serve', 'runner'],
+    name: 'SERVICE_RUNNER_LABELS',
+    kind: list(label()),
+    default: [],
+    defaultText: 'none',
+    services: ['serve', 'runner'],
     meaning: 'What a runner offers to stages that ask by `runs_on`.',
   }),
   logBytesMax: variable({
-    name: 'SERVICE_LOG_BYTES_MAX', kind: integer({ min: 64 * 1024, max: 10 * 1024 ** 3 }), default: 16 * 1024 * 1024, services: ['serve', 'scheduler'],
+    name: 'SERVICE_LOG_BYTES_MAX',
+    kind: integer({ min: 64 * 1024, max: 10 * 1024 ** 3 }),
+    default: 16 * 1024 * 1024,
+    services: ['serve', 'scheduler'],
     meaning: 'Bytes of output kept for one attempt of a stage; a marker stands for the rest.',
   }),
   dashboardUrl: optional({
-    name: 'SERVICE_DASHBOARD_URL', kind: url('http:', 'https:'), defaultText: '`SERVICE_BASE_URL`', services: ['serve', 'auth', 'webhook-ingest'],
+    name: 'SERVICE_DASHBOARD_URL',
+    kind: url('http:', 'https:'),
+    defaultText: '`SERVICE_BASE_URL`',
+    services: ['serve', 'auth', 'webhook-ingest'],
     meaning: 'Where a browser is sent after its login, and what commit statuses link to.',
   }),
   gitHostProvider: optional({
-    name: 'GIT_HOST_PROVIDER', kind: choice('github', 'gitlab', 'oidc'), defaultText: '`github`; in development mode without `GIT_HOST_CLIENT_ID` the embedded provider', services: ['serve', 'auth', 'webhook-ingest'],
+    name: 'GIT_HOST_PROVIDER',
+    kind: choice('github', 'gitlab', 'oidc'),
+    defaultText: '`github`; in development mode without `GIT_HOST_CLIENT_ID` the embedded provider',
+    services: ['serve', 'auth', 'webhook-ingest'],
     meaning: 'Who says who a user is.',
   }),
   gitHostBaseUrl: optional({
-    name: 'GIT_HOST_BASE_URL', kind: url('http:', 'https:'), defaultText: "the provider's public address", services: ['serve', 'auth', 'webhook-ingest'],
+    name: 'GIT_HOST_BASE_URL',
+    kind: url('http:', 'https:'),
+    defaultText: "the provider's public address",
+    services: ['serve', 'auth', 'webhook-ingest'],
     meaning: "The address of the provider's pages; of a server of one's own where there is one.",
   }),
   gitHostApiUrl: optional({
-    name: 'GIT_HOST_API_URL', kind: url('http:', 'https:'), defaultText: "the provider's public address", services: ['serve', 'auth', 'webhook-ingest'],
+    name: 'GIT_HOST_API_URL',
+    kind: url('http:', 'https:'),
+    defaultText: "the provider's public address",
+    services: ['serve', 'auth', 'webhook-ingest'],
     meaning: "The address of the provider's API.",
   }),
   gitHostIssuer: optional({
-    name: 'GIT_HOST_ISSUER', kind: url('http:', 'https:'), defaultText: 'none', services: ['serve', 'auth'],
+    name: 'GIT_HOST_ISSUER',
+    kind: url('http:', 'https:'),
+    defaultText: 'none',
+    services: ['serve', 'auth'],
     meaning: 'The issuer, with `GIT_HOST_PROVIDER=oidc`.',
   }),
   gitHostClientId: optional({
-    name: 'GIT_HOST_CLIENT_ID', kind: text('text'), defaultText: 'none', services: ['serve', 'auth'],
-    meaning: 'Of the application that was registered with the provider. Without it logins answer 503 in production mode.',
+    name: 'GIT_HOST_CLIENT_ID',
+    kind: text('text'),
+    defaultText: 'none',
+    services: ['serve', 'auth'],
+    meaning:
+      'Of the application that was registered with the provider. Without it logins answer 503 in production mode.',
   }),
   gitHostClientSecret: optional({
-    name: 'GIT_HOST_CLIENT_SECRET', kind: text('text'), defaultText: 'none', services: ['serve', 'auth'], secret: true,
+    name: 'GIT_HOST_CLIENT_SECRET',
+    kind: text('text'),
+    defaultText: 'none',
+    services: ['serve', 'auth'],
+    secret: true,
     meaning: 'Of the same application.',
   }),
   admins: variable({
-    name: 'SERVICE_ADMINS', kind: list(text('login or email'), 1_000), default: [], defaultText: 'nobody', services: ['serve', 'auth'],
+    name: 'SERVICE_ADMINS',
+    kind: list(text('login or email'), 1_000),
+    default: [],
+    defaultText: 'nobody',
+    services: ['serve', 'auth'],
     meaning: 'Logins or emails of those who see and change the runs of the tenant `service`.',
   }),
   defaultTier: variable({
-    name: 'SERVICE_DEFAULT_TIER', kind: choice('free', 'pro', 'team', 'enterprise'), default: 'free', services: ['serve', 'auth'],
+    name: 'SERVICE_DEFAULT_TIER',
+    kind: choice('free', 'pro', 'team', 'enterprise'),
+    default: 'free',
+    services: ['serve', 'auth'],
     meaning: 'The tier of new users.',
   }),
   tiersFile: optional({
-    name: 'SERVICE_TIERS_FILE', kind: text('path'), defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_TIERS_FILE',
+    kind: text('path'),
+    defaultText: 'none',
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'A JSON file whose limits stand above those of the built-in tiers.',
   }),
   tenantTier: optional({
-    name: 'SERVICE_TENANT_TIER', kind: choice('free', 'pro', 'team', 'enterprise'), defaultText: 'none: no limits', services: ['serve', 'gateway', 'webhook-ingest'],
+    name: 'SERVICE_TENANT_TIER',
+    kind: choice('free', 'pro', 'team', 'enterprise'),
+    defaultText: 'none: no limits',
+    services: ['serve', 'gateway', 'webhook-ingest'],
     meaning: 'The tier whose limits hold in the tenant `service`, for each repository.',
   }),
   introspection: variable({
-    name: 'SERVICE_INTROSPECTION', kind: boolean(), default: true, services: ['serve', 'gateway'],
+    name: 'SERVICE_INTROSPECTION',
+    kind: boolean(),
+    default: true,
+    services: ['serve', 'gateway'],
     meaning: 'Whether GraphQL answers questions about its schema.',
   }),
   trustProxy: variable({
-    name: 'SERVICE_TRUST_PROXY', kind: list(addressRange()), default: [], defaultText: 'none', services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_TRUST_PROXY',
+    kind: list(addressRange()),
+    default: [],
+    defaultText: 'none',
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Proxies whose `X-Forwarded-For` is believed.',
   }),
   rateLimitRead: variable({
-    name: 'SERVICE_RATE_LIMIT_READ', kind: integer({ min: 0, max: 1_000_000_000 }), default: 240, services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_RATE_LIMIT_READ',
+    kind: integer({ min: 0, max: 1_000_000_000 }),
+    default: 240,
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Reading requests a minute and client address; 0: no limit.',
   }),
   rateLimitApi: variable({
-    name: 'SERVICE_RATE_LIMIT_API', kind: integer({ min: 0, max: 1_000_000_000 }), default: 240, services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_RATE_LIMIT_API',
+    kind: integer({ min: 0, max: 1_000_000_000 }),
+    default: 240,
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'GraphQL operations and authenticated writes a minute and client address; 0: no limit.',
   }),
   rateLimitWebhook: variable({
-    name: 'SERVICE_RATE_LIMIT_WEBHOOK', kind: integer({ min: 0, max: 1_000_000_000 }), default: 600, services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
+    name: 'SERVICE_RATE_LIMIT_WEBHOOK',
+    kind: integer({ min: 0, max: 1_000_000_000 }),
+    default: 600,
+    services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
     meaning: 'Webhook deliveries a minute and client address; 0: no limit.',
   }),
   webhookSecret: optional({
-    name: 'SERVICE_WEBHOOK_SECRET', kind: text('text'), defaultText: 'none: unsigned deliveries are accepted', services: ['serve', 'webhook-ingest'], secret: true,
+    name: 'SERVICE_WEBHOOK_SECRET',
+    kind: text('text'),
+    defaultText: 'none: unsigned deliveries are accepted',
+    services: ['serve', 'webhook-ingest'],
+    secret: true,
     meaning: 'What GitHub signs its deliveries with.',
   }),
   webhookToken: optional({
-    name: 'SERVICE_WEBHOOK_TOKEN', kind: text('text'), defaultText: 'none: deliveries without a token are accepted', services: ['serve', 'webhook-ingest'], secret: true,
+    name: 'SERVICE_WEBHOOK_TOKEN',
+    kind: text('text'),
+    defaultText: 'none: deliveries without a token are accepted',
+    services: ['serve', 'webhook-ingest'],
+    secret: true,
     meaning: 'What GitLab sends along with its deliveries.',
   }),
   webhookRequireSecret: variable({
-    name: 'SERVICE_WEBHOOK_REQUIRE_SECRET', kind: boolean(), default: false, services: ['serve', 'webhook-ingest'],
+    name: 'SERVICE_WEBHOOK_REQUIRE_SECRET',
+    kind: boolean(),
+    default: false,
+    services: ['serve', 'webhook-ingest'],
     meaning: 'Refuses unsigned deliveries, and a start in production mode without a secret.',
   }),
   webhookWaitSecs: variable({
-    name: 'SERVICE_WEBHOOK_WAIT_SECS', kind: integer({ min: 0, max: 300 }), default: 8, services: ['serve', 'webhook-ingest'],
-    meaning: 'How long a delivery waits for the end of its run before it is answered; 0: it is answered once it is durable.',
+    name: 'SERVICE_WEBHOOK_WAIT_SECS',
+    kind: integer({ min: 0, max: 300 }),
+    default: 8,
+    services: ['serve', 'webhook-ingest'],
+    meaning:
+      'How long a delivery waits for the end of its run before it is answered; 0: it is answered once it is durable.',
   }),
   webhookPipeline: optional({
-    name: 'SERVICE_WEBHOOK_PIPELINE', kind: text('path, or the text itself'), defaultText: 'none', services: ['serve', 'webhook-ingest'],
+    name: 'SERVICE_WEBHOOK_PIPELINE',
+    kind: text('path, or the text itself'),
+    defaultText: 'none',
+    services: ['serve', 'webhook-ingest'],
     meaning: "A pipeline that runs for every push in place of the repository's file.",
   }),
   webhookRepositories: optional({
-    name: 'SERVICE_WEBHOOK_REPOSITORIES', kind: list(text('glob'), 1_000), defaultText: 'all', services: ['serve', 'webhook-ingest'],
+    name: 'SERVICE_WEBHOOK_REPOSITORIES',
+    kind: list(text('glob'), 1_000),
+    defaultText: 'all',
+    services: ['serve', 'webhook-ingest'],
     meaning: 'Which repositories that nobody has connected are accepted, as globs.',
   }),
   gitAllowedHosts: variable({
-    name: 'SERVICE_GIT_ALLOWED_HOSTS', kind: list(text('host')), default: ['github.com', 'gitlab.com'], defaultText: '`github.com,gitlab.com`', services: ['serve', 'webhook-ingest', 'runner'],
+    name: 'SERVICE_GIT_ALLOWED_HOSTS',
+    kind: list(text('host')),
+    default: ['github.com', 'gitlab.com'],
+    defaultText: '`github.com,gitlab.com`',
+    services: ['serve', 'webhook-ingest', 'runner'],
     meaning: 'Hosts that repositories are cloned from in production mode, over https or ssh.',
   }),
   gitCredentialsFile: optional({
-    name: 'SERVICE_GIT_CREDENTIALS_FILE', kind: text('path'), defaultText: 'none', services: ['serve', 'webhook-ingest', 'runner'],
+    name: 'SERVICE_GIT_CREDENTIALS_FILE',
+    kind: text('path'),
+    defaultText: 'none',
+    services: ['serve', 'webhook-ingest', 'runner'],
     meaning: 'Credentials per host, in the form of `git credential-store`.',
   }),
   gitCacheBytesMax: variable({
-    name: 'SERVICE_GIT_CACHE_BYTES_MAX', kind: integer({ min: 1024 * 1024, max: 10 * 1024 ** 4 }), default: 4 * 1024 ** 3, services: ['serve', 'webhook-ingest', 'runner'],
+    name: 'SERVICE_GIT_CACHE_BYTES_MAX',
+    kind: integer({ min: 1024 * 1024, max: 10 * 1024 ** 4 }),
+    default: 4 * 1024 ** 3,
+    services: ['serve', 'webhook-ingest', 'runner'],
     meaning: 'Bytes of mirrored repositories kept on disk; those not used for longest go first.',
   }),
   gitHostAToken: optional({
-    name: 'SERVICE_GIT_HOST_A_TOKEN', kind: text('text'), defaultText: 'none: no statuses', services: ['serve', 'webhook-ingest'], secret: true,
+    name: 'SERVICE_GIT_HOST_A_TOKEN',
+    kind: text('text'),
+    defaultText: 'none: no statuses',
+    services: ['serve', 'webhook-ingest'],
+    secret: true,
     meaning: 'With which commit statuses are written to GitHub.',
   }),
   gitHostBToken: optional({
-    name: 'SERVICE_GIT_HOST_B_TOKEN', kind: text('text'), defaultText: 'none: no statuses', services: ['serve', 'webhook-ingest'], secret: true,
+    name: 'SERVICE_GIT_HOST_B_TOKEN',
+    kind: text('text'),
+    defaultText: 'none: no statuses',
+    services: ['serve', 'webhook-ingest'],
+    secret: true,
     meaning: 'With which commit statuses are written to GitLab.',
   }),
   extensionPolicy: variable({
-    name: 'SERVICE_EXTENSION_POLICY', kind: choice('any', 'signed'), default: 'any', services: ['serve', 'registry', 'gateway'],
+    name: 'SERVICE_EXTENSION_POLICY',
+    kind: choice('any', 'signed'),
+    default: 'any',
+    services: ['serve', 'registry', 'gateway'],
     meaning: '`signed`: extensions without a valid signature of their owner are neither published nor used.',
   }),
   objectsUrl: optional({
-    name: 'SERVICE_OBJECTS_URL', kind: text('`nats` or a folder'), defaultText: 'a folder in the data folder; `nats` for services apart', services: ['serve', 'registry', 'runner'],
+    name: 'SERVICE_OBJECTS_URL',
+    kind: text('`nats` or a folder'),
+    defaultText: 'a folder in the data folder; `nats` for services apart',
+    services: ['serve', 'registry', 'runner'],
     meaning: 'Where packages and other large objects are kept.',
   }),
   logLevel: variable({
-    name: 'SERVICE_LOG_LEVEL', kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), default: 'info', services: allServices,
+    name: 'SERVICE_LOG_LEVEL',
+    kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+    default: 'info',
+    services: allServices,
     meaning: 'The least severe lines that a service writes about itself.',
   }),
 } as const;
 
 export type Variables = typeof variables;
 export type VariableKey = keyof Variables;
-export type ValueOf<K extends VariableKey> = Variables[K] extends Variable<infer T, infer D> ? (undefined extends D ? T | undefined : T) : never;
+export type ValueOf<K extends VariableKey> =
+  Variables[K] extends Variable<infer T, infer D> ? (undefined extends D ? T | undefined : T) : never;
 
 /** Read by `npm start` before any service runs, and described there (`bootstrap/`). */
-export const bootstrapVariables: readonly string[] = ['SERVICE_BROKER_RELEASE_URL', 'SERVICE_BROKER_INDEX_URL', 'SERVICE_BROKER_GO', 'SERVICE_BROKER_TIMEOUT_SECS'];
+export const bootstrapVariables: readonly string[] = [
+  'SERVICE_BROKER_RELEASE_URL',
+  'SERVICE_BROKER_INDEX_URL',
+  'SERVICE_BROKER_GO',
+  'SERVICE_BROKER_TIMEOUT_SECS',
+];
 
 function variable<T>(declared: Omit<Variable<T, T>, 'default'> & { readonly default: NoInfer<T> }): Variable<T, T> {
   return declared;
 }
 
-function optional<T>(declared: Omit<Variable<T, undefined>, 'default'> & { readonly defaultText: string }): Variable<T, undefined> {
+function optional<T>(
+  declared: Omit<Variable<T, undefined>, 'default'> & { readonly defaultText: string },
+): Variable<T, undefined> {
   return { ...declared, default: undefined };
 }
 
@@ -264,7 +472,8 @@ function optional<T>(declared: Omit<Variable<T, undefined>, 'default'> & { reado
 function apiKey(): Kind<string> {
   return {
     form: 'at most 1,024 visible ASCII characters',
-    parse: (value) => (/^[\x21-\x7e]{1,1024}$/.test(value) ? { value } : { problem: 'is to be at most 1,024 visible ASCII characters' }),
+    parse: (value) =>
+      /^[\x21-\x7e]{1,1024}$/.test(value) ? { value } : { problem: 'is to be at most 1,024 visible ASCII characters' },
   };
 }
 
@@ -272,13 +481,17 @@ function apiKey(): Kind<string> {
 function token(): Kind<string> {
   return {
     form: 'name',
-    parse: (value) => (/^[A-Za-z0-9_-]{1,64}$/.test(value) ? { value } : { problem: 'is to be letters, digits, _ and -, at most 64' }),
+    parse: (value) =>
+      /^[A-Za-z0-9_-]{1,64}$/.test(value) ? { value } : { problem: 'is to be letters, digits, _ and -, at most 64' },
   };
 }
 
 function label(): Kind<string> {
   return {
     form: 'label',
-    parse: (value) => (/^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,62}$/.test(value) ? { value } : { problem: 'is to be letters, digits and . _ : / -, at most 63' }),
+    parse: (value) =>
+      /^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,62}$/.test(value)
+        ? { value }
+        : { problem: 'is to be letters, digits and . _ : / -, at most 63' },
   };
 }

@@ -39,7 +39,9 @@ describe('tiers', () => {
   });
 
   it('names every problem of a file', () => {
-    expect(problemsOf('{"gold": {}, "free": {"maxConcurrent": -1, "runs": 3, "canPublishExtensions": "yes"}, "pro": 7}')).toEqual([
+    expect(
+      problemsOf('{"gold": {}, "free": {"maxConcurrent": -1, "runs": 3, "canPublishExtensions": "yes"}, "pro": 7}'),
+    ).toEqual([
       "SERVICE_TIERS_FILE: 'gold' is no tier; there are free, pro, team, enterprise",
       "SERVICE_TIERS_FILE: 'free.maxConcurrent' is to be a whole number from 0 to 2147483647",
       expect.stringContaining("'free.runs' is no limit"),

@@ -1,12 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { hasCurrentTable, renderVariablesTable, TABLE_BEGIN, TABLE_END, variables, withCurrentTable } from '../src/index.ts';
+import {
+  hasCurrentTable,
+  renderVariablesTable,
+  TABLE_BEGIN,
+  TABLE_END,
+  variables,
+  withCurrentTable,
+} from '../src/index.ts';
 
 describe('the table of variables', () => {
   it('has a row of five cells for every variable, with its default', () => {
-    const rows = renderVariablesTable().split('\n').filter((line) => line.startsWith('| `'));
+    const rows = renderVariablesTable()
+      .split('\n')
+      .filter((line) => line.startsWith('| `'));
     expect(rows).toHaveLength(Object.keys(variables).length);
     for (const row of rows) expect(row.split('|')).toHaveLength(7);
-    expect(rows).toContain('| `SERVICE_RUNNER_LEASE_SECS` | 6 to 600 | `15` | serve, scheduler, runner | A runner that is not heard of for so long has lost its stages. Higher bridges longer outages of the broker, and notices a loss later. |');
+    expect(rows).toContain(
+      '| `SERVICE_RUNNER_LEASE_SECS` | 6 to 600 | `15` | serve, scheduler, runner | A runner that is not heard of for so long has lost its stages. Higher bridges longer outages of the broker, and notices a loss later. |',
+    );
     expect(rows.join('\n')).toContain('| `SERVICE_QUEUE_TIMEOUT` | 1s to 365d | `24h` |');
     expect(rows.join('\n')).not.toMatch(/undefined|\[object/);
   });

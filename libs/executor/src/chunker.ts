@@ -79,7 +79,9 @@ export class Chunker implements OutputSink {
   #splitterOf(stream: OutputStreamName): LineSplitter {
     let splitter = this.#lines.get(stream);
     if (splitter === undefined) {
-      splitter = new LineSplitter(stream === 'system' ? (lines) => this.#add('system', lines) : (lines) => this.#keep(stream, lines));
+      splitter = new LineSplitter(
+        stream === 'system' ? (lines) => this.#add('system', lines) : (lines) => this.#keep(stream, lines),
+      );
       this.#lines.set(stream, splitter);
     }
     return splitter;
@@ -96,7 +98,12 @@ export class Chunker implements OutputSink {
     const fits = this.#budget === 0 ? 0 : lines.lastIndexOf(LINE_FEED, this.#budget - 1) + 1;
     if (fits > 0) this.#add(stream, lines.subarray(0, fits));
     this.#truncated = true;
-    this.#add('system', Buffer.from(`… log truncated at ${this.#options.bytesMax} bytes: the stage goes on, its further output is not kept\n`));
+    this.#add(
+      'system',
+      Buffer.from(
+        `… log truncated at ${this.#options.bytesMax} bytes: the stage goes on, its further output is not kept\n`,
+      ),
+    );
   }
 
   #add(stream: OutputStreamName, lines: Uint8Array): void {
@@ -126,7 +133,12 @@ export class Chunker implements OutputSink {
     this.#flushTimer = undefined;
     if (this.#used === 0 || this.#buffer === null) return;
     const at = (this.#options.now ?? Date.now)();
-    const chunk: LogChunk = { offset: this.#offset, at, parts: this.#parts, output: Buffer.from(this.#buffer.subarray(0, this.#used)) };
+    const chunk: LogChunk = {
+      offset: this.#offset,
+      at,
+      parts: this.#parts,
+      output: Buffer.from(this.#buffer.subarray(0, this.#used)),
+    };
     this.#offset += this.#used;
     this.#used = 0;
     this.#parts = [];

@@ -39,14 +39,21 @@ export class Guard {
     const { file, args } = withoutStrayDescriptors(['bash', GUARD_SCRIPT]);
     // A session of its own: ^C in a terminal ends the owner, and the owner's end is what the guard waits for. One
     // socket for both ways, so that its other end is this process and nothing else.
-    this.#child = spawn(file, args, { cwd: '/', env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C' }, detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
+    this.#child = spawn(file, args, {
+      cwd: '/',
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C' },
+      detached: true,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
     this.identity = this.#child.pid === undefined ? { pid: 0, startTime: '' } : identityOf(this.#child.pid);
     this.#line = this.#child.stdin as unknown as Duplex;
     this.#line.on('error', () => {});
     this.#child.stdout?.on('data', (data: Buffer) => this.#onData(data));
     this.gone = new Promise<string>((resolve) => {
       this.#child.once('error', (error) => resolve(`it did not start: ${error.message}`));
-      this.#child.once('exit', (code, signal) => resolve(signal === null && code === 0 ? 'it fired' : `it ended (${signal ?? code})`));
+      this.#child.once('exit', (code, signal) =>
+        resolve(signal === null && code === 0 ? 'it fired' : `it ended (${signal ?? code})`),
+      );
     }).then((why) => this.#end(why));
   }
 

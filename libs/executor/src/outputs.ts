@@ -33,8 +33,11 @@ export function readOutputs(path: string, declared: readonly string[]): StageOut
   }
   let bytes = 0;
   for (const [name, value] of outputs) bytes += name.length + Buffer.byteLength(value);
-  if (bytes > OUTPUT_BYTES_MAX) throw new BadOutputs(`the stage's outputs take ${bytes} bytes; ${OUTPUT_BYTES_MAX} are kept`, 0);
-  const warnings = [...undeclared].slice(0, 10).map((name) => `the output '${name}' is dropped: the stage does not declare it under 'outputs'`);
+  if (bytes > OUTPUT_BYTES_MAX)
+    throw new BadOutputs(`the stage's outputs take ${bytes} bytes; ${OUTPUT_BYTES_MAX} are kept`, 0);
+  const warnings = [...undeclared]
+    .slice(0, 10)
+    .map((name) => `the output '${name}' is dropped: the stage does not declare it under 'outputs'`);
   return { outputs: Object.fromEntries(outputs), warnings };
 }
 
@@ -46,19 +49,32 @@ function* parse(text: string): Iterable<[name: string, value: string]> {
     const number = index + 1;
     const equals = line.indexOf('=');
     const heredoc = line.indexOf('<<');
-    if (equals < 0 && heredoc < 0) throw new BadOutputs(`line ${number} of $SERVICE_OUTPUT is neither 'name=value' nor 'name<<END': ${shorten(line)}`, number);
+    if (equals < 0 && heredoc < 0)
+      throw new BadOutputs(
+        `line ${number} of $SERVICE_OUTPUT is neither 'name=value' nor 'name<<END': ${shorten(line)}`,
+        number,
+      );
     const isHeredoc = heredoc >= 0 && (equals < 0 || heredoc < equals);
     const name = line.slice(0, isHeredoc ? heredoc : equals);
-    if (!OUTPUT_NAME.test(name)) throw new BadOutputs(`line ${number} of $SERVICE_OUTPUT names an output ${shorten(name)}: a name is letters, digits, '_' and '-'`, number);
+    if (!OUTPUT_NAME.test(name))
+      throw new BadOutputs(
+        `line ${number} of $SERVICE_OUTPUT names an output ${shorten(name)}: a name is letters, digits, '_' and '-'`,
+        number,
+      );
     let value = line.slice(equals + 1);
     if (isHeredoc) {
       const end = line.slice(heredoc + 2);
       const close = end === '' ? -1 : lines.indexOf(end, index + 1);
-      if (close < 0) throw new BadOutputs(`line ${number} of $SERVICE_OUTPUT opens '${name}<<${shorten(end)}', which no later line ends`, number);
+      if (close < 0)
+        throw new BadOutputs(
+          `line ${number} of $SERVICE_OUTPUT opens '${name}<<${shorten(end)}', which no later line ends`,
+          number,
+        );
       value = lines.slice(index + 1, close).join('\n');
       index = close;
     }
-    if (value.includes('\0')) throw new BadOutputs(`the output '${name}' holds a NUL byte, which no later stage could be given`, number);
+    if (value.includes('\0'))
+      throw new BadOutputs(`the output '${name}' holds a NUL byte, which no later stage could be given`, number);
     yield [name, value];
   }
 }
@@ -72,12 +88,16 @@ function readText(path: string): string | null {
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new BadOutputs(`$SERVICE_OUTPUT cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`, 0);
+    throw new BadOutputs(
+      `$SERVICE_OUTPUT cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+      0,
+    );
   }
   try {
     const { size } = fstatSync(fd);
     if (!fstatSync(fd).isFile()) throw new BadOutputs('$SERVICE_OUTPUT is no file any more', 0);
-    if (size > FILE_BYTES_MAX) throw new BadOutputs(`$SERVICE_OUTPUT holds ${size} bytes; ${FILE_BYTES_MAX} are read`, 0);
+    if (size > FILE_BYTES_MAX)
+      throw new BadOutputs(`$SERVICE_OUTPUT holds ${size} bytes; ${FILE_BYTES_MAX} are read`, 0);
     const buffer = Buffer.alloc(size);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, size, 0));
   } finally {

@@ -147,12 +147,15 @@ export class Workspaces {
   }
 
   async #fillOnce(path: string, fill: (path: string) => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    for (let underway = this.#fillings.get(path); underway !== undefined; underway = this.#fillings.get(path)) await unlessAborted(underway, signal);
+    for (let underway = this.#fillings.get(path); underway !== undefined; underway = this.#fillings.get(path))
+      await unlessAborted(underway, signal);
     if (!clearUnlessFolder(path)) return;
     const filling = fill(path);
-    const over = filling.catch(() => {}).then(() => {
-      this.#fillings.delete(path);
-    });
+    const over = filling
+      .catch(() => {})
+      .then(() => {
+        this.#fillings.delete(path);
+      });
     this.#fillings.set(path, over);
     await filling;
   }

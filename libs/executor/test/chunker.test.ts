@@ -26,7 +26,9 @@ describe('chunks (P21)', () => {
   test('hold whole lines of at most 64 KiB in their order, without gap, whatever the output and however it is cut', async () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 40 }),
-      fc.array(fc.constantFrom('a', '\n', '\r', '\0', 'é', '\u2028'), { maxLength: 30 }).map((characters) => Buffer.from(characters.join(''))),
+      fc
+        .array(fc.constantFrom('a', '\n', '\r', '\0', 'é', '\u2028'), { maxLength: 30 })
+        .map((characters) => Buffer.from(characters.join(''))),
       fc.nat({ max: 3 * LINE_BYTES_MAX }).map((length) => Buffer.alloc(length, 'x')),
     );
     const writes = fc.array(fc.tuple(fc.constantFrom<OutputStreamName>('stdout', 'stderr'), piece), { maxLength: 25 });
@@ -45,7 +47,9 @@ describe('chunks (P21)', () => {
         }
         expect(end).toBe(offset);
         for (const stream of ['stdout', 'stderr'] as const) {
-          const written = Buffer.concat(all.filter(([of]) => of === stream).map(([, bytes]) => bytes)).toString('latin1');
+          const written = Buffer.concat(all.filter(([of]) => of === stream).map(([, bytes]) => bytes)).toString(
+            'latin1',
+          );
           const mark = Buffer.from(MARK).toString('latin1');
           const kept = textOf(chunks, stream).replaceAll(mark, '');
           expect(kept).toBe(written === '' || written.endsWith('\n') ? written : `${written}\n`);
@@ -105,6 +109,8 @@ describe("an attempt's budget", () => {
     await chunker.end();
     expect(textOf(chunks, 'stdout')).toBe('1234\n5678\n');
     expect(textOf(chunks, 'stderr')).toBe('');
-    expect(Buffer.from(textOf(chunks, 'system'), 'latin1').toString()).toBe('… log truncated at 10 bytes: the stage goes on, its further output is not kept\nthe stage was stopped\n');
+    expect(Buffer.from(textOf(chunks, 'system'), 'latin1').toString()).toBe(
+      '… log truncated at 10 bytes: the stage goes on, its further output is not kept\nthe stage was stopped\n',
+    );
   });
 });

@@ -16,7 +16,11 @@ describe.each(ways)("the owner's data, in the way %s,", (isolation) => {
     data = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-covered-')));
     mkdirSync(join(data, 'work'));
     writeFileSync(join(data, 'api-key'), 'the-secret');
-    executor = new ProcessExecutor({ isolations: [isolation], covered: { cover: data, keep: join(data, 'work') }, warn: () => {} });
+    executor = new ProcessExecutor({
+      isolations: [isolation],
+      covered: { cover: data, keep: join(data, 'work') },
+      warn: () => {},
+    });
   });
   afterEach(async () => {
     await executor.close();
@@ -26,13 +30,17 @@ describe.each(ways)("the owner's data, in the way %s,", (isolation) => {
   async function stage(script: string): Promise<string> {
     const sink = new RecordingSink();
     const commands = [{ script, bindings: {} }];
-    await executor.start({ helperKey: 'key', commands, env: { DATA: data }, cwd: join(data, 'work'), timeoutMs: 60_000 }, sink).ended;
+    await executor.start(
+      { helperKey: 'key', commands, env: { DATA: data }, cwd: join(data, 'work'), timeoutMs: 60_000 },
+      sink,
+    ).ended;
     return sink.text();
   }
 
   test('is not seen by a stage that takes the cover away, whatever right its user has', async () => {
     const look = 'ls -A "$DATA"; cat "$DATA/api-key"';
-    const uncover = 'umount -R "$DATA"; umount -l "$DATA/work"; umount -l "$DATA"; mount -t tmpfs none "$DATA"; mount --move "$DATA" /mnt';
+    const uncover =
+      'umount -R "$DATA"; umount -l "$DATA/work"; umount -l "$DATA"; mount -t tmpfs none "$DATA"; mount --move "$DATA" /mnt';
     const script = `set +e; exec 2>&1; cd /; ${uncover}; ${look}; unshare -m sh -c '${uncover}; ${look}'; unshare -Urm sh -c '${uncover}; ${look}'; nsenter -t 1 -m sh -c '${look}'; echo looked`;
     const seen = await stage(script);
     expect(seen).toContain('looked');
@@ -50,6 +58,10 @@ describe.each(ways)("the owner's data, in the way %s,", (isolation) => {
   });
 
   test('nor are the pipes that the output of other stages will come through', async () => {
-    expect(await stage(`find /dev/shm ${tmpdir()} -maxdepth 3 -path "*/penstock-*-${process.pid}-*" -type p 2>/dev/null | head -3`)).toBe('');
+    expect(
+      await stage(
+        `find /dev/shm ${tmpdir()} -maxdepth 3 -path "*/penstock-*-${process.pid}-*" -type p 2>/dev/null | head -3`,
+      ),
+    ).toBe('');
   });
 });

@@ -38,7 +38,9 @@ async function startOwner(guarded: boolean, deadlineMs = 0): Promise<Owner> {
   marks += 1;
   const mark = `owner-${process.pid}-${marks}`;
   const leftovers = join(folder, 'leftovers');
-  const child = spawn(process.execPath, [OWNER, mark, guarded ? 'guarded' : 'alone', String(deadlineMs), leftovers], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [OWNER, mark, guarded ? 'guarded' : 'alone', String(deadlineMs), leftovers], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   spawned.push(child);
   const lines: Message[] = [];
   let onLine = (): void => {};
@@ -109,7 +111,9 @@ describe('nothing outlives its owner (P15)', () => {
 
   test('a group signal of the terminal reaches neither guard nor helpers', async () => {
     const { child, mark, guard } = await startOwner(true);
-    const groups = [guard, ...processesWith(`OWNER_MARK=${mark}`)].map((pid) => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[2]);
+    const groups = [guard, ...processesWith(`OWNER_MARK=${mark}`)].map(
+      (pid) => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[2],
+    );
     const own = readFileSync(`/proc/${child.pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[2];
     expect(groups).not.toContain(own);
   });
@@ -184,7 +188,10 @@ describe('what a start lists is found by the next (P17)', () => {
 
   test('its small files go with the next executor of this machine', async () => {
     const { child } = await startOwner(false);
-    const own = (): string[] => ['/dev/shm', tmpdir()].flatMap((parent) => readdirSync(parent)).filter((name) => name.startsWith('penstock-') && name.includes(`-${child.pid}-`));
+    const own = (): string[] =>
+      ['/dev/shm', tmpdir()]
+        .flatMap((parent) => readdirSync(parent))
+        .filter((name) => name.startsWith('penstock-') && name.includes(`-${child.pid}-`));
     expect(own()).toHaveLength(1);
     child.kill('SIGKILL');
     await once(child, 'exit');

@@ -21,7 +21,10 @@ function read(text: string, declared: readonly string[]): ReturnType<typeof read
 describe('$SERVICE_OUTPUT', () => {
   test('holds lines and heredocs; the last value of a name counts', () => {
     const text = 'a=1\r\n\na=x=y<<z\nb<<END\none\n  two=2\n\nEND\nc<<E\nE\nempty=\n';
-    expect(read(text, ['a', 'b', 'c', 'empty'])).toEqual({ outputs: { a: 'x=y<<z', b: 'one\n  two=2\n', c: '', empty: '' }, warnings: [] });
+    expect(read(text, ['a', 'b', 'c', 'empty'])).toEqual({
+      outputs: { a: 'x=y<<z', b: 'one\n  two=2\n', c: '', empty: '' },
+      warnings: [],
+    });
   });
 
   test('that no stage wrote is no output', () => {

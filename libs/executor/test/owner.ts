@@ -11,17 +11,24 @@ function say(message: Record<string, unknown>): void {
 }
 
 let up = 0;
-const script = 'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &) ; echo up; while :; do sleep 1; done';
+const script =
+  'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &) ; echo up; while :; do sleep 1; done';
 const stages = ['one', 'two'].map((helperKey) =>
-  executor.start({ helperKey, commands: [{ script, bindings: {} }], env: { OWNER_MARK: mark }, cwd: '/', timeoutMs: 600_000 }, {
-    write: () => {
-      up += 1;
-      if (up === 2) say({ up: true, guard: guard?.identity.pid });
+  executor.start(
+    { helperKey, commands: [{ script, bindings: {} }], env: { OWNER_MARK: mark }, cwd: '/', timeoutMs: 600_000 },
+    {
+      write: () => {
+        up += 1;
+        if (up === 2) say({ up: true, guard: guard?.identity.pid });
+      },
     },
-  }),
+  ),
 );
 void Promise.all(stages.map((stage) => stage.ended)).then(async (exits) => {
-  const later = executor.start({ helperKey: 'one', commands: [{ script: 'echo ran >&2', bindings: {} }], env: {}, cwd: '/', timeoutMs: 600_000 }, { write: () => say({ ran: true }) });
+  const later = executor.start(
+    { helperKey: 'one', commands: [{ script: 'echo ran >&2', bindings: {} }], env: {}, cwd: '/', timeoutMs: 600_000 },
+    { write: () => say({ ran: true }) },
+  );
   say({ exits, later: await later.ended });
 });
 if (guard !== undefined) void guard.gone.then((why) => say({ guardGone: why }));

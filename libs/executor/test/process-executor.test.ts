@@ -1,7 +1,8 @@
 import { ProcessExecutor, type Isolation } from '../src/index.ts';
 import { runExecutorSuite } from '../src/testing/executor-suite.ts';
 
-const ways: readonly Isolation[] = process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
+const ways: readonly Isolation[] =
+  process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
 for (const isolation of ways) {
   runExecutorSuite(`process executor, ${isolation}`, {
     create: () => new ProcessExecutor({ isolations: [isolation], warn: () => {} }),

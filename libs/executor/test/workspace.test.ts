@@ -11,7 +11,13 @@ beforeEach(() => {
 });
 afterEach(() => execFileSync('rm', ['-rf', folder]));
 
-const attempt = (name: string, more = {}) => ({ runId: 'run-1', attempt: name, fresh: false, declaresOutputs: false, ...more });
+const attempt = (name: string, more = {}) => ({
+  runId: 'run-1',
+  attempt: name,
+  fresh: false,
+  declaresOutputs: false,
+  ...more,
+});
 
 describe('the folders of a run', () => {
   test('are shared by its stages, but for those that ask for a fresh one, which goes with its attempt', async () => {
@@ -23,7 +29,11 @@ describe('the folders of a run', () => {
     expect(readdirSync(fresh.workspace)).toEqual([]);
     expect(existsSync(fresh.outputFile)).toBe(true);
     await workspaces.finish(fresh);
-    expect([existsSync(fresh.workspace), existsSync(fresh.outputFile), existsSync(one.workspace)]).toEqual([false, false, true]);
+    expect([existsSync(fresh.workspace), existsSync(fresh.outputFile), existsSync(one.workspace)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
     expect(workspaces.list()).toEqual(['run-1']);
   });
 
@@ -59,7 +69,15 @@ describe('the folders of a run', () => {
     expect(await inodeAfter('run-2', 'a', 'true')).toBe(first);
     // While it is kept for one key the other's folder is another one.
     expect(await inodeAfter('run-3', 'b', 'true')).not.toBe(first);
-    for (const [index, script] of ['echo >file', 'echo >../file', 'chmod 777 .', 'chmod 750 ..', 'cd ..; rm -r shared; ln -s /tmp shared', 'cd ..; rm -r shared', 'mkdir .hidden'].entries()) {
+    for (const [index, script] of [
+      'echo >file',
+      'echo >../file',
+      'chmod 777 .',
+      'chmod 750 ..',
+      'cd ..; rm -r shared; ln -s /tmp shared',
+      'cd ..; rm -r shared',
+      'mkdir .hidden',
+    ].entries()) {
       await inodeAfter(`run-left-${index}`, 'c', script);
     }
     // Those of `a` and `b`, and none of what was left.
@@ -72,7 +90,10 @@ describe('the folders of a run', () => {
     ['removes its working folder', 'rm -rf "$RUN/shared"'],
     ['removes all of its folders', 'rm -rf "$RUN"'],
     ['leads them elsewhere', 'rm -rf "$RUN"; mkdir -p elsewhere/shared; ln -s "$PWD/elsewhere" "$RUN"'],
-    ['leads its working folder elsewhere', 'rm -rf "$RUN/shared"; mkdir elsewhere; ln -s "$PWD/elsewhere" "$RUN/shared"'],
+    [
+      'leads its working folder elsewhere',
+      'rm -rf "$RUN/shared"; mkdir elsewhere; ln -s "$PWD/elsewhere" "$RUN/shared"',
+    ],
     ['puts a file in their place', 'rm -rf "$RUN"; echo >"$RUN"'],
   ])('are there again for the next stage where one %s', async (_what, script) => {
     const workspaces = new Workspaces(join(folder, 'work'));

@@ -48,15 +48,24 @@ export class EntryRules {
       default:
         throw new PackageRefused('kind', `the package holds an entry that is neither a file nor a folder: ${shown}`);
     }
-    if ((header.mode & SPECIAL_BITS) !== 0) throw new PackageRefused('special_bits', `the package holds an entry with the setuid, setgid or sticky bit: ${shown}`);
+    if ((header.mode & SPECIAL_BITS) !== 0)
+      throw new PackageRefused(
+        'special_bits',
+        `the package holds an entry with the setuid, setgid or sticky bit: ${shown}`,
+      );
     this.#files += 1;
-    if (this.#files > PACKAGE_LIMITS.filesMax) throw new PackageRefused('files', `the package holds more than ${PACKAGE_LIMITS.filesMax.toLocaleString('en')} entries`);
+    if (this.#files > PACKAGE_LIMITS.filesMax)
+      throw new PackageRefused(
+        'files',
+        `the package holds more than ${PACKAGE_LIMITS.filesMax.toLocaleString('en')} entries`,
+      );
     if (path !== '') this.#place(path, header.kind === 'directory');
     return path;
   }
 
   #place(path: string, isFolder: boolean): void {
-    for (let slash = path.indexOf('/'); slash !== -1; slash = path.indexOf('/', slash + 1)) this.#claim(path.slice(0, slash), true, false);
+    for (let slash = path.indexOf('/'); slash !== -1; slash = path.indexOf('/', slash + 1))
+      this.#claim(path.slice(0, slash), true, false);
     this.#claim(path, isFolder, true);
   }
 
@@ -67,8 +76,17 @@ export class EntryRules {
     if (known === undefined || (known.path === path && known.isFolder && isFolder && !(known.isListed && isListed))) {
       this.#seen.set(form, { path, isFolder, isListed: isListed || known?.isListed === true });
     } else if (known.path !== path) {
-      throw new PackageRefused('look_alike', `the package holds two names that differ only in case or in look-alike characters: ${printableName(known.path)} and ${shown}`);
-    } else throw new PackageRefused('duplicate', known.isFolder === isFolder ? `the package holds ${shown} twice` : `the package holds ${shown} as a file and as a folder`);
+      throw new PackageRefused(
+        'look_alike',
+        `the package holds two names that differ only in case or in look-alike characters: ${printableName(known.path)} and ${shown}`,
+      );
+    } else
+      throw new PackageRefused(
+        'duplicate',
+        known.isFolder === isFolder
+          ? `the package holds ${shown} twice`
+          : `the package holds ${shown} as a file and as a folder`,
+      );
   }
 }
 
@@ -77,20 +95,45 @@ function checkedPath(raw: string): string {
   if (Buffer.byteLength(raw) > PACKAGE_LIMITS.pathBytesMax) {
     // The usual reason for such a path, and the one that tells the author more.
     if (depthOf(raw) > PACKAGE_LIMITS.depthMax) throw tooDeep(shown);
-    throw new PackageRefused('path_length', `the package holds a path of more than ${PACKAGE_LIMITS.pathBytesMax} bytes: ${shown}`);
+    throw new PackageRefused(
+      'path_length',
+      `the package holds a path of more than ${PACKAGE_LIMITS.pathBytesMax} bytes: ${shown}`,
+    );
   }
-  if (raw.startsWith('/') || /^[A-Za-z]:/.test(raw)) throw new PackageRefused('absolute', `the package holds an absolute path: ${shown}`);
+  if (raw.startsWith('/') || /^[A-Za-z]:/.test(raw))
+    throw new PackageRefused('absolute', `the package holds an absolute path: ${shown}`);
   // `tar czf x.tgz .` writes all names so.
-  const path = raw.replace(/^(\.\/)+/, '').replace(/^\.$/, '').replace(/\/$/, '');
+  const path = raw
+    .replace(/^(\.\/)+/, '')
+    .replace(/^\.$/, '')
+    .replace(/\/$/, '');
   if (path === '') return path;
   const segments = path.split('/');
-  if (segments.includes('..')) throw new PackageRefused('traversal', `the package holds a path that leaves its folder: ${shown}`);
-  if (path.includes('\\')) throw new PackageRefused('name', `the package holds a name with a backslash, which is a folder's end elsewhere: ${shown}`);
-  if (segments.some((segment) => segment === '' || segment === '.')) throw new PackageRefused('name', `the package holds a path with an empty part: ${shown}`);
-  if (INVISIBLE.test(path)) throw new PackageRefused('name', `the package holds a name with characters that cannot be seen, or that are no text: ${shown}`);
-  if (path.normalize('NFC') !== path) throw new PackageRefused('look_alike', `the package holds a name that can be written in another way and look the same: ${shown}`);
+  if (segments.includes('..'))
+    throw new PackageRefused('traversal', `the package holds a path that leaves its folder: ${shown}`);
+  if (path.includes('\\'))
+    throw new PackageRefused(
+      'name',
+      `the package holds a name with a backslash, which is a folder's end elsewhere: ${shown}`,
+    );
+  if (segments.some((segment) => segment === '' || segment === '.'))
+    throw new PackageRefused('name', `the package holds a path with an empty part: ${shown}`);
+  if (INVISIBLE.test(path))
+    throw new PackageRefused(
+      'name',
+      `the package holds a name with characters that cannot be seen, or that are no text: ${shown}`,
+    );
+  if (path.normalize('NFC') !== path)
+    throw new PackageRefused(
+      'look_alike',
+      `the package holds a name that can be written in another way and look the same: ${shown}`,
+    );
   if (segments.length > PACKAGE_LIMITS.depthMax) throw tooDeep(shown);
-  if (segments.some((segment) => Buffer.byteLength(segment) > PACKAGE_LIMITS.nameBytesMax)) throw new PackageRefused('path_length', `the package holds a name of more than ${PACKAGE_LIMITS.nameBytesMax} bytes: ${shown}`);
+  if (segments.some((segment) => Buffer.byteLength(segment) > PACKAGE_LIMITS.nameBytesMax))
+    throw new PackageRefused(
+      'path_length',
+      `the package holds a name of more than ${PACKAGE_LIMITS.nameBytesMax} bytes: ${shown}`,
+    );
   return path;
 }
 
@@ -101,5 +144,8 @@ function depthOf(path: string): number {
 }
 
 function tooDeep(shown: string): PackageRefused {
-  return new PackageRefused('depth', `the package holds folders more than ${PACKAGE_LIMITS.depthMax} levels deep: ${shown}`);
+  return new PackageRefused(
+    'depth',
+    `the package holds folders more than ${PACKAGE_LIMITS.depthMax} levels deep: ${shown}`,
+  );
 }

@@ -1,8 +1,24 @@
 /** What can be wrong with a package, and with keeping one. */
 
 export type PackageFault =
-  | 'format' | 'bytes' | 'ratio' | 'unpacked_bytes' | 'files' | 'depth' | 'path_length' | 'traversal' | 'absolute' | 'name' | 'link' | 'device'
-  | 'special_bits' | 'kind' | 'duplicate' | 'look_alike' | 'manifest' | 'hash';
+  | 'format'
+  | 'bytes'
+  | 'ratio'
+  | 'unpacked_bytes'
+  | 'files'
+  | 'depth'
+  | 'path_length'
+  | 'traversal'
+  | 'absolute'
+  | 'name'
+  | 'link'
+  | 'device'
+  | 'special_bits'
+  | 'kind'
+  | 'duplicate'
+  | 'look_alike'
+  | 'manifest'
+  | 'hash';
 
 /** The package is refused: its message is for the one who made it, and names the entry. Nothing was written, or is left. */
 export class PackageRefused extends Error {

@@ -72,7 +72,10 @@ export class ExtensionCache {
   }
 
   /** As `ensure`; the package stays until `release` is called, however long that takes. */
-  async hold(hash: string, fetch: () => AsyncIterable<Uint8Array>): Promise<{ readonly folder: string; readonly release: () => void }> {
+  async hold(
+    hash: string,
+    fetch: () => AsyncIterable<Uint8Array>,
+  ): Promise<{ readonly folder: string; readonly release: () => void }> {
     this.#held.set(hash, (this.#held.get(hash) ?? 0) + 1);
     this.#holding ??= setInterval(() => void this.#showLife(), this.#keepMs / SIGNS_OF_LIFE).unref();
     let isHeld = true;
@@ -159,7 +162,9 @@ export class ExtensionCache {
       if (await this.#remove(entry)) total -= entry.bytes;
     }
     if (total + wanted > this.#bytesMax) {
-      throw new CacheFull(`the cache of extensions has no room: ${wanted} bytes are wanted, ${total} of at most ${this.#bytesMax} are taken by packages that may be in use`);
+      throw new CacheFull(
+        `the cache of extensions has no room: ${wanted} bytes are wanted, ${total} of at most ${this.#bytesMax} are taken by packages that may be in use`,
+      );
     }
   }
 
@@ -171,7 +176,14 @@ export class ExtensionCache {
       return false;
     }
     // Somebody has asked for it since it was chosen: it goes back, and is seen as missing for that moment only.
-    if (Math.abs((await stat(join(old, 'bytes'))).mtimeMs - entry.usedAt) > 1 && (await rename(old, join(this.#folder, entry.hash)).then(() => true, () => false))) return false;
+    if (
+      Math.abs((await stat(join(old, 'bytes'))).mtimeMs - entry.usedAt) > 1 &&
+      (await rename(old, join(this.#folder, entry.hash)).then(
+        () => true,
+        () => false,
+      ))
+    )
+      return false;
     await removeFolder(old);
     return true;
   }
@@ -183,12 +195,19 @@ export class ExtensionCache {
       if (HASH.test(name)) {
         try {
           const bytes = Number(await readFile(join(path, 'bytes'), 'utf8'));
-          entries.push({ hash: name, bytes: Number.isFinite(bytes) ? bytes : 0, usedAt: (await stat(join(path, 'bytes'))).mtimeMs });
+          entries.push({
+            hash: name,
+            bytes: Number.isFinite(bytes) ? bytes : 0,
+            usedAt: (await stat(join(path, 'bytes'))).mtimeMs,
+          });
         } catch {
           // It was removed meanwhile.
         }
       } else if (/^\.(new|old)-/.test(name)) {
-        const age = await stat(path).then(({ mtimeMs }) => Date.now() - mtimeMs, () => 0);
+        const age = await stat(path).then(
+          ({ mtimeMs }) => Date.now() - mtimeMs,
+          () => 0,
+        );
         if (age > LEFTOVER_MS) await removeFolder(path).catch(() => {});
       }
     }
@@ -205,7 +224,8 @@ async function download(bytes: AsyncIterable<Uint8Array>, path: string, hash: st
     async function* measure(source: AsyncIterable<Uint8Array>) {
       for await (const chunk of source) {
         size += chunk.length;
-        if (size > PACKAGE_LIMITS.bytesMax) throw new PackageRefused('bytes', `the package is larger than ${PACKAGE_LIMITS.bytesMax / 1024 / 1024} MiB`);
+        if (size > PACKAGE_LIMITS.bytesMax)
+          throw new PackageRefused('bytes', `the package is larger than ${PACKAGE_LIMITS.bytesMax / 1024 / 1024} MiB`);
         digest.update(chunk);
         yield chunk;
       }

@@ -13,11 +13,12 @@ export interface PackageInfo extends PackageFigures {
   readonly changelog: string | null;
 }
 
-const TEXTS: ReadonlyMap<string, { readonly key: 'manifest' | 'readme' | 'changelog'; readonly bytesMax: number }> = new Map([
-  [MANIFEST_NAME, { key: 'manifest', bytesMax: PIPELINE_LIMITS.manifestBytesMax }],
-  ['readme.md', { key: 'readme', bytesMax: PACKAGE_LIMITS.readmeBytesMax }],
-  ['changelog.md', { key: 'changelog', bytesMax: PACKAGE_LIMITS.changelogBytesMax }],
-]);
+const TEXTS: ReadonlyMap<string, { readonly key: 'manifest' | 'readme' | 'changelog'; readonly bytesMax: number }> =
+  new Map([
+    [MANIFEST_NAME, { key: 'manifest', bytesMax: PIPELINE_LIMITS.manifestBytesMax }],
+    ['readme.md', { key: 'readme', bytesMax: PACKAGE_LIMITS.readmeBytesMax }],
+    ['changelog.md', { key: 'changelog', bytesMax: PACKAGE_LIMITS.changelogBytesMax }],
+  ]);
 
 /** Throws PackageRefused for what is no sound package, and what the stream itself throws. */
 export async function inspectPackage(bytes: AsyncIterable<Uint8Array>): Promise<PackageInfo> {
@@ -28,16 +29,24 @@ export async function inspectPackage(bytes: AsyncIterable<Uint8Array>): Promise<
     texts.set(wanted.key, await readText(entry, wanted.bytesMax));
   });
   const manifestText = texts.get('manifest');
-  return { ...figures, manifest: manifestOf(manifestText), manifestText: manifestText ?? '', readme: texts.get('readme') ?? null, changelog: texts.get('changelog') ?? null };
+  return {
+    ...figures,
+    manifest: manifestOf(manifestText),
+    manifestText: manifestText ?? '',
+    readme: texts.get('readme') ?? null,
+    changelog: texts.get('changelog') ?? null,
+  };
 }
 
 async function readText(entry: PackageEntry, bytesMax: number): Promise<string> {
-  if (entry.size > bytesMax) throw new PackageRefused('bytes', `'${entry.path}' of the package is larger than ${bytesMax / 1024} KiB`);
+  if (entry.size > bytesMax)
+    throw new PackageRefused('bytes', `'${entry.path}' of the package is larger than ${bytesMax / 1024} KiB`);
   const chunks: Uint8Array[] = [];
   for await (const chunk of entry.chunks) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   const text = bytes.toString('utf8');
-  if (!Buffer.from(text, 'utf8').equals(bytes)) throw new PackageRefused('name', `'${entry.path}' of the package is not UTF-8`);
+  if (!Buffer.from(text, 'utf8').equals(bytes))
+    throw new PackageRefused('name', `'${entry.path}' of the package is not UTF-8`);
   return text;
 }
 
@@ -45,5 +54,8 @@ function manifestOf(text: string | undefined): ExtensionManifest {
   if (text === undefined) throw new PackageRefused('manifest', `the package has no ${MANIFEST_NAME} at its root`);
   const parsed = parseManifest(text);
   if (parsed.ok) return parsed.manifest;
-  throw new PackageRefused('manifest', `${MANIFEST_NAME} is refused:\n${parsed.diagnostics.map(diagnosticLine).join('\n')}`);
+  throw new PackageRefused(
+    'manifest',
+    `${MANIFEST_NAME} is refused:\n${parsed.diagnostics.map(diagnosticLine).join('\n')}`,
+  );
 }

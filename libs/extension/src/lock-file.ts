@@ -22,19 +22,26 @@ export function parseLock(text: string): LockEntry[] {
   } catch (error) {
     throw new BadLock('it is not JSON', { cause: error });
   }
-  if (typeof value !== 'object' || value === null || !('extensions' in value) || !Array.isArray(value.extensions)) throw new BadLock("it has no list 'extensions'");
-  if (!('lockVersion' in value) || value.lockVersion !== LOCK_VERSION) throw new BadLock(`its 'lockVersion' is not ${LOCK_VERSION}: it was written by another version of Penstock`);
-  if (value.extensions.length > PIPELINE_LIMITS.extensionsMax) throw new BadLock(`it has more than ${PIPELINE_LIMITS.extensionsMax} extensions`);
+  if (typeof value !== 'object' || value === null || !('extensions' in value) || !Array.isArray(value.extensions))
+    throw new BadLock("it has no list 'extensions'");
+  if (!('lockVersion' in value) || value.lockVersion !== LOCK_VERSION)
+    throw new BadLock(`its 'lockVersion' is not ${LOCK_VERSION}: it was written by another version of Penstock`);
+  if (value.extensions.length > PIPELINE_LIMITS.extensionsMax)
+    throw new BadLock(`it has more than ${PIPELINE_LIMITS.extensionsMax} extensions`);
   return value.extensions.map(entryOf);
 }
 
 function entryOf(value: unknown): LockEntry {
   const field = (name: string): string => {
-    const found: unknown = typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+    const found: unknown =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string, unknown>)[name]
+        : undefined;
     if (typeof found !== 'string') throw new BadLock(`an extension in it has no '${name}'`);
     return found;
   };
   const entry = { uses: field('uses'), id: field('id'), version: field('version'), hash: field('hash') };
-  if (!('id' in parseUses(entry.uses)) || !/^[0-9a-f]{64}$/.test(entry.hash)) throw new BadLock('an extension in it is not as penstock lock writes it');
+  if (!('id' in parseUses(entry.uses)) || !/^[0-9a-f]{64}$/.test(entry.hash))
+    throw new BadLock('an extension in it is not as penstock lock writes it');
   return entry;
 }

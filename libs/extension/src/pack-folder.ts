@@ -34,9 +34,13 @@ export async function packFolder(folder: string): Promise<PackedFolder> {
     const kind = stat.isFile() ? 'file' : stat.isSymbolicLink() ? 'symlink' : 'fifo';
     rules.accept({ path, kind, mode: stat.mode & 0o7777 });
     size += stat.size;
-    if (size > PACKAGE_LIMITS.bytesMax) throw new PackageRefused('bytes', `the package is larger than ${PACKAGE_LIMITS.bytesMax / 1024 / 1024} MiB`);
+    if (size > PACKAGE_LIMITS.bytesMax)
+      throw new PackageRefused('bytes', `the package is larger than ${PACKAGE_LIMITS.bytesMax / 1024 / 1024} MiB`);
     const mode = (stat.mode & 0o100) === 0 ? 0o644 : 0o755;
-    tar.entry({ name: path, mode, uid: 0, gid: 0, uname: '', gname: '', mtime: new Date(0), type: 'file' }, await readFile(join(folder, path)));
+    tar.entry(
+      { name: path, mode, uid: 0, gid: 0, uname: '', gname: '', mtime: new Date(0), type: 'file' },
+      await readFile(join(folder, path)),
+    );
   }
   tar.finalize();
   for await (const chunk of tar) chunks.push(Buffer.from(chunk as Uint8Array));
@@ -48,13 +52,21 @@ export async function packFolder(folder: string): Promise<PackedFolder> {
 async function filesOf(folder: string): Promise<string[]> {
   const found: string[] = [];
   const visit = async (path: string, depth: number): Promise<void> => {
-    if (depth > PACKAGE_LIMITS.depthMax) throw new PackageRefused('depth', `the folder is more than ${PACKAGE_LIMITS.depthMax} levels deep: ${printableName(path)}`);
+    if (depth > PACKAGE_LIMITS.depthMax)
+      throw new PackageRefused(
+        'depth',
+        `the folder is more than ${PACKAGE_LIMITS.depthMax} levels deep: ${printableName(path)}`,
+      );
     for (const entry of await readdir(join(folder, path), { withFileTypes: true })) {
       if (LEFT_OUT.has(entry.name)) continue;
       const inner = path === '' ? entry.name : `${path}/${entry.name}`;
       if (entry.isDirectory()) await visit(inner, depth + 1);
       else found.push(inner);
-      if (found.length > PACKAGE_LIMITS.filesMax) throw new PackageRefused('files', `the folder holds more than ${PACKAGE_LIMITS.filesMax.toLocaleString('en')} files`);
+      if (found.length > PACKAGE_LIMITS.filesMax)
+        throw new PackageRefused(
+          'files',
+          `the folder holds more than ${PACKAGE_LIMITS.filesMax.toLocaleString('en')} files`,
+        );
     }
   };
   await visit('', 0);
@@ -80,4 +92,3 @@ function storedGzip(content: Buffer): Buffer {
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
-

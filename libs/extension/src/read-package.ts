@@ -29,7 +29,10 @@ export interface PackageFigures {
 }
 
 /** Calls `visit` with each entry in order; what it leaves unread is passed over. Throws PackageRefused, and what the stream or `visit` throws. */
-export async function readPackage(bytes: AsyncIterable<Uint8Array>, visit: (entry: PackageEntry) => Promise<void>): Promise<PackageFigures> {
+export async function readPackage(
+  bytes: AsyncIterable<Uint8Array>,
+  visit: (entry: PackageEntry) => Promise<void>,
+): Promise<PackageFigures> {
   const digest = createHash('sha256');
   let packed = 0;
   let unpacked = 0;
@@ -38,7 +41,8 @@ export async function readPackage(bytes: AsyncIterable<Uint8Array>, visit: (entr
     try {
       for await (const chunk of bytes) {
         packed += chunk.length;
-        if (packed > PACKAGE_LIMITS.bytesMax) throw new PackageRefused('bytes', `the package is larger than ${PACKAGE_LIMITS.bytesMax / 1024 / 1024} MiB`);
+        if (packed > PACKAGE_LIMITS.bytesMax)
+          throw new PackageRefused('bytes', `the package is larger than ${PACKAGE_LIMITS.bytesMax / 1024 / 1024} MiB`);
         digest.update(chunk);
         yield chunk;
       }
@@ -50,8 +54,13 @@ export async function readPackage(bytes: AsyncIterable<Uint8Array>, visit: (entr
   async function* measureUnpacked(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of source) {
       unpacked += chunk.length;
-      if (unpacked > PACKAGE_LIMITS.unpackedBytesMax) throw new PackageRefused('unpacked_bytes', `the package unpacks to more than ${PACKAGE_LIMITS.unpackedBytesMax / 1024 / 1024} MiB`);
-      if (unpacked > PACKAGE_LIMITS.ratioFreeBytes && unpacked > PACKAGE_LIMITS.ratioMax * packed) throw new PackageRefused('ratio', `the package unpacks to more than ${PACKAGE_LIMITS.ratioMax} times its size`);
+      if (unpacked > PACKAGE_LIMITS.unpackedBytesMax)
+        throw new PackageRefused(
+          'unpacked_bytes',
+          `the package unpacks to more than ${PACKAGE_LIMITS.unpackedBytesMax / 1024 / 1024} MiB`,
+        );
+      if (unpacked > PACKAGE_LIMITS.ratioFreeBytes && unpacked > PACKAGE_LIMITS.ratioMax * packed)
+        throw new PackageRefused('ratio', `the package unpacks to more than ${PACKAGE_LIMITS.ratioMax} times its size`);
       yield chunk;
     }
   }
@@ -67,8 +76,12 @@ export async function readPackage(bytes: AsyncIterable<Uint8Array>, visit: (entr
     flowError = error;
     tar.destroy();
   }
-  const failure = await flow.then(() => undefined, (error: unknown) => error);
-  if (flowError === undefined && failure === undefined) return { hash: digest.digest('hex'), sizeBytes: packed, unpackedBytes: unpacked, files: rules.files };
+  const failure = await flow.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (flowError === undefined && failure === undefined)
+    return { hash: digest.digest('hex'), sizeBytes: packed, unpackedBytes: unpacked, files: rules.files };
   throw reasonOf([flowError, failure], sourceError);
 }
 
@@ -77,11 +90,26 @@ interface TarEntry {
   resume(): unknown;
 }
 
-async function visitEntry(entry: TarEntry, rules: EntryRules, visit: (entry: PackageEntry) => Promise<void>): Promise<void> {
+async function visitEntry(
+  entry: TarEntry,
+  rules: EntryRules,
+  visit: (entry: PackageEntry) => Promise<void>,
+): Promise<void> {
   const { header } = entry;
   // A type that tar does not know is null.
-  const path = rules.accept({ path: header.name, kind: (header.type as string | null) ?? 'unknown', mode: header.mode });
-  if (path !== '') await visit({ path, isFolder: header.type === 'directory', isExecutable: (header.mode & 0o100) !== 0, size: header.size, chunks: entry as unknown as AsyncIterable<Uint8Array> });
+  const path = rules.accept({
+    path: header.name,
+    kind: (header.type as string | null) ?? 'unknown',
+    mode: header.mode,
+  });
+  if (path !== '')
+    await visit({
+      path,
+      isFolder: header.type === 'directory',
+      isExecutable: (header.mode & 0o100) !== 0,
+      size: header.size,
+      chunks: entry as unknown as AsyncIterable<Uint8Array>,
+    });
   entry.resume();
 }
 
@@ -92,15 +120,27 @@ function reasonOf(errors: readonly unknown[], sourceError: unknown): unknown {
   if (sourceError !== undefined) return sourceError;
   const cause = errors.find((error) => isFormatError(error));
   if (cause !== undefined) return new PackageRefused('format', 'the package is not a tar.gz, or is damaged', { cause });
-  return errors.find((error) => error !== undefined && !isPremature(error)) ?? new PackageRefused('format', 'the package is cut off');
+  return (
+    errors.find((error) => error !== undefined && !isPremature(error)) ??
+    new PackageRefused('format', 'the package is cut off')
+  );
 }
 
 function isFormatError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
-  return code.startsWith('Z_') || /invalid tar header|header exceeds|invalid header|unexpected end of data/i.test(error.message);
+  return (
+    code.startsWith('Z_') ||
+    /invalid tar header|header exceeds|invalid header|unexpected end of data/i.test(error.message)
+  );
 }
 
 function isPremature(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ERR_STREAM_PREMATURE_CLOSE' || error.code === 'STREAM_DESTROYED' || error.code === 'PREMATURE_CLOSE');
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    (error.code === 'ERR_STREAM_PREMATURE_CLOSE' ||
+      error.code === 'STREAM_DESTROYED' ||
+      error.code === 'PREMATURE_CLOSE')
+  );
 }

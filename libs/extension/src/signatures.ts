@@ -43,7 +43,8 @@ function privateKeyOf(pem: string): KeyObject {
   } catch {
     // Told below; the reason could quote the key.
   }
-  if (key?.asymmetricKeyType !== 'ed25519') throw new BadKey('the file holds no Ed25519 private key in PEM, such as penstock extension keygen writes');
+  if (key?.asymmetricKeyType !== 'ed25519')
+    throw new BadKey('the file holds no Ed25519 private key in PEM, such as penstock extension keygen writes');
   return key;
 }
 

@@ -21,7 +21,11 @@ export interface UnpackOptions {
 }
 
 /** Throws PackageRefused, and what the stream and the file system throw; nothing is left then. */
-export async function unpackPackage(bytes: AsyncIterable<Uint8Array>, folder: string, options: UnpackOptions = {}): Promise<PackageFigures> {
+export async function unpackPackage(
+  bytes: AsyncIterable<Uint8Array>,
+  folder: string,
+  options: UnpackOptions = {},
+): Promise<PackageFigures> {
   const draft = join(dirname(folder), `.${basename(folder)}.${randomUUID()}`);
   await mkdir(draft, { recursive: true, mode: 0o700 });
   try {
@@ -34,9 +38,11 @@ export async function unpackPackage(bytes: AsyncIterable<Uint8Array>, folder: st
       await pipeline(entry.chunks, createWriteStream(join(draft, entry.path), { flags: 'wx', mode: 0o600 }));
       await chmod(join(draft, entry.path), entry.isExecutable ? PROGRAM_MODE : FILE_MODE);
     });
-    if (options.hash !== undefined && figures.hash !== options.hash) throw new PackageRefused('hash', `the package has the SHA-256 ${figures.hash}, not ${options.hash}`);
+    if (options.hash !== undefined && figures.hash !== options.hash)
+      throw new PackageRefused('hash', `the package has the SHA-256 ${figures.hash}, not ${options.hash}`);
     // The deepest first: a folder that cannot be written to takes no change of those in it.
-    for (const path of [...folders].toSorted((left, right) => right.length - left.length)) await chmod(join(draft, path), FOLDER_MODE);
+    for (const path of [...folders].toSorted((left, right) => right.length - left.length))
+      await chmod(join(draft, path), FOLDER_MODE);
     await rename(draft, folder);
     await chmod(folder, FOLDER_MODE);
     return figures;

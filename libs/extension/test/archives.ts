@@ -11,7 +11,8 @@ export interface ArchiveEntry extends Partial<Header> {
 
 export async function tarOf(entries: readonly ArchiveEntry[]): Promise<Buffer> {
   const tar = pack();
-  for (const { content, ...header } of entries) tar.entry({ mode: 0o644, mtime: new Date(0), ...header }, content ?? '');
+  for (const { content, ...header } of entries)
+    tar.entry({ mode: 0o644, mtime: new Date(0), ...header }, content ?? '');
   tar.finalize();
   const chunks: Buffer[] = [];
   for await (const chunk of tar) chunks.push(Buffer.from(chunk as Uint8Array));
@@ -20,7 +21,9 @@ export async function tarOf(entries: readonly ArchiveEntry[]): Promise<Buffer> {
 
 /** A sound manifest comes first, as long as no other is given. */
 export async function archiveOf(entries: readonly ArchiveEntry[]): Promise<Buffer> {
-  const manifest = entries.some(({ name }) => name === 'extension.yaml') ? [] : [{ name: 'extension.yaml', content: MANIFEST }];
+  const manifest = entries.some(({ name }) => name === 'extension.yaml')
+    ? []
+    : [{ name: 'extension.yaml', content: MANIFEST }];
   return gzipSync(await tarOf([...manifest, ...entries]));
 }
 

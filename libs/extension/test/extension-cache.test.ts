@@ -43,7 +43,9 @@ describe('the cache of extensions', () => {
   it('keeps nothing of bytes with another hash, nor of a fetch that fails, and asks again the next time', async () => {
     const [one, two] = [await packageOf('one'), await packageOf('two')];
     const cache = new ExtensionCache(folder, { bytesMax: 1e7 });
-    await expect(cache.ensure(one.hash, () => streamOf(two.bytes))).rejects.toThrow(`the package has the SHA-256 ${two.hash}, not ${one.hash}`);
+    await expect(cache.ensure(one.hash, () => streamOf(two.bytes))).rejects.toThrow(
+      `the package has the SHA-256 ${two.hash}, not ${one.hash}`,
+    );
     await expect(cache.ensure(one.hash, never)).rejects.toThrow('fetched again');
     expect(kept()).toEqual([]);
     await cache.ensure(one.hash, () => streamOf(one.bytes));
@@ -67,7 +69,12 @@ describe('the cache of extensions', () => {
   it('takes nothing away that is held, until it is released', async () => {
     let now = 1_000_000_000;
     const cache = new ExtensionCache(folder, { bytesMax: 250_000, keepMs: 1_000, now: () => now });
-    const packages = [await packageOf('one'), await packageOf('two'), await packageOf('three'), await packageOf('four')];
+    const packages = [
+      await packageOf('one'),
+      await packageOf('two'),
+      await packageOf('three'),
+      await packageOf('four'),
+    ];
     const [one, two, three, four] = packages;
     if (one === undefined || two === undefined || three === undefined || four === undefined) return;
     const held = await cache.hold(one.hash, () => streamOf(one.bytes));
@@ -88,14 +95,18 @@ describe('the cache of extensions', () => {
       const bytes = Buffer.from(process.argv[2], 'base64');
       const path = await new ExtensionCache(process.argv[1], { bytesMax: 1e7 }).ensure(${JSON.stringify(hash)}, async function* () { yield bytes; });
       process.stdout.write(path);`;
-    const paths = await Promise.all(Array.from({ length: 3 }, async () => await outputOf(script, [folder, bytes.toString('base64')])));
+    const paths = await Promise.all(
+      Array.from({ length: 3 }, async () => await outputOf(script, [folder, bytes.toString('base64')])),
+    );
     expect(paths).toEqual(Array.from({ length: 3 }, () => join(folder, hash, 'package')));
     expect(kept()).toEqual([hash]);
   });
 });
 
 async function outputOf(script: string, args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', script, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', script, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let output = '';
   for await (const chunk of child.stdout) output += String(chunk);
   return output;

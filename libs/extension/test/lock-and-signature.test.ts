@@ -20,7 +20,10 @@ describe('.pipeline.lock', () => {
     ['[]', "it has no list 'extensions'"],
     ['{"lockVersion": 2, "extensions": []}', "its 'lockVersion' is not 1"],
     ['{"lockVersion": 1, "extensions": [{"uses": "build/node@^1"}]}', "an extension in it has no 'id'"],
-    [`{"lockVersion": 1, "extensions": [{"uses": "build/node@^1", "id": "build/node", "version": "1.0.0", "hash": "../../x"}]}`, 'is not as penstock lock writes it'],
+    [
+      `{"lockVersion": 1, "extensions": [{"uses": "build/node@^1", "id": "build/node", "version": "1.0.0", "hash": "../../x"}]}`,
+      'is not as penstock lock writes it',
+    ],
   ])('refuses %s', (text, message) => {
     expect(() => parseLock(text)).toThrow(message);
   });
@@ -32,12 +35,17 @@ describe('signatures', () => {
     const signature = signPackage(HASH, mine.privateKey);
     expect(publicKeyOf(mine.privateKey)).toBe(mine.publicKey);
     expect([
-      isSignedBy(HASH, signature, mine.publicKey), isSignedBy('0'.repeat(64), signature, mine.publicKey), isSignedBy(HASH, signature, other.publicKey),
-      isSignedBy(HASH, 'AAAA', mine.publicKey), isSignedBy(HASH, signature, 'AAAA'),
+      isSignedBy(HASH, signature, mine.publicKey),
+      isSignedBy('0'.repeat(64), signature, mine.publicKey),
+      isSignedBy(HASH, signature, other.publicKey),
+      isSignedBy(HASH, 'AAAA', mine.publicKey),
+      isSignedBy(HASH, signature, 'AAAA'),
     ]).toEqual([true, false, false, false, false]);
   });
 
   it('what is no key is told without showing it', () => {
-    expect(() => signPackage(HASH, 'secret words')).toThrow('the file holds no Ed25519 private key in PEM, such as penstock extension keygen writes');
+    expect(() => signPackage(HASH, 'secret words')).toThrow(
+      'the file holds no Ed25519 private key in PEM, such as penstock extension keygen writes',
+    );
   });
 });

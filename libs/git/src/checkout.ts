@@ -28,7 +28,15 @@ const SCRIPT = fileURLToPath(new URL('./checkout.sh', import.meta.url));
 const TOO_LARGE = 65;
 
 /** The folder is whole when this resolves, and gone when it rejects. @throws as `runGit`; GitError `too_large` */
-export async function checkOut({ mirror, commit, url, folder, bytesMax, timeoutMs, signal }: CheckoutOptions): Promise<void> {
+export async function checkOut({
+  mirror,
+  commit,
+  url,
+  folder,
+  bytesMax,
+  timeoutMs,
+  signal,
+}: CheckoutOptions): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   if ((await readdir(folder)).length > 0) throw new Error('a workspace is checked out into an empty folder only');
   try {
@@ -37,10 +45,19 @@ export async function checkOut({ mirror, commit, url, folder, bytesMax, timeoutM
     await writeFile(join(gitFolder, 'HEAD'), `${commit}\n`);
     // Nothing before it is here.
     await writeFile(join(gitFolder, 'shallow'), `${commit}\n`);
-    await runGit({ file: '/bin/sh', args: [SCRIPT, mirror, commit, folder, String(TREE_FILES_MAX), String(bytesMax)], cwd: folder, timeoutMs, signal });
+    await runGit({
+      file: '/bin/sh',
+      args: [SCRIPT, mirror, commit, folder, String(TREE_FILES_MAX), String(bytesMax)],
+      cwd: folder,
+      timeoutMs,
+      signal,
+    });
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     if (!(error instanceof GitCommandFailed) || error.exitCode !== TOO_LARGE) throw error;
-    throw new GitError('too_large', `the files of the commit are larger than ${describeBytes(bytesMax)}, or more than ${TREE_FILES_MAX}`);
+    throw new GitError(
+      'too_large',
+      `the files of the commit are larger than ${describeBytes(bytesMax)}, or more than ${TREE_FILES_MAX}`,
+    );
   }
 }

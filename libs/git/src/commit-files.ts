@@ -26,12 +26,18 @@ export interface FoundFile {
  * second one count. Null: it has none. @throws GitError `bad_file`
  */
 export async function findFile(git: InMirror, commit: string, paths: readonly string[]): Promise<FoundFile | null> {
-  if (paths.length > PATHS_MAX || paths.some((path) => !isPlainPath(path))) throw new GitError('bad_file', 'a file of a repository is named by a relative path');
+  if (paths.length > PATHS_MAX || paths.some((path) => !isPlainPath(path)))
+    throw new GitError('bad_file', 'a file of a repository is named by a relative path');
   const listing = await git(['ls-tree', '-z', '--full-tree', '--end-of-options', commit, ...paths], LISTING_BYTES_MAX);
-  const entries = new Map(listing.toString('utf8').split('\0').flatMap((line) => {
-    const [, mode = '', object = '', path = ''] = /^(\d+) \w+ ([0-9a-f]+)\t(.*)$/su.exec(line) ?? [];
-    return path === '' ? [] : [[path, { mode, object }]];
-  }));
+  const entries = new Map(
+    listing
+      .toString('utf8')
+      .split('\0')
+      .flatMap((line) => {
+        const [, mode = '', object = '', path = ''] = /^(\d+) \w+ ([0-9a-f]+)\t(.*)$/su.exec(line) ?? [];
+        return path === '' ? [] : [[path, { mode, object }]];
+      }),
+  );
   for (const path of paths) {
     const entry = entries.get(path);
     if (entry === undefined) continue;
@@ -60,7 +66,12 @@ export async function readMessage(git: InMirror, commit: string): Promise<string
 }
 
 function isPlainPath(path: string): boolean {
-  return path !== '' && !path.startsWith('/') && !path.includes('\0') && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  return (
+    path !== '' &&
+    !path.startsWith('/') &&
+    !path.includes('\0') &&
+    path.split('/').every((part) => part !== '' && part !== '.' && part !== '..')
+  );
 }
 
 function kindOf(mode: string): string {

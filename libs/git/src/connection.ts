@@ -29,25 +29,49 @@ const CONNECT_SECS_MAX = 15;
 const LOW_SPEED = { bytesPerSec: 1_000, secs: 30 };
 const ADDRESSES_MAX = 16;
 
-export const lookupAll: Lookup = async (host) => (await systemLookup(host, { all: true, verbatim: true })).map(({ address }) => address);
+export const lookupAll: Lookup = async (host) =>
+  (await systemLookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
 /** @throws GitError `address_not_allowed`, `unreachable` */
-export async function connectionTo(address: CloneAddress, policy: GitPolicy, { lookup, sshSettings }: ConnectionOptions): Promise<Connection> {
+export async function connectionTo(
+  address: CloneAddress,
+  policy: GitPolicy,
+  { lookup, sshSettings }: ConnectionOptions,
+): Promise<Connection> {
   const { transport, host, port } = address;
   const env: Record<string, string> = { GIT_ALLOW_PROTOCOL: transport };
   const options = ['-c', 'protocol.allow=never', '-c', `protocol.${transport}.allow=always`];
   if (transport === 'file') return { options, env };
   const addresses = isIP(host) === 0 ? await resolveOnce(host, policy, lookup) : [];
   if (transport === 'ssh') {
-    return { options, env: { ...env, GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: sshCommand(host, addresses[0], policy, sshSettings), ...pick('SSH_AUTH_SOCK') } };
+    return {
+      options,
+      env: {
+        ...env,
+        GIT_SSH_VARIANT: 'ssh',
+        GIT_SSH_COMMAND: sshCommand(host, addresses[0], policy, sshSettings),
+        ...pick('SSH_AUTH_SOCK'),
+      },
+    };
   }
   const pinned = addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(',');
   options.push(
-    '-c', 'http.followRedirects=false', '-c', 'http.proxy=', '-c', 'http.sslVerify=true',
-    '-c', `http.lowSpeedLimit=${LOW_SPEED.bytesPerSec}`, '-c', `http.lowSpeedTime=${LOW_SPEED.secs}`,
+    '-c',
+    'http.followRedirects=false',
+    '-c',
+    'http.proxy=',
+    '-c',
+    'http.sslVerify=true',
+    '-c',
+    `http.lowSpeedLimit=${LOW_SPEED.bytesPerSec}`,
+    '-c',
+    `http.lowSpeedTime=${LOW_SPEED.secs}`,
   );
   if (pinned !== '') options.push('-c', `http.curloptResolve=${host}:${port}:${pinned}`);
-  return { options, env: { ...env, NO_PROXY: '*', ...pick('SSL_CERT_FILE', 'SSL_CERT_DIR', 'GIT_SSL_CAINFO', 'GIT_SSL_CAPATH') } };
+  return {
+    options,
+    env: { ...env, NO_PROXY: '*', ...pick('SSL_CERT_FILE', 'SSL_CERT_DIR', 'GIT_SSL_CAINFO', 'GIT_SSL_CAPATH') },
+  };
 }
 
 /** One address that is not allowed spoils them all: which of them is taken would be up to the name's owner. */
@@ -62,7 +86,10 @@ async function resolveOnce(host: string, policy: GitPolicy, lookup: Lookup): Pro
   for (const one of found) {
     const kind = classOfAddress(one);
     if (kind === 'never' || (kind === 'private' && policy.mode === 'production')) {
-      throw new GitError('address_not_allowed', `the address of the repository is not allowed: ${host} leads to an address that is not ${policy.mode === 'production' ? 'a public one' : 'allowed'}`);
+      throw new GitError(
+        'address_not_allowed',
+        `the address of the repository is not allowed: ${host} leads to an address that is not ${policy.mode === 'production' ? 'a public one' : 'allowed'}`,
+      );
     }
   }
   // Those of IPv4 first: where there is no IPv6, its addresses are given all the same.
@@ -77,8 +104,19 @@ function sshCommand(host: string, address: string | undefined, policy: GitPolicy
   const settings = [
     // Of two that contradict each other ssh takes the first.
     ...own.map((setting) => `'${setting.replaceAll("'", `'\\''`)}'`),
-    'BatchMode=yes', `ConnectTimeout=${CONNECT_SECS_MAX}`, 'ServerAliveInterval=15', 'ServerAliveCountMax=2', 'ForwardAgent=no', 'ForwardX11=no', 'ClearAllForwardings=yes',
-    'PermitLocalCommand=no', 'ProxyCommand=none', 'ProxyJump=none', 'ControlMaster=no', 'ControlPath=none', 'UpdateHostKeys=no',
+    'BatchMode=yes',
+    `ConnectTimeout=${CONNECT_SECS_MAX}`,
+    'ServerAliveInterval=15',
+    'ServerAliveCountMax=2',
+    'ForwardAgent=no',
+    'ForwardX11=no',
+    'ClearAllForwardings=yes',
+    'PermitLocalCommand=no',
+    'ProxyCommand=none',
+    'ProxyJump=none',
+    'ControlMaster=no',
+    'ControlPath=none',
+    'UpdateHostKeys=no',
     // In development mode a host is trusted at first sight, as a person at a terminal would.
     `StrictHostKeyChecking=${policy.mode === 'production' ? 'yes' : 'accept-new'}`,
     ...(address === undefined ? [] : [`HostName=${address}`, `HostKeyAlias=${host}`, 'CheckHostIP=no']),
@@ -87,8 +125,10 @@ function sshCommand(host: string, address: string | undefined, policy: GitPolicy
 }
 
 function pick(...names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value]];
-  }));
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 }

@@ -22,14 +22,19 @@ export function credentialsFrom(file: string | undefined): Credentials {
   // Nothing that a configuration may have named before.
   const none = ['-c', 'credential.helper='];
   if (file === undefined) return { options: none, env: {} };
-  return { options: [...none, '-c', `credential.helper=${isProgram(file) ? FROM_PROGRAM : FROM_STORE}`], env: { [FILE_VARIABLE]: file } };
+  return {
+    options: [...none, '-c', `credential.helper=${isProgram(file) ? FROM_PROGRAM : FROM_STORE}`],
+    env: { [FILE_VARIABLE]: file },
+  };
 }
 
 /** What an operator should know about the file before the first clone fails; null: nothing. */
 export function problemWithFile(file: string): string | null {
   try {
     accessSync(file, constants.R_OK);
-    return (statSync(file).mode & 0o077) === 0 || isProgram(file) ? null : 'the file with the git credentials can be read by others';
+    return (statSync(file).mode & 0o077) === 0 || isProgram(file)
+      ? null
+      : 'the file with the git credentials can be read by others';
   } catch {
     return 'the file with the git credentials cannot be read';
   }
@@ -38,17 +43,20 @@ export function problemWithFile(file: string): string | null {
 /** A text without any user name's password of the file, in plain and in encoded form, and without what stands before an `@`. */
 export function withoutCredentials(text: string, file: string | undefined): string {
   let clean = text.replaceAll(/:\/\/[^/@\s]+@/gu, '://');
-  for (const secret of file === undefined || isProgram(file) ? [] : secretsOf(file)) clean = clean.replaceAll(secret, '***');
+  for (const secret of file === undefined || isProgram(file) ? [] : secretsOf(file))
+    clean = clean.replaceAll(secret, '***');
   return clean;
 }
 
 function secretsOf(file: string): string[] {
   try {
-    return readFileSync(file, 'utf8').split('\n').flatMap((line) => {
-      const encoded = /^[a-z]+:\/\/[^:@/]*:([^@/]+)@/u.exec(line.trim())?.[1];
-      if (encoded === undefined) return [];
-      return [encoded, decoded(encoded)];
-    });
+    return readFileSync(file, 'utf8')
+      .split('\n')
+      .flatMap((line) => {
+        const encoded = /^[a-z]+:\/\/[^:@/]*:([^@/]+)@/u.exec(line.trim())?.[1];
+        if (encoded === undefined) return [];
+        return [encoded, decoded(encoded)];
+      });
   } catch {
     return [];
   }

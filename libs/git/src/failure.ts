@@ -6,15 +6,43 @@ class UnclearFailure extends GitError {}
 
 /** The first that fits. Servers' own words (`remote:`) are not looked at: they say what they like. */
 const MEANINGS: readonly (readonly [pattern: RegExp, code: GitErrorCode, message: string])[] = [
-  [/requested URL returned error: 3\d\d|unable to update url base from redirection/u, 'unreachable', 'the server sends git to another address, which is not followed; use the address it sends to'],
-  [/Host key verification failed|no matching host key/u, 'denied', 'the key of the server is not known here, or is another than the one that is'],
-  [/Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]|terminal prompts disabled|Permission denied/u, 'denied', 'the server refuses the credentials, or wants some'],
+  [
+    /requested URL returned error: 3\d\d|unable to update url base from redirection/u,
+    'unreachable',
+    'the server sends git to another address, which is not followed; use the address it sends to',
+  ],
+  [
+    /Host key verification failed|no matching host key/u,
+    'denied',
+    'the key of the server is not known here, or is another than the one that is',
+  ],
+  [
+    /Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]|terminal prompts disabled|Permission denied/u,
+    'denied',
+    'the server refuses the credentials, or wants some',
+  ],
   [/detected dubious ownership/u, 'denied', 'the repository belongs to another user of this machine'],
-  [/requested URL returned error: 4(?:04|10)|repository '[^']*' not found|does not appear to be a git repository|does not exist|Repository not found|not valid: is this a git repository/u, 'not_found', 'there is no such repository'],
-  [/not our ref|couldn't find remote ref|could not find remote ref|unadvertised object|no such remote ref/u, 'not_found', 'the repository has no such commit'],
+  [
+    /requested URL returned error: 4(?:04|10)|repository '[^']*' not found|does not appear to be a git repository|does not exist|Repository not found|not valid: is this a git repository/u,
+    'not_found',
+    'there is no such repository',
+  ],
+  [
+    /not our ref|couldn't find remote ref|could not find remote ref|unadvertised object|no such remote ref/u,
+    'not_found',
+    'the repository has no such commit',
+  ],
   [/No space left on device|Disk quota exceeded/u, 'unreachable', 'there is no room left on the disk'],
-  [/File name too long|[Ii]nvalid path|unable to create (?:file|symlink)|cannot create directory/u, 'bad_objects', 'the commit holds a file that cannot be written here'],
-  [/fsck error|error in (?:packed )?object|invalid (?:author|committer|tree)|remote did not send all necessary objects/u, 'bad_objects', 'the repository holds objects that git refuses'],
+  [
+    /File name too long|[Ii]nvalid path|unable to create (?:file|symlink)|cannot create directory/u,
+    'bad_objects',
+    'the commit holds a file that cannot be written here',
+  ],
+  [
+    /fsck error|error in (?:packed )?object|invalid (?:author|committer|tree)|remote did not send all necessary objects/u,
+    'bad_objects',
+    'the repository holds objects that git refuses',
+  ],
 ];
 
 export function failureOf(error: unknown): unknown {
@@ -47,10 +75,23 @@ export function isDumb(error: unknown): boolean {
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof GitCommandFailed)) return false;
   const own = ownWords(error);
-  if (/corrupt|bad object|loose object|unable to (?:read|parse|unpack)|unable to create '[^']*\.lock'|missing (?:blob|tree|commit|object)|not a git repository|bad config|inflate|sha1 pointer|packfile|index file|shallow file|unresolved deltas/iu.test(own)) return true;
-  return failureOf(error) instanceof UnclearFailure && !/unable to access|resolve|connect|timed out|hung up|early EOF|RPC failed|HTTP|curl|ssh|SSL|TLS|redirect/iu.test(own);
+  if (
+    /corrupt|bad object|loose object|unable to (?:read|parse|unpack)|unable to create '[^']*\.lock'|missing (?:blob|tree|commit|object)|not a git repository|bad config|inflate|sha1 pointer|packfile|index file|shallow file|unresolved deltas/iu.test(
+      own,
+    )
+  )
+    return true;
+  return (
+    failureOf(error) instanceof UnclearFailure &&
+    !/unable to access|resolve|connect|timed out|hung up|early EOF|RPC failed|HTTP|curl|ssh|SSL|TLS|redirect/iu.test(
+      own,
+    )
+  );
 }
 
 function ownWords(error: GitCommandFailed): string {
-  return error.stderr.split('\n').filter((line) => !line.startsWith('remote:')).join('\n');
+  return error.stderr
+    .split('\n')
+    .filter((line) => !line.startsWith('remote:'))
+    .join('\n');
 }

@@ -47,7 +47,13 @@ export async function fetchCommit(surroundings: FetchSurroundings, commit: strin
     await runFetch(fetch, ['--depth=1'], [`${commit}:${refOf(commit, whole)}`]);
     return;
   } catch (error) {
-    const wanted = isDumb(error) ? null : refusesBareCommit(error) ? DEPTHS : doesNotKnowCommit(error) ? DEPTH_OF_DOUBT : undefined;
+    const wanted = isDumb(error)
+      ? null
+      : refusesBareCommit(error)
+        ? DEPTHS
+        : doesNotKnowCommit(error)
+          ? DEPTH_OF_DOUBT
+          : undefined;
     if (wanted === undefined) throw error;
     await fetchHistory(fetch, wanted);
   }
@@ -79,7 +85,10 @@ async function isThere(fetch: CommitFetch): Promise<boolean> {
 /** An object by its id, which servers that leave things out give on request. @throws as `runGit` */
 export async function fetchObject(fetch: FetchSurroundings, object: string): Promise<void> {
   // Told which commits are here, the server would take it that their files are too.
-  const connection = { ...fetch.connection, options: [...fetch.connection.options, '-c', 'fetch.negotiationAlgorithm=noop'] };
+  const connection = {
+    ...fetch.connection,
+    options: [...fetch.connection.options, '-c', 'fetch.negotiationAlgorithm=noop'],
+  };
   await fetchRefs({ ...fetch, connection }, ['--filter=blob:none'], [object]);
 }
 
@@ -88,11 +97,26 @@ async function runFetch(fetch: CommitFetch, depth: readonly string[], refspecs: 
   await fetchRefs(fetch, [...depth, ...filter], refspecs);
 }
 
-const QUIET = ['--quiet', '--no-tags', '--no-write-fetch-head', '--no-auto-maintenance', '--no-recurse-submodules', '--no-show-forced-updates', '--force', '--update-shallow'];
+const QUIET = [
+  '--quiet',
+  '--no-tags',
+  '--no-write-fetch-head',
+  '--no-auto-maintenance',
+  '--no-recurse-submodules',
+  '--no-show-forced-updates',
+  '--force',
+  '--update-shallow',
+];
 
-async function fetchRefs({ gitFolder, connection, credentials, credentialsFile, bytesMax, signal, timeLeftMs }: FetchSurroundings, options: readonly string[], refspecs: readonly string[]): Promise<void> {
+async function fetchRefs(
+  { gitFolder, connection, credentials, credentialsFile, bytesMax, signal, timeLeftMs }: FetchSurroundings,
+  options: readonly string[],
+  refspecs: readonly string[],
+): Promise<void> {
   await runGit({
-    cwd: gitFolder, signal, credentialsFile,
+    cwd: gitFolder,
+    signal,
+    credentialsFile,
     timeoutMs: timeLeftMs(),
     bound: { folder: gitFolder, bytesMax },
     options: [...credentials.options, ...connection.options, `--git-dir=${gitFolder}`],

@@ -8,7 +8,11 @@ export async function folderBytes(folder: string): Promise<number> {
   for (const entry of entries) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) bytes += await folderBytes(path);
-    else bytes += await lstat(path).then(({ size }) => size, () => 0);
+    else
+      bytes += await lstat(path).then(
+        ({ size }) => size,
+        () => 0,
+      );
   }
   return bytes;
 }

@@ -46,17 +46,34 @@ const LOOK_EACH_MS = 100;
  * history of many a repository.
  */
 const SAFE_SETTINGS = [
-  ['core.hooksPath', '/dev/null'], ['core.attributesFile', '/dev/null'], ['core.excludesFile', '/dev/null'], ['core.fsmonitor', 'false'], ['core.askPass', ''],
-  ['core.symlinks', 'true'], ['core.protectHFS', 'true'], ['core.protectNTFS', 'true'], ['core.bigFileThreshold', '16m'],
-  ['submodule.recurse', 'false'], ['fetch.recurseSubmodules', 'false'],
-  ['transfer.fsckObjects', 'true'], ['fetch.fsck.zeroPaddedFilemode', 'ignore'], ['fetch.fsck.missingSpaceBeforeDate', 'ignore'], ['fetch.fsck.badTimezone', 'ignore'],
+  ['core.hooksPath', '/dev/null'],
+  ['core.attributesFile', '/dev/null'],
+  ['core.excludesFile', '/dev/null'],
+  ['core.fsmonitor', 'false'],
+  ['core.askPass', ''],
+  ['core.symlinks', 'true'],
+  ['core.protectHFS', 'true'],
+  ['core.protectNTFS', 'true'],
+  ['core.bigFileThreshold', '16m'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['transfer.fsckObjects', 'true'],
+  ['fetch.fsck.zeroPaddedFilemode', 'ignore'],
+  ['fetch.fsck.missingSpaceBeforeDate', 'ignore'],
+  ['fetch.fsck.badTimezone', 'ignore'],
   // Always a pack: its size is one file's, and its objects are found without a look at thousands of files.
-  ['fetch.unpackLimit', '1'], ['gc.auto', '0'], ['maintenance.auto', 'false'], ['pack.threads', '2'],
+  ['fetch.unpackLimit', '1'],
+  ['gc.auto', '0'],
+  ['maintenance.auto', 'false'],
+  ['pack.threads', '2'],
 ] as const;
 
 const SETTINGS_IN_ENVIRONMENT = Object.fromEntries([
   ['GIT_CONFIG_COUNT', String(SAFE_SETTINGS.length)],
-  ...SAFE_SETTINGS.flatMap(([key, value], index) => [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]]),
+  ...SAFE_SETTINGS.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]),
 ]) as Record<string, string>;
 
 /** Resolves with the output. @throws GitCommandFailed, GitError `timeout`, `too_large`, `git_unusable`, the signal's reason */
@@ -66,7 +83,14 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
   const child = execa(file, [...options, ...args], {
     cwd: command.cwd,
     env: { ...cleanEnvironment(command.cwd), ...command.env },
-    extendEnv: false, detached: true, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe', buffer: false, reject: false, encoding: 'buffer',
+    extendEnv: false,
+    detached: true,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    buffer: false,
+    reject: false,
+    encoding: 'buffer',
   });
   const ended: { why: GitError | 'aborted' | 'enough' | null } = { why: null };
   const end = (why: NonNullable<(typeof ended)['why']>): void => {
@@ -85,7 +109,10 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
   child.stderr.on('data', (bytes: Buffer) => {
     stderr = (stderr + bytes.toString('latin1')).slice(-STDERR_CHARS_MAX);
   });
-  const timer = setTimeout(() => end(new GitError('timeout', `the repository was not read within ${Math.round(timeoutMs / 1000)} s`)), timeoutMs);
+  const timer = setTimeout(
+    () => end(new GitError('timeout', `the repository was not read within ${Math.round(timeoutMs / 1000)} s`)),
+    timeoutMs,
+  );
   const onAbort = (): void => end('aborted');
   signal?.addEventListener('abort', onAbort, { once: true });
   const over = new AbortController();
@@ -100,8 +127,13 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
       return Buffer.concat(output);
     }
     // The same word for a folder that has gone.
-    if (result.exitCode === undefined && result.code === 'ENOENT' && existsSync(command.cwd)) throw new GitError('git_unusable', 'git is not installed where the service runs', { cause: result.cause });
-    throw new GitCommandFailed(args[0] ?? '', result.exitCode ?? null, withoutCredentials(stderr.trim(), credentialsFile));
+    if (result.exitCode === undefined && result.code === 'ENOENT' && existsSync(command.cwd))
+      throw new GitError('git_unusable', 'git is not installed where the service runs', { cause: result.cause });
+    throw new GitCommandFailed(
+      args[0] ?? '',
+      result.exitCode ?? null,
+      withoutCredentials(stderr.trim(), credentialsFile),
+    );
   } finally {
     clearTimeout(timer);
     over.abort();
@@ -114,9 +146,19 @@ function cleanEnvironment(cwd: string): Record<string, string> {
   return {
     PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
     ...SETTINGS_IN_ENVIRONMENT,
-    LC_ALL: 'C', LANGUAGE: 'C', HOME: '/dev/null', XDG_CONFIG_HOME: '/dev/null',
-    GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', GIT_ATTR_NOSYSTEM: '1', GIT_CEILING_DIRECTORIES: cwd,
-    GIT_TERMINAL_PROMPT: '0', GIT_LITERAL_PATHSPECS: '1', GIT_LFS_SKIP_SMUDGE: '1', GIT_OPTIONAL_LOCKS: '0', GIT_NO_LAZY_FETCH: '1',
+    LC_ALL: 'C',
+    LANGUAGE: 'C',
+    HOME: '/dev/null',
+    XDG_CONFIG_HOME: '/dev/null',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_CEILING_DIRECTORIES: cwd,
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_LITERAL_PATHSPECS: '1',
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_NO_LAZY_FETCH: '1',
     // Of a command that reaches no repository; a connection names its own.
     GIT_ALLOW_PROTOCOL: 'none',
   };

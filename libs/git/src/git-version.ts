@@ -11,5 +11,8 @@ export async function assertGitUsable(cwd: string): Promise<void> {
   const said = (await runGit({ args: ['version'], cwd, timeoutMs: ASK_MS_MAX })).toString('latin1').trim();
   const [, major = 0, minor = 0] = (/^git version (\d+)\.(\d+)/u.exec(said) ?? []).map(Number);
   if (major > FLOOR[0] || (major === FLOOR[0] && minor >= FLOOR[1])) return;
-  throw new GitError('git_unusable', `repositories need git ${FLOOR.join('.')} or newer where the service runs, and there is: ${said}`);
+  throw new GitError(
+    'git_unusable',
+    `repositories need git ${FLOOR.join('.')} or newer where the service runs, and there is: ${said}`,
+  );
 }

@@ -9,20 +9,47 @@ interface Ranges {
 
 /** Refused everywhere: where clouds keep their credentials, and addresses that name no single host. */
 const never: Ranges = {
-  ipv4: blockList('ipv4', [['169.254.0.0', 16], ['224.0.0.0', 4], ['255.255.255.255', 32]]),
+  ipv4: blockList('ipv4', [
+    ['169.254.0.0', 16],
+    ['224.0.0.0', 4],
+    ['255.255.255.255', 32],
+  ]),
   // The last one is AWS's metadata service, in the unique-local range.
-  ipv6: blockList('ipv6', [['fe80::', 10], ['ff00::', 8], ['fd00:ec2::254', 128]]),
+  ipv6: blockList('ipv6', [
+    ['fe80::', 10],
+    ['ff00::', 8],
+    ['fd00:ec2::254', 128],
+  ]),
 };
 
 /** Refused in production mode besides: what is not on the public internet, and what only carries such an address inside. */
 const notPublic: Ranges = {
   ipv4: blockList('ipv4', [
-    ['0.0.0.0', 8], ['10.0.0.0', 8], ['100.64.0.0', 10], ['127.0.0.0', 8], ['172.16.0.0', 12], ['192.0.0.0', 24], ['192.0.2.0', 24],
-    ['192.88.99.0', 24], ['192.168.0.0', 16], ['198.18.0.0', 15], ['198.51.100.0', 24], ['203.0.113.0', 24], ['240.0.0.0', 4],
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['127.0.0.0', 8],
+    ['172.16.0.0', 12],
+    ['192.0.0.0', 24],
+    ['192.0.2.0', 24],
+    ['192.88.99.0', 24],
+    ['192.168.0.0', 16],
+    ['198.18.0.0', 15],
+    ['198.51.100.0', 24],
+    ['203.0.113.0', 24],
+    ['240.0.0.0', 4],
   ]),
   ipv6: blockList('ipv6', [
-    ['::', 96], ['::ffff:0:0', 96], ['64:ff9b::', 96], ['64:ff9b:1::', 48], ['100::', 64], ['2001::', 23], ['2001:db8::', 32],
-    ['2002::', 16], ['fc00::', 7], ['fec0::', 10],
+    ['::', 96],
+    ['::ffff:0:0', 96],
+    ['64:ff9b::', 96],
+    ['64:ff9b:1::', 48],
+    ['100::', 64],
+    ['2001::', 23],
+    ['2001:db8::', 32],
+    ['2002::', 16],
+    ['fc00::', 7],
+    ['fec0::', 10],
   ]),
 };
 
@@ -63,7 +90,8 @@ function groupsOf(address: string): readonly number[] | null {
     return null;
   }
   const [head = '', tail] = canonical.split('::');
-  const parse = (part: string): number[] => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
+  const parse = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
   if (tail === undefined) return parse(head);
   const [before, after] = [parse(head), parse(tail)];
   return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after];
@@ -73,7 +101,10 @@ function dotted(high: number, low: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-function blockList(family: 'ipv4' | 'ipv6', ranges: readonly (readonly [address: string, prefix: number])[]): BlockList {
+function blockList(
+  family: 'ipv4' | 'ipv6',
+  ranges: readonly (readonly [address: string, prefix: number])[],
+): BlockList {
   const list = new BlockList();
   for (const [address, prefix] of ranges) list.addSubnet(address, prefix, family);
   return list;

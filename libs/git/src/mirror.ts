@@ -92,7 +92,10 @@ export class Mirror {
           return await work(commit);
         } catch (error) {
           if (isRepeated || !isDamage(error)) throw failureOf(error);
-          this.#around.log.warn({ err: error, url: address.url }, 'a mirrored repository is damaged and is fetched anew');
+          this.#around.log.warn(
+            { err: error, url: address.url },
+            'a mirrored repository is damaged and is fetched anew',
+          );
           // Others who read from it have found the same.
           if (generation === this.#generation) this.discard();
         }
@@ -135,7 +138,9 @@ export class Mirror {
       if (known !== undefined) return known;
       // Once for a mirror that was discarded while the commit arrived in it.
       if (rounds === ROUNDS_MAX) throw new GitError('unreachable', 'the repository could not be kept on the disk');
-      await this.#arrivals.join(ref, signal, (flightSignal) => this.#arrive(address, { commit, whole, signal: flightSignal }));
+      await this.#arrivals.join(ref, signal, (flightSignal) =>
+        this.#arrive(address, { commit, whole, signal: flightSignal }),
+      );
     }
   }
 
@@ -151,35 +156,40 @@ export class Mirror {
 
   async #arrive(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<void> {
     const { partial, log } = this.#around;
-    await this.#inTurn(signal, async (fetch) => {
-      const isWarm = existsSync(join(this.folder, 'HEAD'));
-      const attempt = async (): Promise<void> => {
-        if (!existsSync(join(this.folder, 'HEAD'))) {
-          mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-          await writeSkeleton(this.folder, { bare: true, url: address.url, sha256: commit.length === 64, partial });
+    await this.#inTurn(
+      signal,
+      async (fetch) => {
+        const isWarm = existsSync(join(this.folder, 'HEAD'));
+        const attempt = async (): Promise<void> => {
+          if (!existsSync(join(this.folder, 'HEAD'))) {
+            mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+            await writeSkeleton(this.folder, { bare: true, url: address.url, sha256: commit.length === 64, partial });
+          }
+          await fetchCommit(fetch, commit, whole || !partial);
+        };
+        try {
+          await attempt().catch(async (error: unknown) => {
+            // Of a mirror that has grown over time, what is wanted now may well have room.
+            const isOutgrown = error instanceof GitError && error.code === 'too_large';
+            if (!isWarm || !(isOutgrown || isDamage(error))) throw error;
+            log.warn({ err: error, url: address.url }, 'a mirrored repository is fetched anew');
+            this.discard();
+            await attempt();
+          });
+        } catch (error) {
+          // A killed fetch leaves its parts: a warm mirror is rid of them, a new one is nothing yet.
+          if (isWarm && existsSync(this.folder)) this.#clearLeftovers();
+          else this.discard();
+          throw error;
         }
-        await fetchCommit(fetch, commit, whole || !partial);
-      };
-      try {
-        await attempt().catch(async (error: unknown) => {
-          // Of a mirror that has grown over time, what is wanted now may well have room.
-          const isOutgrown = error instanceof GitError && error.code === 'too_large';
-          if (!isWarm || !(isOutgrown || isDamage(error))) throw error;
-          log.warn({ err: error, url: address.url }, 'a mirrored repository is fetched anew');
-          this.discard();
-          await attempt();
-        });
-      } catch (error) {
-        // A killed fetch leaves its parts: a warm mirror is rid of them, a new one is nothing yet.
-        if (isWarm && existsSync(this.folder)) this.#clearLeftovers();
-        else this.discard();
-        throw error;
-      }
-      if (!(await this.#recall(commit, whole, fetch.signal)) && this.#hasRef(refOf(commit, whole || !partial))) {
-        throw new GitError('not_found', 'what the repository has by this id is no commit');
-      }
-      await this.#maintain();
-    }, address, { commit, whole });
+        if (!(await this.#recall(commit, whole, fetch.signal)) && this.#hasRef(refOf(commit, whole || !partial))) {
+          throw new GitError('not_found', 'what the repository has by this id is no commit');
+        }
+        await this.#maintain();
+      },
+      address,
+      { commit, whole },
+    );
   }
 
   /**
@@ -187,37 +197,72 @@ export class Mirror {
    * all is done where `unless` is there already. Waiting counts against the deadline: whoever waits behind a slow server
    * has one too.
    */
-  async #inTurn(given: AbortSignal, work: (fetch: FetchSurroundings) => Promise<void>, address: CloneAddress, unless?: { readonly commit: string; readonly whole: boolean }): Promise<void> {
-    const { slots, fetchMsMax, policy, lookup, sshSettings, credentialsFile, partial, repositoryBytesMax: bytesMax } = this.#around;
+  async #inTurn(
+    given: AbortSignal,
+    work: (fetch: FetchSurroundings) => Promise<void>,
+    address: CloneAddress,
+    unless?: { readonly commit: string; readonly whole: boolean },
+  ): Promise<void> {
+    const {
+      slots,
+      fetchMsMax,
+      policy,
+      lookup,
+      sshSettings,
+      credentialsFile,
+      partial,
+      repositoryBytesMax: bytesMax,
+    } = this.#around;
     const deadline = performance.now() + fetchMsMax;
     const tooLate = AbortSignal.timeout(fetchMsMax);
     const signal = AbortSignal.any([given, tooLate]);
     try {
-      await this.#turns.with(signal, () => slots.with(`${address.host}:${address.port}`, signal, async () => {
-        if (existsSync(join(this.folder, 'HEAD'))) {
-          this.#tidy();
-          if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
-        }
-        const connection = await connectionTo(address, policy, { lookup: (host) => unlessAborted(lookup(host), signal), sshSettings });
-        await this.#around.assertUsable();
-        const credentials = credentialsFrom(address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined);
-        await work({
-          gitFolder: this.folder, partial, connection, signal, credentials, credentialsFile, bytesMax,
-          timeLeftMs: () => Math.max(1, deadline - performance.now()),
-        });
-      }));
+      await this.#turns.with(signal, () =>
+        slots.with(`${address.host}:${address.port}`, signal, async () => {
+          if (existsSync(join(this.folder, 'HEAD'))) {
+            this.#tidy();
+            if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
+          }
+          const connection = await connectionTo(address, policy, {
+            lookup: (host) => unlessAborted(lookup(host), signal),
+            sshSettings,
+          });
+          await this.#around.assertUsable();
+          const credentials = credentialsFrom(
+            address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
+          );
+          await work({
+            gitFolder: this.folder,
+            partial,
+            connection,
+            signal,
+            credentials,
+            credentialsFile,
+            bytesMax,
+            timeLeftMs: () => Math.max(1, deadline - performance.now()),
+          });
+        }),
+      );
     } catch (error) {
-      if (tooLate.aborted && !given.aborted) throw new GitError('timeout', `the repository was not fetched within ${Math.round(fetchMsMax / 1000)} s`, { cause: error });
+      if (tooLate.aborted && !given.aborted)
+        throw new GitError('timeout', `the repository was not fetched within ${Math.round(fetchMsMax / 1000)} s`, {
+          cause: error,
+        });
       throw failureOf(error);
     }
   }
 
   /** M2. */
   async #recall(commit: string, whole: boolean, signal: AbortSignal): Promise<boolean> {
-    for (const ref of whole || !this.#around.partial ? [refOf(commit, true)] : [refOf(commit, true), refOf(commit, false)]) {
+    for (const ref of whole || !this.#around.partial
+      ? [refOf(commit, true)]
+      : [refOf(commit, true), refOf(commit, false)]) {
       if (!this.#hasRef(ref)) continue;
       try {
-        const found = await this.#git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`], signal);
+        const found = await this.#git(
+          ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`],
+          signal,
+        );
         if (this.#known.size >= COMMITS_KNOWN_MAX) this.#known.clear();
         this.#known.set(refOf(commit, whole), found.toString('latin1').trim());
         return true;
@@ -243,11 +288,13 @@ export class Mirror {
   }
 
   #clearLeftovers(): void {
-    for (const name of ['shallow.lock', 'packed-refs.lock', 'config.lock', 'HEAD.lock']) rmSync(join(this.folder, name), { force: true });
+    for (const name of ['shallow.lock', 'packed-refs.lock', 'config.lock', 'HEAD.lock'])
+      rmSync(join(this.folder, name), { force: true });
     for (const folder of ['objects/pack', 'refs/penstock/whole', 'refs/penstock/partial']) {
       const path = join(this.folder, folder);
       if (!existsSync(path)) continue;
-      for (const name of readdirSync(path)) if (name.startsWith('tmp_') || name.endsWith('.lock')) rmSync(join(path, name), { force: true });
+      for (const name of readdirSync(path))
+        if (name.startsWith('tmp_') || name.endsWith('.lock')) rmSync(join(path, name), { force: true });
     }
   }
 
@@ -267,7 +314,10 @@ export class Mirror {
         await this.#git(['repack', '--geometric=2', '-d', '-q', '--no-write-bitmap-index'], undefined);
         await this.#git(['pack-refs', '--all'], undefined);
       } catch (error) {
-        log.warn({ err: error }, 'the packs of a mirrored repository could not be put together; it goes when they are too many');
+        log.warn(
+          { err: error },
+          'the packs of a mirrored repository could not be put together; it goes when they are too many',
+        );
         this.#clearLeftovers();
       }
     }
@@ -275,6 +325,12 @@ export class Mirror {
   }
 
   #git(args: readonly string[], signal: AbortSignal | undefined): Promise<Buffer> {
-    return runGit({ args, options: [`--git-dir=${this.folder}`], cwd: dirname(this.folder), timeoutMs: READ_MS_MAX, signal });
+    return runGit({
+      args,
+      options: [`--git-dir=${this.folder}`],
+      cwd: dirname(this.folder),
+      timeoutMs: READ_MS_MAX,
+      signal,
+    });
   }
 }

@@ -58,7 +58,11 @@ export interface FetchedCommit {
   /** The clone address without credentials. */
   readonly url: string;
   /** The first of `paths` that the commit has, null where it has none. GitError `bad_file`: a link, a folder, a submodule, over `bytesMax`, no UTF-8. */
-  readFile(paths: readonly string[], bytesMax: number, options?: { readonly signal?: AbortSignal | undefined }): Promise<CommitFile | null>;
+  readFile(
+    paths: readonly string[],
+    bytesMax: number,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<CommitFile | null>;
   /** At most 64 KiB. */
   message(): Promise<string>;
   /** Writes a repository at the commit into `folder`, which is empty or not there. Whole when it resolves, gone when it rejects. */
@@ -96,9 +100,21 @@ class MirrorCache implements Mirrors {
 
   constructor(options: MirrorsOptions) {
     this.#options = options;
-    const { policy, credentialsFile, log, bytesMax, partial = false, repositoryBytesMax = REPOSITORY_BYTES_MAX, fetchMsMax = FETCH_MS_MAX } = options;
+    const {
+      policy,
+      credentialsFile,
+      log,
+      bytesMax,
+      partial = false,
+      repositoryBytesMax = REPOSITORY_BYTES_MAX,
+      fetchMsMax = FETCH_MS_MAX,
+    } = options;
     this.#around = {
-      policy, credentialsFile, log, partial, fetchMsMax,
+      policy,
+      credentialsFile,
+      log,
+      partial,
+      fetchMsMax,
       assertUsable: () => this.#assertUsable(),
       lookup: options.lookup ?? lookupAll,
       sshSettings: options.sshSettings ?? [],
@@ -114,15 +130,32 @@ class MirrorCache implements Mirrors {
   async fetch({ url, commit, signal }: FetchRequest): Promise<FetchedCommit> {
     const address = checkCloneUrl(url, this.#options.policy);
     const wanted = checkCommit(commit);
-    const found = await this.#with(address, wanted, { whole: !this.#around.partial, signal }, (_mirror, own) => Promise.resolve(own));
+    const found = await this.#with(address, wanted, { whole: !this.#around.partial, signal }, (_mirror, own) =>
+      Promise.resolve(own),
+    );
     return {
       commit: found,
       url: address.url,
-      readFile: (paths, bytesMax, more) => this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git, inner) => this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax)),
-      message: () => this.#with(address, wanted, { whole: !this.#around.partial, signal: undefined }, (_mirror, own, git) => readMessage(git, own)),
-      checkout: (folder, more) => this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) => checkOut({
-        mirror: mirror.folder, commit: own, url: address.url, folder, bytesMax: this.#around.repositoryBytesMax, timeoutMs: CHECKOUT_MS_MAX, signal: inner,
-      })),
+      readFile: (paths, bytesMax, more) =>
+        this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git, inner) =>
+          this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax),
+        ),
+      message: () =>
+        this.#with(address, wanted, { whole: !this.#around.partial, signal: undefined }, (_mirror, own, git) =>
+          readMessage(git, own),
+        ),
+      checkout: (folder, more) =>
+        this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) =>
+          checkOut({
+            mirror: mirror.folder,
+            commit: own,
+            url: address.url,
+            folder,
+            bytesMax: this.#around.repositoryBytesMax,
+            timeoutMs: CHECKOUT_MS_MAX,
+            signal: inner,
+          }),
+        ),
     };
   }
 
@@ -132,14 +165,24 @@ class MirrorCache implements Mirrors {
   }
 
   async #with<T>(
-    address: CloneAddress, commit: string, { whole, signal }: { readonly whole: boolean; readonly signal: AbortSignal | undefined },
+    address: CloneAddress,
+    commit: string,
+    { whole, signal }: { readonly whole: boolean; readonly signal: AbortSignal | undefined },
     work: (mirror: Mirror, commit: string, git: InMirror, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const inner = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
     inner.throwIfAborted();
     const task = (async () => {
       const mirror = this.#mirrorOf(address, commit);
-      const git: InMirror = (args, stdoutBytesMax) => runGit({ args, options: [`--git-dir=${mirror.folder}`], cwd: mirror.folder, timeoutMs: READ_MS_MAX, signal: inner, stdoutBytesMax });
+      const git: InMirror = (args, stdoutBytesMax) =>
+        runGit({
+          args,
+          options: [`--git-dir=${mirror.folder}`],
+          cwd: mirror.folder,
+          timeoutMs: READ_MS_MAX,
+          signal: inner,
+          stdoutBytesMax,
+        });
       const sizeBefore = mirror.bytes;
       try {
         return await mirror.with(address, { commit, whole, signal: inner }, (own) => work(mirror, own, git, inner));
@@ -160,7 +203,12 @@ class MirrorCache implements Mirrors {
     return this.#usable;
   }
 
-  async #readFile(mirror: Mirror, { address, commit, git, signal }: { address: CloneAddress; commit: string; git: InMirror; signal: AbortSignal }, paths: readonly string[], bytesMax: number): Promise<CommitFile | null> {
+  async #readFile(
+    mirror: Mirror,
+    { address, commit, git, signal }: { address: CloneAddress; commit: string; git: InMirror; signal: AbortSignal },
+    paths: readonly string[],
+    bytesMax: number,
+  ): Promise<CommitFile | null> {
     const found = await findFile(git, commit, paths);
     if (found === null) return null;
     if (this.#around.partial) await mirror.bring(address, found.object, signal);
@@ -193,7 +241,9 @@ class MirrorCache implements Mirrors {
     }
     for (const name of names) {
       if (!name.startsWith('trash-')) continue;
-      await rm(join(folder, name), { recursive: true, force: true }).catch((error: unknown) => log.warn({ err: error }, 'a discarded mirror could not be removed'));
+      await rm(join(folder, name), { recursive: true, force: true }).catch((error: unknown) =>
+        log.warn({ err: error }, 'a discarded mirror could not be removed'),
+      );
     }
     for (const mirror of found) {
       const bytes = await folderBytes(mirror.folder);

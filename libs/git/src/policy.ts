@@ -43,8 +43,10 @@ export function checkCloneUrl(url: string, policy: GitPolicy): CloneAddress {
   const refusesAddress = isIP(host) !== 0 && classOfAddress(host) === 'never';
   if (refusesAddress) throw refused('the address is link-local or names no single host');
   if (policy.mode === 'development') return address;
-  if (transport !== 'https' && transport !== 'ssh') throw refused(`only https and ssh are allowed here, not ${transport}`);
-  if (!policy.allowedHosts.some((allowed) => allowed.toLowerCase() === host)) throw refused(`the host ${host} is not among those that may be cloned from`);
+  if (transport !== 'https' && transport !== 'ssh')
+    throw refused(`only https and ssh are allowed here, not ${transport}`);
+  if (!policy.allowedHosts.some((allowed) => allowed.toLowerCase() === host))
+    throw refused(`the host ${host} is not among those that may be cloned from`);
   if (port !== DEFAULT_PORTS[transport]) throw refused(`only the default port of ${transport} is allowed here`);
   if (isIP(host) !== 0 && classOfAddress(host) !== 'public') throw refused('the address is not a public one');
   return address;
@@ -53,13 +55,16 @@ export function checkCloneUrl(url: string, policy: GitPolicy): CloneAddress {
 /** A full commit id, in lower case. @throws GitError `not_found` for anything that cannot be one. */
 export function checkCommit(commit: string): string {
   const lower = typeof commit === 'string' ? commit.toLowerCase() : '';
-  if (!COMMIT.test(lower) || /^0+$/u.test(lower)) throw new GitError('not_found', 'a commit is named by its 40 or 64 hexadecimal digits');
+  if (!COMMIT.test(lower) || /^0+$/u.test(lower))
+    throw new GitError('not_found', 'a commit is named by its 40 or 64 hexadecimal digits');
   return lower;
 }
 
 function parseCloneUrl(url: string): CloneAddress {
-  if (typeof url !== 'string' || url.length === 0 || url.length > URL_CHARS_MAX) throw refused(`an address has 1 to ${URL_CHARS_MAX} characters`);
-  if (!PLAIN_TEXT.test(url)) throw refused('the address holds a blank, a control character, a backslash or a character outside ASCII');
+  if (typeof url !== 'string' || url.length === 0 || url.length > URL_CHARS_MAX)
+    throw refused(`an address has 1 to ${URL_CHARS_MAX} characters`);
+  if (!PLAIN_TEXT.test(url))
+    throw refused('the address holds a blank, a control character, a backslash or a character outside ASCII');
   if (url.startsWith('-')) throw refused('the address looks like an option');
   if (url.startsWith('/')) return fileAddress(url.replaceAll('%', '%25'));
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/u.exec(url);
@@ -69,22 +74,27 @@ function parseCloneUrl(url: string): CloneAddress {
 
 function fileAddress(path: string): CloneAddress {
   // Two slashes: a host's name to some.
-  if (path.startsWith('//') || !PATH.test(path)) throw refused('the path holds characters that are not allowed; write a file:// address, with them percent-encoded');
+  if (path.startsWith('//') || !PATH.test(path))
+    throw refused('the path holds characters that are not allowed; write a file:// address, with them percent-encoded');
   return { transport: 'file', url: `file://${path}`, host: '', port: 0 };
 }
 
 function schemeAddress(scheme: string, rest: string): CloneAddress {
   if (scheme === 'file') return fileAddress(rest);
-  if (scheme !== 'https' && scheme !== 'http' && scheme !== 'ssh') throw refused(`no repository is read by the scheme ${scheme}`);
+  if (scheme !== 'https' && scheme !== 'http' && scheme !== 'ssh')
+    throw refused(`no repository is read by the scheme ${scheme}`);
   const slash = rest.indexOf('/');
   if (slash === -1) throw refused('the address has no path');
   const path = rest.slice(slash);
   if (!PATH.test(path)) throw refused('the path holds characters that are not allowed');
   const { user, host, bracketed, port } = parseAuthority(rest.slice(0, slash));
-  if (user !== null && scheme !== 'ssh') throw refused('an address holds no credentials; they belong into the credentials file');
+  if (user !== null && scheme !== 'ssh')
+    throw refused('an address holds no credentials; they belong into the credentials file');
   const shownPort = port === null ? '' : `:${port}`;
   return {
-    transport: scheme, host, port: port ?? DEFAULT_PORTS[scheme],
+    transport: scheme,
+    host,
+    port: port ?? DEFAULT_PORTS[scheme],
     url: `${scheme}://${user === null ? '' : `${user}@`}${bracketed}${shownPort}${path}`,
   };
 }
@@ -95,16 +105,23 @@ function scpAddress(url: string): CloneAddress {
   const [, user = '', host = '', path = ''] = match ?? [];
   if (match === null || !USER.test(user)) throw refused('this is no address of a repository');
   // `host::…` asks git for a program; a path that begins with a dash is an option to the program there.
-  if (path.startsWith('-') || !PATH.test(path.startsWith('/') ? path : `/${path}`)) throw refused('the path holds characters that are not allowed');
+  if (path.startsWith('-') || !PATH.test(path.startsWith('/') ? path : `/${path}`))
+    throw refused('the path holds characters that are not allowed');
   const { name } = parseHost(host);
   return { transport: 'ssh', url: `${user}@${name}:${path}`, host: name, port: DEFAULT_PORTS.ssh };
 }
 
-function parseAuthority(authority: string): { user: string | null; host: string; bracketed: string; port: number | null } {
+function parseAuthority(authority: string): {
+  user: string | null;
+  host: string;
+  bracketed: string;
+  port: number | null;
+} {
   const match = /^(?:([^@]*)@)?(\[[^\]]*\]|[^@:[\]]*)(?::(\d{1,5}))?$/u.exec(authority);
   if (match === null) throw refused('the host is not plainly written');
   const [, user, hostText = '', portText] = match;
-  if (user !== undefined && !USER.test(user)) throw refused('an address holds no credentials; they belong into the credentials file');
+  if (user !== undefined && !USER.test(user))
+    throw refused('an address holds no credentials; they belong into the credentials file');
   const port = portText === undefined ? null : Number(portText);
   if (port !== null && (port < 1 || port > 65_535 || String(port) !== portText)) throw refused('the port is none');
   const { name, bracketed } = parseHost(hostText);

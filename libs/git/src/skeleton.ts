@@ -13,13 +13,21 @@ export interface Skeleton {
 }
 
 export async function writeSkeleton(gitFolder: string, { bare, url, sha256, partial }: Skeleton): Promise<void> {
-  for (const part of ['objects/pack', 'objects/info', 'refs/heads', 'refs/tags']) await mkdir(join(gitFolder, part), { recursive: true, mode: 0o700 });
+  for (const part of ['objects/pack', 'objects/info', 'refs/heads', 'refs/tags'])
+    await mkdir(join(gitFolder, part), { recursive: true, mode: 0o700 });
   const extensions = [...(sha256 ? ['objectFormat = sha256'] : []), ...(partial ? ['partialClone = origin'] : [])];
   const lines = [
-    '[core]', `\trepositoryformatversion = ${extensions.length === 0 ? 0 : 1}`, '\tfilemode = true', `\tbare = ${bare}`,
+    '[core]',
+    `\trepositoryformatversion = ${extensions.length === 0 ? 0 : 1}`,
+    '\tfilemode = true',
+    `\tbare = ${bare}`,
     ...(bare ? [] : ['\tlogallrefupdates = true']),
     ...(extensions.length === 0 ? [] : ['[extensions]', ...extensions.map((line) => `\t${line}`)]),
-    '[remote "origin"]', `\turl = "${url}"`, '\tfetch = +refs/heads/*:refs/remotes/origin/*', ...(partial ? ['\tpromisor = true'] : []), '',
+    '[remote "origin"]',
+    `\turl = "${url}"`,
+    '\tfetch = +refs/heads/*:refs/remotes/origin/*',
+    ...(partial ? ['\tpromisor = true'] : []),
+    '',
   ];
   await writeFile(join(gitFolder, 'config'), lines.join('\n'), { mode: 0o600 });
   // Last: without it git knows no repository here.

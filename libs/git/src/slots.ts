@@ -55,7 +55,8 @@ export class Slots {
       this.#enter(server);
       return;
     }
-    if (this.#waiting.length >= this.#waitingMax) throw new GitError('unreachable', 'too many repositories wait to be fetched');
+    if (this.#waiting.length >= this.#waitingMax)
+      throw new GitError('unreachable', 'too many repositories wait to be fetched');
     await new Promise<void>((resolve, reject) => {
       const onAbort = (): void => {
         const at = this.#waiting.indexOf(waiting);

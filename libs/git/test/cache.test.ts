@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Mirrors } from '../src/index.ts';
@@ -64,7 +74,8 @@ describe('mirrors', () => {
     await mirrors().fetch({ url: a.repository.url, commit: a.commit });
     await closing.pop()?.close();
     const mirror = join(folder, 'mirrors', kept()[0] ?? '');
-    for (const left of ['shallow.lock', 'config.lock', 'objects/pack/tmp_pack_x', 'refs/penstock/whole/x.lock']) writeFileSync(join(mirror, left), 'left');
+    for (const left of ['shallow.lock', 'config.lock', 'objects/pack/tmp_pack_x', 'refs/penstock/whole/x.lock'])
+      writeFileSync(join(mirror, left), 'left');
     mkdirSync(join(folder, 'mirrors', 'trash-x', 'objects'), { recursive: true });
     utimesSync(mirror, new Date(0), new Date(0));
     const opened = mirrors({ bytesMax: 500 * 1024, repositoryBytesMax: 500 * 1024 });
@@ -89,10 +100,14 @@ describe('mirrors', () => {
     const fetched = await opened.fetch({ url: repository.url, commit });
     damage(join(folder, 'mirrors', kept()[0] ?? ''));
     await fetched.checkout(join(folder, 'workspace'));
-    expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'status', '--porcelain'], { encoding: 'utf8' })).toBe('');
+    expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'status', '--porcelain'], { encoding: 'utf8' })).toBe(
+      '',
+    );
     damage(join(folder, 'mirrors', kept()[0] ?? ''));
     const later = repository.commit({ [PIPELINE]: 'later' });
-    expect((await (await opened.fetch({ url: repository.url, commit: later })).readFile([PIPELINE], 100))?.text).toBe('later');
+    expect((await (await opened.fetch({ url: repository.url, commit: later })).readFile([PIPELINE], 100))?.text).toBe(
+      'later',
+    );
     await closing.pop()?.close();
     damage(join(folder, 'mirrors', kept()[0] ?? ''));
     expect(await (await mirrors().fetch({ url: repository.url, commit: later })).message()).toBe('a commit\n');
@@ -116,7 +131,9 @@ describe('mirrors', () => {
     for (const commit of commits) await opened.fetch({ url: repository.url, commit });
     const mirror = join(folder, 'mirrors', kept()[0] ?? '');
     expect(readdirSync(join(mirror, 'objects/pack')).filter((name) => name.endsWith('.pack')).length).toBeLessThan(20);
-    expect((await (await opened.fetch({ url: repository.url, commit: commits[0] ?? '' })).readFile([PIPELINE], 100))?.text).toBe('0');
+    expect(
+      (await (await opened.fetch({ url: repository.url, commit: commits[0] ?? '' })).readFile([PIPELINE], 100))?.text,
+    ).toBe('0');
   });
 });
 
@@ -133,13 +150,23 @@ describe('credentials', () => {
   });
 
   async function fetchWith(credentialsFile: string | undefined, lines: string[] = []): Promise<void> {
-    const opened = mirrors({ credentialsFile, log: { debug: (...line) => lines.push(JSON.stringify(line)), warn: (...line) => lines.push(JSON.stringify(line)) } });
+    const opened = mirrors({
+      credentialsFile,
+      log: {
+        debug: (...line) => lines.push(JSON.stringify(line)),
+        warn: (...line) => lines.push(JSON.stringify(line)),
+      },
+    });
     const fetched = await opened.fetch({ url: `${server.url}/a/.git`, commit });
     await fetched.checkout(join(folder, 'workspace'));
   }
 
   test('come from the file, for the host that they are for, and end up nowhere', async () => {
-    writeFileSync(file, `http://user:${encodeURIComponent('wrong')}@example.com\nhttp://user:${encodeURIComponent(SECRET)}@127.0.0.1:${server.port}\n`, { mode: 0o600 });
+    writeFileSync(
+      file,
+      `http://user:${encodeURIComponent('wrong')}@example.com\nhttp://user:${encodeURIComponent(SECRET)}@127.0.0.1:${server.port}\n`,
+      { mode: 0o600 },
+    );
     const before = readFileSync(file, 'utf8');
     // A git that notes how it is called, in place of git.
     const programs = join(folder, 'programs');
@@ -162,7 +189,13 @@ describe('credentials', () => {
     for (const canary of [SECRET, encodeURIComponent(SECRET), 'another-canary']) {
       expect(calls).not.toContain(canary);
       expect(lines.join('\n')).not.toContain(canary);
-      expect(execFileSync('sh', ['-c', `grep -rlF '${canary}' ${join(folder, 'mirrors')} ${join(folder, 'workspace')} || true`], { encoding: 'utf8' })).toBe('');
+      expect(
+        execFileSync(
+          'sh',
+          ['-c', `grep -rlF '${canary}' ${join(folder, 'mirrors')} ${join(folder, 'workspace')} || true`],
+          { encoding: 'utf8' },
+        ),
+      ).toBe('');
     }
     expect(readFileSync(file, 'utf8')).toBe(before);
   });
@@ -173,8 +206,13 @@ describe('credentials', () => {
     expect(existsSync(join(folder, 'workspace', 'noise'))).toBe(true);
   });
 
-  test.each([['none', undefined], ['wrong ones', 'http://user:wrong@127.0.0.1'], ['those of another host', `http://user:${encodeURIComponent(SECRET)}@localhost`]])('that are %s are an answer of their own, and no prompt', async (_what, line) => {
-    if (line !== undefined) writeFileSync(file, `${line.replace('127.0.0.1', `127.0.0.1:${server.port}`)}\n`, { mode: 0o600 });
+  test.each([
+    ['none', undefined],
+    ['wrong ones', 'http://user:wrong@127.0.0.1'],
+    ['those of another host', `http://user:${encodeURIComponent(SECRET)}@localhost`],
+  ])('that are %s are an answer of their own, and no prompt', async (_what, line) => {
+    if (line !== undefined)
+      writeFileSync(file, `${line.replace('127.0.0.1', `127.0.0.1:${server.port}`)}\n`, { mode: 0o600 });
     const error = await fetchWith(line === undefined ? undefined : file).catch((caught: unknown) => caught);
     expect(error).toMatchObject({ code: 'denied' });
     expect(JSON.stringify([String(error), String((error as Error).cause)])).not.toMatch(/wrong@|canary/);
@@ -187,11 +225,19 @@ describe('git', () => {
     process.env['PATH'] = path;
   });
 
-  test.each([['is missing', null, 'not installed'], ['is too old', '2.20.1', 'need git 2.37 or newer'], ['says something else', 'x', 'need git']])('that %s is named', async (_what, version, message) => {
+  test.each([
+    ['is missing', null, 'not installed'],
+    ['is too old', '2.20.1', 'need git 2.37 or newer'],
+    ['says something else', 'x', 'need git'],
+  ])('that %s is named', async (_what, version, message) => {
     const programs = join(folder, 'programs');
     mkdirSync(programs);
-    if (version !== null) writeFileSync(join(programs, 'git'), `#!/bin/sh\necho git version ${version}\n`, { mode: 0o755 });
+    if (version !== null)
+      writeFileSync(join(programs, 'git'), `#!/bin/sh\necho git version ${version}\n`, { mode: 0o755 });
     process.env['PATH'] = programs;
-    await expect(mirrors().fetch({ url: `file://${folder}`, commit: 'a'.repeat(40) })).rejects.toMatchObject({ code: 'git_unusable', message: expect.stringContaining(message) });
+    await expect(mirrors().fetch({ url: `file://${folder}`, commit: 'a'.repeat(40) })).rejects.toMatchObject({
+      code: 'git_unusable',
+      message: expect.stringContaining(message),
+    });
   });
 });

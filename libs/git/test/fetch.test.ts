@@ -34,7 +34,14 @@ async function keep<T extends { close(): Promise<void> }>(server: Promise<T>): P
 /** `main` with 60 commits, the file in each of them telling which. */
 function longRepository(): { repository: Repository; commits: readonly string[] } {
   const repository = new Repository(join(folder, 'repository'));
-  return { repository, commits: repository.commitMany(60, (index) => ({ path: PIPELINE, text: `commit ${index}`, message: `message ${index}\n` })) };
+  return {
+    repository,
+    commits: repository.commitMany(60, (index) => ({
+      path: PIPELINE,
+      text: `commit ${index}`,
+      message: `message ${index}\n`,
+    })),
+  };
 }
 
 async function textOf(opened: Mirrors, url: string, commit: string): Promise<string | undefined> {
@@ -47,36 +54,56 @@ const TRANSPORTS: readonly (readonly [name: string, url: Transport])[] = [
   ['file://', (repository) => Promise.resolve(repository.url)],
   ['a plain path', (repository) => Promise.resolve(repository.folder)],
   ['smart http', async () => `${(await keep(smartServer(folder))).url}/repository/.git`],
-  ['smart http that gives commits only by their refs', async () => `${(await keep(smartServer(folder, { protocol: 0 }))).url}/repository/.git`],
-  ['dumb http', async (repository) => {
-    repository.git('update-server-info');
-    return `${(await keep(dumbServer(folder))).url}/repository/.git`;
-  }],
+  [
+    'smart http that gives commits only by their refs',
+    async () => `${(await keep(smartServer(folder, { protocol: 0 }))).url}/repository/.git`,
+  ],
+  [
+    'dumb http',
+    async (repository) => {
+      repository.git('update-server-info');
+      return `${(await keep(dumbServer(folder))).url}/repository/.git`;
+    },
+  ],
 ];
 
 describe.each(TRANSPORTS)('over %s', (_name, transport) => {
-  test.each([['whole', false], ['partial', true]] as const)('a commit is fetched that is not the head of a branch, and its file, message and tree are right (%s)', async (_kind, partial) => {
-    const { repository, commits } = longRepository();
-    const url = await transport(repository);
-    const opened = mirrors({ partial });
-    for (const index of [59, 3, 30]) {
-      const commit = commits[index] ?? '';
-      const fetched = await opened.fetch({ url, commit });
-      expect(fetched.commit).toBe(commit);
-      expect(await fetched.readFile(['.other', PIPELINE], BYTES_MAX)).toEqual({ path: PIPELINE, text: `commit ${index}` });
-      expect(await fetched.message()).toBe(`message ${index}\n`);
-    }
-    const later = repository.commit({ [PIPELINE]: 'later' });
-    repository.git('update-server-info');
-    expect(await textOf(opened, url, later)).toBe('later');
-  });
+  test.each([
+    ['whole', false],
+    ['partial', true],
+  ] as const)(
+    'a commit is fetched that is not the head of a branch, and its file, message and tree are right (%s)',
+    async (_kind, partial) => {
+      const { repository, commits } = longRepository();
+      const url = await transport(repository);
+      const opened = mirrors({ partial });
+      for (const index of [59, 3, 30]) {
+        const commit = commits[index] ?? '';
+        const fetched = await opened.fetch({ url, commit });
+        expect(fetched.commit).toBe(commit);
+        expect(await fetched.readFile(['.other', PIPELINE], BYTES_MAX)).toEqual({
+          path: PIPELINE,
+          text: `commit ${index}`,
+        });
+        expect(await fetched.message()).toBe(`message ${index}\n`);
+      }
+      const later = repository.commit({ [PIPELINE]: 'later' });
+      repository.git('update-server-info');
+      expect(await textOf(opened, url, later)).toBe('later');
+    },
+  );
 
   test('what is not there is told apart', async () => {
     const { repository } = longRepository();
     const url = await transport(repository);
     const opened = mirrors();
-    await expect(opened.fetch({ url, commit: 'b'.repeat(40) })).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('commit') });
-    await expect(opened.fetch({ url: url.replace('repository', 'no-repository'), commit: 'b'.repeat(40) })).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('no such repository') });
+    await expect(opened.fetch({ url, commit: 'b'.repeat(40) })).rejects.toMatchObject({
+      code: 'not_found',
+      message: expect.stringContaining('commit'),
+    });
+    await expect(
+      opened.fetch({ url: url.replace('repository', 'no-repository'), commit: 'b'.repeat(40) }),
+    ).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('no such repository') });
   });
 });
 
@@ -84,8 +111,12 @@ test('a commit arrives alone, without its history and without other branches', a
   const { repository, commits } = longRepository();
   const opened = mirrors();
   await opened.fetch({ url: repository.url, commit: commits[59] ?? '' });
-  const [name = ''] = execFileSync('ls', [join(folder, 'mirrors')], { encoding: 'utf8' }).trim().split('\n');
-  const listed = execFileSync('git', [`--git-dir=${join(folder, 'mirrors', name)}`, 'log', '--all', '--format=%H'], { encoding: 'utf8' }).trim();
+  const [name = ''] = execFileSync('ls', [join(folder, 'mirrors')], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+  const listed = execFileSync('git', [`--git-dir=${join(folder, 'mirrors', name)}`, 'log', '--all', '--format=%H'], {
+    encoding: 'utf8',
+  }).trim();
   expect(listed.split('\n')).toEqual([commits[59]]);
 });
 
@@ -111,7 +142,9 @@ test('a repository with ids of 64 digits', async () => {
   const fetched = await opened.fetch({ url: repository.url, commit });
   expect(await fetched.readFile([PIPELINE], 100)).toEqual({ path: PIPELINE, text: 'long ids' });
   await fetched.checkout(join(folder, 'workspace'));
-  expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim()).toBe(commit);
+  expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim()).toBe(
+    commit,
+  );
 });
 
 test('a partial mirror leaves the contents of files where they are, until one is read', async () => {
@@ -120,11 +153,14 @@ test('a partial mirror leaves the contents of files where they are, until one is
   const commit = repository.commit({ [PIPELINE]: 'small', 'assets/large.bin': randomBytes(4 * 1024 ** 2) });
   const opened = mirrors({ partial: true });
   const fetched = await opened.fetch({ url: repository.url, commit });
-  const size = (): number => Number(execFileSync('du', ['-sk', join(folder, 'mirrors')], { encoding: 'utf8' }).split('\t')[0]);
+  const size = (): number =>
+    Number(execFileSync('du', ['-sk', join(folder, 'mirrors')], { encoding: 'utf8' }).split('\t')[0]);
   expect(await fetched.readFile([PIPELINE], BYTES_MAX)).toEqual({ path: PIPELINE, text: 'small' });
   const before = size();
   await fetched.checkout(join(folder, 'workspace'));
-  expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'status', '--porcelain'], { encoding: 'utf8' })).toBe('');
+  expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'status', '--porcelain'], { encoding: 'utf8' })).toBe(
+    '',
+  );
   expect(size()).toBeGreaterThan(before);
 });
 

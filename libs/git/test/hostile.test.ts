@@ -1,6 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -52,7 +61,9 @@ describe('a pipeline file', () => {
   });
 
   test('is refused where it is a submodule', async () => {
-    const commit = repository.commitEntries([{ mode: '160000', type: 'commit', object: 'a'.repeat(40), path: PIPELINE }]);
+    const commit = repository.commitEntries([
+      { mode: '160000', type: 'commit', object: 'a'.repeat(40), path: PIPELINE },
+    ]);
     const fetched = await mirrors().fetch({ url: repository.url, commit });
     await expect(fetched.readFile([PIPELINE], 1_000)).rejects.toEqual(refusal('bad_file', 'a submodule'));
   });
@@ -66,22 +77,37 @@ describe('a pipeline file', () => {
   test('is the first there is; names are names, not patterns', async () => {
     const commit = repository.commit({ '.pipeline.yml': 'second', '.pipeline/pipeline.yaml': 'third', 'x*': 'star' });
     const fetched = await mirrors().fetch({ url: repository.url, commit });
-    expect(await fetched.readFile([PIPELINE, '.pipeline.yml', '.pipeline/pipeline.yaml'], 1_000)).toEqual({ path: '.pipeline.yml', text: 'second' });
+    expect(await fetched.readFile([PIPELINE, '.pipeline.yml', '.pipeline/pipeline.yaml'], 1_000)).toEqual({
+      path: '.pipeline.yml',
+      text: 'second',
+    });
     expect(await fetched.readFile(['*'], 1_000)).toBeNull();
-    for (const path of ['../x', '/etc/passwd', 'a/./b', '', 'a\0b']) await expect(fetched.readFile([path], 1_000)).rejects.toEqual(refusal('bad_file'));
+    for (const path of ['../x', '/etc/passwd', 'a/./b', '', 'a\0b'])
+      await expect(fetched.readFile([path], 1_000)).rejects.toEqual(refusal('bad_file'));
   });
 });
 
 describe('a workspace', () => {
   test('is a repository at the commit, with links as git has them and no hook, filter or submodule come alive (S33, S36)', async () => {
     const commit = repository.commit({
-      file: 'content\n', 'run.sh': '#!/bin/sh\n', 'a/b/c': '', out: { link: '/etc/passwd' }, up: { link: '../../..' }, dangling: { link: 'nowhere' },
-      '.gitattributes': '*.lfs filter=lfs diff=lfs merge=lfs\n*.evil filter=evil\n', 'large.lfs': 'version https://git-lfs.github.com/spec/v1\n', 'x.evil': 'as it is',
+      file: 'content\n',
+      'run.sh': '#!/bin/sh\n',
+      'a/b/c': '',
+      out: { link: '/etc/passwd' },
+      up: { link: '../../..' },
+      dangling: { link: 'nowhere' },
+      '.gitattributes': '*.lfs filter=lfs diff=lfs merge=lfs\n*.evil filter=evil\n',
+      'large.lfs': 'version https://git-lfs.github.com/spec/v1\n',
+      'x.evil': 'as it is',
       '.gitmodules': '[submodule "sub"]\n\tpath = sub\n\turl = https://github.com/a/b\n',
     });
     const workspace = await checkOut(commit);
     expect(readFileSync(join(workspace, 'file'), 'utf8')).toBe('content\n');
-    expect(['out', 'up', 'dangling'].map((name) => readlinkSync(join(workspace, name)))).toEqual(['/etc/passwd', '../../..', 'nowhere']);
+    expect(['out', 'up', 'dangling'].map((name) => readlinkSync(join(workspace, name)))).toEqual([
+      '/etc/passwd',
+      '../../..',
+      'nowhere',
+    ]);
     expect(readFileSync(join(workspace, 'large.lfs'), 'utf8')).toContain('git-lfs');
     expect(readFileSync(join(workspace, 'x.evil'), 'utf8')).toBe('as it is');
     expect(existsSync(join(workspace, '.git', 'hooks'))).toBe(false);
@@ -103,7 +129,13 @@ describe('a workspace', () => {
     ['git~1', [{ mode: '040000', path: 'git~1' }]],
     ['.g\u200cit', [{ mode: '040000', path: '.g\u200cit' }]],
     ['..', [{ mode: '040000', path: '..' }]],
-    ['a link that a folder has the name of', [{ mode: '120000', path: 'a' }, { mode: '040000', path: 'a' }]],
+    [
+      'a link that a folder has the name of',
+      [
+        { mode: '120000', path: 'a' },
+        { mode: '040000', path: 'a' },
+      ],
+    ],
     ['.gitmodules as a link', [{ mode: '120000', path: '.gitmodules' }]],
   ])('does not come of a tree with %s in it (S33)', async (_what, entries) => {
     const target = join(folder, 'outside');
@@ -112,11 +144,24 @@ describe('a workspace', () => {
     inner.commit({ config: '[core]\n\tfsmonitor = touch pwn\n', hooks: 'x', file: 'written through' });
     repository.git('fetch', '-q', inner.folder, 'main');
     const tree = inner.git('rev-parse', 'HEAD^{tree}');
-    const link = execFileSync('git', ['hash-object', '-w', '--stdin'], { cwd: repository.folder, input: target, encoding: 'utf8' }).trim();
-    const raw = Buffer.concat(entries.map(({ mode, path }) => Buffer.concat([
-      Buffer.from(`${mode.replace(/^0/, '')} ${path}\0`), Buffer.from(mode === '120000' ? link : tree, 'hex'),
-    ])));
-    const made = execFileSync('git', ['hash-object', '-t', 'tree', '-w', '--literally', '--stdin'], { cwd: repository.folder, input: raw, encoding: 'utf8' }).trim();
+    const link = execFileSync('git', ['hash-object', '-w', '--stdin'], {
+      cwd: repository.folder,
+      input: target,
+      encoding: 'utf8',
+    }).trim();
+    const raw = Buffer.concat(
+      entries.map(({ mode, path }) =>
+        Buffer.concat([
+          Buffer.from(`${mode.replace(/^0/, '')} ${path}\0`),
+          Buffer.from(mode === '120000' ? link : tree, 'hex'),
+        ]),
+      ),
+    );
+    const made = execFileSync('git', ['hash-object', '-t', 'tree', '-w', '--literally', '--stdin'], {
+      cwd: repository.folder,
+      input: raw,
+      encoding: 'utf8',
+    }).trim();
     const commit = repository.git('commit-tree', '-m', 'hostile', made);
     repository.git('update-ref', 'refs/heads/main', commit);
     await expect(checkOut(commit)).rejects.toEqual(refusal('bad_objects'));
@@ -137,7 +182,11 @@ describe('a workspace', () => {
     for (let depth = 0; depth < 9; depth += 1) {
       const [mode, type] = depth === 0 ? ['100644', 'blob'] : ['040000', 'tree'];
       const listing = Array.from({ length: 10 }, (_, index) => `${mode} ${type} ${object}\t${index}`).join('\n');
-      object = execFileSync('git', ['mktree'], { cwd: repository.folder, input: `${listing}\n`, encoding: 'utf8' }).trim();
+      object = execFileSync('git', ['mktree'], {
+        cwd: repository.folder,
+        input: `${listing}\n`,
+        encoding: 'utf8',
+      }).trim();
     }
     const commit = repository.git('commit-tree', '-m', 'a bomb', object);
     repository.git('update-ref', 'refs/heads/main', commit);
@@ -145,13 +194,17 @@ describe('a workspace', () => {
   });
 
   test('does not come of a name that no file can have', async () => {
-    const object = execFileSync('git', ['hash-object', '-w', '--stdin'], { cwd: repository.folder, input: '', encoding: 'utf8' }).trim();
+    const object = execFileSync('git', ['hash-object', '-w', '--stdin'], {
+      cwd: repository.folder,
+      input: '',
+      encoding: 'utf8',
+    }).trim();
     const commit = repository.commitEntries([{ mode: '100644', type: 'blob', object, path: 'x'.repeat(300) }]);
     await expect(checkOut(commit)).rejects.toEqual(refusal('bad_objects', 'cannot be written'));
     expect(existsSync(join(folder, 'workspace'))).toBe(false);
   });
 
-  test.each(['HEAD^{tree}', 'HEAD:file'])('does not come of an id that is no commit\'s: %s', async (name) => {
+  test.each(['HEAD^{tree}', 'HEAD:file'])("does not come of an id that is no commit's: %s", async (name) => {
     repository.commit({ file: 'content' });
     await expect(checkOut(repository.git('rev-parse', name))).rejects.toEqual(refusal('not_found'));
   });
@@ -166,11 +219,16 @@ describe('a workspace', () => {
 });
 
 describe('a server', () => {
-  test.each([24, 3])('that sends more than the limit is cut off while it sends, or refused where it was faster (%s MiB)', async (mebibytes) => {
-    const commit = repository.commit({ noise: randomBytes(mebibytes * 1024 ** 2) });
-    await expect(mirrors({ repositoryBytesMax: 2 * 1024 ** 2 }).fetch({ url: repository.url, commit })).rejects.toEqual(refusal('too_large'));
-    expect(kept()).toEqual([]);
-  });
+  test.each([24, 3])(
+    'that sends more than the limit is cut off while it sends, or refused where it was faster (%s MiB)',
+    async (mebibytes) => {
+      const commit = repository.commit({ noise: randomBytes(mebibytes * 1024 ** 2) });
+      await expect(
+        mirrors({ repositoryBytesMax: 2 * 1024 ** 2 }).fetch({ url: repository.url, commit }),
+      ).rejects.toEqual(refusal('too_large'));
+      expect(kept()).toEqual([]);
+    },
+  );
 
   test('that never answers takes half of the slots at most: another one is fetched from meanwhile', async () => {
     let asked = 0;
@@ -182,7 +240,11 @@ describe('a server', () => {
     closing.push(server);
     const opened = mirrors({ concurrency: 4 });
     const leaving = new AbortController();
-    const fetches = Array.from({ length: 6 }, (_, index) => opened.fetch({ url: `${server.url}/a/${index}`, commit: 'a'.repeat(40), signal: leaving.signal }).catch((error: unknown) => error));
+    const fetches = Array.from({ length: 6 }, (_, index) =>
+      opened
+        .fetch({ url: `${server.url}/a/${index}`, commit: 'a'.repeat(40), signal: leaving.signal })
+        .catch((error: unknown) => error),
+    );
     await twice.promise;
     const commit = repository.commit({ 'a.txt': 'a' });
     expect((await opened.fetch({ url: repository.url, commit })).commit).toBe(commit);
@@ -195,17 +257,25 @@ describe('a server', () => {
     const server = await serve(() => {});
     closing.push(server);
     const opened = mirrors({ fetchMsMax: 400 });
-    await expect(opened.fetch({ url: `${server.url}/a/b`, commit: 'a'.repeat(40) })).rejects.toEqual(refusal('timeout'));
-    const running = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandLine(pid).includes(join(folder, 'mirrors')));
+    await expect(opened.fetch({ url: `${server.url}/a/b`, commit: 'a'.repeat(40) })).rejects.toEqual(
+      refusal('timeout'),
+    );
+    const running = readdirSync('/proc').filter(
+      (pid) => /^\d+$/.test(pid) && commandLine(pid).includes(join(folder, 'mirrors')),
+    );
     expect(running).toEqual([]);
     expect(kept()).toEqual([]);
   });
 
   test('that sends git elsewhere is not followed', async () => {
     const target = await serve((_request, response) => response.end('reached'));
-    const server = await serve((request, response) => response.writeHead(302, { location: `${target.url}${request.url}` }).end());
+    const server = await serve((request, response) =>
+      response.writeHead(302, { location: `${target.url}${request.url}` }).end(),
+    );
     closing.push(target, server);
-    await expect(mirrors().fetch({ url: `${server.url}/a/b`, commit: 'a'.repeat(40) })).rejects.toEqual(refusal('unreachable', 'another address'));
+    await expect(mirrors().fetch({ url: `${server.url}/a/b`, commit: 'a'.repeat(40) })).rejects.toEqual(
+      refusal('unreachable', 'another address'),
+    );
     expect(target.requests).toEqual([]);
   });
 
@@ -215,17 +285,25 @@ describe('a server', () => {
   ])('that answers %s is unreachable, and none of its words reach the error', async (_what, body) => {
     const bytes = body();
     const server = await serve((_request, response) => {
-      response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement', ...(bytes[0] === 0x1f ? { 'content-encoding': 'gzip' } : {}) }).end(bytes);
+      response
+        .writeHead(200, {
+          'content-type': 'application/x-git-upload-pack-advertisement',
+          ...(bytes[0] === 0x1f ? { 'content-encoding': 'gzip' } : {}),
+        })
+        .end(bytes);
     });
     closing.push(server);
-    await expect(mirrors().fetch({ url: `${server.url}/a/b`, commit: 'a'.repeat(40) })).rejects.toMatchObject({ message: expect.not.stringContaining('hello') });
+    await expect(mirrors().fetch({ url: `${server.url}/a/b`, commit: 'a'.repeat(40) })).rejects.toMatchObject({
+      message: expect.not.stringContaining('hello'),
+    });
     expect(kept()).toEqual([]);
   });
 
   test('whose refs are commands is read as any other (F10)', async () => {
     const commit = repository.commit({ [PIPELINE]: 'fine' });
     // What file systems allow; git allows more.
-    for (const name of ['$(touch${IFS}pwn)', '`touch${IFS}pwn`', 'a;touch${IFS}pwn', "a'b", 'a"b', '-x']) repository.git('update-ref', `refs/heads/${name}`, commit);
+    for (const name of ['$(touch${IFS}pwn)', '`touch${IFS}pwn`', 'a;touch${IFS}pwn', "a'b", 'a"b', '-x'])
+      repository.git('update-ref', `refs/heads/${name}`, commit);
     repository.git('commit', '-q', '--allow-empty', '-m', 'later');
     const server = await smartServer(folder, { protocol: 0 });
     closing.push(server);
@@ -238,7 +316,9 @@ describe('a server', () => {
 
 /** What is left of mirrors. */
 function kept(): string[] {
-  return readdirSync(join(folder, 'mirrors')).filter((name) => name.endsWith('.git') && lstatSync(join(folder, 'mirrors', name)).isDirectory());
+  return readdirSync(join(folder, 'mirrors')).filter(
+    (name) => name.endsWith('.git') && lstatSync(join(folder, 'mirrors', name)).isDirectory(),
+  );
 }
 
 function commandLine(pid: string): string {

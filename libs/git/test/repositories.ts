@@ -1,7 +1,16 @@
 /** Repositories of one's own making, and servers that give them away in the ways there are. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createReadStream, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  createReadStream,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -27,8 +36,18 @@ export class Repository {
 
   git(...args: readonly string[]): string {
     return execFileSync('git', [...args], {
-      cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], HOME: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@b', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@b' },
+      cwd: this.folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env['PATH'],
+        HOME: '/dev/null',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_AUTHOR_NAME: 'a',
+        GIT_AUTHOR_EMAIL: 'a@b',
+        GIT_COMMITTER_NAME: 'a',
+        GIT_COMMITTER_EMAIL: 'a@b',
+      },
     }).trim();
   }
 
@@ -47,7 +66,10 @@ export class Repository {
   }
 
   /** Commits of one file on top of each other, by one process. Gives their ids, the oldest first. */
-  commitMany(count: number, at: (index: number) => { readonly path: string; readonly text: string; readonly message: string }): readonly string[] {
+  commitMany(
+    count: number,
+    at: (index: number) => { readonly path: string; readonly text: string; readonly message: string },
+  ): readonly string[] {
     const input = Array.from({ length: count }, (_, index) => {
       const { path, text, message } = at(index);
       return `commit refs/heads/main\ncommitter a <a@b> ${index} +0000\ndata ${Buffer.byteLength(message)}\n${message}M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`;
@@ -58,9 +80,20 @@ export class Repository {
   }
 
   /** A commit whose tree holds exactly these entries, also such as no file system could have made. */
-  commitEntries(entries: readonly { readonly mode: string; readonly type: string; readonly object: string; readonly path: string }[]): string {
+  commitEntries(
+    entries: readonly {
+      readonly mode: string;
+      readonly type: string;
+      readonly object: string;
+      readonly path: string;
+    }[],
+  ): string {
     const listing = entries.map(({ mode, type, object, path }) => `${mode} ${type} ${object}\t${path}`).join('\n');
-    const tree = execFileSync('git', ['mktree', '--missing'], { cwd: this.folder, input: `${listing}\n`, encoding: 'utf8' }).trim();
+    const tree = execFileSync('git', ['mktree', '--missing'], {
+      cwd: this.folder,
+      input: `${listing}\n`,
+      encoding: 'utf8',
+    }).trim();
     const commit = this.git('commit-tree', '-m', 'made by hand', tree);
     this.git('update-ref', 'refs/heads/main', commit);
     return commit;
@@ -89,7 +122,9 @@ export async function serve(answer: (request: IncomingMessage, response: ServerR
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    port, requests, url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    url: `http://127.0.0.1:${port}`,
     close: async () => {
       server.closeAllConnections();
       server.close();
@@ -99,18 +134,32 @@ export async function serve(answer: (request: IncomingMessage, response: ServerR
 }
 
 /** git's own program behind a web server. `protocol` 0 knows nothing of commits that no ref names. */
-export function smartServer(root: string, { protocol = 2 as 0 | 2, password = null as string | null } = {}): Promise<TestServer> {
+export function smartServer(
+  root: string,
+  { protocol = 2 as 0 | 2, password = null as string | null } = {},
+): Promise<TestServer> {
   return serve((request, response) => {
-    if (password !== null && request.headers.authorization !== `Basic ${Buffer.from(`user:${password}`).toString('base64')}`) {
+    if (
+      password !== null &&
+      request.headers.authorization !== `Basic ${Buffer.from(`user:${password}`).toString('base64')}`
+    ) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('who are you?');
       return;
     }
     const url = new URL(request.url ?? '', 'http://server');
     const child = spawn('git', ['http-backend'], {
       env: {
-        PATH: process.env['PATH'], GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1),
-        REQUEST_METHOD: request.method, CONTENT_TYPE: request.headers['content-type'] ?? '', REMOTE_ADDR: '127.0.0.1',
-        ...(request.headers['content-encoding'] === undefined ? {} : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
+        PATH: process.env['PATH'],
+        GIT_PROJECT_ROOT: root,
+        GIT_HTTP_EXPORT_ALL: '1',
+        PATH_INFO: url.pathname,
+        QUERY_STRING: url.search.slice(1),
+        REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers['content-type'] ?? '',
+        REMOTE_ADDR: '127.0.0.1',
+        ...(request.headers['content-encoding'] === undefined
+          ? {}
+          : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
         ...(protocol === 2 ? { GIT_PROTOCOL: String(request.headers['git-protocol'] ?? '') } : {}),
       },
       stdio: ['pipe', 'pipe', 'ignore'],
@@ -128,8 +177,15 @@ export function smartServer(root: string, { protocol = 2 as 0 | 2, password = nu
       const end = head.indexOf('\r\n\r\n');
       if (end === -1) return;
       isBody = true;
-      const headers = head.subarray(0, end).toString('latin1').split('\r\n').map((line) => line.split(': ') as [string, string]);
-      response.writeHead(Number.parseInt(headers.find(([name]) => name === 'Status')?.[1] ?? '200', 10), Object.fromEntries(headers.filter(([name]) => name !== 'Status')));
+      const headers = head
+        .subarray(0, end)
+        .toString('latin1')
+        .split('\r\n')
+        .map((line) => line.split(': ') as [string, string]);
+      response.writeHead(
+        Number.parseInt(headers.find(([name]) => name === 'Status')?.[1] ?? '200', 10),
+        Object.fromEntries(headers.filter(([name]) => name !== 'Status')),
+      );
       response.write(head.subarray(end + 4));
     });
     child.stdout.on('end', () => response.end());

@@ -9,7 +9,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Mirrors, MirrorsOptions } from '../src/index.ts';
 import { mirrorsIn, Repository, temporaryFolder } from './repositories.ts';
 
-const SSHD = [process.env['SERVICE_TEST_SSHD'] ?? '', '/usr/sbin/sshd', '/usr/local/sbin/sshd'].find((path) => path !== '' && existsSync(path));
+const SSHD = [process.env['SERVICE_TEST_SSHD'] ?? '', '/usr/sbin/sshd', '/usr/local/sbin/sshd'].find(
+  (path) => path !== '' && existsSync(path),
+);
 
 const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
 if (SSHD === undefined && notRunFile !== undefined) appendFileSync(notRunFile, 'fetching over ssh: there is no sshd\n');
@@ -28,13 +30,25 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
     repository = new Repository(join(folder, 'repository'));
     commit = repository.commit({ '.pipeline.yaml': 'over ssh' });
     repository.commit({ '.pipeline.yaml': 'later' });
-    for (const key of ['host', 'user', 'stranger']) execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, key)]);
+    for (const key of ['host', 'user', 'stranger'])
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, key)]);
     writeFileSync(join(folder, 'authorized'), readFileSync(join(folder, 'user.pub')), { mode: 0o600 });
     port = await freePort();
-    writeFileSync(join(folder, 'sshd_config'), [
-      `Port ${port}`, 'ListenAddress 127.0.0.1', `HostKey ${folder}/host`, `AuthorizedKeysFile ${folder}/authorized`, `PidFile ${folder}/pid`,
-      'StrictModes no', 'UsePAM no', 'PasswordAuthentication no', 'PermitRootLogin yes', '',
-    ].join('\n'));
+    writeFileSync(
+      join(folder, 'sshd_config'),
+      [
+        `Port ${port}`,
+        'ListenAddress 127.0.0.1',
+        `HostKey ${folder}/host`,
+        `AuthorizedKeysFile ${folder}/authorized`,
+        `PidFile ${folder}/pid`,
+        'StrictModes no',
+        'UsePAM no',
+        'PasswordAuthentication no',
+        'PermitRootLogin yes',
+        '',
+      ].join('\n'),
+    );
     sshd = spawn(SSHD ?? '', ['-D', '-e', '-f', join(folder, 'sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] });
     await new Promise<void>((resolve, reject) => {
       let said = '';
@@ -55,10 +69,20 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function withMirrors<T>(more: Partial<MirrorsOptions>, key: string, work: (opened: Mirrors) => Promise<T>): Promise<T> {
+  async function withMirrors<T>(
+    more: Partial<MirrorsOptions>,
+    key: string,
+    work: (opened: Mirrors) => Promise<T>,
+  ): Promise<T> {
     count += 1;
     const opened = mirrorsIn(join(folder, `mirrors-${count}`), {
-      sshSettings: [`IdentityFile=${join(folder, key)}`, 'IdentitiesOnly=yes', `UserKnownHostsFile=${join(folder, 'known')}`, 'StrictHostKeyChecking=yes'], ...more,
+      sshSettings: [
+        `IdentityFile=${join(folder, key)}`,
+        'IdentitiesOnly=yes',
+        `UserKnownHostsFile=${join(folder, 'known')}`,
+        'StrictHostKeyChecking=yes',
+      ],
+      ...more,
     });
     try {
       return await work(opened);
@@ -79,13 +103,22 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
 
   test('a key that the host does not know is denied, and so is a host whose key is another', async () => {
     const url = `ssh://${user}@git.example:${port}${repository.folder}`;
-    await withMirrors({ lookup: () => Promise.resolve(['127.0.0.1']) }, 'stranger', (opened) => expect(opened.fetch({ url, commit })).rejects.toMatchObject({ code: 'denied' }));
-    await withMirrors({ lookup: () => Promise.resolve(['127.0.0.1']) }, 'user', (opened) => expect(opened.fetch({ url: url.replace('git.example', 'other.example'), commit })).rejects.toMatchObject({ code: 'denied', message: expect.stringContaining('key of the server') }));
+    await withMirrors({ lookup: () => Promise.resolve(['127.0.0.1']) }, 'stranger', (opened) =>
+      expect(opened.fetch({ url, commit })).rejects.toMatchObject({ code: 'denied' }),
+    );
+    await withMirrors({ lookup: () => Promise.resolve(['127.0.0.1']) }, 'user', (opened) =>
+      expect(opened.fetch({ url: url.replace('git.example', 'other.example'), commit })).rejects.toMatchObject({
+        code: 'denied',
+        message: expect.stringContaining('key of the server'),
+      }),
+    );
   });
 
   test('a repository that is not there is not found', async () => {
     const url = `ssh://${user}@127.0.0.1:${port}${folder}/no-repository`;
-    await withMirrors({}, 'user', (opened) => expect(opened.fetch({ url, commit })).rejects.toMatchObject({ code: 'not_found' }));
+    await withMirrors({}, 'user', (opened) =>
+      expect(opened.fetch({ url, commit })).rejects.toMatchObject({ code: 'not_found' }),
+    );
   });
 });
 

@@ -18,7 +18,9 @@ export class TrustedProxies {
       const bitsMax = family === 'ipv4' ? 32 : 128;
       const bits = length === undefined ? bitsMax : /^\d{1,3}$/u.test(length) ? Number(length) : Number.NaN;
       if (family === null || rest.length > 0 || !(bits <= bitsMax)) {
-        throw new RangeError(`'${entry}' is neither an address nor a range of addresses: write 10.0.0.1, 10.0.0.0/8 or fd00::/8`);
+        throw new RangeError(
+          `'${entry}' is neither an address nor a range of addresses: write 10.0.0.1, 10.0.0.0/8 or fd00::/8`,
+        );
       }
       this.#list.addSubnet(address, bits, family);
     }
@@ -76,15 +78,22 @@ function plainAddress(text: string): string | null {
  */
 export function clientKeyOf(address: string): string {
   if (!address.includes(':')) return address;
-  return `${groupsOf(address).slice(0, 4).map((group) => group.toString(16)).join(':')}::/64`;
+  return `${groupsOf(address)
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`;
 }
 
 /** The eight numbers of a well-formed IPv6 address. */
 function groupsOf(address: string): number[] {
-  const withoutDots = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/u, (_all, a: string, b: string, c: string, d: string) =>
-    `${(Number(a) * 256 + Number(b)).toString(16)}:${(Number(c) * 256 + Number(d)).toString(16)}`);
+  const withoutDots = address.replace(
+    /(\d+)\.(\d+)\.(\d+)\.(\d+)$/u,
+    (_all, a: string, b: string, c: string, d: string) =>
+      `${(Number(a) * 256 + Number(b)).toString(16)}:${(Number(c) * 256 + Number(d)).toString(16)}`,
+  );
   const [head = '', tail] = withoutDots.split('::');
-  const numbers = (part: string): number[] => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
+  const numbers = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
   const first = numbers(head);
   if (tail === undefined) return first;
   const last = numbers(tail);

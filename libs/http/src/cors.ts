@@ -50,7 +50,9 @@ function checkedOrigin(text: string): string {
     origin = 'null';
   }
   if (origin === 'null' || origin !== candidate) {
-    throw new RangeError(`'${text}' is not an origin that can be allowed: write scheme, host and port only, as in https://ci.example.com`);
+    throw new RangeError(
+      `'${text}' is not an origin that can be allowed: write scheme, host and port only, as in https://ci.example.com`,
+    );
   }
   return origin;
 }

@@ -74,32 +74,56 @@ export class Unavailable extends HttpError {
   readonly code = 'UNAVAILABLE';
   readonly retryAfterSecs: number;
 
-  constructor(message: string, options: ErrorOptions & { readonly retryAfterSecs?: number | undefined; readonly runId?: string | undefined } = {}) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly retryAfterSecs?: number | undefined; readonly runId?: string | undefined } = {},
+  ) {
     const retryAfter = options.retryAfterSecs ?? RETRY_AFTER_SECS;
-    super(message, { retryAfter, ...(options.runId === undefined ? {} : { runId: options.runId }) }, 'cause' in options ? { cause: options.cause } : undefined);
+    super(
+      message,
+      { retryAfter, ...(options.runId === undefined ? {} : { runId: options.runId }) },
+      'cause' in options ? { cause: options.cause } : undefined,
+    );
     this.retryAfterSecs = retryAfter;
   }
 }
 
 /** The error of a code that came from another service. */
-export function httpErrorOf(code: ErrorCode, message: string, extensions: Readonly<Record<string, unknown>> = {}): HttpError {
+export function httpErrorOf(
+  code: ErrorCode,
+  message: string,
+  extensions: Readonly<Record<string, unknown>> = {},
+): HttpError {
   switch (code) {
-    case 'UNAUTHENTICATED': return new Unauthenticated(message);
-    case 'FORBIDDEN': return new Forbidden(message, extensions);
-    case 'NOT_FOUND': return new NotFound(message, extensions);
-    case 'BAD_USER_INPUT': return new BadUserInput(message, extensions);
-    case 'CONFLICT': return new Conflict(message, extensions);
-    case 'QUOTA_EXCEEDED': return new QuotaExceeded(message, extensions);
-    case 'RATE_LIMITED': return new RateLimited(message, extensions);
-    case 'UNAVAILABLE': return new Unavailable(message, { retryAfterSecs: Number(extensions['retryAfter'] ?? RETRY_AFTER_SECS) });
-    case 'INTERNAL_SERVER_ERROR': return new Unavailable(message);
+    case 'UNAUTHENTICATED':
+      return new Unauthenticated(message);
+    case 'FORBIDDEN':
+      return new Forbidden(message, extensions);
+    case 'NOT_FOUND':
+      return new NotFound(message, extensions);
+    case 'BAD_USER_INPUT':
+      return new BadUserInput(message, extensions);
+    case 'CONFLICT':
+      return new Conflict(message, extensions);
+    case 'QUOTA_EXCEEDED':
+      return new QuotaExceeded(message, extensions);
+    case 'RATE_LIMITED':
+      return new RateLimited(message, extensions);
+    case 'UNAVAILABLE':
+      return new Unavailable(message, { retryAfterSecs: Number(extensions['retryAfter'] ?? RETRY_AFTER_SECS) });
+    case 'INTERNAL_SERVER_ERROR':
+      return new Unavailable(message);
   }
 }
 
 /** An error and what led to it, for a log: never for a client. */
 export function causeChain(error: unknown): string[] {
   const chain: string[] = [];
-  for (let at: unknown = error; at !== undefined && at !== null && chain.length < 10; at = at instanceof Error ? at.cause : undefined) {
+  for (
+    let at: unknown = error;
+    at !== undefined && at !== null && chain.length < 10;
+    at = at instanceof Error ? at.cause : undefined
+  ) {
     chain.push(at instanceof Error ? (at.stack ?? `${at.name}: ${at.message}`) : String(at));
   }
   return chain;

@@ -10,7 +10,8 @@ export const JSON_DEPTH_MAX = 100;
 /** Throws `BadUserInput` for what is not JSON, is nested too deep, or has a key `__proto__`. */
 export function parseJson(text: string): unknown {
   if (text === '') throw new BadUserInput('The body is empty; it is to be JSON.');
-  if (depthExceeds(text, JSON_DEPTH_MAX)) throw new BadUserInput(`The body is nested too deep: at most ${JSON_DEPTH_MAX} levels.`);
+  if (depthExceeds(text, JSON_DEPTH_MAX))
+    throw new BadUserInput(`The body is nested too deep: at most ${JSON_DEPTH_MAX} levels.`);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -18,7 +19,8 @@ export function parseJson(text: string): unknown {
     throw new BadUserInput('The body is not well-formed JSON.');
   }
   // An escape may be part of the name, as in "__pr\u006fto__": only then does the text not show it.
-  if ((text.includes('__proto__') || text.includes('\\u')) && hasProtoKey(value)) throw new BadUserInput('The body has a key "__proto__".');
+  if ((text.includes('__proto__') || text.includes('\\u')) && hasProtoKey(value))
+    throw new BadUserInput('The body has a key "__proto__".');
   return value;
 }
 

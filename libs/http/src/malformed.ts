@@ -27,9 +27,19 @@ export function answerMalformed(error: ParserError, socket: Socket): void {
 const LINGER_MS = 500;
 
 /** A whole HTTP/1.1 response that closes the connection. */
-export function rawResponse(status: number, body: { readonly error: string; readonly message: string }, more: Readonly<Record<string, string>> = {}): string {
+export function rawResponse(
+  status: number,
+  body: { readonly error: string; readonly message: string },
+  more: Readonly<Record<string, string>> = {},
+): string {
   const text = JSON.stringify(body);
-  const headers = { ...SECURITY_HEADERS, ...more, 'Content-Type': JSON_TYPE, 'Content-Length': String(Buffer.byteLength(text)), Connection: 'close' };
+  const headers = {
+    ...SECURITY_HEADERS,
+    ...more,
+    'Content-Type': JSON_TYPE,
+    'Content-Length': String(Buffer.byteLength(text)),
+    Connection: 'close',
+  };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${text}`;
 }

@@ -51,7 +51,9 @@ export class RateLimiter {
     return {
       granted,
       remaining: Math.max(0, budget - window.count),
-      retryAfterSecs: granted ? 0 : Math.max(1, Math.ceil((window.timeOf(window.count - budget) + WINDOW_MS - nowMs) / 1000)),
+      retryAfterSecs: granted
+        ? 0
+        : Math.max(1, Math.ceil((window.timeOf(window.count - budget) + WINDOW_MS - nowMs) / 1000)),
     };
   }
 

@@ -38,10 +38,17 @@ export interface RateLimitOptions {
 }
 
 /** Throws a RangeError on a bad entry of `trustProxy`. The function that it gives answers false where it has refused, and then has replied. */
-export function rateLimiting(app: FastifyInstance, options: RateLimitOptions): (request: FastifyRequest, reply: FastifyReply) => boolean {
+export function rateLimiting(
+  app: FastifyInstance,
+  options: RateLimitOptions,
+): (request: FastifyRequest, reply: FastifyReply) => boolean {
   const { limits, log, now } = options;
   const proxies = new TrustedProxies(options.trustProxy);
-  const limiters: Readonly<Record<RequestTier, RateLimiter>> = { read: new RateLimiter(), api: new RateLimiter(), webhook: new RateLimiter() };
+  const limiters: Readonly<Record<RequestTier, RateLimiter>> = {
+    read: new RateLimiter(),
+    api: new RateLimiter(),
+    webhook: new RateLimiter(),
+  };
   let warnedAt = Number.NEGATIVE_INFINITY;
 
   app.decorateRequest('clientAddress', {
@@ -55,7 +62,10 @@ export function rateLimiting(app: FastifyInstance, options: RateLimitOptions): (
     const peer = request.raw.socket.remoteAddress ?? '';
     if (proxies.trustsPeer(peer)) return;
     warnedAt = now();
-    log.warn({ peer }, 'X-Forwarded-For of an address that SERVICE_TRUST_PROXY does not list is ignored; behind a proxy all clients share one rate limit until it is listed');
+    log.warn(
+      { peer },
+      'X-Forwarded-For of an address that SERVICE_TRUST_PROXY does not list is ignored; behind a proxy all clients share one rate limit until it is listed',
+    );
   };
 
   return (request, reply) => {
@@ -64,13 +74,20 @@ export function rateLimiting(app: FastifyInstance, options: RateLimitOptions): (
     const limit = limits?.[tier] ?? 0;
     if (limit === 0) return true;
     const budget = Math.max(1, Math.floor(limit / Math.max(1, limits?.shares?.() ?? 1)));
-    const { granted, remaining, retryAfterSecs } = limiters[tier].ask(clientKeyOf(request.clientAddress), budget, now());
+    const { granted, remaining, retryAfterSecs } = limiters[tier].ask(
+      clientKeyOf(request.clientAddress),
+      budget,
+      now(),
+    );
     reply.header('X-RateLimit-Limit', String(limit)).header('X-RateLimit-Remaining', String(remaining));
     if (granted) return true;
-    reply.code(429).header('Retry-After', String(retryAfterSecs)).send({
-      error: 'rate_limited',
-      message: `Too many requests from this address: at most ${limit} of this kind a minute. Try again in ${retryAfterSecs} s.`,
-    });
+    reply
+      .code(429)
+      .header('Retry-After', String(retryAfterSecs))
+      .send({
+        error: 'rate_limited',
+        message: `Too many requests from this address: at most ${limit} of this kind a minute. Try again in ${retryAfterSecs} s.`,
+      });
     return false;
   };
 }

@@ -36,7 +36,9 @@ export class KnownRoutes {
 
   /** The value of `Allow` for this path (without its query), or null where there is none. */
   allowOf(path: string): string | null {
-    const methods = [...this.#paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap((known) => [...known.methods]);
+    const methods = [...this.#paths.values()]
+      .filter(({ pattern }) => pattern.test(path))
+      .flatMap((known) => [...known.methods]);
     return methods.length === 0 ? null : [...new Set(methods)].sort().join(', ');
   }
 }
@@ -53,6 +55,8 @@ export function routesOf(app: FastifyInstance): readonly KnownRoute[] {
 }
 
 function patternOf(url: string): RegExp {
-  const parts = url.split('/').map((part) => (part.startsWith(':') ? '[^/]+' : part === '*' ? '.*' : RegExp.escape(part)));
+  const parts = url
+    .split('/')
+    .map((part) => (part.startsWith(':') ? '[^/]+' : part === '*' ? '.*' : RegExp.escape(part)));
   return new RegExp(`^${parts.join('/')}$`, 'u');
 }

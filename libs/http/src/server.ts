@@ -83,7 +83,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 
   rememberRoutes(app, routes);
   const withinRateLimit = rateLimiting(app, {
-    limits: options.rateLimits, trustProxy: options.trustProxy ?? [], log: options.log, now: options.monotonicNow ?? (() => performance.now()),
+    limits: options.rateLimits,
+    trustProxy: options.trustProxy ?? [],
+    log: options.log,
+    now: options.monotonicNow ?? (() => performance.now()),
   });
 
   const addHeaders = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -95,11 +98,15 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const path = pathOf(request);
     const allow = routes.allowOf(path);
     if (allow === null) {
-      return reply.code(404).send({ error: 'not_found', message: `There is nothing at ${path.slice(0, PATH_SHOWN_MAX)}.` });
+      return reply
+        .code(404)
+        .send({ error: 'not_found', message: `There is nothing at ${path.slice(0, PATH_SHOWN_MAX)}.` });
     }
     reply.header('Allow', allow);
     if (request.method !== 'OPTIONS') {
-      return reply.code(405).send({ error: 'method_not_allowed', message: `${request.method} is not possible here; allowed: ${allow}.` });
+      return reply
+        .code(405)
+        .send({ error: 'method_not_allowed', message: `${request.method} is not possible here; allowed: ${allow}.` });
     }
     if (request.headers['access-control-request-method'] !== undefined) {
       reply.headers(cors.preflightHeadersFor(request.headers.origin) ?? {});
@@ -108,7 +115,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   };
 
   app.addHook('onRoute', (route) => {
-    routes.add({ url: route.url, methods: [route.method].flat(), tier: route.config?.tier, bodyBytesMax: route.bodyLimit });
+    routes.add({
+      url: route.url,
+      methods: [route.method].flat(),
+      tier: route.config?.tier,
+      bodyBytesMax: route.bodyLimit,
+    });
   });
   app.addHook('onRequest', (request, reply, done) => {
     addHeaders(request, reply);
@@ -185,7 +197,12 @@ function isEncoded(request: FastifyRequest): boolean {
 
 function refuseEncoded(request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'Content-Type': JSON_TYPE, 'Accept-Encoding': 'identity' });
-  answerUnread(request, reply, 415, JSON.stringify({ error: 'unsupported_media_type', message: 'Send the body as it is, without a Content-Encoding.' }));
+  answerUnread(
+    request,
+    reply,
+    415,
+    JSON.stringify({ error: 'unsupported_media_type', message: 'Send the body as it is, without a Content-Encoding.' }),
+  );
 }
 
 function configureServer(server: Server, connectionsMax: number, routes: KnownRoutes): void {
@@ -194,13 +211,21 @@ function configureServer(server: Server, connectionsMax: number, routes: KnownRo
   server.on('connect', ({ url = '' }: IncomingMessage, socket: Duplex) => {
     const allow = routes.allowOf(url);
     socket.on('error', () => socket.destroy());
-    socket.end(allow === null
-      ? rawResponse(404, { error: 'not_found', message: 'This server is no proxy.' })
-      : rawResponse(405, { error: 'method_not_allowed', message: `CONNECT is not possible here; allowed: ${allow}.` }, { Allow: allow }));
+    socket.end(
+      allow === null
+        ? rawResponse(404, { error: 'not_found', message: 'This server is no proxy.' })
+        : rawResponse(
+            405,
+            { error: 'method_not_allowed', message: `CONNECT is not possible here; allowed: ${allow}.` },
+            { Allow: allow },
+          ),
+    );
   });
   server.on('checkExpectation', (_request, response: ServerResponse) => {
     response.writeHead(417, { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, Connection: 'close' });
-    response.end(JSON.stringify({ error: 'expectation_failed', message: 'Of expectations, only 100-continue is met.' }));
+    response.end(
+      JSON.stringify({ error: 'expectation_failed', message: 'Of expectations, only 100-continue is met.' }),
+    );
   });
 }
 
@@ -217,19 +242,35 @@ function sendError(log: HttpLog, error: unknown, request: FastifyRequest, reply:
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     const refusal = refusalOf(statusCode, request);
     // What is left of a refused body is not wanted.
-    if (statusCode === 413 || statusCode === 415) return answerUnread(request, reply, statusCode, JSON.stringify(refusal));
+    if (statusCode === 413 || statusCode === 415)
+      return answerUnread(request, reply, statusCode, JSON.stringify(refusal));
     return reply.code(statusCode).send(refusal);
   }
   const id = randomUUID();
-  log.error({ correlationId: id, method: request.method, path: pathOf(request), causes: causeChain(error) }, 'a request failed');
-  return reply.code(500).send({ error: 'internal_server_error', message: `Something went wrong here; ask the operator about ${id}.` });
+  log.error(
+    { correlationId: id, method: request.method, path: pathOf(request), causes: causeChain(error) },
+    'a request failed',
+  );
+  return reply
+    .code(500)
+    .send({ error: 'internal_server_error', message: `Something went wrong here; ask the operator about ${id}.` });
 }
 
 function refusalOf(status: number, request: FastifyRequest): { readonly error: string; readonly message: string } {
   switch (status) {
-    case 413: return { error: 'payload_too_large', message: `A body may have at most ${request.routeOptions.bodyLimit} bytes here.` };
-    case 414: return { error: 'uri_too_long', message: 'The address is too long.' };
-    case 415: return { error: 'unsupported_media_type', message: 'Send the body as JSON, with "Content-Type: application/json".' };
-    default: return { error: 'bad_request', message: 'The body is incomplete, or the address is malformed.' };
+    case 413:
+      return {
+        error: 'payload_too_large',
+        message: `A body may have at most ${request.routeOptions.bodyLimit} bytes here.`,
+      };
+    case 414:
+      return { error: 'uri_too_long', message: 'The address is too long.' };
+    case 415:
+      return {
+        error: 'unsupported_media_type',
+        message: 'Send the body as JSON, with "Content-Type: application/json".',
+      };
+    default:
+      return { error: 'bad_request', message: 'The body is incomplete, or the address is malformed.' };
   }
 }

@@ -16,7 +16,9 @@ export function answerUnread(request: FastifyRequest, reply: FastifyReply, statu
   const { raw: incoming } = request;
   reply.header('Connection', 'close').header('Content-Length', String(Buffer.byteLength(body)));
   reply.hijack();
-  const headers = Object.entries(reply.getHeaders()).filter((entry): entry is [string, string | string[]] => entry[1] !== undefined);
+  const headers = Object.entries(reply.getHeaders()).filter(
+    (entry): entry is [string, string | string[]] => entry[1] !== undefined,
+  );
   reply.raw.writeHead(status, Object.fromEntries(headers));
   // The whole answer is out with this; only the end of the connection waits.
   reply.raw.write(body);

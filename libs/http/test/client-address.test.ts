@@ -8,7 +8,12 @@ describe('whose request it is', () => {
     ['a peer without the header is the client', '203.0.113.9', undefined, '203.0.113.9'],
     ['a peer that nobody trusts is the client, whatever it says', '203.0.113.9', '198.51.100.1', '203.0.113.9'],
     ['behind a trusted proxy it is the rightmost address', '10.1.2.3', '198.51.100.1, 198.51.100.2', '198.51.100.2'],
-    ['trusted addresses in the header are passed over', '10.1.2.3', '198.51.100.1, 198.51.100.2,10.9.9.9 , 192.0.2.1', '198.51.100.2'],
+    [
+      'trusted addresses in the header are passed over',
+      '10.1.2.3',
+      '198.51.100.1, 198.51.100.2,10.9.9.9 , 192.0.2.1',
+      '198.51.100.2',
+    ],
     ['where all are trusted it is the leftmost', '10.1.2.3', '10.0.0.7, 10.0.0.8', '10.0.0.7'],
     ['a single trusted address is no range', '192.0.2.2', '198.51.100.1', '192.0.2.2'],
     ['IPv6 peers and ranges', '::1', '2001:db8::5, fd12::1', '2001:db8::5'],
@@ -30,10 +35,13 @@ describe('whose request it is', () => {
     expect(new TrustedProxies().clientOf('127.0.0.1', '198.51.100.1')).toBe('127.0.0.1');
   });
 
-  test.each(['proxy', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '10.0.0.0/', '10.0.0.0/-1', '*', ''])('what is no address and no range is refused by name: %j', (entry) => {
-    expect(() => new TrustedProxies(['10.0.0.1', entry])).toThrow(RangeError);
-    expect(() => new TrustedProxies([entry])).toThrow(`'${entry}'`);
-  });
+  test.each(['proxy', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '10.0.0.0/', '10.0.0.0/-1', '*', ''])(
+    'what is no address and no range is refused by name: %j',
+    (entry) => {
+      expect(() => new TrustedProxies(['10.0.0.1', entry])).toThrow(RangeError);
+      expect(() => new TrustedProxies([entry])).toThrow(`'${entry}'`);
+    },
+  );
 });
 
 describe('what counts as one client', () => {
@@ -43,7 +51,8 @@ describe('what counts as one client', () => {
 
   test('S25: of IPv6 the /64, however it is written', () => {
     const key = clientKeyOf('2001:db8:1:2::1');
-    for (const address of ['2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:0DB8:0001:0002::', '2001:db8:1:2:0:0:192.0.2.1']) expect(clientKeyOf(address)).toBe(key);
+    for (const address of ['2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:0DB8:0001:0002::', '2001:db8:1:2:0:0:192.0.2.1'])
+      expect(clientKeyOf(address)).toBe(key);
     for (const address of ['2001:db8:1:3::1', '2001:db8::1:2:0:1', '::1']) expect(clientKeyOf(address)).not.toBe(key);
   });
 });

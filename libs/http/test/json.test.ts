@@ -5,7 +5,8 @@ const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(dept
 
 describe('JSON of clients (S27)', () => {
   test('is taken as JSON.parse takes it', () => {
-    for (const text of ['{}', '[1,"a",null,true,1.5e3]', '"x"', '5', ' {"a":{"b":[]}} ']) expect(parseJson(text)).toEqual(JSON.parse(text));
+    for (const text of ['{}', '[1,"a",null,true,1.5e3]', '"x"', '5', ' {"a":{"b":[]}} '])
+      expect(parseJson(text)).toEqual(JSON.parse(text));
   });
 
   test('nesting is bounded, brackets inside strings are none', () => {
@@ -13,17 +14,29 @@ describe('JSON of clients (S27)', () => {
     expect(() => parseJson(nested(JSON_DEPTH_MAX + 1))).toThrow(BadUserInput);
     expect(() => parseJson(nested(200_000))).toThrow(/too deep/u);
     expect(() => parseJson('['.repeat(500_000))).toThrow(/too deep/u);
-    expect(parseJson(JSON.stringify({ text: `\\" ${'['.repeat(5_000)}` }))).toEqual({ text: `\\" ${'['.repeat(5_000)}` });
+    expect(parseJson(JSON.stringify({ text: `\\" ${'['.repeat(5_000)}` }))).toEqual({
+      text: `\\" ${'['.repeat(5_000)}`,
+    });
     expect(parseJson(`[${Array.from({ length: 500 }, () => '[]').join(',')}]`)).toHaveLength(500);
   });
 
   test('a key __proto__ is refused at any depth and however it is escaped; as a value it is text', () => {
-    for (const text of ['{"__proto__":{"isAdmin":true}}', '{"a":[{"__proto__":1}]}', '{"__pr\\u006fto__":{}}', '{"\\u005f_proto__":{}}']) expect(() => parseJson(text)).toThrow(BadUserInput);
-    expect(parseJson('{"a":"__proto__","constructor":{"prototype":1}}')).toEqual({ a: '__proto__', constructor: { prototype: 1 } });
+    for (const text of [
+      '{"__proto__":{"isAdmin":true}}',
+      '{"a":[{"__proto__":1}]}',
+      '{"__pr\\u006fto__":{}}',
+      '{"\\u005f_proto__":{}}',
+    ])
+      expect(() => parseJson(text)).toThrow(BadUserInput);
+    expect(parseJson('{"a":"__proto__","constructor":{"prototype":1}}')).toEqual({
+      a: '__proto__',
+      constructor: { prototype: 1 },
+    });
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
   });
 
   test('what is no JSON is BadUserInput', () => {
-    for (const text of ['', '{', 'health', '{"a":1}}', '\uFEFF{}', 'undefined', "{'a':1}"]) expect(() => parseJson(text)).toThrow(BadUserInput);
+    for (const text of ['', '{', 'health', '{"a":1}}', '\uFEFF{}', 'undefined', "{'a':1}"])
+      expect(() => parseJson(text)).toThrow(BadUserInput);
   });
 });

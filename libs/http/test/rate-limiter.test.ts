@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CLIENTS_MAX, RateLimiter, WINDOW_MS } from '../src/rate-limiter.ts';
 
-const granted = (limiter: RateLimiter, client: string, budget: number, now: number): boolean => limiter.ask(client, budget, now).granted;
+const granted = (limiter: RateLimiter, client: string, budget: number, now: number): boolean =>
+  limiter.ask(client, budget, now).granted;
 
 describe('the budget of a minute', () => {
   test('R1: of a burst the budget is granted and the next one refused, with what remains counted down', () => {
@@ -19,46 +20,58 @@ describe('the budget of a minute', () => {
   });
 
   test('R1, R2, R3: whatever the times are, no 60 s hold more than the budget, and nobody waits two seconds longer than has to be', () => {
-    fc.assert(fc.property(
-      fc.integer({ min: 1, max: 20 }),
-      fc.array(fc.integer({ min: 0, max: 9_000 }), { minLength: 1, maxLength: 120 }),
-      (budget, gaps) => {
-        const limiter = new RateLimiter();
-        const times: number[] = [];
-        let now = 1_000;
-        for (const gap of gaps) {
-          now += gap;
-          const within = times.filter((time) => time > now - WINDOW_MS).length;
-          const withSlack = times.filter((time) => time > now - WINDOW_MS - 2_000).length;
-          const isGranted = granted(limiter, 'a', budget, now);
-          expect(isGranted && within >= budget).toBe(false);
-          expect(isGranted || withSlack >= budget).toBe(true);
-          if (isGranted) times.push(now);
-        }
-      },
-    ));
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 20 }),
+        fc.array(fc.integer({ min: 0, max: 9_000 }), { minLength: 1, maxLength: 120 }),
+        (budget, gaps) => {
+          const limiter = new RateLimiter();
+          const times: number[] = [];
+          let now = 1_000;
+          for (const gap of gaps) {
+            now += gap;
+            const within = times.filter((time) => time > now - WINDOW_MS).length;
+            const withSlack = times.filter((time) => time > now - WINDOW_MS - 2_000).length;
+            const isGranted = granted(limiter, 'a', budget, now);
+            expect(isGranted && within >= budget).toBe(false);
+            expect(isGranted || withSlack >= budget).toBe(true);
+            if (isGranted) times.push(now);
+          }
+        },
+      ),
+    );
   });
 
   test('after Retry-After, which is 1 to 60 s, one is granted, though refused requests came in between', () => {
-    fc.assert(fc.property(fc.integer({ min: 1, max: 9 }), fc.array(fc.integer({ min: 0, max: 3_000 }), { minLength: 10, maxLength: 60 }), (budget, gaps) => {
-      const limiter = new RateLimiter();
-      let now = 0;
-      for (const gap of gaps) {
-        now += gap;
-        const { granted: isGranted, retryAfterSecs } = limiter.ask('a', budget, now);
-        if (isGranted) continue;
-        expect(retryAfterSecs).toBeGreaterThanOrEqual(1);
-        expect(retryAfterSecs).toBeLessThanOrEqual(60);
-        expect(granted(limiter, 'a', budget, now)).toBe(false);
-        now += retryAfterSecs * 1_000;
-        expect(granted(limiter, 'a', budget, now)).toBe(true);
-      }
-    }));
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 9 }),
+        fc.array(fc.integer({ min: 0, max: 3_000 }), { minLength: 10, maxLength: 60 }),
+        (budget, gaps) => {
+          const limiter = new RateLimiter();
+          let now = 0;
+          for (const gap of gaps) {
+            now += gap;
+            const { granted: isGranted, retryAfterSecs } = limiter.ask('a', budget, now);
+            if (isGranted) continue;
+            expect(retryAfterSecs).toBeGreaterThanOrEqual(1);
+            expect(retryAfterSecs).toBeLessThanOrEqual(60);
+            expect(granted(limiter, 'a', budget, now)).toBe(false);
+            now += retryAfterSecs * 1_000;
+            expect(granted(limiter, 'a', budget, now)).toBe(true);
+          }
+        },
+      ),
+    );
   });
 
   test('clients do not share it', () => {
     const limiter = new RateLimiter();
-    expect([granted(limiter, 'a', 1, 0), granted(limiter, 'a', 1, 0), granted(limiter, 'b', 1, 0)]).toEqual([true, false, true]);
+    expect([granted(limiter, 'a', 1, 0), granted(limiter, 'a', 1, 0), granted(limiter, 'b', 1, 0)]).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 
   test('a budget that shrinks, because there are more gateways, counts what was granted before', () => {
@@ -77,7 +90,8 @@ describe('memory', () => {
       most = Math.max(most, limiter.size);
     }
     expect(most).toBe(CLIENTS_MAX);
-    for (let index = 975_000; index < 1_000_000; index++) expect(limiter.ask(`client ${index}`, 240, 1_000).remaining).toBe(238);
+    for (let index = 975_000; index < 1_000_000; index++)
+      expect(limiter.ask(`client ${index}`, 240, 1_000).remaining).toBe(238);
     expect(limiter.ask('client 0', 240, 1_000).remaining).toBe(239);
   });
 

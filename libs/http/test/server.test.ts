@@ -4,11 +4,22 @@ import { connect, type AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, test } from 'vitest';
-import { BODY_BYTES_MAX, buildServer, NotFound, routesOf, SECURITY_HEADERS, silentLog, Unavailable, type ServerOptions } from '../src/index.ts';
+import {
+  BODY_BYTES_MAX,
+  buildServer,
+  NotFound,
+  routesOf,
+  SECURITY_HEADERS,
+  silentLog,
+  Unavailable,
+  type ServerOptions,
+} from '../src/index.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const WEBHOOK_BYTES_MAX = 25 * MEBIBYTE;
-const ALL_HEADERS = Object.fromEntries(Object.entries(SECURITY_HEADERS).map(([name, value]) => [name.toLowerCase(), value]));
+const ALL_HEADERS = Object.fromEntries(
+  Object.entries(SECURITY_HEADERS).map(([name, value]) => [name.toLowerCase(), value]),
+);
 
 const servers: FastifyInstance[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
@@ -30,7 +41,9 @@ function server(options: Partial<ServerOptions> = {}): FastifyInstance {
   app.get('/elsewhere', { config: { tier: 'read' } }, (_request, reply) => reply.redirect('/read'));
   app.get('/files/*', { config: { tier: 'read' } }, () => 'a file');
   app.post('/write', { config: { tier: 'api' } }, (request) => ({ got: request.body }));
-  app.post('/hook', { config: { tier: 'webhook' }, bodyLimit: WEBHOOK_BYTES_MAX }, (request) => ({ bytes: JSON.stringify(request.body).length }));
+  app.post('/hook', { config: { tier: 'webhook' }, bodyLimit: WEBHOOK_BYTES_MAX }, (request) => ({
+    bytes: JSON.stringify(request.body).length,
+  }));
   return app;
 }
 
@@ -59,7 +72,9 @@ async function exchange(port: number, ...parts: readonly (string | Buffer)[]): P
   const text = Buffer.concat(received).toString();
   const [head = '', body = ''] = text.split('\r\n\r\n');
   const [status = '', ...lines] = head.split('\r\n');
-  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]));
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]),
+  );
   return { status: Number(status.split(' ')[1]), headers, body, text };
 }
 
@@ -68,13 +83,20 @@ describe('rate limits', () => {
 
   test('every answer of a limited route carries the limit and what remains; beyond it 429 with Retry-After and the body of REST errors', async () => {
     const app = server({ rateLimits });
-    for (const [url, remaining] of [['/read', '2'], ['/gone', '1'], ['/fails', '0']]) {
+    for (const [url, remaining] of [
+      ['/read', '2'],
+      ['/gone', '1'],
+      ['/fails', '0'],
+    ]) {
       const response = await app.inject(url ?? '');
       expect(response.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': remaining });
       expect(response.headers).not.toHaveProperty('retry-after');
     }
     const refused = await app.inject('/read');
-    expect([refused.statusCode, refused.headers]).toEqual([429, expect.objectContaining({ ...ALL_HEADERS, 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0' })]);
+    expect([refused.statusCode, refused.headers]).toEqual([
+      429,
+      expect.objectContaining({ ...ALL_HEADERS, 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0' }),
+    ]);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60);
     expect(refused.json()).toEqual({ error: 'rate_limited', message: expect.any(String) });
@@ -82,9 +104,17 @@ describe('rate limits', () => {
 
   test('the tiers do not share a budget, and HEAD counts as GET', async () => {
     const app = server({ rateLimits });
-    for (let count = 0; count < 3; count++) expect((await app.inject({ method: 'HEAD', url: '/read' })).statusCode).toBe(200);
+    for (let count = 0; count < 3; count++)
+      expect((await app.inject({ method: 'HEAD', url: '/read' })).statusCode).toBe(200);
     const statuses = [];
-    for (const [method, url] of [['GET', '/read'], ['POST', '/write'], ['POST', '/write'], ['POST', '/write'], ['POST', '/hook'], ['POST', '/hook']] as const) {
+    for (const [method, url] of [
+      ['GET', '/read'],
+      ['POST', '/write'],
+      ['POST', '/write'],
+      ['POST', '/write'],
+      ['POST', '/hook'],
+      ['POST', '/hook'],
+    ] as const) {
       statuses.push((await app.inject({ method, url, ...(method === 'POST' ? { payload: {} } : {}) })).statusCode);
     }
     expect(statuses).toEqual([429, 200, 200, 429, 200, 429]);
@@ -102,7 +132,8 @@ describe('rate limits', () => {
   test('a minute later the budget is there again', async () => {
     let now = 0;
     const app = server({ rateLimits, monotonicNow: () => now });
-    const ask = async (): Promise<number> => (await app.inject({ method: 'POST', url: '/hook', payload: {} })).statusCode;
+    const ask = async (): Promise<number> =>
+      (await app.inject({ method: 'POST', url: '/hook', payload: {} })).statusCode;
     expect([await ask(), await ask()]).toEqual([200, 429]);
     now = 60_000;
     expect([await ask(), await ask()]).toEqual([200, 429]);
@@ -114,7 +145,17 @@ describe('rate limits', () => {
     shares = 3;
     const answers = [];
     for (let count = 0; count < 3; count++) answers.push(await app.inject('/read'));
-    expect(answers.map(({ statusCode, headers }) => [statusCode, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']])).toEqual([[200, '6', '1'], [200, '6', '0'], [429, '6', '0']]);
+    expect(
+      answers.map(({ statusCode, headers }) => [
+        statusCode,
+        headers['x-ratelimit-limit'],
+        headers['x-ratelimit-remaining'],
+      ]),
+    ).toEqual([
+      [200, '6', '1'],
+      [200, '6', '0'],
+      [429, '6', '0'],
+    ]);
     // Never nothing at all.
     expect((await app.inject({ method: 'POST', url: '/hook', payload: {} })).statusCode).toBe(200);
     shares = 1;
@@ -124,7 +165,15 @@ describe('rate limits', () => {
   test('preflights, unknown paths and wrong methods are not counted', async () => {
     const app = server({ rateLimits: { read: 1, api: 1, webhook: 1 }, corsOrigins: ['https://ok.example'] });
     for (let count = 0; count < 5; count++) {
-      expect((await app.inject({ method: 'OPTIONS', url: '/write', headers: { origin: 'https://ok.example', 'access-control-request-method': 'POST' } })).statusCode).toBe(204);
+      expect(
+        (
+          await app.inject({
+            method: 'OPTIONS',
+            url: '/write',
+            headers: { origin: 'https://ok.example', 'access-control-request-method': 'POST' },
+          })
+        ).statusCode,
+      ).toBe(204);
       expect((await app.inject('/write')).statusCode).toBe(405);
     }
     expect((await app.inject({ method: 'POST', url: '/write', payload: {} })).statusCode).toBe(200);
@@ -144,7 +193,11 @@ describe('rate limits', () => {
 
 describe('the address of a client (S25)', () => {
   const ask = (app: FastifyInstance, remoteAddress: string, forwarded?: string | string[]) =>
-    app.inject({ url: '/read', remoteAddress, headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } });
+    app.inject({
+      url: '/read',
+      remoteAddress,
+      headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+    });
 
   test('1,000 requests with X-Forwarded-For of their own invention are limited as one client', async () => {
     const app = server({ rateLimits: { read: 10, api: 1, webhook: 1 } });
@@ -159,24 +212,39 @@ describe('the address of a client (S25)', () => {
   test('behind a trusted proxy each client has its own budget, several headers being one list', async () => {
     const app = server({ rateLimits: { read: 1, api: 1, webhook: 1 }, trustProxy: ['10.0.0.0/8'] });
     const seen = [];
-    for (const forwarded of ['198.51.100.1', '198.51.100.2', '203.0.113.77, 198.51.100.1', '198.51.100.2, 10.9.9.9']) seen.push((await ask(app, '10.0.0.1', forwarded)).statusCode);
+    for (const forwarded of ['198.51.100.1', '198.51.100.2', '203.0.113.77, 198.51.100.1', '198.51.100.2, 10.9.9.9'])
+      seen.push((await ask(app, '10.0.0.1', forwarded)).statusCode);
     expect(seen).toEqual([200, 200, 429, 429]);
     const port = await listening({ trustProxy: ['127.0.0.1'] });
-    const { body } = await exchange(port, 'GET /who HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 198.51.100.1\r\nX-Forwarded-For: 198.51.100.2, 127.0.0.1\r\n\r\n');
+    const { body } = await exchange(
+      port,
+      'GET /who HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 198.51.100.1\r\nX-Forwarded-For: 198.51.100.2, 127.0.0.1\r\n\r\n',
+    );
     expect(JSON.parse(body)).toEqual({ address: '198.51.100.2' });
   });
 
   test('the addresses of one /64 are one client, and an IPv4 address inside IPv6 is the IPv4 client', async () => {
     const app = server({ rateLimits: { read: 1, api: 1, webhook: 1 } });
     const statuses = [];
-    for (const address of ['2001:db8:1:2::1', '2001:db8:1:2:aaaa::1', '2001:db8:1:3::1', '203.0.113.9', '::ffff:203.0.113.9']) statuses.push((await ask(app, address)).statusCode);
+    for (const address of [
+      '2001:db8:1:2::1',
+      '2001:db8:1:2:aaaa::1',
+      '2001:db8:1:3::1',
+      '203.0.113.9',
+      '::ffff:203.0.113.9',
+    ])
+      statuses.push((await ask(app, address)).statusCode);
     expect(statuses).toEqual([200, 429, 200, 200, 429]);
   });
 
   test('a header that is not believed is warned of, once a minute at most', async () => {
     let now = 0;
     const warnings: string[] = [];
-    const log = { ...silentLog, warn: (fields: Record<string, unknown>, message: string) => void warnings.push(`${String(fields['peer'])}: ${message}`) };
+    const log = {
+      ...silentLog,
+      warn: (fields: Record<string, unknown>, message: string) =>
+        void warnings.push(`${String(fields['peer'])}: ${message}`),
+    };
     const app = server({ log, trustProxy: ['10.0.0.1'], monotonicNow: () => now });
     await ask(app, '203.0.113.9');
     await ask(app, '10.0.0.1', '198.51.100.1');
@@ -197,7 +265,12 @@ describe('the address of a client (S25)', () => {
 describe('bodies', () => {
   const json = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2));
   const post = (port: number, path: string, body: string | ReadableStream, headers: Record<string, string> = {}) =>
-    fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body, ...(typeof body === 'string' ? {} : { duplex: 'half' as const }) });
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+      ...(typeof body === 'string' ? {} : { duplex: 'half' as const }),
+    });
 
   const chunked = (bytes: number): ReadableStream => {
     let left = bytes;
@@ -213,12 +286,19 @@ describe('bodies', () => {
 
   test('1 MiB, and 25 MiB where the route says so, are read to the byte; one more is 413, and the client gets to read it', async () => {
     const port = await listening();
-    for (const [path, limit] of [['/write', BODY_BYTES_MAX], ['/hook', WEBHOOK_BYTES_MAX]] as const) {
+    for (const [path, limit] of [
+      ['/write', BODY_BYTES_MAX],
+      ['/hook', WEBHOOK_BYTES_MAX],
+    ] as const) {
       const fitting = await post(port, path, json(limit));
       expect([path, fitting.status]).toEqual([path, 200]);
       await fitting.text();
       const tooLarge = await post(port, path, json(limit + 1));
-      expect([path, tooLarge.status, await tooLarge.json()]).toEqual([path, 413, { error: 'payload_too_large', message: expect.stringContaining(String(limit)) }]);
+      expect([path, tooLarge.status, await tooLarge.json()]).toEqual([
+        path,
+        413,
+        { error: 'payload_too_large', message: expect.stringContaining(String(limit)) },
+      ]);
       expect(Object.fromEntries(tooLarge.headers)).toMatchObject({ ...ALL_HEADERS, connection: 'close' });
     }
   });
@@ -226,14 +306,19 @@ describe('bodies', () => {
   test('chunked bodies too', async () => {
     const port = await listening();
     const response = await post(port, '/write', chunked(3 * MEBIBYTE));
-    expect([response.status, await response.json()]).toEqual([413, expect.objectContaining({ error: 'payload_too_large' })]);
+    expect([response.status, await response.json()]).toEqual([
+      413,
+      expect.objectContaining({ error: 'payload_too_large' }),
+    ]);
     expect(Object.fromEntries(response.headers)).toMatchObject(ALL_HEADERS);
   });
 
   test('a declared length beyond the limit is refused before a byte of it has come', async () => {
     const port = await listening();
     const socket = connect(port, '127.0.0.1');
-    socket.write(`POST /write HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${2 ** 40}\r\n\r\n`);
+    socket.write(
+      `POST /write HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${2 ** 40}\r\n\r\n`,
+    );
     const [first] = (await once(socket, 'data')) as [Buffer];
     expect(first.toString()).toMatch(/^HTTP\/1\.1 413 /u);
     await once(socket, 'close');
@@ -242,15 +327,34 @@ describe('bodies', () => {
   test('a compressed body is 415, whatever it would unpack to', async () => {
     const app = server();
     for (const encoding of ['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP']) {
-      const response = await app.inject({ method: 'POST', url: '/write', headers: { 'content-type': 'application/json', 'content-encoding': encoding }, payload: gzipSync('{}') });
-      expect([encoding, response.statusCode, response.json<{ error: string }>().error]).toEqual([encoding, 415, 'unsupported_media_type']);
+      const response = await app.inject({
+        method: 'POST',
+        url: '/write',
+        headers: { 'content-type': 'application/json', 'content-encoding': encoding },
+        payload: gzipSync('{}'),
+      });
+      expect([encoding, response.statusCode, response.json<{ error: string }>().error]).toEqual([
+        encoding,
+        415,
+        'unsupported_media_type',
+      ]);
       expect(response.headers).toMatchObject({ ...ALL_HEADERS, 'accept-encoding': 'identity' });
     }
-    expect((await app.inject({ method: 'POST', url: '/write', headers: { 'content-type': 'application/json', 'content-encoding': 'identity' }, payload: '{}' })).statusCode).toBe(200);
+    expect(
+      (
+        await app.inject({
+          method: 'POST',
+          url: '/write',
+          headers: { 'content-type': 'application/json', 'content-encoding': 'identity' },
+          payload: '{}',
+        })
+      ).statusCode,
+    ).toBe(200);
   });
 
   test('an empty body is none, whatever type it says it has; blanks are not JSON', async () => {
-    const write = (payload: string) => server().inject({ method: 'POST', url: '/write', headers: { 'content-type': 'application/json' }, payload });
+    const write = (payload: string) =>
+      server().inject({ method: 'POST', url: '/write', headers: { 'content-type': 'application/json' }, payload });
     expect((await write('')).json()).toEqual({});
     expect(await write(' ')).toMatchObject({ statusCode: 400 });
   });
@@ -286,15 +390,22 @@ describe('what never becomes a request (S24)', () => {
     'another version': 'GET /read HTTP/9\r\n\r\n',
     'HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
     'no HTTP at all': 'hello\r\n\r\n',
-    'TLS': Buffer.from('16030100a5010000a10303', 'hex'),
+    TLS: Buffer.from('16030100a5010000a10303', 'hex'),
   };
 
-  test.each(Object.entries(corpus))('%s: 400 with all headers, closed, and nothing after it is answered', async (_name, bytes) => {
-    const { status, headers, body, text } = await exchange(await listening(), bytes, SMUGGLED);
-    expect([status, headers, JSON.parse(body.slice(0, body.lastIndexOf('}') + 1))]).toEqual([400, expect.objectContaining(ALL_HEADERS), { error: 'bad_request', message: expect.any(String) }]);
-    expect(text.match(/HTTP\/1\.1 /gu)).toHaveLength(1);
-    expect(text).not.toContain('"address"');
-  });
+  test.each(Object.entries(corpus))(
+    '%s: 400 with all headers, closed, and nothing after it is answered',
+    async (_name, bytes) => {
+      const { status, headers, body, text } = await exchange(await listening(), bytes, SMUGGLED);
+      expect([status, headers, JSON.parse(body.slice(0, body.lastIndexOf('}') + 1))]).toEqual([
+        400,
+        expect.objectContaining(ALL_HEADERS),
+        { error: 'bad_request', message: expect.any(String) },
+      ]);
+      expect(text.match(/HTTP\/1\.1 /gu)).toHaveLength(1);
+      expect(text).not.toContain('"address"');
+    },
+  );
 });
 
 describe('headers of every response', () => {
@@ -309,9 +420,20 @@ describe('headers of every response', () => {
     const seen = new Set<number>();
     for (const path of [...paths, '/nothing', '*']) {
       for (const method of METHODS) {
-        for (const more of ['', 'Authorization: Bearer wrong\r\nOrigin: https://ok.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n']) {
-          const { status, headers } = await exchange(port, `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${more}\r\n${more === '' ? '' : '{}'}`);
-          expect([method, path, status, headers]).toEqual([method, path, expect.any(Number), expect.objectContaining(ALL_HEADERS)]);
+        for (const more of [
+          '',
+          'Authorization: Bearer wrong\r\nOrigin: https://ok.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n',
+        ]) {
+          const { status, headers } = await exchange(
+            port,
+            `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${more}\r\n${more === '' ? '' : '{}'}`,
+          );
+          expect([method, path, status, headers]).toEqual([
+            method,
+            path,
+            expect.any(Number),
+            expect.objectContaining(ALL_HEADERS),
+          ]);
           seen.add(status);
         }
       }
@@ -332,13 +454,18 @@ describe('headers of every response', () => {
 
   test('an address in full, as a proxy is sent it, is its path', async () => {
     const port = await listening();
-    const ask = async (method: string, path: string): Promise<number> => (await exchange(port, `${method} http://x${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)).status;
-    expect([await ask('GET', '/read'), await ask('PUT', '/read'), await ask('GET', '/nothing')]).toEqual([200, 405, 404]);
+    const ask = async (method: string, path: string): Promise<number> =>
+      (await exchange(port, `${method} http://x${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)).status;
+    expect([await ask('GET', '/read'), await ask('PUT', '/read'), await ask('GET', '/nothing')]).toEqual([
+      200, 405, 404,
+    ]);
   });
 
   test('Vary keeps Origin where a route has a Vary of its own', async () => {
     const app = server({ corsOrigins: ['https://ok.example'] });
-    app.get('/varies', { config: { tier: 'read' } }, (_request, reply) => reply.header('Vary', 'Authorization').send('x'));
+    app.get('/varies', { config: { tier: 'read' } }, (_request, reply) =>
+      reply.header('Vary', 'Authorization').send('x'),
+    );
     expect((await app.inject('/varies')).headers['vary']).toBe('Authorization, Origin');
     expect((await app.inject('/read')).headers['vary']).toBe('Origin');
   });
@@ -351,7 +478,16 @@ describe('headers of every response', () => {
   test('the tier of every route is known, and where it is missing', () => {
     const app = server();
     app.get('/forgotten', () => 'x');
-    expect(routesOf(app).filter(({ tier }) => tier === undefined).map(({ url }) => url)).toEqual(['/forgotten', '/forgotten']);
-    expect(routesOf(app).find(({ url }) => url === '/hook')).toEqual({ url: '/hook', methods: ['POST'], tier: 'webhook', bodyBytesMax: WEBHOOK_BYTES_MAX });
+    expect(
+      routesOf(app)
+        .filter(({ tier }) => tier === undefined)
+        .map(({ url }) => url),
+    ).toEqual(['/forgotten', '/forgotten']);
+    expect(routesOf(app).find(({ url }) => url === '/hook')).toEqual({
+      url: '/hook',
+      methods: ['POST'],
+      tier: 'webhook',
+      bodyBytesMax: WEBHOOK_BYTES_MAX,
+    });
   });
 });

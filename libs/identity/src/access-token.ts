@@ -34,7 +34,11 @@ export async function signAccessToken(secret: string, claims: AccessClaims): Pro
 }
 
 /** Null for whatever is not a valid token at `now` (milliseconds since 1970), for any reason: nobody is told which. */
-export async function verifyAccessToken(secret: Uint8Array, token: string, now: number): Promise<VerifiedAccess | null> {
+export async function verifyAccessToken(
+  secret: Uint8Array,
+  token: string,
+  now: number,
+): Promise<VerifiedAccess | null> {
   try {
     const { payload, protectedHeader } = await jwtVerify(token, secret, {
       algorithms: [ACCESS_TOKEN.algorithm],
@@ -45,9 +49,23 @@ export async function verifyAccessToken(secret: Uint8Array, token: string, now: 
       currentDate: new Date(now),
     });
     if (Object.keys(protectedHeader).some((field) => !HEADER_FIELDS.has(field))) return null;
-    const { sub, sid, email, tier, admin, at, exp = 0 } = payload as Partial<Record<string, unknown>> & { readonly exp?: number };
+    const {
+      sub,
+      sid,
+      email,
+      tier,
+      admin,
+      at,
+      exp = 0,
+    } = payload as Partial<Record<string, unknown>> & { readonly exp?: number };
     if (!isText(sub) || !isText(sid) || !isText(email) || !isText(tier)) return null;
-    if (typeof admin !== 'boolean' || typeof at !== 'number' || !Number.isFinite(at) || at > now + CLOCK_LEEWAY_SECS * 1000) return null;
+    if (
+      typeof admin !== 'boolean' ||
+      typeof at !== 'number' ||
+      !Number.isFinite(at) ||
+      at > now + CLOCK_LEEWAY_SECS * 1000
+    )
+      return null;
     return { claims: { sub, sid, email, tier, admin, at }, endsAt: exp * 1000 };
   } catch (error) {
     // jose's own errors tell what is wrong with the token; anything else is wrong with us.

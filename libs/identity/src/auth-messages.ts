@@ -34,19 +34,36 @@ export interface AuthCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
   /** Whether the session lives, for a gateway that cannot hear of revocations: false where it never was or has ended. */
-  readonly session: { readonly request: { readonly sid: string }; readonly answer: { readonly live: boolean; readonly userId: string | null } };
+  readonly session: {
+    readonly request: { readonly sid: string };
+    readonly answer: { readonly live: boolean; readonly userId: string | null };
+  };
   /** Of the token's text, as sent. UNAUTHENTICATED: unknown or revoked. */
   readonly token: { readonly request: { readonly hash: string }; readonly answer: TokenIdentity };
   /** When tokens were last used; at most 1,000 at a time. Later times win, unknown tokens are passed over. */
-  readonly 'token.used': { readonly request: { readonly used: readonly { readonly tokenId: string; readonly at: number }[] }; readonly answer: null };
-  readonly 'tokens.list': { readonly request: { readonly userId: string }; readonly answer: { readonly tokens: readonly TokenInfo[] } };
+  readonly 'token.used': {
+    readonly request: { readonly used: readonly { readonly tokenId: string; readonly at: number }[] };
+    readonly answer: null;
+  };
+  readonly 'tokens.list': {
+    readonly request: { readonly userId: string };
+    readonly answer: { readonly tokens: readonly TokenInfo[] };
+  };
   /** BAD_USER_INPUT: an empty or overlong name, no scope or an unknown one. CONFLICT: too many tokens already. */
   readonly 'tokens.create': {
-    readonly request: { readonly userId: string; readonly name: string; readonly scopes: readonly string[]; readonly ip?: string | undefined };
+    readonly request: {
+      readonly userId: string;
+      readonly name: string;
+      readonly scopes: readonly string[];
+      readonly ip?: string | undefined;
+    };
     readonly answer: CreatedToken;
   };
   /** NOT_FOUND: no such token, or another user's. Answered when every watcher can know. */
-  readonly 'tokens.revoke': { readonly request: { readonly userId: string; readonly id: string; readonly ip?: string | undefined }; readonly answer: { readonly revoked: true } };
+  readonly 'tokens.revoke': {
+    readonly request: { readonly userId: string; readonly id: string; readonly ip?: string | undefined };
+    readonly answer: { readonly revoked: true };
+  };
 }
 export type AuthVerb = keyof AuthCalls;
 

@@ -98,7 +98,10 @@ export function apiKeyAuthenticator(apiKey: string): Authenticator {
  * A user sees its own runs, and those of `service` while reading is public; an admin sees `service` always and may cancel
  * there. What a personal token may do of this, its scopes say.
  */
-export function callerOfUser(user: CallerUser, options: { readonly publicRead: boolean }): Pick<Caller, 'readTenants' | 'writeTenant' | 'changeTenants' | 'user'> {
+export function callerOfUser(
+  user: CallerUser,
+  options: { readonly publicRead: boolean },
+): Pick<Caller, 'readTenants' | 'writeTenant' | 'changeTenants' | 'user'> {
   const own = tenantOfUser(user.id);
   return {
     readTenants: options.publicRead || user.isAdmin ? [own, SERVICE_TENANT] : [own],

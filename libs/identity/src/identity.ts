@@ -41,13 +41,16 @@ export function openIdentity(options: IdentityOptions): Identity {
   const { bus, publicRead, now } = options;
   const revocations = new Revocations({ bus });
   const used = new UsedTokens(bus);
-  const sessionLives = options.sessionLives ?? (async (sid: string) => (await callAuth(bus, 'session', { sid }, ASK_MS_MAX)).live);
+  const sessionLives =
+    options.sessionLives ?? (async (sid: string) => (await callAuth(bus, 'session', { sid }, ASK_MS_MAX)).live);
   const callers = new Callers({
     apiKey: options.apiKey,
     publicRead,
     authenticators: [
       personalTokenAuthenticator({
-        publicRead, revocations, now,
+        publicRead,
+        revocations,
+        now,
         identityOf: (hash) => callAuth(bus, 'token', { hash }, ASK_MS_MAX),
         used: (tokenId, at) => used.note(tokenId, at),
       }),
@@ -56,7 +59,9 @@ export function openIdentity(options: IdentityOptions): Identity {
     ],
   });
   return {
-    callers, revocations, sessionLives,
+    callers,
+    revocations,
+    sessionLives,
     usesTold: () => used.flush(),
     async close() {
       revocations.close();

@@ -1,13 +1,41 @@
 export {
-  apiKeyAuthenticator, bearerTokenOf, Callers, callerOfUser, tenantOfUser, TOKEN_SCOPES,
-  type Authenticator, type Caller, type CallersOptions, type CallerUser, type TokenScope,
+  apiKeyAuthenticator,
+  bearerTokenOf,
+  Callers,
+  callerOfUser,
+  tenantOfUser,
+  TOKEN_SCOPES,
+  type Authenticator,
+  type Caller,
+  type CallersOptions,
+  type CallerUser,
+  type TokenScope,
 } from './callers.ts';
 export {
-  actorOf, requireAdmin, requireChanger, requireCredential, requireOperator, requireOwnRuns, requireReader, requireScope, requireUser, requireWriter,
+  actorOf,
+  requireAdmin,
+  requireChanger,
+  requireCredential,
+  requireOperator,
+  requireOwnRuns,
+  requireReader,
+  requireScope,
+  requireUser,
+  requireWriter,
 } from './caller-rights.ts';
 export {
-  ACCESS_TOKEN, PERSONAL_TOKEN_PREFIX, REVOCATION_TTL_MS, revocationKeys,
-  type AccessClaims, type AuthCalls, type AuthUser, type AuthVerb, type CreatedToken, type Revocation, type TokenIdentity, type TokenInfo,
+  ACCESS_TOKEN,
+  PERSONAL_TOKEN_PREFIX,
+  REVOCATION_TTL_MS,
+  revocationKeys,
+  type AccessClaims,
+  type AuthCalls,
+  type AuthUser,
+  type AuthVerb,
+  type CreatedToken,
+  type Revocation,
+  type TokenIdentity,
+  type TokenInfo,
 } from './auth-messages.ts';
 export { signAccessToken, verifyAccessToken, type VerifiedAccess } from './access-token.ts';
 export { callAuth } from './auth-client.ts';

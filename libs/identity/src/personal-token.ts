@@ -9,7 +9,10 @@ import { PERSONAL_TOKEN_PREFIX } from './auth-messages.ts';
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_DIGITS = 31;
 const CHECKSUM_DIGITS = 6;
-const FORM = new RegExp(`^${PERSONAL_TOKEN_PREFIX}([0-9A-Za-z]{${RANDOM_DIGITS}})([0-9A-Za-z]{${CHECKSUM_DIGITS}})$`, 'u');
+const FORM = new RegExp(
+  `^${PERSONAL_TOKEN_PREFIX}([0-9A-Za-z]{${RANDOM_DIGITS}})([0-9A-Za-z]{${CHECKSUM_DIGITS}})$`,
+  'u',
+);
 
 export function newPersonalToken(): string {
   const random = Array.from({ length: RANDOM_DIGITS }, () => DIGITS[randomInt(DIGITS.length)]).join('');

@@ -47,7 +47,9 @@ export class Revocations {
   constructor(options: RevocationsOptions) {
     this.#bus = options.bus;
     this.#now = options.now ?? (() => performance.now());
-    this.#watch = watchLeases<Revocation>(options.bus, buckets.revocations, (event) => this.#take(event), { leaseMs: REVOCATION_TTL_MS });
+    this.#watch = watchLeases<Revocation>(options.bus, buckets.revocations, (event) => this.#take(event), {
+      leaseMs: REVOCATION_TTL_MS,
+    });
     this.#look = setInterval(() => {
       if (this.#watch.current) this.#noteCurrent();
     }, LOOK_MS);
@@ -126,10 +128,14 @@ export class Revocations {
   /** Undefined: a kind of a later release. */
   #ofKind(kind: string): Map<string, Revocation> | undefined {
     switch (kind) {
-      case 'session': return this.#sessions;
-      case 'user': return this.#users;
-      case 'token': return this.#tokens;
-      default: return undefined;
+      case 'session':
+        return this.#sessions;
+      case 'user':
+        return this.#users;
+      case 'token':
+        return this.#tokens;
+      default:
+        return undefined;
     }
   }
 
@@ -154,5 +160,8 @@ interface Waiting {
 function keysOf({ user, tokenId }: Revocable): string[] {
   if (tokenId !== undefined) return [revocationKeys.token(tokenId)];
   if (user === undefined) return [];
-  return [revocationKeys.user(user.id), ...(user.sessionId === undefined ? [] : [revocationKeys.session(user.sessionId)])];
+  return [
+    revocationKeys.user(user.id),
+    ...(user.sessionId === undefined ? [] : [revocationKeys.session(user.sessionId)]),
+  ];
 }

@@ -78,10 +78,16 @@ export class UsedTokens {
     const told = this.#untold;
     this.#untold = new Map();
     try {
-      await callAuth(this.#bus, 'token.used', { used: [...told].map(([tokenId, at]) => ({ tokenId, at })) }, deadlineMs);
+      await callAuth(
+        this.#bus,
+        'token.used',
+        { used: [...told].map(([tokenId, at]) => ({ tokenId, at })) },
+        deadlineMs,
+      );
     } catch {
       // A later use of the same token is already newer.
-      for (const [tokenId, at] of told) if (!this.#untold.has(tokenId) && this.#untold.size < TOKENS_MAX) this.#untold.set(tokenId, at);
+      for (const [tokenId, at] of told)
+        if (!this.#untold.has(tokenId) && this.#untold.size < TOKENS_MAX) this.#untold.set(tokenId, at);
     }
   }
 }

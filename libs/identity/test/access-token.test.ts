@@ -1,7 +1,14 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { ACCESS_TOKEN, callerOfUser, Callers, jwtAuthenticator, signAccessToken, type AccessClaims } from '../src/index.ts';
+import {
+  ACCESS_TOKEN,
+  callerOfUser,
+  Callers,
+  jwtAuthenticator,
+  signAccessToken,
+  type AccessClaims,
+} from '../src/index.ts';
 
 const SECRET = 'a secret of at least thirty-two bytes';
 const NOW = 1_795_000_000_000;
@@ -19,7 +26,13 @@ interface Judged {
 
 /** Callers who judge access tokens by what a test says of revocations. */
 function judges(): Judged {
-  const judged = { revoked: new Set<string>(), asked: [] as string[], certain: true, lives: true, now: NOW } as unknown as { -readonly [K in keyof Judged]: Judged[K] };
+  const judged = {
+    revoked: new Set<string>(),
+    asked: [] as string[],
+    certain: true,
+    lives: true,
+    now: NOW,
+  } as unknown as { -readonly [K in keyof Judged]: Judged[K] };
   const authenticate = jwtAuthenticator({
     secret: SECRET,
     publicRead: true,
@@ -40,17 +53,35 @@ function judges(): Judged {
 }
 
 /** A token like ours but for what is changed. */
-async function changed(change: { readonly header?: object; readonly payload?: object; readonly key?: Uint8Array; readonly without?: string } = {}): Promise<string> {
+async function changed(
+  change: {
+    readonly header?: object;
+    readonly payload?: object;
+    readonly key?: Uint8Array;
+    readonly without?: string;
+  } = {},
+): Promise<string> {
   const iat = NOW / 1000;
   const payload: Record<string, unknown> = {
-    ...CLAIMS, iat, exp: iat + 900, iss: ACCESS_TOKEN.issuer, aud: ACCESS_TOKEN.audience, jti: randomUUID(), ...change.payload,
+    ...CLAIMS,
+    iat,
+    exp: iat + 900,
+    iss: ACCESS_TOKEN.issuer,
+    aud: ACCESS_TOKEN.audience,
+    jti: randomUUID(),
+    ...change.payload,
   };
   if (change.without !== undefined) delete payload[change.without];
-  return await new SignJWT(payload).setProtectedHeader({ alg: 'HS256', typ: ACCESS_TOKEN.type, ...change.header }).sign(change.key ?? KEY);
+  return await new SignJWT(payload)
+    .setProtectedHeader({ alg: 'HS256', typ: ACCESS_TOKEN.type, ...change.header })
+    .sign(change.key ?? KEY);
 }
 
 async function refusal(callers: Callers, token: string): Promise<unknown> {
-  return await callers.resolve(`Bearer ${token}`).then(() => 'taken', (error: Error) => [error.name, error.message]);
+  return await callers.resolve(`Bearer ${token}`).then(
+    () => 'taken',
+    (error: Error) => [error.name, error.message],
+  );
 }
 
 describe('access tokens', () => {
@@ -67,10 +98,19 @@ describe('access tokens', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const emptyKey = (await changed()).split('.').slice(0, 2).join('.');
     const wrong: Record<string, string> = {
-      'alg none': new UnsecuredJWT({ ...CLAIMS }).setIssuer(ACCESS_TOKEN.issuer).setAudience(ACCESS_TOKEN.audience).setExpirationTime('15m').encode(),
+      'alg none': new UnsecuredJWT({ ...CLAIMS })
+        .setIssuer(ACCESS_TOKEN.issuer)
+        .setAudience(ACCESS_TOKEN.audience)
+        .setExpirationTime('15m')
+        .encode(),
       'an empty key': `${emptyKey}.${createHmac('sha256', '').update(emptyKey).digest('base64url')}`,
       'another key': await changed({ key: new TextEncoder().encode('another secret of thirty-two bytes!!') }),
-      RS256: await new SignJWT({ ...CLAIMS }).setProtectedHeader({ alg: 'RS256', typ: ACCESS_TOKEN.type }).setIssuer(ACCESS_TOKEN.issuer).setAudience(ACCESS_TOKEN.audience).setExpirationTime('15m').sign(rsa.privateKey),
+      RS256: await new SignJWT({ ...CLAIMS })
+        .setProtectedHeader({ alg: 'RS256', typ: ACCESS_TOKEN.type })
+        .setIssuer(ACCESS_TOKEN.issuer)
+        .setAudience(ACCESS_TOKEN.audience)
+        .setExpirationTime('15m')
+        .sign(rsa.privateKey),
       HS512: await changed({ header: { alg: 'HS512' }, key: new TextEncoder().encode(SECRET.repeat(3)) }),
       'no exp': await changed({ without: 'exp' }),
       'ended 61 s ago': await changed({ payload: { exp: NOW / 1000 - 61 } }),
@@ -82,7 +122,7 @@ describe('access tokens', () => {
       'no audience': await changed({ without: 'aud' }),
       'another issuer': await changed({ payload: { iss: 'somebody' } }),
       'another type': await changed({ header: { typ: 'JWT' } }),
-      'a stream ticket\'s type': await changed({ header: { typ: 'st+jwt' } }),
+      "a stream ticket's type": await changed({ header: { typ: 'st+jwt' } }),
       'no session': await changed({ without: 'sid' }),
       'no user': await changed({ without: 'sub' }),
       'an empty user': await changed({ payload: { sub: '' } }),
@@ -96,7 +136,10 @@ describe('access tokens', () => {
       'a long text': `${'x'.repeat(9_000)}.y.z`,
     };
     for (const [name, token] of Object.entries(wrong)) {
-      expect([name, await refusal(callers, token)]).toEqual([name, ['Unauthenticated', 'A valid access token is required: send it as "Authorization: Bearer <token>".']]);
+      expect([name, await refusal(callers, token)]).toEqual([
+        name,
+        ['Unauthenticated', 'A valid access token is required: send it as "Authorization: Bearer <token>".'],
+      ]);
     }
     expect(await refusal(callers, await changed())).toBe('taken');
   });

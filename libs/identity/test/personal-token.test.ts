@@ -1,12 +1,30 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Unauthenticated, Unavailable } from '@penstock/http';
-import { Callers, isPersonalToken, newPersonalToken, personalTokenAuthenticator, personalTokenHash, type TokenIdentity } from '../src/index.ts';
+import {
+  Callers,
+  isPersonalToken,
+  newPersonalToken,
+  personalTokenAuthenticator,
+  personalTokenHash,
+  type TokenIdentity,
+} from '../src/index.ts';
 
-const IDENTITY: TokenIdentity = { user: { id: 'u1', email: 'ada@example.com', tier: 'free', isAdmin: false }, scopes: ['read'], tokenId: 't1' };
+const IDENTITY: TokenIdentity = {
+  user: { id: 'u1', email: 'ada@example.com', tier: 'free', isAdmin: false },
+  scopes: ['read'],
+  tokenId: 't1',
+};
 
 function judges(answer: () => Promise<TokenIdentity> = async () => IDENTITY) {
-  const state = { asked: [] as string[], used: [] as string[], revoked: false, certain: true, now: 1_795_000_000_000, answer };
+  const state = {
+    asked: [] as string[],
+    used: [] as string[],
+    revoked: false,
+    certain: true,
+    now: 1_795_000_000_000,
+    answer,
+  };
   const authenticate = personalTokenAuthenticator({
     publicRead: false,
     revocations: {
@@ -41,7 +59,17 @@ describe('the text of a personal token', () => {
       const other = token[at] === 'x' ? 'y' : 'x';
       expect(isPersonalToken(token.slice(0, at) + other + token.slice(at + 1))).toBe(false);
     }
-    for (const text of ['', 'svc_', token.slice(0, -1), `${token}0`, ` ${token}`, `${token}\n`, token.toUpperCase(), `svc_${'é'.repeat(37)}`]) expect(isPersonalToken(text)).toBe(false);
+    for (const text of [
+      '',
+      'svc_',
+      token.slice(0, -1),
+      `${token}0`,
+      ` ${token}`,
+      `${token}\n`,
+      token.toUpperCase(),
+      `svc_${'é'.repeat(37)}`,
+    ])
+      expect(isPersonalToken(text)).toBe(false);
   });
 
   test('it is asked for by its SHA-256 in hex', () => {
@@ -54,7 +82,14 @@ describe('personal tokens', () => {
   test('one is its user with its scopes, and each use of it is told', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
-    expect(await callers.resolve(`Bearer ${token}`)).toMatchObject({ kind: 'token', readTenants: ['user/u1'], writeTenant: 'user/u1', scopes: ['read'], tokenId: 't1', user: IDENTITY.user });
+    expect(await callers.resolve(`Bearer ${token}`)).toMatchObject({
+      kind: 'token',
+      readTenants: ['user/u1'],
+      writeTenant: 'user/u1',
+      scopes: ['read'],
+      tokenId: 't1',
+      user: IDENTITY.user,
+    });
     await callers.resolve(`Bearer ${token}`);
     expect(state).toMatchObject({ asked: [personalTokenHash(token)], used: ['t1', 't1'] });
   });
@@ -62,7 +97,9 @@ describe('personal tokens', () => {
   test('S9: a wrong checksum is refused without asking anybody', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
-    await expect(callers.resolve(`Bearer ${token.slice(0, -1)}${token.endsWith('x') ? 'y' : 'x'}`)).rejects.toThrow(Unauthenticated);
+    await expect(callers.resolve(`Bearer ${token.slice(0, -1)}${token.endsWith('x') ? 'y' : 'x'}`)).rejects.toThrow(
+      Unauthenticated,
+    );
     expect(state.asked).toEqual([]);
   });
 

@@ -3,7 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { buckets, connectBus, ensureStreams, putExpiring, type Bus } from '@penstock/bus';
 import { answerCalls } from '@penstock/service';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { newPersonalToken, openIdentity, REVOCATION_TTL_MS, Revocations, signAccessToken, type Identity } from '../src/index.ts';
+import {
+  newPersonalToken,
+  openIdentity,
+  REVOCATION_TTL_MS,
+  Revocations,
+  signAccessToken,
+  type Identity,
+} from '../src/index.ts';
 
 const MIB = 1024 * 1024;
 const SECRET = 'a secret of at least thirty-two bytes';
@@ -33,7 +40,8 @@ async function revoke(key: string, before = Date.now()): Promise<void> {
 
 /** Kills the broker; resolves when everybody has noticed, with how to bring it back. */
 async function cutOff(): Promise<() => Promise<void>> {
-  const all = (event: 'disconnected' | 'reconnected'): Promise<unknown> => Promise.all([bus, auth].map(({ events }) => once(events, event)));
+  const all = (event: 'disconnected' | 'reconnected'): Promise<unknown> =>
+    Promise.all([bus, auth].map(({ events }) => once(events, event)));
   const disconnected = all('disconnected');
   await broker.kill();
   await disconnected;
@@ -73,7 +81,11 @@ describe('revocations', () => {
     const heard = revoked(known, { ...credential, issuedAt: 1_000 });
     await revoke('user.ada', 1_000);
     await heard;
-    expect([999, 1_000, 1_001].map((issuedAt) => known.isRevoked({ ...credential, issuedAt }))).toEqual([true, true, false]);
+    expect([999, 1_000, 1_001].map((issuedAt) => known.isRevoked({ ...credential, issuedAt }))).toEqual([
+      true,
+      true,
+      false,
+    ]);
     // A personal token is none of its user's sessions.
     expect(known.isRevoked({ user: { id: 'ada' }, tokenId: 'personal' })).toBe(false);
     const tokenHeard = revoked(known, { tokenId: 'personal' });
@@ -143,14 +155,24 @@ describe('everything together', () => {
   test('a logout is known to every process that watches, also to one that starts later', async () => {
     const processes = [identity(), identity()];
     await Promise.all(processes.map(({ revocations: known }) => known.ready));
-    const token = await signAccessToken(SECRET, { sub: 'grace', sid: 'logout', email: 'g@x', tier: 'free', admin: false, at: Date.now() });
+    const token = await signAccessToken(SECRET, {
+      sub: 'grace',
+      sid: 'logout',
+      email: 'g@x',
+      tier: 'free',
+      admin: false,
+      at: Date.now(),
+    });
     for (const { callers } of processes) expect((await callers.resolve(`Bearer ${token}`)).kind).toBe('user');
-    const heard = processes.map(({ revocations: known }) => revoked(known, { user: { id: 'grace', sessionId: 'logout' } }));
+    const heard = processes.map(({ revocations: known }) =>
+      revoked(known, { user: { id: 'grace', sessionId: 'logout' } }),
+    );
     await revoke('session.logout');
     await Promise.all(heard);
     const late = identity();
     await late.revocations.ready;
-    for (const { callers } of [...processes, late]) await expect(callers.resolve(`Bearer ${token}`)).rejects.toThrow('valid access token');
+    for (const { callers } of [...processes, late])
+      await expect(callers.resolve(`Bearer ${token}`)).rejects.toThrow('valid access token');
   });
 
   test('personal tokens are asked of auth, and their uses told to it in batches', async () => {
@@ -168,7 +190,11 @@ describe('everything together', () => {
     const known = openIdentity({ bus, jwtSecret: SECRET, publicRead: false });
     await known.revocations.ready;
     const token = newPersonalToken();
-    expect(await known.callers.resolve(`Bearer ${token}`)).toMatchObject({ kind: 'token', tokenId: 't', scopes: ['read'] });
+    expect(await known.callers.resolve(`Bearer ${token}`)).toMatchObject({
+      kind: 'token',
+      tokenId: 't',
+      scopes: ['read'],
+    });
     await told.promise;
     for (let use = 0; use < 10; use++) await known.callers.resolve(`Bearer ${token}`);
     await known.close();

@@ -9,12 +9,17 @@ const KEY = /^[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*(?:\/[a-z0-9][a-z0-9_-]*(?:\.
 const SHA256 = /^[0-9a-f]{64}$/;
 
 export function checkKey(key: string): void {
-  if (key.length > KEY_LENGTH_MAX || !KEY.test(key)) throw new ObjectUsageError(`'${key.slice(0, KEY_LENGTH_MAX)}' is no key of an object`);
+  if (key.length > KEY_LENGTH_MAX || !KEY.test(key))
+    throw new ObjectUsageError(`'${key.slice(0, KEY_LENGTH_MAX)}' is no key of an object`);
 }
 
 /** The same bytes; throws instead of ending where they are not those expected. */
-export async function* expectedBytes(bytes: AsyncIterable<Uint8Array>, expected: ExpectedBytes): AsyncGenerator<Uint8Array, void> {
-  if (!SHA256.test(expected.sha256)) throw new ObjectUsageError(`'${expected.sha256.slice(0, 80)}' is no SHA-256 in lower-case hex`);
+export async function* expectedBytes(
+  bytes: AsyncIterable<Uint8Array>,
+  expected: ExpectedBytes,
+): AsyncGenerator<Uint8Array, void> {
+  if (!SHA256.test(expected.sha256))
+    throw new ObjectUsageError(`'${expected.sha256.slice(0, 80)}' is no SHA-256 in lower-case hex`);
   const hash = createHash('sha256');
   let size = 0;
   for await (const piece of bytes) {
@@ -28,7 +33,12 @@ export async function* expectedBytes(bytes: AsyncIterable<Uint8Array>, expected:
 }
 
 /** The same bytes, the last piece only once the sum and the size are right. */
-export async function* verifiedBytes(key: string, bytes: AsyncIterable<Uint8Array>, size: number, sha256: string | undefined): AsyncGenerator<Uint8Array, void> {
+export async function* verifiedBytes(
+  key: string,
+  bytes: AsyncIterable<Uint8Array>,
+  size: number,
+  sha256: string | undefined,
+): AsyncGenerator<Uint8Array, void> {
   const hash = sha256 === undefined ? null : createHash('sha256');
   let read = 0;
   let held: Uint8Array | null = null;

@@ -11,7 +11,9 @@ objectStoreSuite('JetStream', async () => {
     open: () => openNatsStore({ bus, bucket: 'test' }),
     damage: async (key) => {
       const manager = await jetstreamManager(connectionOf(bus));
-      const message = await manager.streams.getMessage('OBJ_test', { last_by_subj: `$O.test.M.${Buffer.from(key).toString('base64url')}` });
+      const message = await manager.streams.getMessage('OBJ_test', {
+        last_by_subj: `$O.test.M.${Buffer.from(key).toString('base64url')}`,
+      });
       const { id } = message?.json<{ id: string }>() ?? { id: '' };
       const first = await manager.streams.getMessage('OBJ_test', { last_by_subj: `$O.test.C.${id}.0` });
       const bytes = Buffer.from(first?.data ?? []);

@@ -55,10 +55,25 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
     test('a range is exactly the bytes asked for, at every border', async () => {
       const bytes = randomBytes(MIB + 1000);
       await put('ranges', bytes);
-      const borders = [0, 1, 128 * 1024 - 1, 128 * 1024, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, MIB, bytes.length - 1, bytes.length, bytes.length + 5];
+      const borders = [
+        0,
+        1,
+        128 * 1024 - 1,
+        128 * 1024,
+        256 * 1024 - 1,
+        256 * 1024,
+        256 * 1024 + 1,
+        MIB,
+        bytes.length - 1,
+        bytes.length,
+        bytes.length + 5,
+      ];
       for (const from of borders) {
         for (const to of [from, from + 1, from + 300_000, bytes.length + 10]) {
-          expect(Buffer.compare((await get('ranges', { from, to })) as Buffer, bytes.subarray(from, to)), `${from} to ${to}`).toBe(0);
+          expect(
+            Buffer.compare((await get('ranges', { from, to })) as Buffer, bytes.subarray(from, to)),
+            `${from} to ${to}`,
+          ).toBe(0);
         }
       }
       expect(Buffer.compare((await get('ranges', { from: 700_000 })) as Buffer, bytes.subarray(700_000))).toBe(0);
@@ -68,8 +83,12 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       const before = randomBytes(300_000);
       await put('refused', before);
       const bytes = randomBytes(600_000);
-      await expect(store.put('refused', pieces(bytes), { ...expectedOf(bytes), sha256: sumOf(before) })).rejects.toThrow(HashMismatch);
-      await expect(store.put('refused', pieces(bytes), { ...expectedOf(bytes), bytesMax: bytes.length - 1 })).rejects.toThrow(ObjectTooLarge);
+      await expect(
+        store.put('refused', pieces(bytes), { ...expectedOf(bytes), sha256: sumOf(before) }),
+      ).rejects.toThrow(HashMismatch);
+      await expect(
+        store.put('refused', pieces(bytes), { ...expectedOf(bytes), bytesMax: bytes.length - 1 }),
+      ).rejects.toThrow(ObjectTooLarge);
       await expect(store.put('refused', failing(bytes), expectedOf(bytes))).rejects.toThrow('the line broke');
       expect(Buffer.compare((await get('refused')) as Buffer, before)).toBe(0);
       await expect(store.put('refused-new', failing(bytes), expectedOf(bytes))).rejects.toThrow('the line broke');
@@ -103,7 +122,10 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       const object = (await store.get('found')) as StoredObject;
       await put('found', second);
       const read = await joined(object).catch((error: unknown) => error);
-      expect(read instanceof ObjectsUnavailable || (Buffer.isBuffer(read) && sumOf(read) === sumOf(first)), String(read)).toBe(true);
+      expect(
+        read instanceof ObjectsUnavailable || (Buffer.isBuffer(read) && sumOf(read) === sumOf(first)),
+        String(read),
+      ).toBe(true);
     });
 
     test('puts of one key at once leave one of them, whole', async () => {
@@ -127,7 +149,11 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       const keys = ['listed/b/2', 'listed/a', 'listed/b/1', 'listed-not'];
       for (const [index, key] of keys.entries()) await put(key, randomBytes(index + 1));
       const found = await Array.fromAsync(store.list('listed/'));
-      expect(found.map(({ key, size }) => [key, size]).toSorted()).toEqual([['listed/a', 2], ['listed/b/1', 3], ['listed/b/2', 1]]);
+      expect(found.map(({ key, size }) => [key, size]).toSorted()).toEqual([
+        ['listed/a', 2],
+        ['listed/b/1', 3],
+        ['listed/b/2', 1],
+      ]);
       expect(await Array.fromAsync(store.list('nowhere/'))).toEqual([]);
     });
 
@@ -137,9 +163,11 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       await storage.damage('damaged');
       const read: Uint8Array[] = [];
       const object = (await store.get('damaged', { sha256: sumOf(bytes) })) as StoredObject;
-      await expect((async () => {
-        for await (const piece of object.bytes) read.push(piece);
-      })()).rejects.toThrow(ObjectDamaged);
+      await expect(
+        (async () => {
+          for await (const piece of object.bytes) read.push(piece);
+        })(),
+      ).rejects.toThrow(ObjectDamaged);
       expect(Buffer.concat(read).length).toBeLessThan(bytes.length);
     });
 
@@ -160,13 +188,30 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(await store.removeLeftovers(-60_000)).toBe(0);
     });
 
-    test.each(['', '/a', 'a/', 'a//b', '../a', 'a/../b', 'A', 'a b', 'a/.b', '.', 'a..b', 'ä', `a${'a'.repeat(200)}`, 'a\0'])('%j is no key', async (key) => {
+    test.each([
+      '',
+      '/a',
+      'a/',
+      'a//b',
+      '../a',
+      'a/../b',
+      'A',
+      'a b',
+      'a/.b',
+      '.',
+      'a..b',
+      'ä',
+      `a${'a'.repeat(200)}`,
+      'a\0',
+    ])('%j is no key', async (key) => {
       await expect(store.head(key)).rejects.toThrow(ObjectUsageError);
       await expect(put(key, Buffer.from('x'))).rejects.toThrow(ObjectUsageError);
     });
 
     test('a sum that is none is a mistake of the caller', async () => {
-      await expect(store.put('sum', pieces(Buffer.from('x')), { sha256: 'ABC', bytesMax: 10 })).rejects.toThrow(ObjectUsageError);
+      await expect(store.put('sum', pieces(Buffer.from('x')), { sha256: 'ABC', bytesMax: 10 })).rejects.toThrow(
+        ObjectUsageError,
+      );
     });
 
     test('it can be asked whether the storage answers', async () => {

@@ -11,7 +11,9 @@ describe('diagnostics', () => {
   const text = 'pipeline:\n  name: demo\nstages:\n  build:\n    run: make\n    aftr: [prepare]\n';
 
   it('on one line: place, message, remedy', () => {
-    expect(diagnosticsOf(text).map(diagnosticLine)).toEqual(["line 6, column 5: unknown key 'aftr' in stage 'build' (did you mean 'after'?)"]);
+    expect(diagnosticsOf(text).map(diagnosticLine)).toEqual([
+      "line 6, column 5: unknown key 'aftr' in stage 'build' (did you mean 'after'?)",
+    ]);
   });
 
   it('as an excerpt that points at the place', () => {
@@ -30,7 +32,9 @@ describe('diagnostics', () => {
   });
 
   it('carry the path of their key', () => {
-    expect(diagnosticsOf('pipeline: {name: p}\nstages:\n  a: {run: x, timeout: 1, env: {A: []}}\n').map(({ path }) => path)).toEqual(['stages.a.timeout', 'stages.a.env.A']);
+    expect(
+      diagnosticsOf('pipeline: {name: p}\nstages:\n  a: {run: x, timeout: 1, env: {A: []}}\n').map(({ path }) => path),
+    ).toEqual(['stages.a.timeout', 'stages.a.env.A']);
   });
 
   it('are coloured on demand only', () => {
@@ -41,7 +45,11 @@ describe('diagnostics', () => {
 
   it('never carry control characters from the file or its name to the terminal', () => {
     const hostile = 'pipeline: {name: p}\nstages:\n  a: {run: x, "\\e[2J\\u202Eb": y}\n';
-    const shown = formatDiagnostics(hostile.replace('run: x', 'run:\tx \u001b[31m'), [...diagnosticsOf(hostile), ...diagnosticsOf('a: \u001b[31m')], 'evil\u001b[0m\n');
+    const shown = formatDiagnostics(
+      hostile.replace('run: x', 'run:\tx \u001b[31m'),
+      [...diagnosticsOf(hostile), ...diagnosticsOf('a: \u001b[31m')],
+      'evil\u001b[0m\n',
+    );
     // oxlint-disable-next-line no-control-regex
     expect(shown.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
   });

@@ -4,7 +4,16 @@ import { describe, expect, it } from 'vitest';
 import { diagnosticLine, formatDiagnostics, parsePipeline, PIPELINE_LIMITS, usesOf } from '../src/index.ts';
 import type { Diagnostic, ResolvedExtension } from '../src/index.ts';
 import { EXTENSION_CATEGORIES, extensionIdFault } from '../src/file/uses.ts';
-import { INPUT_KEYS, INPUT_TYPES, KEYS_TO_COME, MANIFEST_KEYS, OUTPUT_KEYS, RETRY_KEYS, STAGE_KEYS, TOP_KEYS } from '../src/file/vocabulary.ts';
+import {
+  INPUT_KEYS,
+  INPUT_TYPES,
+  KEYS_TO_COME,
+  MANIFEST_KEYS,
+  OUTPUT_KEYS,
+  RETRY_KEYS,
+  STAGE_KEYS,
+  TOP_KEYS,
+} from '../src/file/vocabulary.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const reference = readFileSync(join(ROOT, 'docs', 'pipeline.md'), 'utf8');
@@ -77,8 +86,18 @@ describe('the documentation says what the code does', () => {
   });
 
   it('the limits are those of the code', () => {
-    for (const limit of ['textBytesMax', 'commandBytesMax', 'envValueBytesMax'] as const) expect(reference).toContain(`${PIPELINE_LIMITS[limit] / 1024} KiB`);
-    for (const limit of ['tokensMax', 'depthMax', 'stagesMax', 'dependenciesMax', 'matrixCellsMax', 'matrixProductMax', 'expandedNodesMax', 'expressionLengthMax'] as const) {
+    for (const limit of ['textBytesMax', 'commandBytesMax', 'envValueBytesMax'] as const)
+      expect(reference).toContain(`${PIPELINE_LIMITS[limit] / 1024} KiB`);
+    for (const limit of [
+      'tokensMax',
+      'depthMax',
+      'stagesMax',
+      'dependenciesMax',
+      'matrixCellsMax',
+      'matrixProductMax',
+      'expandedNodesMax',
+      'expressionLengthMax',
+    ] as const) {
       expect(reference).toContain(PIPELINE_LIMITS[limit].toLocaleString('en'));
     }
   });
@@ -86,7 +105,8 @@ describe('the documentation says what the code does', () => {
 
 describe('docs/extension.schema.json', () => {
   const schema = readFileSync(join(ROOT, 'docs', 'extension.schema.json'), 'utf8');
-  const at = (path: string): unknown => path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], JSON.parse(schema));
+  const at = (path: string): unknown =>
+    path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], JSON.parse(schema));
   const keysAt = (path: string): string[] => Object.keys(at(path) as object).toSorted();
 
   it.each([
@@ -102,8 +122,23 @@ describe('docs/extension.schema.json', () => {
   it('types, ids and limits are those of the code', () => {
     expect(at('properties.inputs.additionalProperties.oneOf.1.properties.type.enum')).toEqual([...INPUT_TYPES]);
     const id = new RegExp(at('properties.id.pattern') as string, 'u');
-    const ids = [...EXTENSION_CATEGORIES.map((category) => `${category}/a-1`), 'build/A', 'build/a_b', 'build/-a', 'build/a--b', 'build/a/b', 'tools/a', 'build/', `build/${'a'.repeat(64)}`, `build/${'a'.repeat(65)}`];
+    const ids = [
+      ...EXTENSION_CATEGORIES.map((category) => `${category}/a-1`),
+      'build/A',
+      'build/a_b',
+      'build/-a',
+      'build/a--b',
+      'build/a/b',
+      'tools/a',
+      'build/',
+      `build/${'a'.repeat(64)}`,
+      `build/${'a'.repeat(65)}`,
+    ];
     expect(ids.map((text) => id.test(text))).toEqual(ids.map((text) => extensionIdFault(text) === undefined));
-    expect([at('properties.inputs.maxProperties'), at('properties.description.maxLength'), at('properties.stages.maxProperties')]).toEqual([PIPELINE_LIMITS.inputsMax, PIPELINE_LIMITS.extensionDescriptionLengthMax, PIPELINE_LIMITS.stagesMax]);
+    expect([
+      at('properties.inputs.maxProperties'),
+      at('properties.description.maxLength'),
+      at('properties.stages.maxProperties'),
+    ]).toEqual([PIPELINE_LIMITS.inputsMax, PIPELINE_LIMITS.extensionDescriptionLengthMax, PIPELINE_LIMITS.stagesMax]);
   });
 });

@@ -4,7 +4,10 @@ import { bindingsOf, evaluate, parsePipeline, renderTemplate, truthy } from '../
 import type { Expression, ExpressionScope } from '../src/index.ts';
 
 const SCOPE: ExpressionScope = {
-  stages: { build: { status: 'SUCCESS', outputs: { version: '1.10', deploy: 'false', count: '3', empty: '' } }, 'test (node=24)': { status: 'FAILED', outputs: { x: 'y' } } },
+  stages: {
+    build: { status: 'SUCCESS', outputs: { version: '1.10', deploy: 'false', count: '3', empty: '' } },
+    'test (node=24)': { status: 'FAILED', outputs: { x: 'y' } },
+  },
   matrix: { node: '24' },
   env: { CI: 'true' },
   run: { id: 'r1' },
@@ -34,16 +37,54 @@ function expressionOf(text: string): Expression {
 
 describe('the value of an expression', () => {
   it.each<readonly [string, string | number | boolean | null]>([
-    ["'text'", 'text'], ["'it''s'", "it's"], ['"say \\"hi\\""', 'say "hi"'], ['12', 12], ['-1.5', -1.5], ['true', true], ['null', null],
-    ['stages.build.outputs.version', '1.10'], ["stages['build']['outputs'].version", '1.10'], ["stages['test (node=24)'].outputs.x", 'y'], ['stages.build.status', 'SUCCESS'],
-    ['stages.build.outputs.missing', null], ['matrix.node', '24'], ['matrix.none', null], ['env.CI', 'true'], ['run.id', 'r1'], ['pipeline.name', 'demo'], ['webhook.ref', 'refs/heads/main'], ['webhook.commit', null],
-    ['success()', false], ['failure()', true], ['always()', true],
-    ["stages.build.outputs.version == '1.10'", true], ["stages.build.outputs.version == 1.1", true], ["stages.build.outputs.version == '1.1'", false], ['stages.build.outputs.count != 3', false],
-    ["env.CI == true", true], ["'TRUE' == true", false], ['true == 1', false], ["'a' == 'A'", false],
-    ['stages.build.outputs.missing == null', true], ["stages.build.outputs.missing == ''", true], ["stages.build.outputs.empty == null", true], ['null == 0', false], ['null == false', false], ["'' == 0", false],
-    ["success() || 'other'", 'other'], ["failure() && 'yes' || 'no'", 'yes'], ["success() && 'yes' || 'no'", 'no'], ['!success()', true], ['!!failure()', true], ["!stages.build.outputs.deploy", true],
-    ["failure() || success() && success()", true], ["(failure() || success()) && success()", false], ["1 == 1 == true", true], ["run.id=='r1'&&!success()", true],
-    ['${{ matrix.node }}', '24'], ["  ${{ run.id == '}}' }}  ", false],
+    ["'text'", 'text'],
+    ["'it''s'", "it's"],
+    ['"say \\"hi\\""', 'say "hi"'],
+    ['12', 12],
+    ['-1.5', -1.5],
+    ['true', true],
+    ['null', null],
+    ['stages.build.outputs.version', '1.10'],
+    ["stages['build']['outputs'].version", '1.10'],
+    ["stages['test (node=24)'].outputs.x", 'y'],
+    ['stages.build.status', 'SUCCESS'],
+    ['stages.build.outputs.missing', null],
+    ['matrix.node', '24'],
+    ['matrix.none', null],
+    ['env.CI', 'true'],
+    ['run.id', 'r1'],
+    ['pipeline.name', 'demo'],
+    ['webhook.ref', 'refs/heads/main'],
+    ['webhook.commit', null],
+    ['success()', false],
+    ['failure()', true],
+    ['always()', true],
+    ["stages.build.outputs.version == '1.10'", true],
+    ['stages.build.outputs.version == 1.1', true],
+    ["stages.build.outputs.version == '1.1'", false],
+    ['stages.build.outputs.count != 3', false],
+    ['env.CI == true', true],
+    ["'TRUE' == true", false],
+    ['true == 1', false],
+    ["'a' == 'A'", false],
+    ['stages.build.outputs.missing == null', true],
+    ["stages.build.outputs.missing == ''", true],
+    ['stages.build.outputs.empty == null', true],
+    ['null == 0', false],
+    ['null == false', false],
+    ["'' == 0", false],
+    ["success() || 'other'", 'other'],
+    ["failure() && 'yes' || 'no'", 'yes'],
+    ["success() && 'yes' || 'no'", 'no'],
+    ['!success()', true],
+    ['!!failure()', true],
+    ['!stages.build.outputs.deploy', true],
+    ['failure() || success() && success()', true],
+    ['(failure() || success()) && success()', false],
+    ['1 == 1 == true', true],
+    ["run.id=='r1'&&!success()", true],
+    ['${{ matrix.node }}', '24'],
+    ["  ${{ run.id == '}}' }}  ", false],
   ])('%s is %j', (text, value) => {
     expect(evaluate(expressionOf(text), SCOPE)).toBe(value);
   });
@@ -54,21 +95,43 @@ describe('the value of an expression', () => {
   });
 
   it('names that exist on prototypes only are null', () => {
-    for (const path of [['constructor'], ['run', 'constructor'], ['run', '__proto__'], ['stages', 'toString'], ['stages', 'hasOwnProperty', 'name'], ['env', 'CI', 'length']]) {
+    for (const path of [
+      ['constructor'],
+      ['run', 'constructor'],
+      ['run', '__proto__'],
+      ['stages', 'toString'],
+      ['stages', 'hasOwnProperty', 'name'],
+      ['env', 'CI', 'length'],
+    ]) {
       expect(evaluate({ kind: 'path', path }, SCOPE)).toBe(null);
     }
   });
 
   it('never throws, whatever the tree and the scope', () => {
-    const path = fc.array(fc.oneof(fc.constantFrom('stages', 'build', 'outputs', '__proto__', 'success', 'run', 'id'), fc.string()), { maxLength: 5 });
+    const path = fc.array(
+      fc.oneof(fc.constantFrom('stages', 'build', 'outputs', '__proto__', 'success', 'run', 'id'), fc.string()),
+      { maxLength: 5 },
+    );
     const { tree } = fc.letrec<{ tree: Expression }>((tie) => ({
       tree: fc.oneof(
         { maxDepth: 6 },
-        fc.record({ kind: fc.constant('literal' as const), value: fc.oneof(fc.string(), fc.double(), fc.boolean(), fc.constant(null)) }),
+        fc.record({
+          kind: fc.constant('literal' as const),
+          value: fc.oneof(fc.string(), fc.double(), fc.boolean(), fc.constant(null)),
+        }),
         fc.record({ kind: fc.constant('path' as const), path }),
-        fc.record({ kind: fc.constant('call' as const), name: fc.constantFrom('success' as const, 'failure' as const, 'always' as const), arguments: fc.constant([]) }),
+        fc.record({
+          kind: fc.constant('call' as const),
+          name: fc.constantFrom('success' as const, 'failure' as const, 'always' as const),
+          arguments: fc.constant([]),
+        }),
         fc.record({ kind: fc.constant('not' as const), operand: tie('tree') }),
-        fc.record({ kind: fc.constant('binary' as const), operator: fc.constantFrom('==' as const, '!=' as const, '&&' as const, '||' as const), left: tie('tree'), right: tie('tree') }),
+        fc.record({
+          kind: fc.constant('binary' as const),
+          operator: fc.constantFrom('==' as const, '!=' as const, '&&' as const, '||' as const),
+          left: tie('tree'),
+          right: tie('tree'),
+        }),
       ),
     }));
     fc.assert(
@@ -83,11 +146,23 @@ describe('the value of an expression', () => {
 
 describe('templates and bindings', () => {
   it('a missing value is the empty text', () => {
-    expect(renderTemplate(['<', { expression: { kind: 'path', path: ['run', 'nothing'] } }, '>', { expression: { kind: 'literal', value: true } }], SCOPE)).toBe('<>true');
+    expect(
+      renderTemplate(
+        [
+          '<',
+          { expression: { kind: 'path', path: ['run', 'nothing'] } },
+          '>',
+          { expression: { kind: 'literal', value: true } },
+        ],
+        SCOPE,
+      ),
+    ).toBe('<>true');
   });
 
   it('one variable stands for one expression, however often the command uses it', () => {
-    const result = parsePipeline('pipeline: {name: p}\nstages:\n  a: {run: \'echo ${{ run.id }} "${{run.id}}" ${{ pipeline.name }}\'}\n');
+    const result = parsePipeline(
+      'pipeline: {name: p}\nstages:\n  a: {run: \'echo ${{ run.id }} "${{run.id}}" ${{ pipeline.name }}\'}\n',
+    );
     const command = result.ok ? result.definition.stages[0]?.commands[0] : undefined;
     expect(command?.script).toBe('echo "${PENSTOCK_EXPR_1}" "${PENSTOCK_EXPR_1}" "${PENSTOCK_EXPR_2}"');
     expect(command && bindingsOf(command, SCOPE)).toEqual({ PENSTOCK_EXPR_1: 'r1', PENSTOCK_EXPR_2: 'demo' });

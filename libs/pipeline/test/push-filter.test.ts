@@ -7,12 +7,29 @@ const rule = (match: ReturnType<typeof matchesPush>): string | true => (match.ma
 
 describe('patterns', () => {
   it.each([
-    ['main', 'main', true], ['main', 'maintenance', false],
-    ['release/*', 'release/1', true], ['release/*', 'release/1/2', false], ['release/**', 'release/1/2', true], ['release/**', 'release', false],
-    ['**', 'a/b', true], ['**/*.md', 'README.md', true], ['**/*.md', 'docs/a/b.md', true], ['docs/**/*.md', 'docs/b.md', true], ['docs/**/*.md', 'docs/a/c/b.md', true],
-    ['**.js', 'src/a.js', true], ['*.js', 'src/a.js', false], ['v?.[0-9]', 'v1.4', true], ['v?.[!0-9]', 'v1.4', false],
-    ['{main,dev-*}', 'dev-2', true], ['{main,dev-*}', 'other', false], ['a\\*b', 'a*b', true], ['a\\*b', 'axb', false],
-    ['.github/**', '.github/workflows/x', true], ['*', '.hidden', true], ['$(touch x)', '$(touch x)', true], ['', '', true],
+    ['main', 'main', true],
+    ['main', 'maintenance', false],
+    ['release/*', 'release/1', true],
+    ['release/*', 'release/1/2', false],
+    ['release/**', 'release/1/2', true],
+    ['release/**', 'release', false],
+    ['**', 'a/b', true],
+    ['**/*.md', 'README.md', true],
+    ['**/*.md', 'docs/a/b.md', true],
+    ['docs/**/*.md', 'docs/b.md', true],
+    ['docs/**/*.md', 'docs/a/c/b.md', true],
+    ['**.js', 'src/a.js', true],
+    ['*.js', 'src/a.js', false],
+    ['v?.[0-9]', 'v1.4', true],
+    ['v?.[!0-9]', 'v1.4', false],
+    ['{main,dev-*}', 'dev-2', true],
+    ['{main,dev-*}', 'other', false],
+    ['a\\*b', 'a*b', true],
+    ['a\\*b', 'axb', false],
+    ['.github/**', '.github/workflows/x', true],
+    ['*', '.hidden', true],
+    ['$(touch x)', '$(touch x)', true],
+    ['', '', true],
   ])('%j and %j: %j', (pattern, text, matches) => {
     expect(new Glob(pattern).matches(text)).toBe(matches);
   });
@@ -27,13 +44,21 @@ describe('patterns', () => {
 
   it('the last pattern of a list that fits decides', () => {
     const list = new GlobList(['release/**', '!release/old/**', 'release/old/kept']);
-    expect(['release/1', 'release/old/2', 'release/old/kept', 'main'].map((name) => list.includes(name))).toEqual([true, false, true, false]);
+    expect(['release/1', 'release/old/2', 'release/old/kept', 'main'].map((name) => list.includes(name))).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ]);
   });
 });
 
 describe('on.push', () => {
   it('absent, or empty: every push', () => {
-    for (const on of [undefined, {}, { push: {} }]) expect([branch('x'), tag('v1'), { ref: 'refs/notes/x', paths: null }].map((push) => matchesPush(on, push).matched)).toEqual([true, true, true]);
+    for (const on of [undefined, {}, { push: {} }])
+      expect(
+        [branch('x'), tag('v1'), { ref: 'refs/notes/x', paths: null }].map((push) => matchesPush(on, push).matched),
+      ).toEqual([true, true, true]);
   });
 
   it('only branches given: tags do not match, and the reverse', () => {
@@ -47,7 +72,9 @@ describe('on.push', () => {
   it('the -ignore forms name the rule that held the push back', () => {
     expect(rule(matchesPush({ push: { branchesIgnore: ['wip/**'] } }, branch('wip/a/b')))).toBe('branches-ignore');
     expect(rule(matchesPush({ push: { tagsIgnore: ['*-rc'] } }, tag('v1-rc')))).toBe('tags-ignore');
-    expect(rule(matchesPush({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'docs/b'])))).toBe('paths-ignore');
+    expect(rule(matchesPush({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'docs/b'])))).toBe(
+      'paths-ignore',
+    );
     expect(rule(matchesPush({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'src/b'])))).toBe(true);
   });
 
@@ -56,6 +83,8 @@ describe('on.push', () => {
     expect(rule(matchesPush({ push: { paths: ['src/**'] } }, branch('main', ['docs/a'])))).toBe('paths');
     expect(rule(matchesPush({ push: { paths: ['src/**'] } }, branch('main')))).toBe(true);
     expect(rule(matchesPush({ push: { paths: ['src/**'] } }, { ref: 'refs/tags/v1', paths: ['docs/a'] }))).toBe(true);
-    expect(rule(matchesPush({ push: { paths: ['src/**', '!src/gen/**'] } }, branch('main', ['src/gen/x'])))).toBe('paths');
+    expect(rule(matchesPush({ push: { paths: ['src/**', '!src/gen/**'] } }, branch('main', ['src/gen/x'])))).toBe(
+      'paths',
+    );
   });
 });

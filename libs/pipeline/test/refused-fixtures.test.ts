@@ -18,7 +18,10 @@ interface Expected {
 }
 
 function expectationsOf(text: string): Expected[] {
-  return [...text.matchAll(/^# refused (\d+:\d+) (.*)$/gm)].map(([, place = '', message = '']) => ({ place, text: message }));
+  return [...text.matchAll(/^# refused (\d+:\d+) (.*)$/gm)].map(([, place = '', message = '']) => ({
+    place,
+    text: message,
+  }));
 }
 
 function diagnosticsOf(text: string): readonly Diagnostic[] {
@@ -32,8 +35,13 @@ describe('bad files are refused with every problem at its place', () => {
     const expected = expectationsOf(text);
     expect(expected.length).toBeGreaterThan(0);
     const diagnostics = diagnosticsOf(text);
-    const lines = diagnostics.map((diagnostic) => ({ place: `${diagnostic.line}:${diagnostic.column}`, text: diagnosticLine(diagnostic) }));
-    expect(lines).toEqual(expected.map(({ place, text: part }) => ({ place, text: expect.stringContaining(part) as unknown })));
+    const lines = diagnostics.map((diagnostic) => ({
+      place: `${diagnostic.line}:${diagnostic.column}`,
+      text: diagnosticLine(diagnostic),
+    }));
+    expect(lines).toEqual(
+      expected.map(({ place, text: part }) => ({ place, text: expect.stringContaining(part) as unknown })),
+    );
     expect(formatDiagnostics(text, diagnostics, name)).toContain(`${name}:${lines[0]?.place ?? ''}`);
   });
 
@@ -48,7 +56,9 @@ describe('hostile files too large to keep are refused with the place', () => {
   it.each(hostileFiles())('$name', ({ text, place, message }) => {
     const diagnostics = diagnosticsOf(text);
     const [first] = diagnostics;
-    expect(first === undefined ? undefined : { place: `${first.line}:${first.column}`, text: diagnosticLine(first) }).toEqual({ place, text: expect.stringContaining(message) as unknown });
+    expect(
+      first === undefined ? undefined : { place: `${first.line}:${first.column}`, text: diagnosticLine(first) },
+    ).toEqual({ place, text: expect.stringContaining(message) as unknown });
     expect(diagnostics.length).toBeLessThanOrEqual(51);
   });
 });

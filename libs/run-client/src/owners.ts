@@ -8,9 +8,24 @@
  *     earlier sending may have been decided (`repeated`).
  */
 import {
-  BrokerAway, RemoteError, RequestTimeout, NoResponders, subjects,
-  type Bus, type BusSubscription, type CancelReply, type CancelRequest, type CreateReply, type CreateRequest, type GetReply, type GetRequest,
-  type OwnerErrorCode, type OwnerRefusal, type PartitionOpened, type WatchReply, type WatchRequest,
+  BrokerAway,
+  RemoteError,
+  RequestTimeout,
+  NoResponders,
+  subjects,
+  type Bus,
+  type BusSubscription,
+  type CancelReply,
+  type CancelRequest,
+  type CreateReply,
+  type CreateRequest,
+  type GetReply,
+  type GetRequest,
+  type OwnerErrorCode,
+  type OwnerRefusal,
+  type PartitionOpened,
+  type WatchReply,
+  type WatchRequest,
 } from '@penstock/bus';
 import { partitionOf } from '@penstock/run';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -81,7 +96,8 @@ export class Owners {
     } catch (error) {
       const told = error instanceof OwnerRefused ? error.cause : error;
       // The same id again is safe, so the client learns it.
-      if (told instanceof Unavailable) throw new Unavailable(told.message, { cause: told, retryAfterSecs: told.retryAfterSecs, runId: request.runId });
+      if (told instanceof Unavailable)
+        throw new Unavailable(told.message, { cause: told, retryAfterSecs: told.retryAfterSecs, runId: request.runId });
       throw told;
     }
   }
@@ -111,17 +127,23 @@ export class Owners {
       if (leftMs <= 0) throw new Unavailable("The run's owner does not answer.");
       let reply: Rep;
       try {
-        reply = await this.#unlessOpened(partition, (signal) => this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
-          deadlineMs: leftMs,
-          timeoutMs: Math.min(leftMs, SENDING_MS_MAX, this.#msMax / 3),
-          signal,
-        }));
+        reply = await this.#unlessOpened(partition, (signal) =>
+          this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
+            deadlineMs: leftMs,
+            timeoutMs: Math.min(leftMs, SENDING_MS_MAX, this.#msMax / 3),
+            signal,
+          }),
+        );
       } catch (error) {
         if (error instanceof Opened || error instanceof RequestTimeout || (error instanceof BrokerAway && error.sent)) {
           repeated = true;
           continue;
         }
-        if (error instanceof NoResponders || error instanceof BrokerAway || (error instanceof RemoteError && error.failure === 'busy')) {
+        if (
+          error instanceof NoResponders ||
+          error instanceof BrokerAway ||
+          (error instanceof RemoteError && error.failure === 'busy')
+        ) {
           throw new Unavailable("The run's owner cannot be reached.", { cause: error });
         }
         throw error;
@@ -187,7 +209,8 @@ const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) 
   NOT_FOUND: ({ message }) => new NotFound(message),
   CONFLICT: ({ message }) => new Conflict(message),
   BAD_USER_INPUT: ({ message }) => new BadUserInput(message),
-  QUOTA_EXCEEDED: ({ message, retryAfterSecs }) => new QuotaExceeded(message, retryAfterSecs === undefined ? {} : { retryAfter: retryAfterSecs }),
+  QUOTA_EXCEEDED: ({ message, retryAfterSecs }) =>
+    new QuotaExceeded(message, retryAfterSecs === undefined ? {} : { retryAfter: retryAfterSecs }),
   UNAVAILABLE: ({ message, retryAfterSecs }) => new Unavailable(message, { retryAfterSecs }),
 };
 

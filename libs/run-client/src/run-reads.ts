@@ -47,15 +47,23 @@ export class RunReads {
 
   /** Of a user's tenant, whose runs share one key: its owner knows what the store does not yet have. `month` is UTC, `2026-11`. */
   async usage({ tenant, month }: { readonly tenant: string; readonly month: string }): Promise<TenantUsage> {
-    const { usage } = await this.#owners.get(partitionOfKey(tenant, this.#owners.partitions), { runIds: [], usage: { key: tenant, month } });
-    if (usage !== undefined) return { pipelineRuns: usage.runs, concurrentRuns: usage.active, stageSeconds: Math.floor(usage.stageMs / 1000) };
+    const { usage } = await this.#owners.get(partitionOfKey(tenant, this.#owners.partitions), {
+      runIds: [],
+      usage: { key: tenant, month },
+    });
+    if (usage !== undefined)
+      return { pipelineRuns: usage.runs, concurrentRuns: usage.active, stageSeconds: Math.floor(usage.stageMs / 1000) };
     // An owner of an earlier release does not say.
-    return await this.#store.usage({ tenant, month }).catch((error: unknown) => { throw unavailableStore(error); });
+    return await this.#store.usage({ tenant, month }).catch((error: unknown) => {
+      throw unavailableStore(error);
+    });
   }
 
   async #newest(tenants: readonly string[], limit: number, pipelineName: string | undefined): Promise<RunView[]> {
     const replies = await Promise.all(
-      this.#partitionsOf(tenants).map((partition) => this.#owners.get(partition, { runIds: [], tenants, newest: limit })),
+      this.#partitionsOf(tenants).map((partition) =>
+        this.#owners.get(partition, { runIds: [], tenants, newest: limit }),
+      ),
     );
     const views = new Map<string, RunView>();
     for (const reply of replies) for (const view of reply.runs) keepNewer(views, view);
@@ -69,7 +77,9 @@ export class RunReads {
     const open = [...views.values()].filter((view) => !isEnded(view.status) && !live.has(view.id));
     for (const view of await this.#askedAgain(open, tenants)) keepNewer(views, view);
     return [...views.values()]
-      .filter((view) => tenants.includes(view.tenant) && (pipelineName === undefined || view.pipelineName === pipelineName))
+      .filter(
+        (view) => tenants.includes(view.tenant) && (pipelineName === undefined || view.pipelineName === pipelineName),
+      )
       .sort((a, b) => (a.id < b.id ? 1 : -1))
       .slice(0, limit);
   }
@@ -85,7 +95,13 @@ export class RunReads {
     const known = new Set(found.map(({ id }) => id));
     // Those that left their owner's memory in between have their end in the store by now.
     const gone = open.filter(({ id }) => !known.has(id));
-    const ended = await Promise.all(gone.map(({ id }) => this.#store.view(id, { tenants }).catch((error: unknown) => { throw unavailableStore(error); })));
+    const ended = await Promise.all(
+      gone.map(({ id }) =>
+        this.#store.view(id, { tenants }).catch((error: unknown) => {
+          throw unavailableStore(error);
+        }),
+      ),
+    );
     return [...found, ...ended.filter((view) => view !== null)];
   }
 
@@ -96,7 +112,10 @@ export class RunReads {
     return [...new Set(tenants.map((tenant) => partitionOfKey(tenant, partitions)))];
   }
 
-  async #stored(runId: string, tenants: readonly string[]): Promise<{ readonly view: RunView | null; readonly problem?: unknown }> {
+  async #stored(
+    runId: string,
+    tenants: readonly string[],
+  ): Promise<{ readonly view: RunView | null; readonly problem?: unknown }> {
     try {
       return { view: await this.#store.view(runId, { tenants }) };
     } catch (error) {
@@ -113,5 +132,7 @@ function keepNewer(views: Map<string, RunView>, view: RunView): void {
 
 /** What can be retried becomes `Unavailable`; the rest is an error of ours. */
 export function unavailableStore(error: unknown): unknown {
-  return error instanceof StoreError && error.retryable ? new Unavailable('The store cannot be reached.', { cause: error }) : error;
+  return error instanceof StoreError && error.retryable
+    ? new Unavailable('The store cannot be reached.', { cause: error })
+    : error;
 }

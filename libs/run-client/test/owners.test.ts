@@ -1,4 +1,11 @@
-import { connectBus, subjects, type Bus, type CreateReply, type CreateRequest, type PartitionOpened } from '@penstock/bus';
+import {
+  connectBus,
+  subjects,
+  type Bus,
+  type CreateReply,
+  type CreateRequest,
+  type PartitionOpened,
+} from '@penstock/bus';
 import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
@@ -6,7 +13,11 @@ import { Owners } from '../src/index.ts';
 
 const KEY = keyOf({ tenant: SERVICE_TENANT, pipelineName: 'p' });
 const REQUEST: CreateRequest = {
-  runId: newRunId({ now: Date.now(), key: KEY, random: new Uint8Array(8) }), tenant: SERVICE_TENANT, key: KEY, yaml: '', origin: { kind: 'api' },
+  runId: newRunId({ now: Date.now(), key: KEY, random: new Uint8Array(8) }),
+  tenant: SERVICE_TENANT,
+  key: KEY,
+  yaml: '',
+  origin: { kind: 'api' },
 };
 const created = (epoch: number): CreateReply => ({ ok: true, created: true, epoch, run: null });
 

@@ -7,11 +7,13 @@ import type { RunEvent } from './events.ts';
  */
 export function attemptMs(events: readonly RunEvent[], index: number): number | undefined {
   const event = events[index];
-  if (event?.type !== 'stage_completed' && event?.type !== 'stage_retrying' && event?.type !== 'attempt_gone') return undefined;
+  if (event?.type !== 'stage_completed' && event?.type !== 'stage_retrying' && event?.type !== 'attempt_gone')
+    return undefined;
   if (event.attempt === 0) return undefined;
   for (let before = index - 1; before > 0; before--) {
     const started = events[before];
-    if (started?.type === 'stage_started' && started.attempt === event.attempt && started.stage === event.stage) return Math.max(0, event.at - started.at);
+    if (started?.type === 'stage_started' && started.attempt === event.attempt && started.stage === event.stage)
+      return Math.max(0, event.at - started.at);
   }
   return undefined;
 }

@@ -7,13 +7,24 @@ import type { RunEnd, StageReason } from './state.ts';
 
 export type RunCommand =
   /** Sent once, first: queues what has no dependencies. `held`: the run waits for its turn. `ended`: it ends as it begins. */
-  | { readonly type: 'start'; readonly at: number; readonly held?: 'group' | 'quota' | undefined; readonly ended?: RunEnd | undefined }
+  | {
+      readonly type: 'start';
+      readonly at: number;
+      readonly held?: 'group' | 'quota' | undefined;
+      readonly ended?: RunEnd | undefined;
+    }
   | { readonly type: 'admit'; readonly at: number }
   | GrantCommand
   | { readonly type: 'return-grant'; readonly at: number; readonly stage: string; readonly attempt: number }
   | ResultCommand
   /** The attempt's runner is gone and so are its processes (P5, P15). `logBytes`: what is stored of its log. */
-  | { readonly type: 'lose'; readonly at: number; readonly stage: string; readonly attempt: number; readonly logBytes: number }
+  | {
+      readonly type: 'lose';
+      readonly at: number;
+      readonly stage: string;
+      readonly attempt: number;
+      readonly logBytes: number;
+    }
   /** A deadline of the run has come; which one, the machine looks up. */
   | { readonly type: 'wake'; readonly at: number }
   | { readonly type: 'lose-workspace'; readonly at: number; readonly runner: string }

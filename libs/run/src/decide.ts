@@ -81,9 +81,25 @@ export class Decision {
     const { at, attempt, logBytes } = command;
     if (command.status === 'success') {
       if (this.#outputsFit(command.outputs)) {
-        this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt, status: 'SUCCESS', ...optional(command), logBytes });
+        this.#complete(at, stage, {
+          type: 'stage_completed',
+          at,
+          stage: stage.name,
+          attempt,
+          status: 'SUCCESS',
+          ...optional(command),
+          logBytes,
+        });
       } else {
-        this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt, status: 'FAILED', reason: 'quota', logBytes });
+        this.#complete(at, stage, {
+          type: 'stage_completed',
+          at,
+          stage: stage.name,
+          attempt,
+          status: 'FAILED',
+          reason: 'quota',
+          logBytes,
+        });
       }
       return;
     }
@@ -103,13 +119,24 @@ export class Decision {
     for (const stage of this.#run.stages) {
       if (stage.status === 'PENDING' && stage.dueAt !== undefined && stage.dueAt <= at) due.push(stage.name);
       else if (stage.status === 'QUEUED' && (stage.queuedAt ?? at) + this.#settings.queueTimeoutMs <= at) {
-        this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt: 0, status: 'FAILED', reason: 'no_runner', logBytes: 0 });
+        this.#complete(at, stage, {
+          type: 'stage_completed',
+          at,
+          stage: stage.name,
+          attempt: 0,
+          status: 'FAILED',
+          reason: 'no_runner',
+          logBytes: 0,
+        });
       } else if (stage.live !== undefined && stage.live.stopping === undefined && this.#timeoutAt(stage) <= at) {
         this.#stop(at, stage, 'timeout');
       }
       if (isEnded(this.#run.status)) return;
     }
-    this.#queue(at, due.filter((name) => stageNamed(this.#run, this.#plan, name).status === 'PENDING'));
+    this.#queue(
+      at,
+      due.filter((name) => stageNamed(this.#run, this.#plan, name).status === 'PENDING'),
+    );
     const next = nextDeadline(this.#run, this.#plan, this.#settings);
     if (next !== undefined) this.effects.push({ type: 'wake-at', at: next });
   }
@@ -142,7 +169,13 @@ export class Decision {
 
   #stopLive(): void {
     for (const stage of this.#run.stages) {
-      if (stage.live !== undefined) this.effects.push({ type: 'stop-attempt', stage: stage.name, attempt: stage.live.attempt, reason: 'cancelled' });
+      if (stage.live !== undefined)
+        this.effects.push({
+          type: 'stop-attempt',
+          stage: stage.name,
+          attempt: stage.live.attempt,
+          reason: 'cancelled',
+        });
     }
     if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
   }
@@ -159,7 +192,15 @@ export class Decision {
       this.#fail(at, stage, 'timeout', logBytes, undefined);
       return;
     }
-    this.#complete(at, stage, { type: 'stage_completed', at, stage: stage.name, attempt: stage.attempt, status: 'CANCELLED', reason: 'cancelled', logBytes });
+    this.#complete(at, stage, {
+      type: 'stage_completed',
+      at,
+      stage: stage.name,
+      attempt: stage.attempt,
+      status: 'CANCELLED',
+      reason: 'cancelled',
+      logBytes,
+    });
   }
 
   #fail(at: number, stage: StageState, reason: StageReason, logBytes: number, exitCode: number | undefined): void {
@@ -173,14 +214,24 @@ export class Decision {
       this.effects.push({ type: 'wake-at', at: dueAt });
       return;
     }
-    this.#complete(at, stage, { type: 'stage_completed', at, stage: name, attempt, status: 'FAILED', reason, ...exit, logBytes });
+    this.#complete(at, stage, {
+      type: 'stage_completed',
+      at,
+      stage: name,
+      attempt,
+      status: 'FAILED',
+      reason,
+      ...exit,
+      logBytes,
+    });
   }
 
   #complete(at: number, stage: StageState, event: Extract<RunEvent, { type: 'stage_completed' }>): void {
     this.#emit(event);
     const planned = this.#planned(stage.name);
     const matrix = planned.definition.matrix;
-    if (event.status === 'FAILED' && matrix?.failFast === true && !planned.definition.allowFailure) this.#endFamily(at, planned);
+    if (event.status === 'FAILED' && matrix?.failFast === true && !planned.definition.allowFailure)
+      this.#endFamily(at, planned);
     this.#advance(at, [planned.index]);
   }
 
@@ -192,7 +243,15 @@ export class Decision {
       if (stage === undefined || isEnded(stage.status)) continue;
       if (stage.live !== undefined) this.#stop(at, stage, 'cancelled');
       else {
-        this.#emit({ type: 'stage_completed', at, stage: stage.name, attempt: 0, status: 'CANCELLED', reason: 'cancelled', logBytes: 0 });
+        this.#emit({
+          type: 'stage_completed',
+          at,
+          stage: stage.name,
+          attempt: 0,
+          status: 'CANCELLED',
+          reason: 'cancelled',
+          logBytes: 0,
+        });
         ended.push(sibling);
       }
     }
@@ -207,7 +266,10 @@ export class Decision {
   }
 
   #advanceAll(at: number): void {
-    this.#consider(at, this.#plan.stages.map((stage) => stage.index));
+    this.#consider(
+      at,
+      this.#plan.stages.map((stage) => stage.index),
+    );
   }
 
   /** These stages have ended: look at who waited for them, by `after` or for a place under `max_parallel`. */
@@ -231,7 +293,8 @@ export class Decision {
       for (const index of candidates) {
         const planned = this.#plan.stages[index];
         const stage = this.#run.stages[index];
-        if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index)) continue;
+        if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index))
+          continue;
         const verdict = this.#verdict(planned, chosen);
         if (verdict === 'ready') {
           ready.push(stage.name);
@@ -269,7 +332,12 @@ export class Decision {
     if (definition.matrix?.maxParallel !== undefined) {
       const busy = planned.siblings.filter((index) => {
         const status = this.#run.stages[index]?.status;
-        return chosen.has(index) || status === 'QUEUED' || status === 'RUNNING' || (status === 'PENDING' && this.#run.stages[index]?.dueAt !== undefined);
+        return (
+          chosen.has(index) ||
+          status === 'QUEUED' ||
+          status === 'RUNNING' ||
+          (status === 'PENDING' && this.#run.stages[index]?.dueAt !== undefined)
+        );
       });
       if (busy.length >= definition.matrix.maxParallel) return 'wait';
     }
@@ -279,7 +347,9 @@ export class Decision {
   #whenHolds(planned: PlannedStage, success: boolean): boolean {
     const { definition } = planned;
     if (definition.when === undefined) return success;
-    const failure = [...ancestorsOf(this.#plan, planned.index)].some((index) => this.#run.stages[index]?.status === 'FAILED' && !this.#succeeded(index));
+    const failure = [...ancestorsOf(this.#plan, planned.index)].some(
+      (index) => this.#run.stages[index]?.status === 'FAILED' && !this.#succeeded(index),
+    );
     const verdicts = { success, failure };
     const env = environmentOf(this.#run, this.#plan, planned.index, verdicts);
     return truthy(evaluate(definition.when, scopeOf(this.#run, this.#plan, planned.index, verdicts, env)));
@@ -292,7 +362,9 @@ export class Decision {
 
   #end(at: number): void {
     const failures = this.#run.stages.filter(
-      (stage, index) => (stage.status === 'FAILED' || stage.status === 'CANCELLED') && this.#plan.stages[index]?.definition.allowFailure !== true,
+      (stage, index) =>
+        (stage.status === 'FAILED' || stage.status === 'CANCELLED') &&
+        this.#plan.stages[index]?.definition.allowFailure !== true,
     );
     const interrupted = failures.some((stage) => stage.reason === 'runner_lost');
     const status = failures.length > 0 ? 'FAILED' : this.#run.stages.length === 0 ? 'SKIPPED' : 'SUCCESS';
@@ -355,7 +427,8 @@ export function environmentOf(
 ): Record<string, string> {
   const env: Record<string, string> = {};
   const scope = { ...scopeOf(run, plan, index, verdicts), env };
-  for (const [name, template] of Object.entries(plan.stages[index]?.definition.env ?? {})) env[name] = text(renderTemplate(template, scope));
+  for (const [name, template] of Object.entries(plan.stages[index]?.definition.env ?? {}))
+    env[name] = text(renderTemplate(template, scope));
   return env;
 }
 

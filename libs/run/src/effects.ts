@@ -5,7 +5,12 @@ export type RunEffect =
   /** Send the job of a granted attempt to its runner. */
   | { readonly type: 'send-grant'; readonly stage: string; readonly attempt: number }
   /** Stop an attempt, again at each lease that still lists it. */
-  | { readonly type: 'stop-attempt'; readonly stage: string; readonly attempt: number; readonly reason: 'cancelled' | 'timeout' }
+  | {
+      readonly type: 'stop-attempt';
+      readonly stage: string;
+      readonly attempt: number;
+      readonly reason: 'cancelled' | 'timeout';
+    }
   /** Send `wake` at this time (milliseconds since 1970). An earlier wake-up asked for before stays. */
   | { readonly type: 'wake-at'; readonly at: number }
   /** The run has ended and nothing of it lives: its group, quota and workspaces are free. */

@@ -38,7 +38,8 @@ const locks = new WeakMap<readonly ResolvedExtension[], readonly LockedExtension
 
 function lockOf(extensions: readonly ResolvedExtension[]): readonly LockedExtension[] {
   let lock = locks.get(extensions);
-  if (lock === undefined) locks.set(extensions, (lock = extensions.map(({ uses, id, version, hash }) => ({ uses, id, version, hash }))));
+  if (lock === undefined)
+    locks.set(extensions, (lock = extensions.map(({ uses, id, version, hash }) => ({ uses, id, version, hash }))));
   return lock;
 }
 
@@ -65,7 +66,8 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       return;
     case 'stage_started': {
       const stage = stageNamed(run, plan, event.stage);
-      if (stage.live !== undefined) throw new RunInvariantError(run.id, `stage '${stage.name}' granted while attempt ${stage.live.attempt} lives`);
+      if (stage.live !== undefined)
+        throw new RunInvariantError(run.id, `stage '${stage.name}' granted while attempt ${stage.live.attempt} lives`);
       const { attempt, runner, session, credit } = event;
       stage.status = 'RUNNING';
       stage.attempt = attempt;
@@ -87,7 +89,11 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     }
     case 'stage_stopping': {
       const live = stageNamed(run, plan, event.stage).live;
-      if (live?.attempt !== event.attempt) throw new RunInvariantError(run.id, `stopping attempt ${event.attempt} of '${event.stage}', which does not live`);
+      if (live?.attempt !== event.attempt)
+        throw new RunInvariantError(
+          run.id,
+          `stopping attempt ${event.attempt} of '${event.stage}', which does not live`,
+        );
       live.stopping = event.reason;
       return;
     }
@@ -99,7 +105,8 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       return;
     }
     case 'stage_completed': {
-      const stage = event.attempt === 0 ? stageNamed(run, plan, event.stage) : endLive(run, plan, event.stage, event.attempt);
+      const stage =
+        event.attempt === 0 ? stageNamed(run, plan, event.stage) : endLive(run, plan, event.stage, event.attempt);
       endStage(run, stage, event.status, event.at);
       if (event.reason !== undefined) stage.reason = event.reason;
       if (event.exitCode !== undefined) stage.exitCode = event.exitCode;
@@ -162,13 +169,19 @@ export function stageNamed(run: RunState, plan: Plan, name: string): StageState 
 function freeUnusedWorkspace(run: RunState, plan: Plan, name: string): void {
   const labelSet = plan.stages[plan.indexOf.get(name) ?? -1]?.labelSet;
   if (labelSet === undefined) return;
-  const isUsed = plan.stages.some((planned) => planned.labelSet === labelSet && planned.definition.workspace === 'shared' && run.stages[planned.index]?.startedAt !== undefined);
+  const isUsed = plan.stages.some(
+    (planned) =>
+      planned.labelSet === labelSet &&
+      planned.definition.workspace === 'shared' &&
+      run.stages[planned.index]?.startedAt !== undefined,
+  );
   if (!isUsed) delete run.workspaces[labelSet];
 }
 
 function endLive(run: RunState, plan: Plan, name: string, attempt: number): StageState {
   const stage = stageNamed(run, plan, name);
-  if (stage.live?.attempt !== attempt) throw new RunInvariantError(run.id, `attempt ${attempt} of '${name}' ended, which does not live`);
+  if (stage.live?.attempt !== attempt)
+    throw new RunInvariantError(run.id, `attempt ${attempt} of '${name}' ended, which does not live`);
   delete stage.live;
   run.liveAttempts -= 1;
   return stage;

@@ -58,9 +58,18 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
 
 /** What a stage may know of the push that it runs for, as data: a ref may be called `$(touch x)`. */
 function originEnvironment({ repository, ref, commit, provider }: TriggerOrigin): Record<string, string> {
-  const values = { SERVICE_REPOSITORY: repository, SERVICE_REF: ref, SERVICE_COMMIT: commit, SERVICE_PROVIDER: provider };
+  const values = {
+    SERVICE_REPOSITORY: repository,
+    SERVICE_REF: ref,
+    SERVICE_COMMIT: commit,
+    SERVICE_PROVIDER: provider,
+  };
   // NUL ends a variable for the operating system: it could not be passed at all.
-  return Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value.replaceAll('\0', '')]])));
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value.replaceAll('\0', '')]],
+    ),
+  );
 }
 
 /** The concurrency group of a new run, evaluated before it has any state; undefined: none. */

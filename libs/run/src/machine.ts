@@ -39,7 +39,8 @@ const namesLiveAttempt = ({ context, event }: { context: RunContext; event: RunC
 const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
   event.type === 'grant' && context.run.stages[context.plan.indexOf.get(event.stage) ?? -1]?.status === 'QUEUED';
 
-const decide = (apply: (decision: Decision, command: RunCommand) => void) =>
+const decide =
+  (apply: (decision: Decision, command: RunCommand) => void) =>
   ({ context, event }: { context: RunContext; event: RunCommand }) => {
     const decision = new Decision(context.run, context.plan, context.settings, event);
     apply(decision, event);
@@ -47,7 +48,10 @@ const decide = (apply: (decision: Decision, command: RunCommand) => void) =>
   };
 
 /** The handler of one type of command; XState routes by type, so another type never arrives. */
-const on = <Type extends RunCommand['type']>(type: Type, apply: (decision: Decision, command: Extract<RunCommand, { type: Type }>) => void) =>
+const on = <Type extends RunCommand['type']>(
+  type: Type,
+  apply: (decision: Decision, command: Extract<RunCommand, { type: Type }>) => void,
+) =>
   decide((decision, command) => {
     if (command.type === type) apply(decision, command as Extract<RunCommand, { type: Type }>);
   });
@@ -60,10 +64,15 @@ export const runMachine = setup({
     isHeld: ({ context }) => context.run.held,
     hasEnded: ({ context }) => isEnded(context.run.status),
     hasSettled: ({ context }) => isEnded(context.run.status) && context.run.liveAttempts === 0,
-    holdsWorkspace: ({ context, event }) => event.type === 'lose-workspace' && Object.values(context.run.workspaces).includes(event.runner),
+    holdsWorkspace: ({ context, event }) =>
+      event.type === 'lose-workspace' && Object.values(context.run.workspaces).includes(event.runner),
   },
   actions: {
-    start: assign(on('start', (decision, { at, held, ended }) => (ended === undefined ? decision.start(at, held) : decision.endAtOnce(at, ended)))),
+    start: assign(
+      on('start', (decision, { at, held, ended }) =>
+        ended === undefined ? decision.start(at, held) : decision.endAtOnce(at, ended),
+      ),
+    ),
     admit: assign(on('admit', (decision, { at }) => decision.admit(at))),
     grant: assign(on('grant', (decision, command) => decision.grant(command))),
     returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
@@ -73,13 +82,20 @@ export const runMachine = setup({
     loseWorkspace: assign(on('lose-workspace', (decision, { at, runner }) => decision.loseWorkspace(at, runner))),
     cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
     quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),
-    confirmGone: assign(decide((decision, command) => {
-      if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt);
-    })),
+    confirmGone: assign(
+      decide((decision, command) => {
+        if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt);
+      }),
+    ),
   },
 }).createMachine({
   id: 'run',
-  context: ({ input }) => ({ run: input.run, plan: planOf(input.definition), settings: input.settings, decided: undefined }),
+  context: ({ input }) => ({
+    run: input.run,
+    plan: planOf(input.definition),
+    settings: input.settings,
+    decided: undefined,
+  }),
   initial: 'resuming',
   states: {
     resuming: {
@@ -94,7 +110,10 @@ export const runMachine = setup({
       },
     },
     open: {
-      always: [{ guard: 'hasEnded', target: 'ending' }, { guard: 'isHeld', target: 'held' }],
+      always: [
+        { guard: 'hasEnded', target: 'ending' },
+        { guard: 'isHeld', target: 'held' },
+      ],
       on: {
         start: { actions: 'start' },
         grant: { guard: 'stageWaits', actions: 'grant' },
@@ -138,7 +157,11 @@ export class RunActor {
   constructor(input: RunInput) {
     this.run = input.run;
     this.#actor = createActor(runMachine, { input });
-    this.#actor.subscribe({ error: (error) => { this.#failure = error; } });
+    this.#actor.subscribe({
+      error: (error) => {
+        this.#failure = error;
+      },
+    });
     this.#actor.start();
     this.plan = this.#actor.getSnapshot().context.plan;
   }

@@ -41,7 +41,8 @@ function makePlan(definition: PipelineDefinition): Plan {
     }
     return stage.after.map((name) => {
       const dependency = indexOf.get(name);
-      if (dependency === undefined) throw new RangeError(`stage '${stage.name}' comes after '${name}', which does not exist`);
+      if (dependency === undefined)
+        throw new RangeError(`stage '${stage.name}' comes after '${name}', which does not exist`);
       dependents[dependency]?.push(index);
       return dependency;
     });

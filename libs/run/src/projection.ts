@@ -22,7 +22,12 @@ export function viewOf(run: RunState): RunView {
 }
 
 /** Never the address that it was cloned from: that may hold credentials. */
-function originViewOf({ source, repository, ref, commit }: TriggerOrigin): Pick<RunView, 'source' | 'repository' | 'ref' | 'commit'> {
+function originViewOf({
+  source,
+  repository,
+  ref,
+  commit,
+}: TriggerOrigin): Pick<RunView, 'source' | 'repository' | 'ref' | 'commit'> {
   return {
     ...(source === undefined ? {} : { source }),
     ...(repository === undefined ? {} : { repository }),

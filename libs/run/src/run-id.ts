@@ -45,7 +45,9 @@ export function partitionOfKey(key: string, partitions: number): number {
 export function partitionBits(partitions: number): number {
   const bits = Math.log2(partitions);
   if (!Number.isInteger(bits) || partitions < 1 || partitions > PARTITIONS_MAX) {
-    throw new RangeError(`the number of partitions is ${partitions}; it must be a power of two from 1 to ${PARTITIONS_MAX}`);
+    throw new RangeError(
+      `the number of partitions is ${partitions}; it must be a power of two from 1 to ${PARTITIONS_MAX}`,
+    );
   }
   return bits;
 }
@@ -54,9 +56,15 @@ export function partitionBits(partitions: number): number {
 export const SERVICE_TENANT = 'service';
 
 /** A user's runs share one key; inside `service`, strangers are kept apart by repository, else by pipeline name. */
-export function keyOf(owner: { readonly tenant: string; readonly repository?: string | undefined; readonly pipelineName: string }): string {
+export function keyOf(owner: {
+  readonly tenant: string;
+  readonly repository?: string | undefined;
+  readonly pipelineName: string;
+}): string {
   // A name may hold half of a surrogate pair, which no store takes: the key is the same wherever it is written.
-  return (owner.tenant === SERVICE_TENANT ? `${SERVICE_TENANT}/${owner.repository ?? owner.pipelineName}` : owner.tenant).toWellFormed();
+  return (
+    owner.tenant === SERVICE_TENANT ? `${SERVICE_TENANT}/${owner.repository ?? owner.pipelineName}` : owner.tenant
+  ).toWellFormed();
 }
 
 /** FNV-1a over UTF-16 units, folded to 12 bits. Part of the contract: ids in use carry it. */

@@ -3,8 +3,20 @@
 export type RunStatus = 'PENDING' | 'QUEUED' | 'RUNNING' | 'SUCCESS' | 'FAILED' | 'SKIPPED' | 'CANCELLED';
 
 export type StageReason =
-  | 'exit' | 'timeout' | 'oom' | 'signal' | 'runner_lost' | 'no_runner' | 'checkout' | 'pipeline_file'
-  | 'log_limit' | 'quota' | 'quarantined' | 'cancelled' | 'dependency' | 'when';
+  | 'exit'
+  | 'timeout'
+  | 'oom'
+  | 'signal'
+  | 'runner_lost'
+  | 'no_runner'
+  | 'checkout'
+  | 'pipeline_file'
+  | 'log_limit'
+  | 'quota'
+  | 'quarantined'
+  | 'cancelled'
+  | 'dependency'
+  | 'when';
 
 /** How a run ends that ends as it begins. */
 export interface RunEnd {

@@ -2,11 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { attemptMs } from '@penstock/run';
 import { createdEvent, pipeline, stage, Story } from './support.ts';
 
-const times = (story: Story): (number | undefined)[] => story.events.flatMap((_, index) => attemptMs(story.events, index) ?? []);
+const times = (story: Story): (number | undefined)[] =>
+  story.events.flatMap((_, index) => attemptMs(story.events, index) ?? []);
 
 describe('the time of attempts', () => {
   test('is from the grant to the end, each attempt by itself', () => {
-    const story = new Story(pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } })));
+    const story = new Story(
+      pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } })),
+    );
     story.grant('a');
     story.tell({ type: 'wake', at: story.at + 4_000 });
     story.fail('a');
@@ -34,7 +37,17 @@ describe('the time of attempts', () => {
   });
 
   test('is never negative, whatever a clock did', () => {
-    const started = { type: 'stage_started', at: 9_000, stage: 'a', attempt: 1, runner: 'r', session: 's', credit: 1 } as const;
-    expect(attemptMs([createdEvent(), started, { type: 'attempt_gone', at: 1_000, stage: 'a', attempt: 1 }], 2)).toBe(0);
+    const started = {
+      type: 'stage_started',
+      at: 9_000,
+      stage: 'a',
+      attempt: 1,
+      runner: 'r',
+      session: 's',
+      credit: 1,
+    } as const;
+    expect(attemptMs([createdEvent(), started, { type: 'attempt_gone', at: 1_000, stage: 'a', attempt: 1 }], 2)).toBe(
+      0,
+    );
   });
 });

@@ -28,7 +28,9 @@ describe('order', () => {
   });
 
   test('a failed stage skips all behind it, and the run fails', () => {
-    const story = new Story(pipeline(stage('a'), stage('b', { after: ['a'] }), stage('c', { after: ['b'] }), stage('d')));
+    const story = new Story(
+      pipeline(stage('a'), stage('b', { after: ['a'] }), stage('c', { after: ['b'] }), stage('d')),
+    );
     story.grant('a');
     story.fail('a');
     expect(story.statuses()).toEqual({ a: 'FAILED', b: 'SKIPPED', c: 'SKIPPED', d: 'QUEUED' });
@@ -57,14 +59,26 @@ describe('order', () => {
 
 describe('when', () => {
   test("sees the stage's environment", () => {
-    const deploys = { kind: 'binary', operator: '==', left: { kind: 'path', path: ['env', 'DEPLOY'] }, right: { kind: 'literal', value: 'yes' } } as const;
-    const story = new Story(pipeline(stage('a', { when: deploys, env: { DEPLOY: ['yes'] } }), stage('b', { when: deploys, env: { DEPLOY: ['no'] } })));
+    const deploys = {
+      kind: 'binary',
+      operator: '==',
+      left: { kind: 'path', path: ['env', 'DEPLOY'] },
+      right: { kind: 'literal', value: 'yes' },
+    } as const;
+    const story = new Story(
+      pipeline(
+        stage('a', { when: deploys, env: { DEPLOY: ['yes'] } }),
+        stage('b', { when: deploys, env: { DEPLOY: ['no'] } }),
+      ),
+    );
     expect(story.queued()).toEqual(['a']);
     expect(story.stage('b')).toMatchObject({ status: 'SKIPPED', reason: 'when' });
   });
 
   test('always() runs after a failed dependency, once all have ended', () => {
-    const story = new Story(pipeline(stage('a'), stage('b'), stage('z', { after: ['a', 'b'], when: always, runsAfterFailure: true })));
+    const story = new Story(
+      pipeline(stage('a'), stage('b'), stage('z', { after: ['a', 'b'], when: always, runsAfterFailure: true })),
+    );
     story.grant('a');
     story.fail('a');
     expect(story.stage('z').status).toBe('PENDING');
@@ -74,7 +88,11 @@ describe('when', () => {
   });
 
   test('failure() runs where an ancestor failed, also behind a skipped stage, and is skipped else', () => {
-    const definition = pipeline(stage('a'), stage('b', { after: ['a'] }), stage('notify', { after: ['b'], when: failure, runsAfterFailure: true }));
+    const definition = pipeline(
+      stage('a'),
+      stage('b', { after: ['a'] }),
+      stage('notify', { after: ['b'], when: failure, runsAfterFailure: true }),
+    );
     const failed = new Story(definition);
     failed.grant('a');
     failed.fail('a');
@@ -88,8 +106,16 @@ describe('when', () => {
   });
 
   test('a condition sees the outputs of earlier stages', () => {
-    const equals = { kind: 'binary', operator: '==', left: { kind: 'path', path: ['stages', 'a', 'outputs', 'go'] }, right: { kind: 'literal', value: 'yes' } } as const;
-    for (const [go, status] of [['yes', 'QUEUED'], ['no', 'SKIPPED']] as const) {
+    const equals = {
+      kind: 'binary',
+      operator: '==',
+      left: { kind: 'path', path: ['stages', 'a', 'outputs', 'go'] },
+      right: { kind: 'literal', value: 'yes' },
+    } as const;
+    for (const [go, status] of [
+      ['yes', 'QUEUED'],
+      ['no', 'SKIPPED'],
+    ] as const) {
       const story = new Story(pipeline(stage('a', { outputs: ['go'] }), stage('b', { after: ['a'], when: equals })));
       story.grant('a');
       story.succeed('a', { go });
@@ -99,7 +125,11 @@ describe('when', () => {
 });
 
 describe('retry', () => {
-  const retried = (on: readonly ('failure' | 'timeout' | 'lost')[], max = 1, backoff: 'constant' | 'exponential' = 'constant') => pipeline(stage('a', { retry: { max, backoff, delayMs: 1_000, on } }));
+  const retried = (
+    on: readonly ('failure' | 'timeout' | 'lost')[],
+    max = 1,
+    backoff: 'constant' | 'exponential' = 'constant',
+  ) => pipeline(stage('a', { retry: { max, backoff, delayMs: 1_000, on } }));
 
   test('another attempt follows after the delay, with the next number', () => {
     const story = new Story(retried(['failure']));
@@ -137,7 +167,11 @@ describe('retry', () => {
     expect(delays).toEqual([1_000, 2_000, 4_000]);
   });
 
-  test.each([['lost', 'failure'], ['failure', 'lost'], ['timeout', 'failure']] as const)('what is retried on %s is not on %s', (on, cause) => {
+  test.each([
+    ['lost', 'failure'],
+    ['failure', 'lost'],
+    ['timeout', 'failure'],
+  ] as const)('what is retried on %s is not on %s', (on, cause) => {
     const story = new Story(retried([on]));
     story.grant('a');
     if (cause === 'lost') story.lose('a');
@@ -176,7 +210,15 @@ describe('matrix', () => {
   });
 
   test('a stage that waits for its retry keeps its place', () => {
-    const story = new Story(pipeline(...matrix('m', 2, { maxParallel: 1, failFast: false, retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } })));
+    const story = new Story(
+      pipeline(
+        ...matrix('m', 2, {
+          maxParallel: 1,
+          failFast: false,
+          retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] },
+        }),
+      ),
+    );
     story.grant('m (n=0)');
     story.fail('m (n=0)');
     expect(story.queued()).toEqual([]);
@@ -190,7 +232,12 @@ describe('matrix', () => {
     story.grant('m (n=1)');
     const decided = story.fail('m (n=0)');
     expect(story.stage('m (n=2)')).toMatchObject({ status: 'CANCELLED', reason: 'cancelled' });
-    expect(decided?.effects).toContainEqual({ type: 'stop-attempt', stage: 'm (n=1)', attempt: 1, reason: 'cancelled' });
+    expect(decided?.effects).toContainEqual({
+      type: 'stop-attempt',
+      stage: 'm (n=1)',
+      attempt: 1,
+      reason: 'cancelled',
+    });
     expect(story.run.status).toBe('RUNNING');
     story.fail('m (n=1)', 'cancelled');
     expect(story.stage('m (n=1)').status).toBe('CANCELLED');
@@ -198,14 +245,18 @@ describe('matrix', () => {
   });
 
   test('an attempt that was being stopped for its timeout has no successor once fail_fast has ended its matrix', () => {
-    const story = new Story(pipeline(...matrix('m', 2, { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['timeout'] } })));
+    const story = new Story(
+      pipeline(...matrix('m', 2, { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['timeout'] } })),
+    );
     story.grant('m (n=0)');
     story.grant('m (n=1)');
     story.tell({ type: 'wake', at: story.at + 200_000 });
     expect(story.stage('m (n=1)').live?.stopping).toBe('timeout');
     story.lose('m (n=0)');
     expect(story.stage('m (n=0)').status).toBe('PENDING');
-    const other = new Story(pipeline(...matrix('m', 2, { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['timeout'] } })));
+    const other = new Story(
+      pipeline(...matrix('m', 2, { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['timeout'] } })),
+    );
     other.grant('m (n=0)');
     other.tell({ type: 'wake', at: other.at + 100_000 });
     other.grant('m (n=1)');
@@ -245,7 +296,9 @@ describe('time', () => {
 
 describe('cancel (P14)', () => {
   test('ends the run at once, stops what lives, and counts what had not ended', () => {
-    const story = new Story(pipeline(stage('a'), stage('b'), stage('z', { after: ['a'], when: always, runsAfterFailure: true })));
+    const story = new Story(
+      pipeline(stage('a'), stage('b'), stage('z', { after: ['a'], when: always, runsAfterFailure: true })),
+    );
     story.grant('a');
     story.grant('b');
     story.succeed('b');
@@ -256,15 +309,23 @@ describe('cancel (P14)', () => {
     expect(story.statuses()).toEqual({ a: 'CANCELLED', b: 'SUCCESS', z: 'CANCELLED' });
   });
 
-  test.each(['result', 'return-grant', 'lose'] as const)('the place is free when the last attempt is gone, told by %s', (type) => {
-    const story = new Story(pipeline(stage('a')));
-    story.grant('a');
-    story.tell({ type: 'cancel' });
-    const decided = type === 'result' ? story.succeed('a') : type === 'lose' ? story.lose('a') : story.tell({ type, stage: 'a', attempt: 1 });
-    expect(types(decided)).toEqual(['attempt_gone']);
-    expect(decided?.effects).toEqual([{ type: 'settle' }]);
-    expect(story.stage('a').status).toBe('CANCELLED');
-  });
+  test.each(['result', 'return-grant', 'lose'] as const)(
+    'the place is free when the last attempt is gone, told by %s',
+    (type) => {
+      const story = new Story(pipeline(stage('a')));
+      story.grant('a');
+      story.tell({ type: 'cancel' });
+      const decided =
+        type === 'result'
+          ? story.succeed('a')
+          : type === 'lose'
+            ? story.lose('a')
+            : story.tell({ type, stage: 'a', attempt: 1 });
+      expect(types(decided)).toEqual(['attempt_gone']);
+      expect(decided?.effects).toEqual([{ type: 'settle' }]);
+      expect(story.stage('a').status).toBe('CANCELLED');
+    },
+  );
 
   test('nothing is granted, and nothing ends twice, afterwards', () => {
     const story = new Story(pipeline(stage('a'), stage('b')));
@@ -289,18 +350,20 @@ describe('bounds and workspaces', () => {
     const story = new Story(pipeline(stage('a'), stage('b')));
     story.grant('a', 'r1');
     story.grant('b', 'r1');
-    expect(story.tell({ type: 'return-grant', stage: 'b', attempt: 1 })?.effects).toEqual([{ type: 'offer-stages', stages: ['b'] }]);
+    expect(story.tell({ type: 'return-grant', stage: 'b', attempt: 1 })?.effects).toEqual([
+      { type: 'offer-stages', stages: ['b'] },
+    ]);
     expect(story.run.workspaces).toEqual({ '': 'r1' });
   });
 
-  test('outputs beyond a run\'s budget fail the stage with reason quota', () => {
+  test("outputs beyond a run's budget fail the stage with reason quota", () => {
     const story = new Story(pipeline(stage('a', { outputs: ['x'] })));
     story.grant('a');
     story.succeed('a', { x: 'y'.repeat(RUN_OUTPUTS_MAX) });
     expect(story.stage('a')).toMatchObject({ status: 'FAILED', reason: 'quota' });
   });
 
-  test('the first grant binds a run\'s shared workspace, a lost runner sets it free (P19)', () => {
+  test("the first grant binds a run's shared workspace, a lost runner sets it free (P19)", () => {
     const story = new Story(pipeline(stage('a'), stage('b'), stage('f', { workspace: 'fresh' })));
     story.grant('f', 'r9');
     expect(story.run.workspaces).toEqual({});

@@ -7,10 +7,17 @@ const output = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } as const;
 describe('what a granted attempt executes', () => {
   test('values come as bindings and environment, never as shell text', () => {
     const hostile = '$(touch /tmp/pwned) `id` "; rm -rf /';
-    const story = new Story(pipeline(stage('a', { outputs: ['v'] }), stage('b', {
-      after: ['a'], env: { GREETING: ['hello ', { expression: output }] }, workdir: ['out/', { expression: { kind: 'path', path: ['run', 'id'] } }],
-      commands: [{ script: 'echo "$V"', bindings: { V: output } }],
-    })));
+    const story = new Story(
+      pipeline(
+        stage('a', { outputs: ['v'] }),
+        stage('b', {
+          after: ['a'],
+          env: { GREETING: ['hello ', { expression: output }] },
+          workdir: ['out/', { expression: { kind: 'path', path: ['run', 'id'] } }],
+          commands: [{ script: 'echo "$V"', bindings: { V: output } }],
+        }),
+      ),
+    );
     story.grant('a');
     story.succeed('a', { v: hostile });
     const work = workOf(story.run, planOf(story.definition), 'b');
@@ -21,9 +28,21 @@ describe('what a granted attempt executes', () => {
 
   test('the push that it runs for is in the environment, as data, and the file cannot put another in its place', () => {
     const definition = pipeline(stage('a', { env: { SERVICE_REF: ['mine'], OWN: ['1'] } }));
-    const origin = { kind: 'webhook', repository: 'o/r', ref: 'refs/heads/$(touch x)\0', commit: 'c0ffee', provider: 'git_host_b' } as const;
+    const origin = {
+      kind: 'webhook',
+      repository: 'o/r',
+      ref: 'refs/heads/$(touch x)\0',
+      commit: 'c0ffee',
+      provider: 'git_host_b',
+    } as const;
     const run = newRun(RUN_ID, createdEvent({ origin }), planOf(definition));
-    expect(workOf(run, planOf(definition), 'a').env).toEqual({ OWN: '1', SERVICE_REPOSITORY: 'o/r', SERVICE_REF: 'refs/heads/$(touch x)', SERVICE_COMMIT: 'c0ffee', SERVICE_PROVIDER: 'git_host_b' });
+    expect(workOf(run, planOf(definition), 'a').env).toEqual({
+      OWN: '1',
+      SERVICE_REPOSITORY: 'o/r',
+      SERVICE_REF: 'refs/heads/$(touch x)',
+      SERVICE_COMMIT: 'c0ffee',
+      SERVICE_PROVIDER: 'git_host_b',
+    });
   });
 
   test('the extension of a stage goes with it', () => {
@@ -46,7 +65,10 @@ describe('what a granted attempt executes', () => {
 
 describe('the concurrency group', () => {
   const groupFor = (ref: string | undefined): string | undefined => {
-    const plan = planOf({ ...pipeline(stage('a')), concurrency: { group: [{ expression: { kind: 'path', path: ['webhook', 'ref'] } }], cancelInProgress: false } });
+    const plan = planOf({
+      ...pipeline(stage('a')),
+      concurrency: { group: [{ expression: { kind: 'path', path: ['webhook', 'ref'] } }], cancelInProgress: false },
+    });
     return groupOf(newRun(RUN_ID, createdEvent({ origin: { kind: 'webhook', ref } }), plan), plan);
   };
 

@@ -20,7 +20,8 @@ describe('the phases of a run', () => {
   test('a run that ends as it begins has settled, with its reason', () => {
     const story = new Story(pipeline(), { started: false });
     expect(story.tell({ type: 'start', ended: { status: 'FAILED', reason: 'checkout' } })).toMatchObject({
-      events: [{ type: 'run_completed', status: 'FAILED', reason: 'checkout' }], effects: [{ type: 'settle' }],
+      events: [{ type: 'run_completed', status: 'FAILED', reason: 'checkout' }],
+      effects: [{ type: 'settle' }],
     });
     expect(story.run).toMatchObject({ status: 'FAILED', reason: 'checkout', finishedAt: story.at });
     expect(story.tell({ type: 'cancel' })).toBeUndefined();
@@ -52,7 +53,11 @@ describe('the phases of a run', () => {
 
   test('a decision that throws reaches the caller, who rebuilds the run', () => {
     const poison = stage('a');
-    Object.defineProperty(poison, 'retry', { get: () => { throw new TypeError('poison'); } });
+    Object.defineProperty(poison, 'retry', {
+      get: () => {
+        throw new TypeError('poison');
+      },
+    });
     const story = new Story(pipeline(poison));
     story.grant('a');
     expect(() => story.fail('a')).toThrow('poison');
@@ -62,9 +67,14 @@ describe('the phases of a run', () => {
 describe('events and state', () => {
   /** A run with a bit of everything. */
   const told = (): Story => {
-    const story = new Story(pipeline(
-      stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['lost'] } }), stage('b'), stage('c', { after: ['b'] }), stage('d', { allowFailure: true }),
-    ));
+    const story = new Story(
+      pipeline(
+        stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['lost'] } }),
+        stage('b'),
+        stage('c', { after: ['b'] }),
+        stage('d', { allowFailure: true }),
+      ),
+    );
     story.grant('a');
     story.grant('b');
     story.grant('d');
@@ -92,7 +102,14 @@ describe('events and state', () => {
     const story = told();
     const actor = new RunActor({ run: structuredClone(story.run), definition: story.definition, settings });
     actor.tell({ type: 'result', at: story.at, stage: 'a', attempt: 2, status: 'success', logBytes: 0 });
-    const decided = actor.tell({ type: 'result', at: story.at, stage: 'c', attempt: 1, status: 'success', logBytes: 0 });
+    const decided = actor.tell({
+      type: 'result',
+      at: story.at,
+      stage: 'c',
+      attempt: 1,
+      status: 'success',
+      logBytes: 0,
+    });
     expect(types(decided)).toEqual(['stage_completed', 'run_completed']);
   });
 
@@ -102,21 +119,48 @@ describe('events and state', () => {
     const actor = new RunActor({ run: structuredClone(story.run), definition: story.definition, settings });
     expect(actor.tell({ type: 'cancel', at: 1 })).toBeUndefined();
     expect(types(actor.tell({ type: 'lose', at: 1, stage: 'a', attempt: 2, logBytes: 0 }))).toEqual(['attempt_gone']);
-    expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1, logBytes: 0 })?.effects).toEqual([{ type: 'settle' }]);
+    expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1, logBytes: 0 })?.effects).toEqual([
+      { type: 'settle' },
+    ]);
   });
 
-  const grant: RunEvent = { type: 'stage_started', at: 1, stage: 'a', attempt: 1, runner: 'r', session: 's', credit: 1 };
+  const grant: RunEvent = {
+    type: 'stage_started',
+    at: 1,
+    stage: 'a',
+    attempt: 1,
+    runner: 'r',
+    session: 's',
+    credit: 1,
+  };
   test.each<[string, RunEvent[]]>([
     ['is created twice', [createdEvent()]],
     ['grants a stage that lives', [grant, { ...grant, attempt: 2 }]],
     ['ends an attempt that does not live', [{ type: 'stage_returned', at: 1, stage: 'a', attempt: 1 }]],
-    ['stops an attempt that does not live', [{ type: 'stage_stopping', at: 1, stage: 'a', attempt: 1, reason: 'timeout' }]],
-    ['ends a stage twice', [{ type: 'stage_skipped', at: 1, stage: 'a', reason: 'when' }, { type: 'stage_skipped', at: 1, stage: 'a', reason: 'when' }]],
-    ['ends twice', [{ type: 'run_cancelled', at: 1, cancelledStages: 1 }, { type: 'run_completed', at: 1, status: 'FAILED' }]],
+    [
+      'stops an attempt that does not live',
+      [{ type: 'stage_stopping', at: 1, stage: 'a', attempt: 1, reason: 'timeout' }],
+    ],
+    [
+      'ends a stage twice',
+      [
+        { type: 'stage_skipped', at: 1, stage: 'a', reason: 'when' },
+        { type: 'stage_skipped', at: 1, stage: 'a', reason: 'when' },
+      ],
+    ],
+    [
+      'ends twice',
+      [
+        { type: 'run_cancelled', at: 1, cancelledStages: 1 },
+        { type: 'run_completed', at: 1, status: 'FAILED' },
+      ],
+    ],
     ['knows a stage that does not exist', [{ ...grant, stage: 'nobody' }]],
   ])('a story that %s is refused', (_what, events) => {
     const plan = planOf(pipeline(stage('a')));
     const run = newRun(RUN_ID, createdEvent(), plan);
-    expect(() => { for (const event of events) evolve(run, plan, event); }).toThrow(RunInvariantError);
+    expect(() => {
+      for (const event of events) evolve(run, plan, event);
+    }).toThrow(RunInvariantError);
   });
 });

@@ -12,12 +12,14 @@ describe('months', () => {
 
   test('hold their times, in whatever order they are asked for', () => {
     const time = fc.integer({ min: 0, max: Date.parse('2100-01-01T00:00:00Z') });
-    fc.assert(fc.property(fc.array(time, { minLength: 1 }), (times) => {
-      for (const at of times) {
-        const month = monthOf(at);
-        expect(month).toBe(new Date(at).toISOString().slice(0, 7));
-        expect(at >= monthStart(month) && at < monthEnd(month)).toBe(true);
-      }
-    }));
+    fc.assert(
+      fc.property(fc.array(time, { minLength: 1 }), (times) => {
+        for (const at of times) {
+          const month = monthOf(at);
+          expect(month).toBe(new Date(at).toISOString().slice(0, 7));
+          expect(at >= monthStart(month) && at < monthEnd(month)).toBe(true);
+        }
+      }),
+    );
   });
 });

@@ -2,33 +2,74 @@ import { describe, expect, test } from 'vitest';
 import { newRun, planOf, summaryOf, viewOf } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
 
-describe('the API\'s view of a run', () => {
+describe("the API's view of a run", () => {
   test('times are ISO 8601 in UTC with milliseconds, outputs a list, what is not there null', () => {
     const story = new Story(pipeline(stage('a', { outputs: ['v'] }), stage('b', { after: ['a'] })));
     story.grant('a');
     story.succeed('a', { v: '1.2' });
     expect(viewOf(story.run)).toMatchObject({
-      id: RUN_ID, pipelineName: 'ship', status: 'RUNNING', startedAt: '1970-01-01T00:00:01.000Z', finishedAt: null, outcome: null, version: story.events.length, cancelledStages: null,
+      id: RUN_ID,
+      pipelineName: 'ship',
+      status: 'RUNNING',
+      startedAt: '1970-01-01T00:00:01.000Z',
+      finishedAt: null,
+      outcome: null,
+      version: story.events.length,
+      cancelledStages: null,
     });
     expect(viewOf(story.run).stages).toEqual([
-      { name: 'a', status: 'SUCCESS', startedAt: '1970-01-01T00:00:03.000Z', finishedAt: '1970-01-01T00:00:04.000Z', outputs: [{ key: 'v', value: '1.2' }], reason: null, exitCode: 0, attempt: 1 },
-      { name: 'b', status: 'QUEUED', startedAt: null, finishedAt: null, outputs: [], reason: null, exitCode: null, attempt: 0 },
+      {
+        name: 'a',
+        status: 'SUCCESS',
+        startedAt: '1970-01-01T00:00:03.000Z',
+        finishedAt: '1970-01-01T00:00:04.000Z',
+        outputs: [{ key: 'v', value: '1.2' }],
+        reason: null,
+        exitCode: 0,
+        attempt: 1,
+      },
+      {
+        name: 'b',
+        status: 'QUEUED',
+        startedAt: null,
+        finishedAt: null,
+        outputs: [],
+        reason: null,
+        exitCode: null,
+        attempt: 0,
+      },
     ]);
   });
 
   test('where it comes from and what its `uses` stand for are told where they are known; never what it was cloned from', () => {
     const lock = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'f00d' };
-    const origin = { kind: 'webhook', repository: 'o/r', ref: 'refs/heads/main', commit: 'c0ffee', source: '.pipeline.yaml', cloneUrl: 'https://user:secret@host/o/r' } as const;
+    const origin = {
+      kind: 'webhook',
+      repository: 'o/r',
+      ref: 'refs/heads/main',
+      commit: 'c0ffee',
+      source: '.pipeline.yaml',
+      cloneUrl: 'https://user:secret@host/o/r',
+    } as const;
     const created = createdEvent({ origin, extensions: [{ ...lock, manifest: 'run: npm ci' }] });
     const view = viewOf(newRun(RUN_ID, created, planOf(pipeline(stage('a')))));
-    expect(view).toMatchObject({ repository: 'o/r', ref: 'refs/heads/main', commit: 'c0ffee', source: '.pipeline.yaml', extensions: [lock] });
+    expect(view).toMatchObject({
+      repository: 'o/r',
+      ref: 'refs/heads/main',
+      commit: 'c0ffee',
+      source: '.pipeline.yaml',
+      extensions: [lock],
+    });
     expect(JSON.stringify(view)).not.toMatch(/secret|npm ci/);
     const plain = viewOf(newRun(RUN_ID, createdEvent(), planOf(pipeline(stage('a')))));
-    for (const field of ['repository', 'ref', 'commit', 'source', 'extensions']) expect(plain).not.toHaveProperty(field);
+    for (const field of ['repository', 'ref', 'commit', 'source', 'extensions'])
+      expect(plain).not.toHaveProperty(field);
   });
 
   test('a cause is told of a stage only when it has ended', () => {
-    const story = new Story(pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1, on: ['failure'] } })));
+    const story = new Story(
+      pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1, on: ['failure'] } })),
+    );
     story.grant('a');
     story.fail('a');
     expect(viewOf(story.run).stages[0]).toMatchObject({ status: 'PENDING', reason: null });

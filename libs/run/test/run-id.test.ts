@@ -1,30 +1,45 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isRunId, keyOf, newRunId, partitionBits, partitionOf, partitionOfKey, runIdFitsKey, runIdTime } from '@penstock/run';
+import {
+  isRunId,
+  keyOf,
+  newRunId,
+  partitionBits,
+  partitionOf,
+  partitionOfKey,
+  runIdFitsKey,
+  runIdTime,
+} from '@penstock/run';
 
 const random = fc.uint8Array({ minLength: 8, maxLength: 16 });
 const now = fc.integer({ min: 0, max: 2 ** 47 });
 
 describe('run ids', () => {
   test('are UUIDs of version 7 that carry their time and their key', () => {
-    fc.assert(fc.property(now, fc.string(), random, (at, key, bytes) => {
-      const id = newRunId({ now: at, key, random: bytes });
-      expect(isRunId(id)).toBe(true);
-      expect(runIdTime(id)).toBe(at);
-      expect(runIdFitsKey(id, key)).toBe(true);
-    }));
+    fc.assert(
+      fc.property(now, fc.string(), random, (at, key, bytes) => {
+        const id = newRunId({ now: at, key, random: bytes });
+        expect(isRunId(id)).toBe(true);
+        expect(runIdTime(id)).toBe(at);
+        expect(runIdFitsKey(id, key)).toBe(true);
+      }),
+    );
   });
 
   test('name the partition of their key, whatever the number of partitions', () => {
-    fc.assert(fc.property(now, fc.string(), random, fc.integer({ min: 0, max: 8 }), (at, key, bytes, bits) => {
-      const partition = partitionOf(newRunId({ now: at, key, random: bytes }), 2 ** bits);
-      expect(partition).toBe(partitionOfKey(key, 2 ** bits));
-      expect(partition).toBeLessThan(2 ** bits);
-    }));
+    fc.assert(
+      fc.property(now, fc.string(), random, fc.integer({ min: 0, max: 8 }), (at, key, bytes, bits) => {
+        const partition = partitionOf(newRunId({ now: at, key, random: bytes }), 2 ** bits);
+        expect(partition).toBe(partitionOfKey(key, 2 ** bits));
+        expect(partition).toBeLessThan(2 ** bits);
+      }),
+    );
   });
 
   test('keep their routing: the hash of a key is part of the contract', () => {
-    expect(newRunId({ now: 1_700_000_000_000, key: 'service/acme/shop', random: new Uint8Array(8) })).toBe('018bcfe5-6800-7f74-8000-000000000000');
+    expect(newRunId({ now: 1_700_000_000_000, key: 'service/acme/shop', random: new Uint8Array(8) })).toBe(
+      '018bcfe5-6800-7f74-8000-000000000000',
+    );
     expect(runIdFitsKey(newRunId({ now: 1, key: 'a', random: new Uint8Array(8) }), 'b')).toBe(false);
   });
 
@@ -39,11 +54,20 @@ describe('run ids', () => {
   });
 
   test('sort by their time', () => {
-    const ids = [1, 2 ** 20, 2 ** 40].map((at) => newRunId({ now: at, key: 'k', random: new Uint8Array(8).fill(at % 256) }));
+    const ids = [1, 2 ** 20, 2 ** 40].map((at) =>
+      newRunId({ now: at, key: 'k', random: new Uint8Array(8).fill(at % 256) }),
+    );
     expect(ids.toSorted()).toEqual(ids);
   });
 
-  test.each(['', 'x', '018bcfe5-6800-45cc-8000-000000000000', '018BCFE5-6800-75CC-8000-000000000000', '018bcfe5-6800-75cc-8000-00000000000', '018bcfe5-6800-75cc-c000-000000000000'])('%j is none', (text) => {
+  test.each([
+    '',
+    'x',
+    '018bcfe5-6800-45cc-8000-000000000000',
+    '018BCFE5-6800-75CC-8000-000000000000',
+    '018bcfe5-6800-75cc-8000-00000000000',
+    '018bcfe5-6800-75cc-c000-000000000000',
+  ])('%j is none', (text) => {
     expect(isRunId(text)).toBe(false);
   });
 
@@ -53,7 +77,7 @@ describe('run ids', () => {
     expect([1, 16, 256].map(partitionBits)).toEqual([0, 4, 8]);
   });
 
-  test('a user\'s runs share a key; strangers in the service are kept apart', () => {
+  test("a user's runs share a key; strangers in the service are kept apart", () => {
     expect(keyOf({ tenant: 'ada', repository: 'x/y', pipelineName: 'p' })).toBe('ada');
     expect(keyOf({ tenant: 'service', repository: 'x/y', pipelineName: 'p' })).toBe('service/x/y');
     expect(keyOf({ tenant: 'service', pipelineName: 'p' })).toBe('service/p');

@@ -1,6 +1,15 @@
 /** Builders for definitions and runs: a test says what matters to it, and nothing else. */
 import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/pipeline';
-import { newRun, planOf, RunActor, type Decided, type RunCommand, type RunEvent, type RunSettings, type RunState } from '@penstock/run';
+import {
+  newRun,
+  planOf,
+  RunActor,
+  type Decided,
+  type RunCommand,
+  type RunEvent,
+  type RunSettings,
+  type RunState,
+} from '@penstock/run';
 
 export const RUN_ID = '01940000-0000-7abc-8000-000000000001';
 export const settings: RunSettings = { queueTimeoutMs: 86_400_000 };
@@ -9,8 +18,18 @@ export const failure: Expression = { kind: 'call', name: 'failure', arguments: [
 
 export function stage(name: string, more: Partial<StageDefinition> = {}): StageDefinition {
   return {
-    name, after: [], runsAfterFailure: false, commands: [{ script: 'true', bindings: {} }], env: {}, timeoutMs: 60_000,
-    retry: { max: 0, backoff: 'constant', delayMs: 1_000, on: ['failure'] }, allowFailure: false, workspace: 'shared', runsOn: [], outputs: [], ...more,
+    name,
+    after: [],
+    runsAfterFailure: false,
+    commands: [{ script: 'true', bindings: {} }],
+    env: {},
+    timeoutMs: 60_000,
+    retry: { max: 0, backoff: 'constant', delayMs: 1_000, on: ['failure'] },
+    allowFailure: false,
+    workspace: 'shared',
+    runsOn: [],
+    outputs: [],
+    ...more,
   };
 }
 
@@ -19,13 +38,34 @@ export function pipeline(...stages: StageDefinition[]): PipelineDefinition {
 }
 
 /** `count` expansions of one matrix stage. */
-export function matrix(name: string, count: number, more: Partial<StageDefinition> & { failFast?: boolean; maxParallel?: number } = {}): StageDefinition[] {
+export function matrix(
+  name: string,
+  count: number,
+  more: Partial<StageDefinition> & { failFast?: boolean; maxParallel?: number } = {},
+): StageDefinition[] {
   const { failFast = true, maxParallel, ...rest } = more;
-  return Array.from({ length: count }, (_, index) => stage(`${name} (n=${index})`, { matrix: { of: name, values: { n: String(index) }, failFast, maxParallel }, ...rest }));
+  return Array.from({ length: count }, (_, index) =>
+    stage(`${name} (n=${index})`, {
+      matrix: { of: name, values: { n: String(index) }, failFast, maxParallel },
+      ...rest,
+    }),
+  );
 }
 
-export function createdEvent(more: Partial<Extract<RunEvent, { type: 'run_created' }>> = {}): Extract<RunEvent, { type: 'run_created' }> {
-  return { type: 'run_created', at: 1_000, tenant: 'ada', key: 'ada', pipelineName: 'ship', yaml: 'stages: {}', priority: 0, origin: { kind: 'api' }, ...more };
+export function createdEvent(
+  more: Partial<Extract<RunEvent, { type: 'run_created' }>> = {},
+): Extract<RunEvent, { type: 'run_created' }> {
+  return {
+    type: 'run_created',
+    at: 1_000,
+    tenant: 'ada',
+    key: 'ada',
+    pipelineName: 'ship',
+    yaml: 'stages: {}',
+    priority: 0,
+    origin: { kind: 'api' },
+    ...more,
+  };
 }
 
 /** A run and its story: time goes on by a second with each command. */
@@ -36,7 +76,10 @@ export class Story {
   readonly actor: RunActor;
   at = 1_000;
 
-  constructor(definition: PipelineDefinition, options: { readonly held?: 'group'; readonly settings?: RunSettings; readonly started?: boolean } = {}) {
+  constructor(
+    definition: PipelineDefinition,
+    options: { readonly held?: 'group'; readonly settings?: RunSettings; readonly started?: boolean } = {},
+  ) {
     this.definition = definition;
     const created = createdEvent();
     this.events = [created];
@@ -57,11 +100,27 @@ export class Story {
   }
 
   succeed(name: string, outputs?: Record<string, string>): Decided | undefined {
-    return this.tell({ type: 'result', stage: name, attempt: this.stage(name).attempt, status: 'success', exitCode: 0, logBytes: 7, outputs });
+    return this.tell({
+      type: 'result',
+      stage: name,
+      attempt: this.stage(name).attempt,
+      status: 'success',
+      exitCode: 0,
+      logBytes: 7,
+      outputs,
+    });
   }
 
   fail(name: string, reason: 'exit' | 'timeout' | 'cancelled' = 'exit'): Decided | undefined {
-    return this.tell({ type: 'result', stage: name, attempt: this.stage(name).attempt, status: 'failed', reason, exitCode: 1, logBytes: 7 });
+    return this.tell({
+      type: 'result',
+      stage: name,
+      attempt: this.stage(name).attempt,
+      status: 'failed',
+      reason,
+      exitCode: 1,
+      logBytes: 7,
+    });
   }
 
   lose(name: string): Decided | undefined {

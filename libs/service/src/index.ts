@@ -1,4 +1,10 @@
-export { retryUntilDone, runService, type RunningService, type ServiceContext, type ServiceDefinition } from './service.ts';
+export {
+  retryUntilDone,
+  runService,
+  type RunningService,
+  type ServiceContext,
+  type ServiceDefinition,
+} from './service.ts';
 export { startInternalServer, type InternalServer, type InternalServerOptions } from './internal-server.ts';
 export { answerCalls, callService, type CalledService } from './service-calls.ts';
 export { countPeers, type PeerCount } from './peers.ts';

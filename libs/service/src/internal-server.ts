@@ -23,24 +23,33 @@ const READY_MS_MAX = 2_000;
 const REQUEST_MS_MAX = 10_000;
 
 export async function startInternalServer(options: InternalServerOptions): Promise<InternalServer> {
-  const server = createServer({ requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX }, (request, response) => {
-    const answer = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
-      response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
-      response.end(request.method === 'HEAD' ? undefined : body);
-    };
-    if (request.method !== 'GET' && request.method !== 'HEAD') answer(405, 'only GET\n');
-    else if (request.url === '/health') answer(200, 'ok');
-    else if (request.url === '/ready') void readiness(options.ready).then(({ status, body }) => answer(status, body));
-    else if (request.url === '/metrics' && options.metrics !== undefined) answer(200, options.metrics.render(), 'text/plain; version=0.0.4; charset=utf-8');
-    else answer(404, 'there are /health, /ready and /metrics\n');
-  });
+  const server = createServer(
+    { requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX },
+    (request, response) => {
+      const answer = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
+        response.writeHead(status, {
+          'content-type': type,
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+        });
+        response.end(request.method === 'HEAD' ? undefined : body);
+      };
+      if (request.method !== 'GET' && request.method !== 'HEAD') answer(405, 'only GET\n');
+      else if (request.url === '/health') answer(200, 'ok');
+      else if (request.url === '/ready') void readiness(options.ready).then(({ status, body }) => answer(status, body));
+      else if (request.url === '/metrics' && options.metrics !== undefined)
+        answer(200, options.metrics.render(), 'text/plain; version=0.0.4; charset=utf-8');
+      else answer(404, 'there are /health, /ready and /metrics\n');
+    },
+  );
   await listening(server, options.listen);
   return {
     port: (server.address() as AddressInfo).port,
-    close: () => new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }
 

@@ -25,7 +25,11 @@ const SILENT_MS_MAX = 7_000;
 const PEERS_MAX = 1_000;
 
 /** `monotonicNow`: milliseconds of a clock that never goes back. */
-export function countPeers(bus: Bus, service: PeerService, monotonicNow: () => number = () => performance.now()): PeerCount {
+export function countPeers(
+  bus: Bus,
+  service: PeerService,
+  monotonicNow: () => number = () => performance.now(),
+): PeerCount {
   const subject = subjects.alive(service);
   const id = randomUUID();
   const heardAt = new Map<string, number>();

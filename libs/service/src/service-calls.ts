@@ -2,26 +2,53 @@
  * Requests from one service to another (`svc.<service>.<verb>`), with refusals that keep their code on the way: what the
  * answering side throws as an `HttpError` the asking side gets thrown.
  */
-import { BrokerAway, NoResponders, RemoteError, RequestTimeout, subjects, type Bus, type BusSubscription } from '@penstock/bus';
+import {
+  BrokerAway,
+  NoResponders,
+  RemoteError,
+  RequestTimeout,
+  subjects,
+  type Bus,
+  type BusSubscription,
+} from '@penstock/bus';
 import { HttpError, httpErrorOf, Unavailable, type ErrorCode } from '@penstock/http';
 
 export type CalledService = 'auth' | 'registry' | 'webhook-ingest';
 
 type Answer<Rep> =
   | { readonly ok: true; readonly value: Rep }
-  | { readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly extensions: Readonly<Record<string, unknown>> };
+  | {
+      readonly ok: false;
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly extensions: Readonly<Record<string, unknown>>;
+    };
 
 const CALL_MS_MAX = 10_000;
 /** One try: a process that died with the question has peers. */
 const TRY_MS_MAX = 5_000;
 
 /** Throws the `HttpError` that the service threw, or `Unavailable` where it does not answer. Asked again only while nobody got it. */
-export async function callService<Req, Rep>(bus: Bus, service: CalledService, verb: string, body: Req, deadlineMs = CALL_MS_MAX): Promise<Rep> {
+export async function callService<Req, Rep>(
+  bus: Bus,
+  service: CalledService,
+  verb: string,
+  body: Req,
+  deadlineMs = CALL_MS_MAX,
+): Promise<Rep> {
   let answer: Answer<Rep>;
   try {
-    answer = await bus.requestRetrying<Req, Answer<Rep>>(subjects.service(service, verb), body, { deadlineMs, timeoutMs: Math.min(deadlineMs, TRY_MS_MAX) });
+    answer = await bus.requestRetrying<Req, Answer<Rep>>(subjects.service(service, verb), body, {
+      deadlineMs,
+      timeoutMs: Math.min(deadlineMs, TRY_MS_MAX),
+    });
   } catch (error) {
-    if (error instanceof RequestTimeout || error instanceof NoResponders || error instanceof BrokerAway || error instanceof RemoteError) {
+    if (
+      error instanceof RequestTimeout ||
+      error instanceof NoResponders ||
+      error instanceof BrokerAway ||
+      error instanceof RemoteError
+    ) {
       throw new Unavailable(`The service '${service}' does not answer.`, { cause: error });
     }
     throw error;
@@ -31,11 +58,21 @@ export async function callService<Req, Rep>(bus: Bus, service: CalledService, ve
 }
 
 /** Answers until stopped. A handler's `HttpError` reaches the asker; any other error is logged by the bus and answered as failed. */
-export function answerCalls(bus: Bus, service: CalledService, handlers: Readonly<Record<string, (body: never) => unknown>>): BusSubscription {
+export function answerCalls(
+  bus: Bus,
+  service: CalledService,
+  handlers: Readonly<Record<string, (body: never) => unknown>>,
+): BusSubscription {
   const subscriptions = Object.entries(handlers).map(([verb, handle]) =>
-    bus.respond<never, Answer<unknown>>(subjects.service(service, verb), (body) => answered(handle, body), { queue: service }),
+    bus.respond<never, Answer<unknown>>(subjects.service(service, verb), (body) => answered(handle, body), {
+      queue: service,
+    }),
   );
-  return { stop: () => { for (const subscription of subscriptions) subscription.stop(); } };
+  return {
+    stop: () => {
+      for (const subscription of subscriptions) subscription.stop();
+    },
+  };
 }
 
 async function answered(handle: (body: never) => unknown, body: never): Promise<Answer<unknown>> {

@@ -5,7 +5,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { brokerAddress, connectBus, inboxPrefixOf, type Bus } from '@penstock/bus';
-import { ConfigurationError, readConfiguration, unknownVariables, type Configuration, type VariableKey } from '@penstock/config';
+import {
+  ConfigurationError,
+  readConfiguration,
+  unknownVariables,
+  type Configuration,
+  type VariableKey,
+} from '@penstock/config';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { startInternalServer } from './internal-server.ts';
 
@@ -51,7 +57,10 @@ const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
 /** Resolves with the exit code, when the service has stopped. */
-export async function runService<K extends VariableKey>(definition: ServiceDefinition<K>, env: Readonly<Record<string, string | undefined>>): Promise<number> {
+export async function runService<K extends VariableKey>(
+  definition: ServiceDefinition<K>,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
   let settings: Configuration<K | CommonKey>;
   try {
     settings = readSettings(definition, env);
@@ -62,7 +71,8 @@ export async function runService<K extends VariableKey>(definition: ServiceDefin
   }
   const secrets = settings.natsUrl?.flatMap((url) => new URL(url).password || []) ?? [];
   const log = createLogger({ service: definition.name, level: settings.logLevel, secrets });
-  for (const { name, suggestion } of unknownVariables(env)) log.warn({ name, suggestion }, 'a variable is not known here');
+  for (const { name, suggestion } of unknownVariables(env))
+    log.warn({ name, suggestion }, 'a variable is not known here');
   const stopping = stopSignal();
   let service: RunningService | undefined;
   const internal = await startInternalServer({
@@ -91,9 +101,15 @@ export async function runService<K extends VariableKey>(definition: ServiceDefin
   }
 }
 
-function readSettings<K extends VariableKey>(definition: ServiceDefinition<K>, env: Readonly<Record<string, string | undefined>>): Configuration<K | CommonKey> {
+function readSettings<K extends VariableKey>(
+  definition: ServiceDefinition<K>,
+  env: Readonly<Record<string, string | undefined>>,
+): Configuration<K | CommonKey> {
   const settings = readConfiguration([...COMMON_KEYS, ...definition.keys], { env });
-  if (settings.natsUrl === undefined) throw new ConfigurationError(['SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use']);
+  if (settings.natsUrl === undefined)
+    throw new ConfigurationError([
+      'SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use',
+    ]);
   definition.check?.(settings);
   return settings;
 }
@@ -142,7 +158,12 @@ async function connectWhenPossible<K extends VariableKey>(
 }
 
 /** Tries until it succeeds, for what another service has to set up first; throws the signal's reason when told to stop. */
-export async function retryUntilDone<T>(what: string, log: Logger, stopping: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+export async function retryUntilDone<T>(
+  what: string,
+  log: Logger,
+  stopping: AbortSignal,
+  attempt: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     stopping.throwIfAborted();
     try {
@@ -174,9 +195,13 @@ function aborted(signal: AbortSignal): Promise<void> {
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
   });
 }

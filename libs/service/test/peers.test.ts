@@ -8,7 +8,10 @@ let bus: Bus;
 let elsewhere: Bus;
 beforeAll(async () => {
   broker = await startTestBroker();
-  [bus, elsewhere] = await Promise.all([connectBus({ servers: broker.url, name: 'one' }), connectBus({ servers: broker.url, name: 'two' })]);
+  [bus, elsewhere] = await Promise.all([
+    connectBus({ servers: broker.url, name: 'one' }),
+    connectBus({ servers: broker.url, name: 'two' }),
+  ]);
 });
 afterAll(async () => {
   await Promise.all([bus.close(), elsewhere.close()]);

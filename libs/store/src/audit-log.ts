@@ -106,7 +106,12 @@ export class AuditRepository implements AuditLog, AuditReader {
     this.#closing.abort();
     await this.#writing;
     const deadline = pause(CLOSE_MS_MAX, undefined, { ref: false });
-    await Promise.race([deadline, this.#writeBatches().catch((error: unknown) => this.#log.warn({ err: error, lost: this.#queue.length }, 'audit entries are lost'))]);
+    await Promise.race([
+      deadline,
+      this.#writeBatches().catch((error: unknown) =>
+        this.#log.warn({ err: error, lost: this.#queue.length }, 'audit entries are lost'),
+      ),
+    ]);
   }
 
   async #write(): Promise<void> {
@@ -142,8 +147,14 @@ export class AuditRepository implements AuditLog, AuditReader {
 function rowOf(entry: AuditEntry): AuditRow {
   const id = `${Math.floor(entry.at).toString(16).padStart(12, '0')}-${randomBytes(10).toString('hex')}`;
   return {
-    id, at: Math.floor(entry.at), part: 0,
-    actor: told(entry.actor), action: told(entry.action), target: told(entry.target), outcome: told(entry.outcome), ip: told(entry.ip ?? ''),
+    id,
+    at: Math.floor(entry.at),
+    part: 0,
+    actor: told(entry.actor),
+    action: told(entry.action),
+    target: told(entry.target),
+    outcome: told(entry.outcome),
+    ip: told(entry.ip ?? ''),
   };
 }
 

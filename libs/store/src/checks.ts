@@ -36,13 +36,19 @@ export function checkSpec(store: string, spec: CollectionSpec): void {
   }
   for (const index of spec.indexes) {
     if (index.length === 0 || new Set(index).size !== index.length) refuse('an index needs fields, each once');
-    for (const field of index) if (!Object.hasOwn(spec.fields, field)) refuse(`an index names '${field}', which is no field`);
+    for (const field of index)
+      if (!Object.hasOwn(spec.fields, field)) refuse(`an index names '${field}', which is no field`);
   }
-  for (const field of spec.version ?? []) if (spec.fields[field] !== 'integer') refuse(`its version names '${field}', which is no integer field`);
+  for (const field of spec.version ?? [])
+    if (spec.fields[field] !== 'integer') refuse(`its version names '${field}', which is no integer field`);
 }
 
 /** Checks a document and turns it into a row; answers its size too. */
-export function rowOf(store: string, spec: CollectionSpec, document: object): { readonly row: Row; readonly bytes: number } {
+export function rowOf(
+  store: string,
+  spec: CollectionSpec,
+  document: object,
+): { readonly row: Row; readonly bytes: number } {
   const values = document as Readonly<Record<string, unknown>>;
   const id = values['id'];
   const refuse = (problem: string): never => {
@@ -53,14 +59,16 @@ export function rowOf(store: string, spec: CollectionSpec, document: object): { 
   let bytes = id.length;
   for (const [field, type] of Object.entries(spec.fields)) {
     const value = values[field];
-    if (!isOfType(value, type)) return refuse(`'${field}' is to be ${type === 'integer' ? 'a safe integer' : `a ${type}`}`);
+    if (!isOfType(value, type))
+      return refuse(`'${field}' is to be ${type === 'integer' ? 'a safe integer' : `a ${type}`}`);
     // Minus zero is an integer that SQL gives back as another one.
     row.push(value === 0 ? 0 : value);
     bytes += typeof value === 'string' ? value.length : 8;
   }
   for (const part of spec.parts) {
     const value = values[part];
-    if (typeof value === 'string' ? !value.isWellFormed() : !(value instanceof Uint8Array)) return refuse(`'${part}' is to be a well-formed string or bytes`);
+    if (typeof value === 'string' ? !value.isWellFormed() : !(value instanceof Uint8Array))
+      return refuse(`'${part}' is to be a well-formed string or bytes`);
     row.push(value as Part);
     bytes += typeof value === 'string' ? utf8BytesMax(value) : (value as Uint8Array).byteLength;
   }
@@ -68,7 +76,11 @@ export function rowOf(store: string, spec: CollectionSpec, document: object): { 
   return { row, bytes };
 }
 
-export function documentOf(columns: readonly string[], types: readonly (string | undefined)[], row: readonly unknown[]): object {
+export function documentOf(
+  columns: readonly string[],
+  types: readonly (string | undefined)[],
+  row: readonly unknown[],
+): object {
   const document: Record<string, unknown> = {};
   columns.forEach((column, index) => {
     document[column] = types[index] === 'boolean' ? row[index] === 1 || row[index] === true : row[index];
@@ -77,17 +89,28 @@ export function documentOf(columns: readonly string[], types: readonly (string |
 }
 
 export function checkIds(store: string, spec: CollectionSpec, ids: readonly string[]): void {
-  if (ids.length > IDS_MAX) throw new StoreUsageError(store, `collection '${spec.name}': ${ids.length} ids; at most ${IDS_MAX} at a time`);
-  for (const id of ids) if (!isId(id)) throw new StoreUsageError(store, `collection '${spec.name}': an id is a well-formed string of 1 to ${ID_LENGTH_MAX} characters`);
+  if (ids.length > IDS_MAX)
+    throw new StoreUsageError(store, `collection '${spec.name}': ${ids.length} ids; at most ${IDS_MAX} at a time`);
+  for (const id of ids)
+    if (!isId(id))
+      throw new StoreUsageError(
+        store,
+        `collection '${spec.name}': an id is a well-formed string of 1 to ${ID_LENGTH_MAX} characters`,
+      );
 }
 
-export function checkBatch(store: string, spec: CollectionSpec, rows: readonly { readonly row: Row; readonly bytes: number }[]): void {
+export function checkBatch(
+  store: string,
+  spec: CollectionSpec,
+  rows: readonly { readonly row: Row; readonly bytes: number }[],
+): void {
   const refuse = (problem: string): never => {
     throw new StoreUsageError(store, `collection '${spec.name}': ${problem}`);
   };
   if (spec.version === undefined) refuse('its documents have no version');
   if (rows.length > BATCH_DOCUMENTS_MAX) refuse(`${rows.length} documents; at most ${BATCH_DOCUMENTS_MAX} at a time`);
-  if (rows.reduce((sum, row) => sum + row.bytes, 0) > BATCH_BYTES_MAX) refuse(`more than ${BATCH_BYTES_MAX} bytes at a time`);
+  if (rows.reduce((sum, row) => sum + row.bytes, 0) > BATCH_BYTES_MAX)
+    refuse(`more than ${BATCH_BYTES_MAX} bytes at a time`);
   if (new Set(rows.map(({ row }) => row[0])).size !== rows.length) refuse('one id twice in a batch');
 }
 

@@ -1,7 +1,14 @@
 export type * from './port.ts';
 export * from './errors.ts';
 export * from './health.ts';
-export { auditCollections, AuditRepository, noAudit, type AuditEntry, type AuditLog, type AuditReader } from './audit-log.ts';
+export {
+  auditCollections,
+  AuditRepository,
+  noAudit,
+  type AuditEntry,
+  type AuditLog,
+  type AuditReader,
+} from './audit-log.ts';
 export { decodeRun, encodeRun, runCollections, type EncodedRun, type RunDocument } from './run-documents.ts';
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';

@@ -76,10 +76,16 @@ export interface Selection<S extends CollectionSpec, P extends PartName<S> = Par
 }
 
 export interface Collection<S extends CollectionSpec> {
-  get<P extends PartName<S> = PartName<S>>(id: string, options?: { readonly parts?: readonly P[] | undefined }): Promise<DocumentOf<S, P> | null>;
+  get<P extends PartName<S> = PartName<S>>(
+    id: string,
+    options?: { readonly parts?: readonly P[] | undefined },
+  ): Promise<DocumentOf<S, P> | null>;
 
   /** Those that exist, in no particular order, each once; at most 1,000 ids. */
-  getMany<P extends PartName<S> = PartName<S>>(ids: readonly string[], options?: { readonly parts?: readonly P[] | undefined }): Promise<DocumentOf<S, P>[]>;
+  getMany<P extends PartName<S> = PartName<S>>(
+    ids: readonly string[],
+    options?: { readonly parts?: readonly P[] | undefined },
+  ): Promise<DocumentOf<S, P>[]>;
 
   list<P extends PartName<S> = PartName<S>>(selection: Selection<S, P>): Promise<DocumentOf<S, P>[]>;
 

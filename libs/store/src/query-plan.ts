@@ -35,9 +35,11 @@ export function planQuery(store: string, spec: CollectionSpec, selection: AnySel
     throw new StoreUsageError(store, `collection '${spec.name}': ${problem}`);
   };
   const { limit } = selection;
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIST_LIMIT_MAX) refuse(`limit ${limit}; it is 1 to ${LIST_LIMIT_MAX}`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIST_LIMIT_MAX)
+    refuse(`limit ${limit}; it is 1 to ${LIST_LIMIT_MAX}`);
   const orderField = String(selection.orderBy?.field ?? 'id');
-  const typeOf = (field: string) => (field === 'id' ? 'string' : Object.hasOwn(spec.fields, field) ? spec.fields[field] : undefined);
+  const typeOf = (field: string) =>
+    field === 'id' ? 'string' : Object.hasOwn(spec.fields, field) ? spec.fields[field] : undefined;
   const checkValue = (field: string, value: unknown): Scalar => {
     const type = typeOf(field);
     if (type === undefined) return refuse(`'${field}' is no field`);
@@ -51,8 +53,11 @@ export function planQuery(store: string, spec: CollectionSpec, selection: AnySel
     if (typeof condition !== 'object' || condition === null) {
       equal.push({ field, values: [checkValue(field, condition)] });
     } else if ('in' in condition) {
-      const values = [...new Set((condition as { in: readonly unknown[] }).in.map((value) => checkValue(field, value)))];
-      if (values.length < 1 || values.length > IN_VALUES_MAX) refuse(`'${field}' is to be in ${values.length} values; 1 to ${IN_VALUES_MAX}`);
+      const values = [
+        ...new Set((condition as { in: readonly unknown[] }).in.map((value) => checkValue(field, value))),
+      ];
+      if (values.length < 1 || values.length > IN_VALUES_MAX)
+        refuse(`'${field}' is to be in ${values.length} values; 1 to ${IN_VALUES_MAX}`);
       equal.push({ field, values });
     } else {
       if (field !== orderField) refuse(`a range on '${field}' needs a list ordered by it`);
@@ -64,18 +69,28 @@ export function planQuery(store: string, spec: CollectionSpec, selection: AnySel
     }
   }
   if (typeOf(orderField) === undefined) refuse(`'${orderField}' is no field`);
-  if (equal.reduce((product, { values }) => product * values.length, 1) > IN_VALUES_MAX) refuse(`more than ${IN_VALUES_MAX} combinations of values`);
-  if (!isIndexed(spec, equal.map(({ field }) => field), orderField)) {
+  if (equal.reduce((product, { values }) => product * values.length, 1) > IN_VALUES_MAX)
+    refuse(`more than ${IN_VALUES_MAX} combinations of values`);
+  if (
+    !isIndexed(
+      spec,
+      equal.map(({ field }) => field),
+      orderField,
+    )
+  ) {
     refuse(`no index serves ${equal.map(({ field }) => field).join(', ') || 'all documents'} ordered by ${orderField}`);
   }
   return {
     equal,
     order: { field: orderField, descending: selection.orderBy?.direction === 'desc' },
     bounds,
-    after: selection.after === undefined ? null : {
-      id: String(checkValue('id', selection.after.id)),
-      value: orderField === 'id' ? selection.after.id : checkValue(orderField, selection.after.value),
-    },
+    after:
+      selection.after === undefined
+        ? null
+        : {
+            id: String(checkValue('id', selection.after.id)),
+            value: orderField === 'id' ? selection.after.id : checkValue(orderField, selection.after.value),
+          },
     limit,
   };
 }
@@ -86,6 +101,9 @@ function isIndexed(spec: CollectionSpec, equal: readonly string[], orderField: s
   const rest = orderField === 'id' ? [] : [orderField];
   if (equal.length + rest.length === 0) return true;
   return spec.indexes.some(
-    (index) => index.length === equal.length + rest.length && equal.every((field) => index.indexOf(field) < equal.length && index.includes(field)) && (rest.length === 0 || index.at(-1) === orderField),
+    (index) =>
+      index.length === equal.length + rest.length &&
+      equal.every((field) => index.indexOf(field) < equal.length && index.includes(field)) &&
+      (rest.length === 0 || index.at(-1) === orderField),
   );
 }

@@ -19,7 +19,13 @@ export const runsSpec = {
   },
   /** The view apart from the rest: lists of runs read nothing else. */
   parts: ['view', 'story'],
-  indexes: [['tenant'], ['tenant', 'pipelineName'], ['partition', 'open'], ['partition', 'incarnation', 'sequence'], ['partition', 'incarnation']],
+  indexes: [
+    ['tenant'],
+    ['tenant', 'pipelineName'],
+    ['partition', 'open'],
+    ['partition', 'incarnation', 'sequence'],
+    ['partition', 'incarnation'],
+  ],
   version: ['incarnation', 'sequence'],
 } as const satisfies CollectionSpec;
 
@@ -49,7 +55,10 @@ export const countersSpec = {
     sequence: 'integer',
   },
   parts: [],
-  indexes: [['partition', 'month'], ['tenant', 'month']],
+  indexes: [
+    ['partition', 'month'],
+    ['tenant', 'month'],
+  ],
   version: ['incarnation', 'sequence'],
 } as const satisfies CollectionSpec;
 
@@ -108,7 +117,9 @@ export function encodeRun(document: RunDocument): EncodedRun {
   };
 }
 
-export function decodeRun(row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>): RunDocument {
+export function decodeRun(
+  row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
+): RunDocument {
   const { partition, open, incarnation, sequence } = row;
   const { state, events } = JSON.parse(String(row.story)) as { state: RunState; events: RunEvent[] };
   return { partition, open, incarnation, sequence, state, events, view: JSON.parse(String(row.view)) as RunView };

@@ -17,7 +17,16 @@ import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { StoreUsageError } from './errors.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
 import type { Collection, DocumentOf, DocumentStore } from './port.ts';
-import { checkpointsSpec, counterId, countersSpec, decodeRun, encodeRun, runsSpec, type EncodedRun, type RunDocument } from './run-documents.ts';
+import {
+  checkpointsSpec,
+  counterId,
+  countersSpec,
+  decodeRun,
+  encodeRun,
+  runsSpec,
+  type EncodedRun,
+  type RunDocument,
+} from './run-documents.ts';
 
 export interface Checkpoint {
   readonly partition: number;
@@ -73,7 +82,10 @@ export interface RunsReader {
   }): Promise<RunView[]>;
 
   /** Of the newest `limit` runs of that name, 1 to 500; an unknown name has none. */
-  pipelineHealth(pipelineName: string, options: { readonly tenants: readonly string[]; readonly limit: number }): Promise<PipelineHealth>;
+  pipelineHealth(
+    pipelineName: string,
+    options: { readonly tenants: readonly string[]; readonly limit: number },
+  ): Promise<PipelineHealth>;
 
   /** As projected, so about a second behind. `month` is UTC, `2026-11`; a month without runs has zeros. */
   usage(options: { readonly tenant: string; readonly month: string }): Promise<TenantUsage>;
@@ -91,7 +103,10 @@ export interface RunsLedger {
   /** Documents with `open: true`, oldest id first, read in batches. */
   openOf(partition: number): AsyncIterable<RunDocument>;
   /** Documents that stand for a later commit than this one; open or not. */
-  laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument>;
+  laterThan(
+    partition: number,
+    position: { readonly incarnation: number; readonly sequence: number },
+  ): AsyncIterable<RunDocument>;
 
   /** Whatever its tenant: for the owner of its partition only. */
   getAsOwner(id: string): Promise<RunDocument | null>;
@@ -133,13 +148,18 @@ export class RunsRepository implements RunsReader, RunsLedger {
   async view(id: string, options: { readonly tenants: readonly string[] }): Promise<RunView | null> {
     if (options.tenants.length === 0) return null;
     // By the index of tenants, so that another tenant's run is not even read: time would tell it from one that is not there.
-    const [row] = await this.#runs.list({ where: { tenant: { in: options.tenants }, id: { gte: id, lte: id } }, limit: 1, parts: ['view'] });
+    const [row] = await this.#runs.list({
+      where: { tenant: { in: options.tenants }, id: { gte: id, lte: id } },
+      limit: 1,
+      parts: ['view'],
+    });
     return row === undefined ? null : viewOfRow(row);
   }
 
   async page(options: Parameters<RunsReader['page']>[0]): Promise<RunView[]> {
     const { pipelineName, before, limit } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_LIMIT_MAX) throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
+    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_LIMIT_MAX)
+      throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
     if (options.tenants.length === 0) return [];
     const rows = await this.#runs.list({
       where: { tenant: { in: options.tenants }, ...(pipelineName === undefined ? {} : { pipelineName }) },
@@ -151,7 +171,10 @@ export class RunsRepository implements RunsReader, RunsLedger {
     return rows.map(viewOfRow);
   }
 
-  async pipelineHealth(pipelineName: string, options: { readonly tenants: readonly string[]; readonly limit: number }): Promise<PipelineHealth> {
+  async pipelineHealth(
+    pipelineName: string,
+    options: { readonly tenants: readonly string[]; readonly limit: number },
+  ): Promise<PipelineHealth> {
     return pipelineHealth(pipelineName, await this.page({ ...options, pipelineName }));
   }
 
@@ -177,9 +200,13 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }> {
     const stale: string[] = [];
-    for (let from = 0; from < documents.length; ) {
+    for (let from = 0; from < documents.length;) {
       const batch: EncodedRun[] = [];
-      for (let characters = 0; from < documents.length && batch.length < BATCH_DOCUMENTS_MAX && characters < BATCH_CHARACTERS_MAX; from++) {
+      for (
+        let characters = 0;
+        from < documents.length && batch.length < BATCH_DOCUMENTS_MAX && characters < BATCH_CHARACTERS_MAX;
+        from++
+      ) {
         const document = documents[from] as RunDocument | EncodedRun;
         const encoded = 'story' in document ? document : encodeRun(document);
         batch.push(encoded);
@@ -199,17 +226,26 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'> {
     const { partition, incarnation, sequence, commit } = checkpoint;
-    const { stale } = await this.#checkpoints.replaceNewer([{ id: String(partition), partition, incarnation, sequence, commit }]);
+    const { stale } = await this.#checkpoints.replaceNewer([
+      { id: String(partition), partition, incarnation, sequence, commit },
+    ]);
     return stale.length === 0 ? 'saved' : 'stale';
   }
 
   async *openOf(partition: number): AsyncIterable<RunDocument> {
     yield* this.#iterate((after) =>
-      this.#runs.list({ where: { partition, open: true }, limit: ITERATION_BATCH, ...(after === null ? {} : { after: { id: after.id } }) }),
+      this.#runs.list({
+        where: { partition, open: true },
+        limit: ITERATION_BATCH,
+        ...(after === null ? {} : { after: { id: after.id } }),
+      }),
     );
   }
 
-  async *laterThan(partition: number, position: { readonly incarnation: number; readonly sequence: number }): AsyncIterable<RunDocument> {
+  async *laterThan(
+    partition: number,
+    position: { readonly incarnation: number; readonly sequence: number },
+  ): AsyncIterable<RunDocument> {
     const { incarnation, sequence } = position;
     // A pair is no range of an index: first what is later within the incarnation, then the incarnations after it.
     yield* this.#iterate((after) =>
@@ -267,7 +303,12 @@ export class RunsRepository implements RunsReader, RunsLedger {
   async *#countersOfTenant(tenant: string): AsyncIterable<RunCounter> {
     let after: { readonly id: string; readonly value: string } | undefined;
     for (;;) {
-      const rows = await this.#counters.list({ where: { tenant }, orderBy: { field: 'month', direction: 'desc' }, limit: COUNTERS_PAGE, ...(after === undefined ? {} : { after }) });
+      const rows = await this.#counters.list({
+        where: { tenant },
+        orderBy: { field: 'month', direction: 'desc' },
+        limit: COUNTERS_PAGE,
+        ...(after === undefined ? {} : { after }),
+      });
       yield* rows.map(counterOf);
       const last = rows.at(-1);
       if (last === undefined || rows.length < COUNTERS_PAGE) return;
@@ -294,10 +335,27 @@ function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
 
 function counterOf(row: DocumentOf<typeof countersSpec>): RunCounter {
   const { partition, tenant, key, month, runs, stageMs, active, maxConcurrent, incarnation, sequence } = row;
-  return { partition, tenant, key, month, runs, stageMs, active, maxConcurrent: maxConcurrent === NO_LIMIT ? null : maxConcurrent, incarnation, sequence };
+  return {
+    partition,
+    tenant,
+    key,
+    month,
+    runs,
+    stageMs,
+    active,
+    maxConcurrent: maxConcurrent === NO_LIMIT ? null : maxConcurrent,
+    incarnation,
+    sequence,
+  };
 }
 
 function rowOfCounter({ tenant, key, maxConcurrent, ...counter }: RunCounter): DocumentOf<typeof countersSpec> {
   // The store takes no half of a surrogate pair; the id is made from the key as it is.
-  return { ...counter, id: counterId(key, counter.month), tenant: tenant.toWellFormed(), key: key.toWellFormed(), maxConcurrent: maxConcurrent ?? NO_LIMIT };
+  return {
+    ...counter,
+    id: counterId(key, counter.month),
+    tenant: tenant.toWellFormed(),
+    key: key.toWellFormed(),
+    maxConcurrent: maxConcurrent ?? NO_LIMIT,
+  };
 }

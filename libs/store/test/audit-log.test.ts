@@ -2,7 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { auditCollections, AuditRepository, openSqliteStore, StoreUnavailable, type AuditEntry, type Collection, type DocumentStore } from '../src/index.ts';
+import {
+  auditCollections,
+  AuditRepository,
+  openSqliteStore,
+  StoreUnavailable,
+  type AuditEntry,
+  type Collection,
+  type DocumentStore,
+} from '../src/index.ts';
 
 const AT = 1_795_000_000_000;
 
@@ -14,7 +22,11 @@ describe('audit log', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'penstock-audit-'));
-    store = await openSqliteStore({ path: join(folder, 'store.db'), collections: auditCollections, synchronous: 'normal' });
+    store = await openSqliteStore({
+      path: join(folder, 'store.db'),
+      collections: auditCollections,
+      synchronous: 'normal',
+    });
     warned.length = 0;
   });
   afterEach(async () => {
@@ -23,7 +35,15 @@ describe('audit log', () => {
   });
 
   function entry(number: number, fields: Partial<AuditEntry> = {}): AuditEntry {
-    return { at: AT + number, actor: `user/${number}`, action: 'login', target: '', outcome: 'ok', ip: '203.0.113.7', ...fields };
+    return {
+      at: AT + number,
+      actor: `user/${number}`,
+      action: 'login',
+      target: '',
+      outcome: 'ok',
+      ip: '203.0.113.7',
+      ...fields,
+    };
   }
 
   it('S51: gives back what was recorded, the newest first, as many as asked for', async () => {
@@ -32,7 +52,11 @@ describe('audit log', () => {
     audit.record(entry(500, { ip: undefined, target: 'run-1', outcome: 'FORBIDDEN' }));
     await audit.close();
     const newest = await audit.newest(3);
-    expect(newest).toEqual([{ at: AT + 500, actor: 'user/500', action: 'login', target: 'run-1', outcome: 'FORBIDDEN' }, entry(499), entry(498)]);
+    expect(newest).toEqual([
+      { at: AT + 500, actor: 'user/500', action: 'login', target: 'run-1', outcome: 'FORBIDDEN' },
+      entry(499),
+      entry(498),
+    ]);
     expect(await audit.newest(1_000)).toHaveLength(501);
   });
 
@@ -75,7 +99,11 @@ describe('audit log', () => {
 });
 
 /** The store, whose first `times` batches fail. */
-function flaky(store: DocumentStore, times: number, when: 'before writing' | 'after writing' = 'before writing'): { readonly store: DocumentStore; readonly failed: Promise<void> } {
+function flaky(
+  store: DocumentStore,
+  times: number,
+  when: 'before writing' | 'after writing' = 'before writing',
+): { readonly store: DocumentStore; readonly failed: Promise<void> } {
   const failed = Promise.withResolvers<void>();
   let left = times;
   return {

@@ -7,7 +7,8 @@ import { openMongoStore, openStore, storeAddressOf, type DocumentStore } from '.
 import { readAddress } from '../src/mongodb/address.ts';
 
 /** Async, so that an address of no known form rejects as well. */
-const open = async (url: string, deadlineMs?: number): Promise<DocumentStore> => openStore(storeAddressOf(url), [], deadlineMs);
+const open = async (url: string, deadlineMs?: number): Promise<DocumentStore> =>
+  openStore(storeAddressOf(url), [], deadlineMs);
 
 describe('the address of a store', () => {
   it.each([
@@ -25,8 +26,18 @@ describe('the address of a store', () => {
   });
 
   it.each([
-    'mongodb://zoe:s3cret', 'mongodb://zoe:s3/cr@et@host/db', 'mongodb://zoe:s3cret@', 'mongodb://zoe:s3cret@host:99999/db', 'mongodb://zoe:s3cret@host/db?nonsense=s3cret', 'mongodb://zoe:%@host',
-    'mongodb://zoe:s3cret@host/d b', 'mongodb://zoe:s3cret@host/?tls=maybe', 'postgres://zoe:s3cret@host/db', 'mongodb://zoe:s3cret@ho st/db', 'mongodb://zoe:s3cret@host/?authMechanism=PLAIN&authSource=s3cret', 'zoe:s3cret',
+    'mongodb://zoe:s3cret',
+    'mongodb://zoe:s3/cr@et@host/db',
+    'mongodb://zoe:s3cret@',
+    'mongodb://zoe:s3cret@host:99999/db',
+    'mongodb://zoe:s3cret@host/db?nonsense=s3cret',
+    'mongodb://zoe:%@host',
+    'mongodb://zoe:s3cret@host/d b',
+    'mongodb://zoe:s3cret@host/?tls=maybe',
+    'postgres://zoe:s3cret@host/db',
+    'mongodb://zoe:s3cret@ho st/db',
+    'mongodb://zoe:s3cret@host/?authMechanism=PLAIN&authSource=s3cret',
+    'zoe:s3cret',
   ])('%s: whatever is wrong with an address, its error quotes no part of the credentials', async (url) => {
     const error: unknown = await open(url, 300).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ tag: expect.stringMatching(/^Store(UsageError|Unavailable)$/) as unknown });
@@ -34,8 +45,13 @@ describe('the address of a store', () => {
   });
 
   it('of no known kind is the caller’s mistake', async () => {
-    await expect(open('postgres://host/db')).rejects.toMatchObject({ tag: 'StoreUsageError', message: expect.stringContaining("'sqlite:<path>' or 'mongodb://…'") as unknown });
-    await expect(openMongoStore({ url: 'sqlite:x', collections: [] })).rejects.toMatchObject({ tag: 'StoreUsageError' });
+    await expect(open('postgres://host/db')).rejects.toMatchObject({
+      tag: 'StoreUsageError',
+      message: expect.stringContaining("'sqlite:<path>' or 'mongodb://…'") as unknown,
+    });
+    await expect(openMongoStore({ url: 'sqlite:x', collections: [] })).rejects.toMatchObject({
+      tag: 'StoreUsageError',
+    });
   });
 
   it('sqlite:<path> opens the file', async () => {

@@ -15,7 +15,12 @@ await withMongoServer('outages of MongoDB', (server) => {
     it('down for less than a call’s time: the call takes as long, and nobody notices', async () => {
       const { things } = await place.things();
       await place.proxy.down();
-      const calls = [things.insert(thing('a')), things.replaceNewer(numbered(30)), things.get('a'), things.deleteWhere({ limit: 5 })] as const;
+      const calls = [
+        things.insert(thing('a')),
+        things.replaceNewer(numbered(30)),
+        things.get('a'),
+        things.deleteWhere({ limit: 5 }),
+      ] as const;
       await place.proxy.heal();
       const [inserted, replaced] = await Promise.all(calls);
       expect([inserted, replaced]).toEqual(['inserted', { stale: [] }]);
@@ -24,9 +29,22 @@ await withMongoServer('outages of MongoDB', (server) => {
     it('down for longer: every call is unavailable within its deadline and names the store; well again afterwards', async () => {
       const { store, things } = await place.things(1_500);
       await place.proxy.down();
-      const calls = [things.insert(thing('a')), things.replaceNewer([thing('b')]), things.get('a'), things.list({ limit: 5 }), things.delete('a'), store.ping()];
+      const calls = [
+        things.insert(thing('a')),
+        things.replaceNewer([thing('b')]),
+        things.get('a'),
+        things.list({ limit: 5 }),
+        things.delete('a'),
+        store.ping(),
+      ];
       for (const outcome of await Promise.allSettled(calls)) {
-        expect(outcome).toMatchObject({ status: 'rejected', reason: { ...unavailable, message: expect.stringMatching(/no answer within 1500 ms; the last attempt: /) as unknown } });
+        expect(outcome).toMatchObject({
+          status: 'rejected',
+          reason: {
+            ...unavailable,
+            message: expect.stringMatching(/no answer within 1500 ms; the last attempt: /) as unknown,
+          },
+        });
       }
       await place.proxy.heal();
       await store.ping();
@@ -37,7 +55,9 @@ await withMongoServer('outages of MongoDB', (server) => {
       await place.proxy.down();
       const { openMongoStore } = await import('../src/index.ts');
       const url = `mongodb://ada:s3cret%2Fword@127.0.0.1:${place.proxy.port}/penstock`;
-      const error: unknown = await openMongoStore({ url, collections: [], deadlineMs: 600 }).catch((reason: unknown) => reason);
+      const error: unknown = await openMongoStore({ url, collections: [], deadlineMs: 600 }).catch(
+        (reason: unknown) => reason,
+      );
       expect(error).toMatchObject({ ...unavailable, store: `mongodb://127.0.0.1:${place.proxy.port}/penstock` });
       expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/ada|s3cret/);
     });
@@ -48,7 +68,10 @@ await withMongoServer('outages of MongoDB', (server) => {
       expect(await things.insert(thing('a'))).toBe('inserted');
       expect(await things.get('a')).toMatchObject({ id: 'a' });
       place.proxy.slow(4_000);
-      await expect(things.get('a')).rejects.toMatchObject({ ...unavailable, message: expect.stringContaining('no answer within 1500 ms') as unknown });
+      await expect(things.get('a')).rejects.toMatchObject({
+        ...unavailable,
+        message: expect.stringContaining('no answer within 1500 ms') as unknown,
+      });
       await place.proxy.heal();
       expect(await things.get('a')).toMatchObject({ id: 'a' });
     });
@@ -64,8 +87,14 @@ await withMongoServer('outages of MongoDB', (server) => {
     it('frozen: every call settles at its deadline, and the store is well again when the server is', async () => {
       const { store, things } = await place.things(2_000);
       place.proxy.freeze();
-      const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, index) => things.insert(thing(`x${index}`))));
-      expect(outcomes.map((outcome) => (outcome.status === 'rejected' ? (outcome.reason as { tag: string }).tag : 'settled'))).toEqual(Array.from({ length: 30 }, () => 'StoreUnavailable'));
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 30 }, (_, index) => things.insert(thing(`x${index}`))),
+      );
+      expect(
+        outcomes.map((outcome) =>
+          outcome.status === 'rejected' ? (outcome.reason as { tag: string }).tag : 'settled',
+        ),
+      ).toEqual(Array.from({ length: 30 }, () => 'StoreUnavailable'));
       await place.proxy.heal();
       await store.ping();
       expect(await things.insert(thing('after'))).toBe('inserted');
@@ -73,7 +102,13 @@ await withMongoServer('outages of MongoDB', (server) => {
 
     it('a connection cut before the server has seen the write: it is done once', async () => {
       const { things } = await place.things();
-      for (const name of ['insert', 'update', 'find', 'delete']) place.proxy.stub({ matches: (command) => commandName(command) === name, times: 1, isForwarded: false, answer: 'cut' });
+      for (const name of ['insert', 'update', 'find', 'delete'])
+        place.proxy.stub({
+          matches: (command) => commandName(command) === name,
+          times: 1,
+          isForwarded: false,
+          answer: 'cut',
+        });
       expect(await things.insert(thing('a'))).toBe('inserted');
       expect(await things.replaceNewer([thing('a', { minor: 1 })])).toEqual({ stale: [] });
       expect(await things.get('a')).toMatchObject({ minor: 1 });
@@ -82,7 +117,13 @@ await withMongoServer('outages of MongoDB', (server) => {
 
     it('a connection cut after the server has done the write: its call knows its own', async () => {
       const { things } = await place.things();
-      const cutAfter = (name: string) => place.proxy.stub({ matches: (command) => commandName(command) === name, times: 1, isForwarded: true, answer: 'cut' });
+      const cutAfter = (name: string) =>
+        place.proxy.stub({
+          matches: (command) => commandName(command) === name,
+          times: 1,
+          isForwarded: true,
+          answer: 'cut',
+        });
       cutAfter('insert');
       expect(await things.insert(thing('a'))).toBe('inserted');
       expect(await things.insert(thing('a'))).toBe('duplicate');
@@ -90,7 +131,9 @@ await withMongoServer('outages of MongoDB', (server) => {
       expect(await things.replaceNewer([thing('a', { minor: 1 }), thing('b')])).toEqual({ stale: [] });
       cutAfter('insert');
       // Of one the same version is there, of the others each is new or lower.
-      expect(await things.replaceNewer([thing('a', { minor: 1 }), thing('b', { minor: 1 }), thing('c')])).toEqual({ stale: ['a'] });
+      expect(await things.replaceNewer([thing('a', { minor: 1 }), thing('b', { minor: 1 }), thing('c')])).toEqual({
+        stale: ['a'],
+      });
       cutAfter('delete');
       expect(await things.deleteWhere({ limit: 2 })).toBe(2);
       expect((await things.list({ limit: 5 })).map(({ id }) => id)).toEqual(['c']);
@@ -99,7 +142,11 @@ await withMongoServer('outages of MongoDB', (server) => {
     it('connections cut under load: what was said to be written is there, once', async () => {
       const { things } = await place.things();
       let seen = 0;
-      place.proxy.stub({ matches: (command) => ['insert', 'update'].includes(commandName(command)) && ++seen % 7 === 0, isForwarded: true, answer: 'cut' });
+      place.proxy.stub({
+        matches: (command) => ['insert', 'update'].includes(commandName(command)) && ++seen % 7 === 0,
+        isForwarded: true,
+        answer: 'cut',
+      });
       const inserts = Promise.all(Array.from({ length: 60 }, (_, index) => things.insert(thing(`i-${index}`))));
       const replaces = things.replaceNewer(numbered(100));
       expect(new Set(await inserts)).toEqual(new Set(['inserted']));
@@ -121,7 +168,9 @@ await withMongoServer('outages of MongoDB', (server) => {
       const { things } = await place.things(2_000);
       place.proxy.freeze();
       const outcomes = await Promise.allSettled(Array.from({ length: 4_100 }, (_, index) => things.get(`x${index}`)));
-      const reasons = outcomes.map((outcome) => (outcome.status === 'rejected' ? String((outcome.reason as Error).message) : ''));
+      const reasons = outcomes.map((outcome) =>
+        outcome.status === 'rejected' ? String((outcome.reason as Error).message) : '',
+      );
       expect(reasons.filter((reason) => reason.includes('busy with 4000 calls'))).toHaveLength(100);
       await place.proxy.heal();
       expect(await things.get('x')).toBeNull();

@@ -13,7 +13,11 @@ vi.mock('../src/index.ts', async (importOriginal) => {
       const database = place.server?.freshDatabase();
       if (database === undefined) throw new Error('no server');
       const opened = await original.openMongoStore({ url: database.url, collections });
-      return { collection: opened.collection.bind(opened), ping: opened.ping.bind(opened), close: () => opened.close().then(() => database.drop()) };
+      return {
+        collection: opened.collection.bind(opened),
+        ping: opened.ping.bind(opened),
+        close: () => opened.close().then(() => database.drop()),
+      };
     },
   };
 });

@@ -23,12 +23,16 @@ describe('finding a server for tests', () => {
   };
 
   it('takes the one that SERVICE_TEST_MONGODB_URL names before all others, and gives each test a database of its own', async () => {
-    const server = await startMongoServer({ ...env, SERVICE_TEST_MONGODB_URL: 'mongodb://zoe:pw@db.example:27018/?replicaSet=rs0' });
+    const server = await startMongoServer({
+      ...env,
+      SERVICE_TEST_MONGODB_URL: 'mongodb://zoe:pw@db.example:27018/?replicaSet=rs0',
+    });
     expect(server).toMatchObject({ host: 'db.example', port: 27018, isAtomic: true });
     if ('missing' in server) return;
     const urls = [server.freshDatabase().url, server.freshDatabase().url];
     expect(new Set(urls).size).toBe(2);
-    for (const url of urls) expect(url).toMatch(/^mongodb:\/\/zoe:pw@db\.example:27018\/penstock_test_[0-9a-f]{32}\?replicaSet=rs0$/);
+    for (const url of urls)
+      expect(url).toMatch(/^mongodb:\/\/zoe:pw@db\.example:27018\/penstock_test_[0-9a-f]{32}\?replicaSet=rs0$/);
   });
 
   it('builds FerretDB once for all who want it at the same time, and not again', async () => {
@@ -43,7 +47,9 @@ describe('finding a server for tests', () => {
   it('a build that fails says why and leaves nothing, neither a lock nor half a binary', async () => {
     const go = await fakeGo('echo "go: no such module" >&2\nexit 1');
     expect(await ferretdbBinary(go, env)).toEqual({ problem: 'go build ended with 1: go: no such module' });
-    expect(await ferretdbBinary(await fakeGo('while [ "$1" != -o ]; do shift; done\necho binary > "$2"'), env)).toHaveProperty('path');
+    expect(
+      await ferretdbBinary(await fakeGo('while [ "$1" != -o ]; do shift; done\necho binary > "$2"'), env),
+    ).toHaveProperty('path');
   });
 
   it('a lock whose holder has ended does not hold', async () => {

@@ -1,5 +1,11 @@
 /** A store of MongoDB behind a proxy, for one test: opened, broken, healed, dropped. */
-import { openMongoStore, type Collection, type CollectionSpec, type DocumentOf, type DocumentStore } from '../src/index.ts';
+import {
+  openMongoStore,
+  type Collection,
+  type CollectionSpec,
+  type DocumentOf,
+  type DocumentStore,
+} from '../src/index.ts';
 import { startMongoProxy, type MongoProxy, type TestMongoServer } from './mongodb/index.ts';
 
 export const spec = {
@@ -16,7 +22,9 @@ export function thing(id: string, some: Partial<Thing> = {}): Thing {
 }
 
 export function numbered(count: number, some: Partial<Thing> = {}): Thing[] {
-  return Array.from({ length: count }, (_, index) => thing(`n-${String(index).padStart(3, '0')}`, { rank: index % 5, ...some }));
+  return Array.from({ length: count }, (_, index) =>
+    thing(`n-${String(index).padStart(3, '0')}`, { rank: index % 5, ...some }),
+  );
 }
 
 export class MongoPlace {
@@ -41,13 +49,21 @@ export class MongoPlace {
     return new MongoPlace(await startMongoProxy(server), database.url, database.drop);
   }
 
-  async open(options: { readonly deadlineMs?: number; readonly collections?: readonly CollectionSpec[] } = {}): Promise<DocumentStore> {
-    const store = await openMongoStore({ url: this.url, collections: options.collections ?? [spec], deadlineMs: options.deadlineMs });
+  async open(
+    options: { readonly deadlineMs?: number; readonly collections?: readonly CollectionSpec[] } = {},
+  ): Promise<DocumentStore> {
+    const store = await openMongoStore({
+      url: this.url,
+      collections: options.collections ?? [spec],
+      deadlineMs: options.deadlineMs,
+    });
     this.#opened.push(store);
     return store;
   }
 
-  async things(deadlineMs?: number): Promise<{ readonly store: DocumentStore; readonly things: Collection<typeof spec> }> {
+  async things(
+    deadlineMs?: number,
+  ): Promise<{ readonly store: DocumentStore; readonly things: Collection<typeof spec> }> {
     const store = await this.open(deadlineMs === undefined ? {} : { deadlineMs });
     this.proxy.takeCommands();
     return { store, things: store.collection(spec) };

@@ -8,27 +8,78 @@ import type { CollectionSpec } from '../src/port.ts';
 
 /** What the runs repository asks, as SQLite would go about it. */
 const queries: readonly (readonly [title: string, spec: CollectionSpec, selection: AnySelection])[] = [
-  ['a page of one tenant', runsSpec, { where: { tenant: { in: ['a'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20 }],
-  ['a later page of two tenants', runsSpec, { where: { tenant: { in: ['a', 'b'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20, after: { id: 'x' } }],
-  ['a run, if it is of these tenants', runsSpec, { where: { tenant: { in: ['a', 'b'] }, id: { gte: 'x', lte: 'x' } }, limit: 1 }],
-  ['a page of one pipeline', runsSpec, { where: { tenant: { in: ['a', 'b'] }, pipelineName: 'p' }, orderBy: { field: 'id', direction: 'desc' }, limit: 500 }],
+  [
+    'a page of one tenant',
+    runsSpec,
+    { where: { tenant: { in: ['a'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 20 },
+  ],
+  [
+    'a later page of two tenants',
+    runsSpec,
+    {
+      where: { tenant: { in: ['a', 'b'] } },
+      orderBy: { field: 'id', direction: 'desc' },
+      limit: 20,
+      after: { id: 'x' },
+    },
+  ],
+  [
+    'a run, if it is of these tenants',
+    runsSpec,
+    { where: { tenant: { in: ['a', 'b'] }, id: { gte: 'x', lte: 'x' } }, limit: 1 },
+  ],
+  [
+    'a page of one pipeline',
+    runsSpec,
+    {
+      where: { tenant: { in: ['a', 'b'] }, pipelineName: 'p' },
+      orderBy: { field: 'id', direction: 'desc' },
+      limit: 500,
+    },
+  ],
   ['the open runs of a partition', runsSpec, { where: { partition: 0, open: true }, limit: 50, after: { id: 'x' } }],
-  ['runs later in an incarnation', runsSpec, { where: { partition: 0, incarnation: 1, sequence: { gt: 7 } }, orderBy: { field: 'sequence', direction: 'asc' }, limit: 50, after: { id: 'x', value: 9 } }],
-  ['runs of later incarnations', runsSpec, { where: { partition: 0, incarnation: { gt: 1 } }, orderBy: { field: 'incarnation', direction: 'asc' }, limit: 50 }],
+  [
+    'runs later in an incarnation',
+    runsSpec,
+    {
+      where: { partition: 0, incarnation: 1, sequence: { gt: 7 } },
+      orderBy: { field: 'sequence', direction: 'asc' },
+      limit: 50,
+      after: { id: 'x', value: 9 },
+    },
+  ],
+  [
+    'runs of later incarnations',
+    runsSpec,
+    { where: { partition: 0, incarnation: { gt: 1 } }, orderBy: { field: 'incarnation', direction: 'asc' }, limit: 50 },
+  ],
   ['counters of a month', countersSpec, { where: { partition: 0, month: '2026-11' }, limit: 50 }],
-  ['counters of a tenant, newest first', countersSpec, { where: { tenant: 'a' }, orderBy: { field: 'month', direction: 'desc' }, limit: 50, after: { id: 'x', value: '2026-11' } }],
+  [
+    'counters of a tenant, newest first',
+    countersSpec,
+    {
+      where: { tenant: 'a' },
+      orderBy: { field: 'month', direction: 'desc' },
+      limit: 50,
+      after: { id: 'x', value: '2026-11' },
+    },
+  ],
 ];
 
 describe('query plans', () => {
   it.each(queries)('%s walks an index to its limit: no scan, no sorting of what it has found', (_, spec, selection) => {
-    const database = openDatabase({ path: ':memory:', synchronous: 'normal', lockWaitMs: 100 }, [runsSpec, countersSpec]);
+    const database = openDatabase({ path: ':memory:', synchronous: 'normal', lockWaitMs: 100 }, [
+      runsSpec,
+      countersSpec,
+    ]);
     const statements: string[] = [];
     const recorder = new Proxy(database, {
       get(target, name) {
-        if (name === 'prepare') return (sql: string) => {
-          statements.push(sql);
-          return target.prepare(sql);
-        };
+        if (name === 'prepare')
+          return (sql: string) => {
+            statements.push(sql);
+            return target.prepare(sql);
+          };
         return Reflect.get(target, name, target) as unknown;
       },
     });

@@ -2,7 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { encodeRun, openSqliteStore, runCollections, RunsRepository, type DocumentStore, type RunDocument } from '../src/index.ts';
+import {
+  encodeRun,
+  openSqliteStore,
+  runCollections,
+  RunsRepository,
+  type DocumentStore,
+  type RunDocument,
+} from '../src/index.ts';
 import { KEY, runDocument, runId } from './support.ts';
 
 describe('runs repository', () => {
@@ -12,7 +19,11 @@ describe('runs repository', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'penstock-runs-'));
-    store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections, synchronous: 'normal' });
+    store = await openSqliteStore({
+      path: join(folder, 'store.db'),
+      collections: runCollections,
+      synchronous: 'normal',
+    });
     runs = new RunsRepository(store);
   });
   afterEach(async () => {
@@ -34,14 +45,17 @@ describe('runs repository', () => {
       expect(await runs.get(runId(1), { tenants })).toBeNull();
       expect(await runs.view(runId(1), { tenants })).toBeNull();
       expect((await runs.page({ tenants, limit: 100 })).map(({ id }) => id)).not.toContain(runId(1));
-      expect(await runs.pipelineHealth('build', { tenants, limit: 100 })).toMatchObject({ totalRuns: tenants.includes('service') ? 1 : 0 });
+      expect(await runs.pipelineHealth('build', { tenants, limit: 100 })).toMatchObject({
+        totalRuns: tenants.includes('service') ? 1 : 0,
+      });
     }
     expect(await runs.view(runId(1), { tenants: ['service', 'alice'] })).toMatchObject({ id: runId(1) });
     expect(await runs.page({ tenants: [], limit: 100 })).toEqual([]);
   });
 
   it('P8: writes a document over a lower (incarnation, sequence) only', async () => {
-    const at = (incarnation: number, sequence: number, version: number) => runDocument({ id: runId(1), incarnation, sequence, version });
+    const at = (incarnation: number, sequence: number, version: number) =>
+      runDocument({ id: runId(1), incarnation, sequence, version });
     await runs.saveBatch([at(1, 10, 5)]);
     expect(await runs.saveBatch([at(1, 10, 6), runDocument({ id: runId(2) })])).toEqual({ stale: [runId(1)] });
     expect(await runs.saveBatch([at(1, 9, 6)])).toEqual({ stale: [runId(1)] });
@@ -63,7 +77,9 @@ describe('runs repository', () => {
   });
 
   it('P6: take-over reads the open runs of its partition, each once, also while they are many', async () => {
-    const documents = Array.from({ length: 230 }, (_, index) => runDocument({ id: runId(index), open: index % 2 === 0, partition: index % 3 === 0 ? 1 : 0, sequence: index }));
+    const documents = Array.from({ length: 230 }, (_, index) =>
+      runDocument({ id: runId(index), open: index % 2 === 0, partition: index % 3 === 0 ? 1 : 0, sequence: index }),
+    );
     await runs.saveBatch(documents);
     const expected = documents.filter(({ open, partition }) => open && partition === 0).map(({ state }) => state.id);
     expect((await all(runs.openOf(0))).map(({ state }) => state.id)).toEqual(expected);
@@ -71,31 +87,69 @@ describe('runs repository', () => {
   });
 
   it('P6: take-over reads what stands for a later commit, of this incarnation and those after it', async () => {
-    const documents = Array.from({ length: 900 }, (_, index) => runDocument({ id: runId(899 - index), incarnation: 1 + (index % 3), sequence: Math.floor(index / 20), partition: index % 5 === 0 ? 1 : 0 }));
+    const documents = Array.from({ length: 900 }, (_, index) =>
+      runDocument({
+        id: runId(899 - index),
+        incarnation: 1 + (index % 3),
+        sequence: Math.floor(index / 20),
+        partition: index % 5 === 0 ? 1 : 0,
+      }),
+    );
     await runs.saveBatch(documents);
-    for (const position of [{ incarnation: 1, sequence: 20 }, { incarnation: 2, sequence: 0 }, { incarnation: 0, sequence: 0 }, { incarnation: 3, sequence: 1_000 }]) {
-      const later = ({ incarnation, sequence, partition }: RunDocument) => partition === 0 && (incarnation > position.incarnation || (incarnation === position.incarnation && sequence > position.sequence));
+    for (const position of [
+      { incarnation: 1, sequence: 20 },
+      { incarnation: 2, sequence: 0 },
+      { incarnation: 0, sequence: 0 },
+      { incarnation: 3, sequence: 1_000 },
+    ]) {
+      const later = ({ incarnation, sequence, partition }: RunDocument) =>
+        partition === 0 &&
+        (incarnation > position.incarnation || (incarnation === position.incarnation && sequence > position.sequence));
       const found = (await all(runs.laterThan(0, position))).map(({ state }) => state.id);
-      expect(found.toSorted()).toEqual(documents.filter(later).map(({ state }) => state.id).toSorted());
+      expect(found.toSorted()).toEqual(
+        documents
+          .filter(later)
+          .map(({ state }) => state.id)
+          .toSorted(),
+      );
     }
   });
 
   it('pages through the runs of several tenants, newest first, each once', async () => {
     const tenants = ['service', 'alice', 'bob'];
-    await runs.saveBatch(Array.from({ length: 90 }, (_, index) => runDocument({ id: runId(index), tenant: tenants[index % 3] ?? '', pipelineName: index % 2 === 0 ? 'build' : 'deploy' })));
+    await runs.saveBatch(
+      Array.from({ length: 90 }, (_, index) =>
+        runDocument({
+          id: runId(index),
+          tenant: tenants[index % 3] ?? '',
+          pipelineName: index % 2 === 0 ? 'build' : 'deploy',
+        }),
+      ),
+    );
     const seen: string[] = [];
     for (let before: string | undefined; ; before = seen.at(-1)) {
       const page = await runs.page({ tenants: ['service', 'bob'], before, limit: 7 });
       if (page.length === 0) break;
       seen.push(...page.map(({ id }) => id));
     }
-    expect(seen).toEqual(Array.from({ length: 90 }, (_, index) => index).filter((index) => index % 3 !== 1).toReversed().map((index) => runId(index)));
+    expect(seen).toEqual(
+      Array.from({ length: 90 }, (_, index) => index)
+        .filter((index) => index % 3 !== 1)
+        .toReversed()
+        .map((index) => runId(index)),
+    );
     const builds = await runs.page({ tenants: ['alice'], pipelineName: 'build', limit: 500 });
-    expect(builds.map(({ id }) => id)).toEqual(Array.from({ length: 90 }, (_, index) => index).filter((index) => index % 6 === 4).toReversed().map((index) => runId(index)));
+    expect(builds.map(({ id }) => id)).toEqual(
+      Array.from({ length: 90 }, (_, index) => index)
+        .filter((index) => index % 6 === 4)
+        .toReversed()
+        .map((index) => runId(index)),
+    );
   });
 
   it('refuses a page without a bound', async () => {
-    for (const limit of [0, -1, 501, Number.NaN, 1.5]) await expect(runs.page({ tenants: ['service'], limit })).rejects.toMatchObject({ tag: 'StoreUsageError' });
+    for (const limit of [0, -1, 501, Number.NaN, 1.5])
+      await expect(runs.page({ tenants: ['service'], limit })).rejects.toMatchObject({ tag: 'StoreUsageError' });
   });
 
   it('P7: says which runs have a document, for any number of ids', async () => {
@@ -107,15 +161,50 @@ describe('runs repository', () => {
   });
 
   it('health: the window is the newest runs of that name', async () => {
-    await runs.saveBatch(Array.from({ length: 20 }, (_, index) => runDocument({ id: runId(index), pipelineName: index % 2 === 0 ? 'build' : 'deploy', status: index < 10 ? 'FAILED' : 'SUCCESS' })));
-    expect(await runs.pipelineHealth('build', { tenants: ['service'], limit: 5 })).toMatchObject({ totalRuns: 5, succeeded: 5, successRate: 1 });
-    expect(await runs.pipelineHealth('build', { tenants: ['service'], limit: 500 })).toMatchObject({ totalRuns: 10, succeeded: 5, failed: 5, successRate: 0.5 });
-    expect(await runs.pipelineHealth('nothing', { tenants: ['service'], limit: 50 })).toMatchObject({ totalRuns: 0, successRate: 0 });
+    await runs.saveBatch(
+      Array.from({ length: 20 }, (_, index) =>
+        runDocument({
+          id: runId(index),
+          pipelineName: index % 2 === 0 ? 'build' : 'deploy',
+          status: index < 10 ? 'FAILED' : 'SUCCESS',
+        }),
+      ),
+    );
+    expect(await runs.pipelineHealth('build', { tenants: ['service'], limit: 5 })).toMatchObject({
+      totalRuns: 5,
+      succeeded: 5,
+      successRate: 1,
+    });
+    expect(await runs.pipelineHealth('build', { tenants: ['service'], limit: 500 })).toMatchObject({
+      totalRuns: 10,
+      succeeded: 5,
+      failed: 5,
+      successRate: 0.5,
+    });
+    expect(await runs.pipelineHealth('nothing', { tenants: ['service'], limit: 50 })).toMatchObject({
+      totalRuns: 0,
+      successRate: 0,
+    });
   });
 
   it('P23: keeps the counter of a key and month, over a lower one only', async () => {
-    const counter = { partition: 2, tenant: 'service', key: KEY, month: '2026-11', runs: 41, stageMs: 1_500, active: 2, maxConcurrent: null, incarnation: 1, sequence: 10 };
-    await runs.saveCounters([counter, { ...counter, key: `${KEY}/${'x'.repeat(5_000)}`, runs: 1 }, { ...counter, month: '2026-10', runs: 900 }]);
+    const counter = {
+      partition: 2,
+      tenant: 'service',
+      key: KEY,
+      month: '2026-11',
+      runs: 41,
+      stageMs: 1_500,
+      active: 2,
+      maxConcurrent: null,
+      incarnation: 1,
+      sequence: 10,
+    };
+    await runs.saveCounters([
+      counter,
+      { ...counter, key: `${KEY}/${'x'.repeat(5_000)}`, runs: 1 },
+      { ...counter, month: '2026-10', runs: 900 },
+    ]);
     await runs.saveCounters([{ ...counter, runs: 40, sequence: 9 }]);
     expect(await runs.counter(KEY, '2026-11')).toEqual(counter);
     await runs.saveCounters([{ ...counter, runs: 42, sequence: 11 }]);
@@ -126,22 +215,68 @@ describe('runs repository', () => {
   });
 
   it('P23: tells what a tenant has used in a month, and what it has now', async () => {
-    const counter = { partition: 2, tenant: 'ada', key: 'ada', month: '2026-11', runs: 41, stageMs: 61_999, active: 2, maxConcurrent: 3, incarnation: 1, sequence: 10 };
+    const counter = {
+      partition: 2,
+      tenant: 'ada',
+      key: 'ada',
+      month: '2026-11',
+      runs: 41,
+      stageMs: 61_999,
+      active: 2,
+      maxConcurrent: 3,
+      incarnation: 1,
+      sequence: 10,
+    };
     // What a key has now is in the counter of its newest month; others' keys are nobody else's.
-    await runs.saveCounters([{ ...counter, month: '2026-10', runs: 7, stageMs: 1_000, active: 9 }, counter, { ...counter, tenant: 'eve', key: 'eve', runs: 1_000 }]);
-    expect(await runs.usage({ tenant: 'ada', month: '2026-11' })).toEqual({ pipelineRuns: 41, concurrentRuns: 2, stageSeconds: 61 });
-    expect(await runs.usage({ tenant: 'ada', month: '2026-10' })).toEqual({ pipelineRuns: 7, concurrentRuns: 2, stageSeconds: 1 });
-    expect(await runs.usage({ tenant: 'ada', month: '2026-12' })).toEqual({ pipelineRuns: 0, concurrentRuns: 2, stageSeconds: 0 });
-    expect(await runs.usage({ tenant: 'nobody', month: '2026-11' })).toEqual({ pipelineRuns: 0, concurrentRuns: 0, stageSeconds: 0 });
+    await runs.saveCounters([
+      { ...counter, month: '2026-10', runs: 7, stageMs: 1_000, active: 9 },
+      counter,
+      { ...counter, tenant: 'eve', key: 'eve', runs: 1_000 },
+    ]);
+    expect(await runs.usage({ tenant: 'ada', month: '2026-11' })).toEqual({
+      pipelineRuns: 41,
+      concurrentRuns: 2,
+      stageSeconds: 61,
+    });
+    expect(await runs.usage({ tenant: 'ada', month: '2026-10' })).toEqual({
+      pipelineRuns: 7,
+      concurrentRuns: 2,
+      stageSeconds: 1,
+    });
+    expect(await runs.usage({ tenant: 'ada', month: '2026-12' })).toEqual({
+      pipelineRuns: 0,
+      concurrentRuns: 2,
+      stageSeconds: 0,
+    });
+    expect(await runs.usage({ tenant: 'nobody', month: '2026-11' })).toEqual({
+      pipelineRuns: 0,
+      concurrentRuns: 0,
+      stageSeconds: 0,
+    });
   });
 
   it('P23: adds up the keys of the tenant service, however many', async () => {
     const keys = Array.from({ length: 1_203 }, (_, index) => ({
-      partition: index % 16, tenant: 'service', key: `service/${index}`, month: '2026-11', runs: 2, stageMs: 500, active: 1, maxConcurrent: null, incarnation: 1, sequence: 1,
+      partition: index % 16,
+      tenant: 'service',
+      key: `service/${index}`,
+      month: '2026-11',
+      runs: 2,
+      stageMs: 500,
+      active: 1,
+      maxConcurrent: null,
+      incarnation: 1,
+      sequence: 1,
     }));
     await runs.saveCounters(keys);
-    expect(await runs.usage({ tenant: 'service', month: '2026-11' })).toEqual({ pipelineRuns: 2_406, concurrentRuns: 1_203, stageSeconds: 601 });
-    expect((await all(runs.countersOf(3, '2026-11'))).length).toBe(keys.filter(({ partition }) => partition === 3).length);
+    expect(await runs.usage({ tenant: 'service', month: '2026-11' })).toEqual({
+      pipelineRuns: 2_406,
+      concurrentRuns: 1_203,
+      stageSeconds: 601,
+    });
+    expect((await all(runs.countersOf(3, '2026-11'))).length).toBe(
+      keys.filter(({ partition }) => partition === 3).length,
+    );
   });
 
   it('what was encoded does not change with the state', async () => {
@@ -154,7 +289,9 @@ describe('runs repository', () => {
 
   it('takes a run whose name is half a surrogate pair, and one of the largest size', async () => {
     const large = runDocument({ id: runId(1), pipelineName: 'lone \ud800', yaml: 'x'.repeat(512 * 1024) });
-    const outputs = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`o${index}`, '\u0001'.repeat(64 * 1024)]));
+    const outputs = Object.fromEntries(
+      Array.from({ length: 16 }, (_, index) => [`o${index}`, '\u0001'.repeat(64 * 1024)]),
+    );
     large.state.stages.push({ name: 's', status: 'SUCCESS', attempt: 1, failures: 0, outputs });
     expect(await runs.saveBatch([large])).toEqual({ stale: [] });
     expect((await runs.getAsOwner(runId(1)))?.state).toEqual(large.state);

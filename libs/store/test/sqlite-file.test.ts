@@ -9,7 +9,13 @@ import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore, type CollectionSpec, type DocumentStore } from '../src/index.ts';
 
-const spec = { name: 'things', fields: { rank: 'integer' }, parts: ['text'], indexes: [['rank']], version: ['rank', 'rank'] } as const satisfies CollectionSpec;
+const spec = {
+  name: 'things',
+  fields: { rank: 'integer' },
+  parts: ['text'],
+  indexes: [['rank']],
+  version: ['rank', 'rank'],
+} as const satisfies CollectionSpec;
 
 describe('a SQLite file', () => {
   let folder: string;
@@ -24,8 +30,14 @@ describe('a SQLite file', () => {
     await Promise.all(opened.splice(0).map((store) => store.close()));
     await rm(folder, { recursive: true });
   });
-  const open = async (options: { deadlineMs?: number; collections?: readonly CollectionSpec[]; file?: string } = {}) => {
-    const store = await openSqliteStore({ path: options.file ?? path, collections: options.collections ?? [spec], deadlineMs: options.deadlineMs });
+  const open = async (
+    options: { deadlineMs?: number; collections?: readonly CollectionSpec[]; file?: string } = {},
+  ) => {
+    const store = await openSqliteStore({
+      path: options.file ?? path,
+      collections: options.collections ?? [spec],
+      deadlineMs: options.deadlineMs,
+    });
     opened.push(store);
     return store;
   };
@@ -33,20 +45,34 @@ describe('a SQLite file', () => {
   it('that is none is refused as damaged, by its name, and left as it was', async () => {
     await writeFile(path, 'this is a diary and no database, for '.repeat(100));
     const before = await readFile(path);
-    await expect(open()).rejects.toMatchObject({ tag: 'StoreCorrupt', retryable: false, message: expect.stringContaining(`${path} is damaged`) as unknown });
+    await expect(open()).rejects.toMatchObject({
+      tag: 'StoreCorrupt',
+      retryable: false,
+      message: expect.stringContaining(`${path} is damaged`) as unknown,
+    });
     expect((await readFile(path)).equals(before)).toBe(true);
   });
 
   it('with damaged pages says so when they are read', async () => {
     const store = await open();
     for (let batch = 0; batch < 10; batch++) {
-      await store.collection(spec).replaceNewer(Array.from({ length: 100 }, (_, index) => ({ id: `${batch}-${index}`, rank: batch, text: Math.random().toString(36).repeat(60) })));
+      await store
+        .collection(spec)
+        .replaceNewer(
+          Array.from({ length: 100 }, (_, index) => ({
+            id: `${batch}-${index}`,
+            rank: batch,
+            text: Math.random().toString(36).repeat(60),
+          })),
+        );
     }
     await store.close();
     const bytes = await readFile(path);
     bytes.fill(0x5a, 8192);
     await writeFile(path, bytes);
-    const failure = await open().then((again) => again.collection(spec).list({ limit: 1000 })).catch((error: unknown) => error);
+    const failure = await open()
+      .then((again) => again.collection(spec).list({ limit: 1000 }))
+      .catch((error: unknown) => error);
     expect(failure).toMatchObject({ tag: 'StoreCorrupt', store: path });
   });
 
@@ -54,7 +80,10 @@ describe('a SQLite file', () => {
     const other = new DatabaseSync(path);
     other.exec('CREATE TABLE contacts (name TEXT)');
     other.close();
-    await expect(open()).rejects.toMatchObject({ tag: 'StoreIncompatible', message: expect.stringContaining('another program') as unknown });
+    await expect(open()).rejects.toMatchObject({
+      tag: 'StoreIncompatible',
+      message: expect.stringContaining('another program') as unknown,
+    });
     const again = new DatabaseSync(path, { readOnly: true });
     expect(again.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()).toEqual({ tables: 1 });
     again.close();
@@ -65,16 +94,28 @@ describe('a SQLite file', () => {
     const newer = new DatabaseSync(path);
     newer.exec('PRAGMA user_version = 7');
     newer.close();
-    await expect(open()).rejects.toMatchObject({ tag: 'StoreIncompatible', message: expect.stringContaining('format 7; this one knows 1') as unknown });
+    await expect(open()).rejects.toMatchObject({
+      tag: 'StoreIncompatible',
+      message: expect.stringContaining('format 7; this one knows 1') as unknown,
+    });
   });
 
   it('whose field has another type is refused with the field and both types', async () => {
     await (await open()).close();
-    await expect(open({ collections: [{ ...spec, fields: { rank: 'string' }, version: undefined as never }] })).rejects.toMatchObject({ tag: 'StoreIncompatible', message: expect.stringMatching(/'rank' of the collection 'things' is kept as INTEGER/) as unknown });
+    await expect(
+      open({ collections: [{ ...spec, fields: { rank: 'string' }, version: undefined as never }] }),
+    ).rejects.toMatchObject({
+      tag: 'StoreIncompatible',
+      message: expect.stringMatching(/'rank' of the collection 'things' is kept as INTEGER/) as unknown,
+    });
   });
 
   it('in a folder that is not there is unavailable, by its name', async () => {
-    await expect(open({ file: join(folder, 'no', 'store.db') })).rejects.toMatchObject({ tag: 'StoreUnavailable', retryable: true, message: expect.stringContaining(join(folder, 'no', 'store.db')) as unknown });
+    await expect(open({ file: join(folder, 'no', 'store.db') })).rejects.toMatchObject({
+      tag: 'StoreUnavailable',
+      retryable: true,
+      message: expect.stringContaining(join(folder, 'no', 'store.db')) as unknown,
+    });
   });
 
   it('locked by another process longer than a call may take: unavailable, and well again afterwards', async () => {
@@ -82,7 +123,10 @@ describe('a SQLite file', () => {
     const other = new DatabaseSync(path);
     other.exec('BEGIN IMMEDIATE');
     const things = store.collection(spec);
-    await expect(things.insert({ id: 'a', rank: 1, text: '' })).rejects.toMatchObject({ tag: 'StoreUnavailable', message: expect.stringContaining('locked') as unknown });
+    await expect(things.insert({ id: 'a', rank: 1, text: '' })).rejects.toMatchObject({
+      tag: 'StoreUnavailable',
+      message: expect.stringContaining('locked') as unknown,
+    });
     expect(await things.get('a')).toBeNull();
     other.exec('COMMIT');
     other.close();
@@ -94,8 +138,12 @@ describe('a SQLite file', () => {
     const other = new DatabaseSync(path);
     other.exec('BEGIN IMMEDIATE');
     const things = store.collection(spec);
-    const outcomes = await Promise.allSettled(Array.from({ length: 10 }, (_, index) => things.insert({ id: `w${index}`, rank: 1, text: '' })));
-    expect(outcomes.map((outcome) => (outcome.status === 'rejected' ? (outcome.reason as { tag: string }).tag : 'settled'))).toEqual(Array.from({ length: 10 }, () => 'StoreUnavailable'));
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, index) => things.insert({ id: `w${index}`, rank: 1, text: '' })),
+    );
+    expect(
+      outcomes.map((outcome) => (outcome.status === 'rejected' ? (outcome.reason as { tag: string }).tag : 'settled')),
+    ).toEqual(Array.from({ length: 10 }, () => 'StoreUnavailable'));
     other.exec('COMMIT');
     other.close();
     const other2 = await open();
@@ -104,14 +152,24 @@ describe('a SQLite file', () => {
 
   it('bounds the calls under way: beyond, they are refused at once', async () => {
     const store = await open();
-    const calls = Array.from({ length: 4_100 }, (_, index) => store.collection(spec).get(`x${index}`).then(() => 'answered', (error: { tag: string }) => error.tag));
+    const calls = Array.from({ length: 4_100 }, (_, index) =>
+      store
+        .collection(spec)
+        .get(`x${index}`)
+        .then(
+          () => 'answered',
+          (error: { tag: string }) => error.tag,
+        ),
+    );
     const outcomes = await Promise.all(calls);
     expect(outcomes.filter((outcome) => outcome === 'StoreUnavailable')).toHaveLength(100);
     expect(await store.collection(spec).get('x')).toBeNull();
   });
 
   it('keeps what was acknowledged when its process is killed, in the middle of writing', async () => {
-    const writer = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'writer.ts'), path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const writer = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'writer.ts'), path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     const acknowledged: string[] = [];
     for await (const line of createInterface({ input: writer.stdout })) {
       acknowledged.push(line);
@@ -126,15 +184,20 @@ describe('a SQLite file', () => {
 
   it('works for two processes at once', async () => {
     const store = await open();
-    const writer = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'writer.ts'), path, '30'], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const writer = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'writer.ts'), path, '30'], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
     const ended = once(writer, 'exit');
-    for (let turn = 0; turn < 30; turn++) await store.collection(spec).insert({ id: `mine-${turn}`, rank: turn, text: '' });
+    for (let turn = 0; turn < 30; turn++)
+      await store.collection(spec).insert({ id: `mine-${turn}`, rank: turn, text: '' });
     expect(await ended).toEqual([0, null]);
     expect(await store.collection(spec).list({ limit: 1000, parts: [] })).toHaveLength(60);
   });
 
   it('lets its process end when nothing is under way, closed or not', async () => {
-    const idle = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'idle.ts'), path], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const idle = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'idle.ts'), path], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
     expect(await once(idle, 'exit')).toEqual([0, null]);
   });
 
@@ -145,10 +208,14 @@ describe('a SQLite file', () => {
     const store = await open();
     const things = store.collection(spec);
     await things.insert({ id: 'before', rank: 1, text: '' });
-    const calls = Array.from({ length: 50 }, (_, index) => things.insert({ id: `under way ${index}`, rank: 1, text: 'x'.repeat(100_000) }));
+    const calls = Array.from({ length: 50 }, (_, index) =>
+      things.insert({ id: `under way ${index}`, rank: 1, text: 'x'.repeat(100_000) }),
+    );
     const died = threads[0]?.terminate();
     const outcomes = await Promise.allSettled(calls);
-    expect(outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => (reason as { tag: string }).tag)).toContain('StoreUnavailable');
+    expect(
+      outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => (reason as { tag: string }).tag),
+    ).toContain('StoreUnavailable');
     await died;
     expect(await things.get('before')).toMatchObject({ rank: 1 });
     expect(threads).toHaveLength(2);

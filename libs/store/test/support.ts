@@ -24,7 +24,15 @@ export interface SomeRun {
 }
 
 export function runDocument(some: SomeRun): RunDocument {
-  const { id, tenant = 'service', key = KEY, pipelineName = 'build', status = 'SUCCESS', version = 3, yaml = 'pipeline: { name: build }' } = some;
+  const {
+    id,
+    tenant = 'service',
+    key = KEY,
+    pipelineName = 'build',
+    status = 'SUCCESS',
+    version = 3,
+    yaml = 'pipeline: { name: build }',
+  } = some;
   const createdAt = 1_763_730_000_000;
   const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api' } } as const;
   return {
@@ -32,7 +40,18 @@ export function runDocument(some: SomeRun): RunDocument {
     open: some.open ?? false,
     incarnation: some.incarnation ?? 1,
     sequence: some.sequence ?? 1,
-    state: { id, ...created, createdAt, version, status, held: false, stages: [], openStages: 0, liveAttempts: 0, workspaces: {} },
+    state: {
+      id,
+      ...created,
+      createdAt,
+      version,
+      status,
+      held: false,
+      stages: [],
+      openStages: 0,
+      liveAttempts: 0,
+      workspaces: {},
+    },
     events: [{ type: 'run_created', at: createdAt, ...created }],
     view: runView({ id, tenant, key, pipelineName, status, version }),
   };
@@ -40,16 +59,35 @@ export function runDocument(some: SomeRun): RunDocument {
 
 export function runView(some: Partial<RunView> & { readonly id: string }): RunView {
   return {
-    tenant: 'service', key: KEY, pipelineName: 'build', status: 'SUCCESS', startedAt: '2025-11-21T13:00:00.000Z', finishedAt: null, outcome: null, reason: null,
-    version: 3, cancelledStages: null, stages: [], ...some,
+    tenant: 'service',
+    key: KEY,
+    pipelineName: 'build',
+    status: 'SUCCESS',
+    startedAt: '2025-11-21T13:00:00.000Z',
+    finishedAt: null,
+    outcome: null,
+    reason: null,
+    version: 3,
+    cancelledStages: null,
+    stages: [],
+    ...some,
   };
 }
 
-export function stageView(name: string, status: RunStatus, options: { readonly secs?: number; readonly reason?: StageReason } = {}): StageView {
+export function stageView(
+  name: string,
+  status: RunStatus,
+  options: { readonly secs?: number; readonly reason?: StageReason } = {},
+): StageView {
   const start = Date.parse('2025-11-21T13:00:00.000Z');
   const { secs, reason } = options;
   return {
-    name, status, outputs: [], reason: reason ?? null, exitCode: null, attempt: 1,
+    name,
+    status,
+    outputs: [],
+    reason: reason ?? null,
+    exitCode: null,
+    attempt: 1,
     startedAt: secs === undefined ? null : new Date(start).toISOString(),
     finishedAt: secs === undefined ? null : new Date(start + secs * 1000).toISOString(),
   };

@@ -28,7 +28,9 @@ export function errorChain(error: unknown, depth = 0): LoggedError {
     // The stack of what caused it says where; those above say who passed it on, which the chain says as well.
     ...(error.stack === undefined || (error.cause instanceof Error && deeper) ? {} : { stack: error.stack }),
     ...(error.cause === undefined || !deeper ? {} : { cause: errorChain(error.cause, depth + 1) }),
-    ...(error instanceof AggregateError && deeper ? { errors: error.errors.slice(0, ERRORS_MAX).map((inner) => errorChain(inner, depth + 1)) } : {}),
+    ...(error instanceof AggregateError && deeper
+      ? { errors: error.errors.slice(0, ERRORS_MAX).map((inner) => errorChain(inner, depth + 1)) }
+      : {}),
   };
 }
 

@@ -6,7 +6,9 @@
 
 const SERIES_MAX = 1_000;
 /** Seconds: from an in-process step to a request's deadline. */
-export const LATENCY_BUCKETS_SECS: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+export const LATENCY_BUCKETS_SECS: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
 
 export type Labels = Readonly<Record<string, string | number>>;
 
@@ -88,10 +90,13 @@ class Metric {
   }
 
   series(labels: Labels, length: number): number[] {
-    const key = Object.entries(labels).map(([name, value]) => `${name}="${escapeLabel(String(value))}"`).join(',');
+    const key = Object.entries(labels)
+      .map(([name, value]) => `${name}="${escapeLabel(String(value))}"`)
+      .join(',');
     let series = this.#series.get(key);
     if (series === undefined) {
-      if (this.#series.size >= SERIES_MAX) throw new RangeError(`the metric ${this.#name} has ${SERIES_MAX} series; its labels are not from a known set`);
+      if (this.#series.size >= SERIES_MAX)
+        throw new RangeError(`the metric ${this.#name} has ${SERIES_MAX} series; its labels are not from a known set`);
       series = Array.from({ length }, () => 0);
       this.#series.set(key, series);
     }
@@ -99,7 +104,10 @@ class Metric {
   }
 
   render(): string {
-    const lines = [`# HELP ${this.#name} ${this.#help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`, `# TYPE ${this.#name} ${this.type}`];
+    const lines = [
+      `# HELP ${this.#name} ${this.#help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`,
+      `# TYPE ${this.#name} ${this.type}`,
+    ];
     for (const [labels, values] of this.#series) {
       if (this.type === 'histogram') lines.push(...this.#histogramLines(labels, values));
       else lines.push(`${this.#name}${labels === '' ? '' : `{${labels}}`} ${values[0] ?? 0}`);
@@ -115,7 +123,11 @@ class Metric {
       return `${this.#name}_bucket{${before}le="${bound}"} ${count}`;
     });
     const braces = labels === '' ? '' : `{${labels}}`;
-    return [...lines, `${this.#name}_sum${braces} ${values[this.#bounds.length + 1] ?? 0}`, `${this.#name}_count${braces} ${count}`];
+    return [
+      ...lines,
+      `${this.#name}_sum${braces} ${values[this.#bounds.length + 1] ?? 0}`,
+      `${this.#name}_count${braces} ${count}`,
+    ];
   }
 }
 

@@ -22,8 +22,17 @@ export function readableLine(json: string, options: { readonly colour: boolean }
   const paint = (colour: string, text: string) => (options.colour ? `\u001b[${colour}m${text}\u001b[0m` : text);
   const [name, colour] = LEVELS[Number(level)] ?? ['?    ', '0'];
   const clock = String(time).slice(11, 23);
-  const extra = Object.entries(rest).map(([key, value]) => `${key}=${visible(typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value))}`);
-  const head = [paint('90', clock), paint(colour, name), visible(String(service)), visible(String(msg ?? '')), ...(extra.length > 0 ? [paint('90', extra.join(' '))] : [])].join('  ');
+  const extra = Object.entries(rest).map(
+    ([key, value]) =>
+      `${key}=${visible(typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value))}`,
+  );
+  const head = [
+    paint('90', clock),
+    paint(colour, name),
+    visible(String(service)),
+    visible(String(msg ?? '')),
+    ...(extra.length > 0 ? [paint('90', extra.join(' '))] : []),
+  ].join('  ');
   return `${head}\n${isLoggedError(err) ? errorLines(err, '  ') : ''}`;
 }
 
@@ -42,6 +51,9 @@ function isLoggedError(value: unknown): value is LoggedError {
 
 /** Control characters would let whoever named a branch write on the operator's terminal. */
 function visible(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- finding them is the purpose
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(
+    // oxlint-disable-next-line no-control-regex -- finding them is the purpose
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

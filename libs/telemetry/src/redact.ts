@@ -15,7 +15,10 @@ const FIELDS = '(?:[a-z0-9_-]{0,40}(?:token|secret|password)|(?:proxy-)?authoriz
 const FORMS: readonly (readonly [form: RegExp, replacement: string])[] = [
   // A field of the line, at any depth, and of JSON that a string in it carries.
   [new RegExp(`"(${FIELDS})":"(?:[^"\\\\]|\\\\.)*"`, 'gi'), `"$1":"${REDACTED}"`],
-  [new RegExp(`(\\\\{1,15}")(${FIELDS})\\1\\s*:\\s*\\1(?:(?!(?<!\\\\)\\1).)*(?<!\\\\)\\1`, 'gi'), `$1$2$1:$1${REDACTED}$1`],
+  [
+    new RegExp(`(\\\\{1,15}")(${FIELDS})\\1\\s*:\\s*\\1(?:(?!(?<!\\\\)\\1).)*(?<!\\\\)\\1`, 'gi'),
+    `$1$2$1:$1${REDACTED}$1`,
+  ],
   // In a query, a fragment or a form: token=..., access_token=..., client_secret=...
   [/((?:^|[?&#;\s"'])(?:[a-z_-]{0,40}token|ticket|client_secret|password|api_?key)=)[^&#;\s"'\\]+/gi, `$1${REDACTED}`],
   // What the identity provider sends back; the same words are innocent outside of a URL.
@@ -46,5 +49,12 @@ export function createRedact(secrets: readonly string[]): Redact {
 function writtenForms(secret: string): string[] {
   const once = JSON.stringify(secret).slice(1, -1);
   const twice = JSON.stringify(once).slice(1, -1);
-  return [secret, once, twice, JSON.stringify(twice).slice(1, -1), encodeURIComponent(secret), Buffer.from(secret).toString('base64')];
+  return [
+    secret,
+    once,
+    twice,
+    JSON.stringify(twice).slice(1, -1),
+    encodeURIComponent(secret),
+    Buffer.from(secret).toString('base64'),
+  ];
 }

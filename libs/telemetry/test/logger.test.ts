@@ -7,7 +7,14 @@ describe('logger', () => {
   it('writes a JSON line with time, level, service and the fields', () => {
     const { lines, logger } = capture({});
     logger.child({ partition: 3 }).warn({ runs: 2 }, 'behind');
-    expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 40, time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\dZ$/) as unknown, service: 'scheduler', partition: 3, runs: 2, msg: 'behind' });
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      level: 40,
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\dZ$/) as unknown,
+      service: 'scheduler',
+      partition: 3,
+      runs: 2,
+      msg: 'behind',
+    });
     expect(lines[0]).toMatch(/\n$/);
   });
 
@@ -22,7 +29,17 @@ describe('logger', () => {
     const { lines, logger } = capture({});
     logger.error({ err: new Error('saving failed', { cause: new AggregateError([cause, 'odd'], 'two') }) }, 'no');
     const { err } = JSON.parse(lines[0] ?? '') as { err: ReturnType<typeof errorChain> };
-    expect(err).toMatchObject({ message: 'saving failed', cause: { type: 'AggregateError', message: 'two', errors: [{ message: 'disk full', errcode: 13 }, { type: 'string', message: 'odd' }] } });
+    expect(err).toMatchObject({
+      message: 'saving failed',
+      cause: {
+        type: 'AggregateError',
+        message: 'two',
+        errors: [
+          { message: 'disk full', errcode: 13 },
+          { type: 'string', message: 'odd' },
+        ],
+      },
+    });
   });
 
   it('ends at a cause that is its own cause', () => {
@@ -33,8 +50,17 @@ describe('logger', () => {
 
   it('blanks tokens in URLs, credentials of addresses, bearer tokens and personal tokens, wherever they stand', () => {
     const { lines, logger } = capture({});
-    const error = new Error('GET /pipeline/1/logs?token=t0ps3cret failed', { cause: new Error('nats://user:t0ps3cret@host:4222 refused') });
-    logger.info({ url: '/auth/callback/web?code=t0ps3cret&state=t0ps3cret', nested: { list: ['Bearer t0ps3cret', 'svc_t0ps3cret', 'x#access_token=t0ps3cret&refresh_token=t0ps3cret'] }, err: error }, 'sent authorization: Basic t0ps3cret');
+    const error = new Error('GET /pipeline/1/logs?token=t0ps3cret failed', {
+      cause: new Error('nats://user:t0ps3cret@host:4222 refused'),
+    });
+    logger.info(
+      {
+        url: '/auth/callback/web?code=t0ps3cret&state=t0ps3cret',
+        nested: { list: ['Bearer t0ps3cret', 'svc_t0ps3cret', 'x#access_token=t0ps3cret&refresh_token=t0ps3cret'] },
+        err: error,
+      },
+      'sent authorization: Basic t0ps3cret',
+    );
     expect(lines.join('')).not.toContain('t0ps3cret');
     expect(lines.join('')).toContain('/auth/callback/web?code=[redacted]&state=[redacted]');
     expect(lines.join('')).toContain('nats://[redacted]@host:4222');
@@ -42,25 +68,51 @@ describe('logger', () => {
 
   it('blanks fields that are credentials by their name, at any depth and in child loggers', () => {
     const { lines, logger } = capture({});
-    logger.child({ apiKey: 'aaaa1' }).info({ headers: { Authorization: 'aaaa2', 'x-gitlab-token': 'aaaa3' }, body: [{ refresh_token: 'aaaa4', client_secret: 'aaaa5' }], password: 'aaaa6', text: JSON.stringify({ token: 'aaaa7', more: [JSON.stringify({ cookie: 'aaaa8"aaaa9' })] }), token: 'aaaa0"aaaa1' }, 'request');
+    logger
+      .child({ apiKey: 'aaaa1' })
+      .info(
+        {
+          headers: { Authorization: 'aaaa2', 'x-gitlab-token': 'aaaa3' },
+          body: [{ refresh_token: 'aaaa4', client_secret: 'aaaa5' }],
+          password: 'aaaa6',
+          text: JSON.stringify({ token: 'aaaa7', more: [JSON.stringify({ cookie: 'aaaa8"aaaa9' })] }),
+          token: 'aaaa0"aaaa1',
+        },
+        'request',
+      );
     expect(lines.join('')).not.toMatch(/aaaa\d/);
   });
 
   it('leaves innocent words alone', () => {
     const { lines, logger } = capture({});
-    logger.info({ code: 'CONFLICT', tokens: 12, ref: 'refs/heads/tokens' }, 'exit code=1 state=RUNNING, see https://example.org/a?b=c');
-    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ code: 'CONFLICT', tokens: 12, ref: 'refs/heads/tokens', msg: 'exit code=1 state=RUNNING, see https://example.org/a?b=c' });
+    logger.info(
+      { code: 'CONFLICT', tokens: 12, ref: 'refs/heads/tokens' },
+      'exit code=1 state=RUNNING, see https://example.org/a?b=c',
+    );
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      code: 'CONFLICT',
+      tokens: 12,
+      ref: 'refs/heads/tokens',
+      msg: 'exit code=1 state=RUNNING, see https://example.org/a?b=c',
+    });
   });
 
   it('never writes a secret it was told, as it is or as JSON, a URL or base64 carry it', () => {
     for (const format of ['json', 'readable'] as const) {
       const { lines, logger } = capture({ secrets: [CANARY, 'ab'], format });
-      const forms = [CANARY, `x${CANARY}y`, JSON.stringify({ deep: CANARY }), encodeURIComponent(CANARY), Buffer.from(CANARY).toString('base64')];
+      const forms = [
+        CANARY,
+        `x${CANARY}y`,
+        JSON.stringify({ deep: CANARY }),
+        encodeURIComponent(CANARY),
+        Buffer.from(CANARY).toString('base64'),
+      ];
       for (const form of forms) logger.info({ form, err: new Error(form), map: { [form]: 1 } }, `message ${form}`);
-      for (const line of lines) for (const form of forms.slice(0, 1).concat(forms.slice(3))) {
-        expect(line).not.toContain(form);
-        expect(line).not.toContain(JSON.stringify(form).slice(1, -1));
-      }
+      for (const line of lines)
+        for (const form of forms.slice(0, 1).concat(forms.slice(3))) {
+          expect(line).not.toContain(form);
+          expect(line).not.toContain(JSON.stringify(form).slice(1, -1));
+        }
     }
   });
 
@@ -75,6 +127,11 @@ describe('logger', () => {
 
 function capture(options: Partial<LoggerOptions>) {
   const lines: string[] = [];
-  const logger = createLogger({ service: 'scheduler', format: 'json', destination: { write: (line) => void lines.push(line) }, ...options });
+  const logger = createLogger({
+    service: 'scheduler',
+    format: 'json',
+    destination: { write: (line) => void lines.push(line) },
+    ...options,
+  });
   return { lines, logger };
 }

@@ -44,7 +44,9 @@ export function brokerBinary(): string {
   if (named) return named;
   const onPath = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'nats-server'));
   const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
-  const cached = globSync(join(cache, 'penstock', '**', 'nats-server*')).toSorted().toReversed();
+  const cached = globSync(join(cache, 'penstock', '**', 'nats-server*'))
+    .toSorted()
+    .toReversed();
   const found = [...onPath, ...cached].find(isExecutable);
   if (found === undefined) throw new Error('no nats-server: set SERVICE_NATS_SERVER to one, or put it on the PATH');
   return found;
@@ -89,9 +91,13 @@ class Broker implements TestBroker {
     const configFile = join(this.#folder, 'nats.conf');
     await writeFile(configFile, this.#configuration(ports), { mode: 0o600 });
     const [command, ...before] = dyingWithUs();
-    const child = spawn(command ?? brokerBinary(), [...before, ...(command === undefined ? [] : [brokerBinary()]), '-c', configFile], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
+    const child = spawn(
+      command ?? brokerBinary(),
+      [...before, ...(command === undefined ? [] : [brokerBinary()]), '-c', configFile],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
     this.#child = child;
     let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -165,7 +171,10 @@ async function portFrom(folder: string): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const look = (): void => void read().then((port) => port !== null && resolve(port), reject);
   const watcher = watch(folder, look);
-  const timer = setTimeout(() => reject(new Error(`nats-server was not ready within ${READY_TIMEOUT_MS} ms`)), READY_TIMEOUT_MS);
+  const timer = setTimeout(
+    () => reject(new Error(`nats-server was not ready within ${READY_TIMEOUT_MS} ms`)),
+    READY_TIMEOUT_MS,
+  );
   look();
   try {
     return await promise;

@@ -75,10 +75,18 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
 
 interface StreamInfo {
   readonly error?: { readonly err_code?: number | undefined; readonly description: string } | undefined;
-  readonly cluster?: {
-    readonly leader?: string | undefined;
-    readonly replicas?: readonly { readonly current: boolean; readonly lag?: number | undefined; readonly offline?: boolean | undefined }[] | undefined;
-  } | undefined;
+  readonly cluster?:
+    | {
+        readonly leader?: string | undefined;
+        readonly replicas?:
+          | readonly {
+              readonly current: boolean;
+              readonly lag?: number | undefined;
+              readonly offline?: boolean | undefined;
+            }[]
+          | undefined;
+      }
+    | undefined;
 }
 
 class Cluster implements TestCluster {
@@ -86,7 +94,10 @@ class Cluster implements TestCluster {
   readonly #credentials: { readonly user?: string | undefined; readonly pass?: string | undefined };
   #connection: Promise<NatsConnection> | null = null;
 
-  constructor(brokers: readonly TestBroker[], credentials: { readonly user?: string | undefined; readonly pass?: string | undefined }) {
+  constructor(
+    brokers: readonly TestBroker[],
+    credentials: { readonly user?: string | undefined; readonly pass?: string | undefined },
+  ) {
     this.brokers = brokers;
     this.#credentials = credentials;
   }
@@ -96,9 +107,14 @@ class Cluster implements TestCluster {
   }
 
   async leaderOf(stream: string): Promise<TestBroker> {
-    const info = await this.#until(stream, 'a leader', ({ cluster }) => cluster?.leader !== undefined && cluster.leader !== '');
+    const info = await this.#until(
+      stream,
+      'a leader',
+      ({ cluster }) => cluster?.leader !== undefined && cluster.leader !== '',
+    );
     const broker = this.brokers.find((_, index) => nameOf(index) === info.cluster?.leader);
-    if (broker === undefined) throw new Error(`${stream} is led by ${String(info.cluster?.leader)}, which is none of ours`);
+    if (broker === undefined)
+      throw new Error(`${stream} is led by ${String(info.cluster?.leader)}, which is none of ours`);
     return broker;
   }
 
@@ -121,7 +137,7 @@ class Cluster implements TestCluster {
 
   async #until(stream: string, what: string, isSo: (info: StreamInfo) => boolean): Promise<StreamInfo> {
     const deadline = performance.now() + WAIT_MS_MAX;
-    for (let last = 'no answer'; ; ) {
+    for (let last = 'no answer'; ;) {
       try {
         const info = await this.#infoOf(stream);
         if (isSo(info)) return info;
@@ -129,7 +145,8 @@ class Cluster implements TestCluster {
       } catch (error) {
         last = (error as Error).message;
       }
-      if (performance.now() > deadline) throw new Error(`${stream} did not have ${what} within ${WAIT_MS_MAX} ms: ${last}`);
+      if (performance.now() > deadline)
+        throw new Error(`${stream} did not have ${what} within ${WAIT_MS_MAX} ms: ${last}`);
       await sleep(LOOK_MS);
     }
   }
@@ -145,7 +162,9 @@ class Cluster implements TestCluster {
       ...(pass === undefined ? {} : { pass }),
     });
     const connection = await this.#connection;
-    return (await connection.request(`$JS.API.STREAM.INFO.${stream}`, '', { timeout: ASK_TIMEOUT_MS })).json<StreamInfo>();
+    return (
+      await connection.request(`$JS.API.STREAM.INFO.${stream}`, '', { timeout: ASK_TIMEOUT_MS })
+    ).json<StreamInfo>();
   }
 }
 

@@ -111,7 +111,13 @@ class Host implements FakeGitHost {
         return this.#token(request, form, response);
       case 'GET /api/v3/user':
       case 'GET /user':
-        return this.#asUser(request, response, ({ id, login, name, email, avatarUrl }) => ({ id, login, name: name ?? null, email: email ?? null, avatar_url: avatarUrl ?? '' }));
+        return this.#asUser(request, response, ({ id, login, name, email, avatarUrl }) => ({
+          id,
+          login,
+          name: name ?? null,
+          email: email ?? null,
+          avatar_url: avatarUrl ?? '',
+        }));
       case 'GET /api/v3/user/emails':
       case 'GET /user/emails':
         return this.#asUser(request, response, ({ primaryEmail }) => [
@@ -120,17 +126,31 @@ class Host implements FakeGitHost {
         ]);
       case 'GET /api/v4/user':
         return this.#asUser(request, response, ({ id, login, name, email, avatarUrl }) => ({
-          id, username: login, name: name ?? '', email: email ?? '', avatar_url: avatarUrl ?? null, confirmed_at: '2026-01-01T00:00:00Z',
+          id,
+          username: login,
+          name: name ?? '',
+          email: email ?? '',
+          avatar_url: avatarUrl ?? null,
+          confirmed_at: '2026-01-01T00:00:00Z',
         }));
       case 'GET /userinfo':
         return this.#asUser(request, response, (account) => ({ sub: String(account.id), ...claimsOf(account) }));
       case 'GET /.well-known/openid-configuration':
         return json(response, 200, {
-          issuer: this.url, authorization_endpoint: `${this.url}/authorize`, token_endpoint: `${this.url}/token`, userinfo_endpoint: `${this.url}/userinfo`, jwks_uri: `${this.url}/jwks`,
-          response_types_supported: ['code'], subject_types_supported: ['public'], id_token_signing_alg_values_supported: ['ES256'], code_challenge_methods_supported: ['S256'],
+          issuer: this.url,
+          authorization_endpoint: `${this.url}/authorize`,
+          token_endpoint: `${this.url}/token`,
+          userinfo_endpoint: `${this.url}/userinfo`,
+          jwks_uri: `${this.url}/jwks`,
+          response_types_supported: ['code'],
+          subject_types_supported: ['public'],
+          id_token_signing_alg_values_supported: ['ES256'],
+          code_challenge_methods_supported: ['S256'],
         });
       case 'GET /jwks':
-        return json(response, 200, { keys: [{ ...this.#keys.publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: 'fake' }] });
+        return json(response, 200, {
+          keys: [{ ...this.#keys.publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: 'fake' }],
+        });
       default:
         return json(response, 404, { message: 'Not Found' });
     }
@@ -139,14 +159,24 @@ class Host implements FakeGitHost {
   #authorize(url: URL, response: ServerResponse): void {
     const asked = (name: string): string => url.searchParams.get(name) ?? '';
     const back = URL.canParse(asked('redirect_uri')) ? new URL(asked('redirect_uri')) : null;
-    if (back === null || asked('client_id') !== this.#options.clientId || asked('response_type') !== 'code' || asked('code_challenge_method') !== 'S256') {
+    if (
+      back === null ||
+      asked('client_id') !== this.#options.clientId ||
+      asked('response_type') !== 'code' ||
+      asked('code_challenge_method') !== 'S256'
+    ) {
       return json(response, 400, { error: 'invalid_request' });
     }
     if (this.consent === 'declined') {
       back.searchParams.set('error', 'access_denied');
     } else {
       const code = randomBytes(12).toString('hex');
-      this.#codes.set(code, { redirectUri: back.href, challenge: asked('code_challenge'), nonce: asked('nonce'), account: this.account });
+      this.#codes.set(code, {
+        redirectUri: back.href,
+        challenge: asked('code_challenge'),
+        nonce: asked('nonce'),
+        account: this.account,
+      });
       back.searchParams.set('code', code);
     }
     back.searchParams.set('state', asked('state'));
@@ -158,19 +188,33 @@ class Host implements FakeGitHost {
     if (form.get('client_id') !== this.#options.clientId) return json(response, 401, { error: 'invalid_client' });
     const code = randomBytes(20).toString('hex');
     this.#deviceCodes.add(code);
-    json(response, 200, { device_code: code, user_code: 'WDJB-MJHT', verification_uri: `${this.url}/login/device`, expires_in: 899, interval: 5 });
+    json(response, 200, {
+      device_code: code,
+      user_code: 'WDJB-MJHT',
+      verification_uri: `${this.url}/login/device`,
+      expires_in: 899,
+      interval: 5,
+    });
   }
 
   /** GitHub answers 200 with an error inside, the others 400: both are taken. */
   #token(request: IncomingMessage, form: URLSearchParams, response: ServerResponse): void {
-    const refused = (error: string, more: object = {}): void => json(response, request.url?.startsWith('/login/') === true ? 200 : 400, { error, error_description: error, ...more });
+    const refused = (error: string, more: object = {}): void =>
+      json(response, request.url?.startsWith('/login/') === true ? 200 : 400, {
+        error,
+        error_description: error,
+        ...more,
+      });
     if (!this.#isClient(request, form)) return refused('invalid_client');
     if (form.get('grant_type') === DEVICE_GRANT) return this.#pollDevice(form, response, refused);
     const code = form.get('code') ?? '';
     const grant = this.#codes.get(code);
     this.#codes.delete(code);
-    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url');
-    if (grant === undefined || grant.redirectUri !== form.get('redirect_uri') || grant.challenge !== challenge) return refused(request.url?.startsWith('/login/') === true ? 'bad_verification_code' : 'invalid_grant');
+    const challenge = createHash('sha256')
+      .update(form.get('code_verifier') ?? '')
+      .digest('base64url');
+    if (grant === undefined || grant.redirectUri !== form.get('redirect_uri') || grant.challenge !== challenge)
+      return refused(request.url?.startsWith('/login/') === true ? 'bad_verification_code' : 'invalid_grant');
     this.#give(response, grant.account, grant.nonce);
   }
 
@@ -194,20 +238,37 @@ class Host implements FakeGitHost {
   #give(response: ServerResponse, account: FakeAccount, nonce: string): void {
     const token = `fake_${randomBytes(12).toString('hex')}`;
     this.#tokens.set(token, account);
-    json(response, 200, { access_token: token, token_type: 'bearer', scope: '', expires_in: 3600, id_token: this.#idToken(account, nonce) });
+    json(response, 200, {
+      access_token: token,
+      token_type: 'bearer',
+      scope: '',
+      expires_in: 3600,
+      id_token: this.#idToken(account, nonce),
+    });
   }
 
   #idToken(account: FakeAccount, nonce: string): string {
     const now = Math.floor(Date.now() / 1000);
-    const claims = { iss: this.url, aud: this.#options.clientId, sub: String(account.id), iat: now, exp: now + 300, nonce, ...claimsOf(account) };
-    const text = [{ alg: 'ES256', kid: 'fake' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
+    const claims = {
+      iss: this.url,
+      aud: this.#options.clientId,
+      sub: String(account.id),
+      iat: now,
+      exp: now + 300,
+      nonce,
+      ...claimsOf(account),
+    };
+    const text = [{ alg: 'ES256', kid: 'fake' }, claims]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
     return `${text}.${sign('sha256', Buffer.from(text), { key: this.#keys.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
   }
 
   #isClient(request: IncomingMessage, form: URLSearchParams): boolean {
     const { clientId, clientSecret } = this.#options;
     const basic = /^Basic (.+)$/u.exec(request.headers.authorization ?? '')?.[1];
-    if (this.isPublicClient) return basic === undefined && form.get('client_id') === clientId && form.get('client_secret') === null;
+    if (this.isPublicClient)
+      return basic === undefined && form.get('client_id') === clientId && form.get('client_secret') === null;
     if (basic === undefined) return form.get('client_id') === clientId && form.get('client_secret') === clientSecret;
     const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
     return id === clientId && secret === clientSecret;
@@ -221,7 +282,12 @@ class Host implements FakeGitHost {
 }
 
 function claimsOf({ login, name, email, avatarUrl }: FakeAccount): Record<string, unknown> {
-  return { preferred_username: login, ...(name === undefined ? {} : { name }), ...(email === undefined ? {} : { email, email_verified: true }), ...(avatarUrl === undefined ? {} : { picture: avatarUrl }) };
+  return {
+    preferred_username: login,
+    ...(name === undefined ? {} : { name }),
+    ...(email === undefined ? {} : { email, email_verified: true }),
+    ...(avatarUrl === undefined ? {} : { picture: avatarUrl }),
+  };
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

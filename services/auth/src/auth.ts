@@ -68,7 +68,8 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const { bus, store, jwtSecret, mode, provider: settings, audit, log } = options;
   const now = options.now ?? Date.now;
   const baseUrl = (): string => withoutSlash(options.baseUrl());
-  const dashboardUrl = (): string => (options.dashboardUrl === undefined ? baseUrl() : withoutSlash(options.dashboardUrl));
+  const dashboardUrl = (): string =>
+    options.dashboardUrl === undefined ? baseUrl() : withoutSlash(options.dashboardUrl);
   const secure = (): boolean => baseUrl().startsWith('https:');
   const chosen = chosenProvider({ settings, mode, baseUrl });
   const provider = chosen.get;
@@ -78,11 +79,25 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const revocations = new Revocations(bus);
   const users = new Users(store, { admins: options.admins, defaultTier: options.defaultTier, now });
   const onReuse = ({ id, userId }: { readonly id: string; readonly userId: string }): void =>
-    audit.record({ at: now(), actor: `user/${userId}`, action: 'refresh.reuse', target: `session/${id}`, outcome: 'unauthenticated' });
+    audit.record({
+      at: now(),
+      actor: `user/${userId}`,
+      action: 'refresh.reuse',
+      target: `session/${id}`,
+      outcome: 'unauthenticated',
+    });
   const sessions = new Sessions(store, { users, marks, revocations, secrets, jwtSecret, now, onReuse });
   const tokens = new PersonalTokens(store, revocations, now);
   const signedIn = async (profile: Profile): Promise<UserRow> => await users.signedIn(await provider(), profile);
-  const devices = new DeviceFlow(store, { marks, secrets, provider, baseUrl, signedIn, userOf: (id) => users.get(id), now });
+  const devices = new DeviceFlow(store, {
+    marks,
+    secrets,
+    provider,
+    baseUrl,
+    signedIn,
+    userOf: (id) => users.get(id),
+    now,
+  });
   const webLogin = new WebLogin({ provider, marks, secrets, baseUrl, now });
   const told = toldTo(audit, now);
   const calls = answerAuthCalls({ bus, users, sessions, tokens, audit, now });
@@ -90,12 +105,16 @@ export function startAuth(options: AuthOptions): RunningAuth {
 
   const continueDevice = async (userCode: string, user: UserRow | null, reply: FastifyReply): Promise<FastifyReply> => {
     if (user !== null) {
-      const cookies = [reply.getHeader('Set-Cookie'), consentCookie(user, userCode, { secrets, now, secure })].flat().map(String);
+      const cookies = [reply.getHeader('Set-Cookie'), consentCookie(user, userCode, { secrets, now, secure })]
+        .flat()
+        .map(String);
       reply.removeHeader('Set-Cookie');
       return reply.header('Set-Cookie', cookies).redirect(DEVICE_CONSENT, 303);
     }
     await devices.decide(userCode, 'denied', '');
-    return reply.type(HTML_TYPE).send(messagePage('Refused', 'The login was declined, and the device was not logged in.'));
+    return reply
+      .type(HTML_TYPE)
+      .send(messagePage('Refused', 'The login was declined, and the device was not logged in.'));
   };
 
   return {
@@ -104,15 +123,39 @@ export function startAuth(options: AuthOptions): RunningAuth {
         scope.addHook('onRequest', async (_request, reply) => {
           // Tokens, codes and whose they are stand in these answers.
           reply.header('Cache-Control', 'no-store');
-          if (!chosen.isConfigured) throw new AuthRefusal(503, 'auth_not_configured', 'Logins are not configured on this server: it lacks GIT_HOST_CLIENT_ID.');
+          if (!chosen.isConfigured)
+            throw new AuthRefusal(
+              503,
+              'auth_not_configured',
+              'Logins are not configured on this server: it lacks GIT_HOST_CLIENT_ID.',
+            );
         });
         scope.setErrorHandler((error, _request, reply) => answerRefusal(error, reply));
         addDeviceRoutes(scope, { devices, sessions, users, tries: new Tries(DEVICE_TRIES_MAX, now), told });
         addSessionRoutes(scope, { sessions, users, jwtSecret, told, now });
-        addWebRoutes(scope, { webLogin, sessions, signedIn, baseUrl, dashboardUrl, mode, secure, told, continueDevice });
+        addWebRoutes(scope, {
+          webLogin,
+          sessions,
+          signedIn,
+          baseUrl,
+          dashboardUrl,
+          mode,
+          secure,
+          told,
+          continueDevice,
+        });
         await scope.register(async (pages) => {
           acceptForms(pages);
-          addDevicePages(pages, { devices, webLogin, users, secrets, tries: new Tries(USER_CODE_TRIES_MAX, now), secure, told, now });
+          addDevicePages(pages, {
+            devices,
+            webLogin,
+            users,
+            secrets,
+            tries: new Tries(USER_CODE_TRIES_MAX, now),
+            secure,
+            told,
+            now,
+          });
         });
         if (chosen.embedded !== null) await addEmbeddedRoutes(scope, chosen.embedded);
       });

@@ -37,7 +37,11 @@ export function answerAuthCalls({ bus, users, sessions, tokens, audit, now }: Ca
       const found = typeof hash === 'string' && HASH.test(hash) ? await tokens.byHash(hash) : null;
       const user = found === null ? null : await users.get(found.userId);
       if (found === null || user === null) throw new Unauthenticated();
-      return { user: { id: user.id, email: user.email, tier: user.tier, isAdmin: users.isAdmin(user) }, scopes: found.scopes, tokenId: found.id };
+      return {
+        user: { id: user.id, email: user.email, tier: user.tier, isAdmin: users.isAdmin(user) },
+        scopes: found.scopes,
+        tokenId: found.id,
+      };
     },
     async 'token.used'({ used }) {
       await tokens.used(used);
@@ -49,21 +53,41 @@ export function answerAuthCalls({ bus, users, sessions, tokens, audit, now }: Ca
     async 'tokens.create'({ userId, name, scopes, ip }) {
       if ((await users.get(userId)) === null) throw new NotFound('There is no such user.');
       const created = await tokens.create(userId, name, scopes);
-      audit.record({ at: now(), actor: `user/${userId}`, action: 'token.create', target: `token/${created.id}`, outcome: 'ok', ip });
+      audit.record({
+        at: now(),
+        actor: `user/${userId}`,
+        action: 'token.create',
+        target: `token/${created.id}`,
+        outcome: 'ok',
+        ip,
+      });
       return created;
     },
     async 'tokens.revoke'({ userId, id, ip }) {
       await tokens.revoke(userId, id);
-      audit.record({ at: now(), actor: `user/${userId}`, action: 'token.revoke', target: `token/${id}`, outcome: 'ok', ip });
+      audit.record({
+        at: now(),
+        actor: `user/${userId}`,
+        action: 'token.revoke',
+        target: `token/${id}`,
+        outcome: 'ok',
+        ip,
+      });
       return { revoked: true };
     },
   };
-  const guarded = Object.entries(handlers).map(([verb, handle]) => [verb, async (request: never) => {
-    try {
-      return await handle(request);
-    } catch (error) {
-      throw asHttpError(error);
-    }
-  }] as const);
+  const guarded = Object.entries(handlers).map(
+    ([verb, handle]) =>
+      [
+        verb,
+        async (request: never) => {
+          try {
+            return await handle(request);
+          } catch (error) {
+            throw asHttpError(error);
+          }
+        },
+      ] as const,
+  );
   return answerCalls(bus, 'auth', Object.fromEntries(guarded));
 }

@@ -86,7 +86,14 @@ export const marksSpec = {
 } as const satisfies CollectionSpec;
 
 export const authCollections: readonly CollectionSpec[] = [
-  identitiesSpec, usersSpec, sessionsSpec, refreshTokensSpec, deviceCodesSpec, personalTokensSpec, tokenUsesSpec, marksSpec,
+  identitiesSpec,
+  usersSpec,
+  sessionsSpec,
+  refreshTokensSpec,
+  deviceCodesSpec,
+  personalTokensSpec,
+  tokenUsesSpec,
+  marksSpec,
 ];
 
 export type UserRow = DocumentOf<typeof usersSpec>;

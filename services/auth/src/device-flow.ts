@@ -74,14 +74,23 @@ export class DeviceFlow {
       await this.#rows.insert(this.#row(hashOf(deviceCode), deviceCode, 'provider', client));
       const complete = started.verificationUriComplete;
       return {
-        device_code: deviceCode, user_code: started.userCode, verification_uri: started.verificationUri,
-        ...(complete === undefined ? {} : { verification_uri_complete: complete }), ...lifetime,
+        device_code: deviceCode,
+        user_code: started.userCode,
+        verification_uri: started.verificationUri,
+        ...(complete === undefined ? {} : { verification_uri_complete: complete }),
+        ...lifetime,
       };
     }
     const deviceCode = randomText();
     const userCode = shownCode(await this.#newUserCode(deviceCode, client));
     const page = `${this.#options.baseUrl()}${DEVICE_PAGE}`;
-    return { device_code: deviceCode, user_code: userCode, verification_uri: page, verification_uri_complete: `${page}?user_code=${userCode}`, ...lifetime };
+    return {
+      device_code: deviceCode,
+      user_code: userCode,
+      verification_uri: page,
+      verification_uri_complete: `${page}?user_code=${userCode}`,
+      ...lifetime,
+    };
   }
 
   async poll(deviceCode: string): Promise<PollOutcome> {
@@ -93,7 +102,8 @@ export class DeviceFlow {
     const tooFast = this.#pacing.isTooFast(row.id, this.#options.now());
     const outcome = row.runBy === 'provider' ? await this.#askProvider(row, deviceCode) : await this.#decided(row);
     if (outcome.kind === 'authorized' && !(await this.#spend(row))) return { kind: 'expired' };
-    if (outcome.kind === 'slow_down') return { kind: 'slow_down', intervalSecs: this.#pacing.atLeast(row.id, outcome.intervalSecs) };
+    if (outcome.kind === 'slow_down')
+      return { kind: 'slow_down', intervalSecs: this.#pacing.atLeast(row.id, outcome.intervalSecs) };
     if (outcome.kind === 'pending' && tooFast) return { kind: 'slow_down', intervalSecs: this.#pacing.slower(row.id) };
     return outcome;
   }
@@ -139,21 +149,45 @@ export class DeviceFlow {
     const provider = await this.#options.provider();
     const answer = (await provider.device?.poll(sealed.code)) ?? { kind: 'expired' as const };
     // Told to every later poll alike, whatever the provider says by then.
-    if (answer.kind === 'denied' || answer.kind === 'expired') await this.#mark(decisionId(row), row, { value: answer.kind });
-    return answer.kind === 'authorized' ? { kind: 'authorized', user: await this.#options.signedIn(answer.profile) } : answer;
+    if (answer.kind === 'denied' || answer.kind === 'expired')
+      await this.#mark(decisionId(row), row, { value: answer.kind });
+    return answer.kind === 'authorized'
+      ? { kind: 'authorized', user: await this.#options.signedIn(answer.profile) }
+      : answer;
   }
 
   async #spend(row: DeviceRow): Promise<boolean> {
     return await this.#mark(spentId(row), row, {});
   }
 
-  async #mark(id: string, row: DeviceRow, what: { readonly value?: string; readonly userId?: string }): Promise<boolean> {
-    return await this.#options.marks.set(id, { ...what, at: this.#options.now(), expiresAt: row.expiresAt + MARK_EXTRA_MS });
+  async #mark(
+    id: string,
+    row: DeviceRow,
+    what: { readonly value?: string; readonly userId?: string },
+  ): Promise<boolean> {
+    return await this.#options.marks.set(id, {
+      ...what,
+      at: this.#options.now(),
+      expiresAt: row.expiresAt + MARK_EXTRA_MS,
+    });
   }
 
-  #row(id: string, deviceCode: string, runBy: 'own' | 'provider', { ip, agent }: { readonly ip: string; readonly agent: string }): DeviceRow {
+  #row(
+    id: string,
+    deviceCode: string,
+    runBy: 'own' | 'provider',
+    { ip, agent }: { readonly ip: string; readonly agent: string },
+  ): DeviceRow {
     const createdAt = this.#options.now();
-    return { id, deviceHash: hashOf(deviceCode), runBy, ip, agent: agent.slice(0, AGENT_LENGTH_MAX).toWellFormed(), createdAt, expiresAt: createdAt + DEVICE_LIFETIME_SECS * 1000 };
+    return {
+      id,
+      deviceHash: hashOf(deviceCode),
+      runBy,
+      ip,
+      agent: agent.slice(0, AGENT_LENGTH_MAX).toWellFormed(),
+      createdAt,
+      expiresAt: createdAt + DEVICE_LIFETIME_SECS * 1000,
+    };
   }
 }
 
@@ -172,6 +206,9 @@ export function shownCode(userCode: string): string {
 
 /** Case, blanks and dashes do not matter. Null: not a code. */
 function plainCode(typed: string): string | null {
-  const letters = typed.slice(0, 100).toUpperCase().replace(/[^A-Z]/gu, '');
+  const letters = typed
+    .slice(0, 100)
+    .toUpperCase()
+    .replace(/[^A-Z]/gu, '');
   return letters.length === LETTERS_COUNT && [...letters].every((letter) => LETTERS.includes(letter)) ? letters : null;
 }

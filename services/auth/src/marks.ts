@@ -18,7 +18,15 @@ export class Marks {
 
   /** True for the one caller that set it. */
   async set(id: string, mark: Mark): Promise<boolean> {
-    return (await this.#rows.insert({ id, value: mark.value ?? '', userId: mark.userId ?? '', at: mark.at, expiresAt: mark.expiresAt })) === 'inserted';
+    return (
+      (await this.#rows.insert({
+        id,
+        value: mark.value ?? '',
+        userId: mark.userId ?? '',
+        at: mark.at,
+        expiresAt: mark.expiresAt,
+      })) === 'inserted'
+    );
   }
 
   async get(id: string): Promise<MarkRow | null> {

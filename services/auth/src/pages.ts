@@ -5,7 +5,13 @@
 
 export const HTML_TYPE = 'text/html; charset=utf-8';
 
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/gu, (character) => ESCAPES[character] ?? '');
@@ -28,11 +34,14 @@ export function messagePage(title: string, text: string): string {
 }
 
 export function codePage(action: string, userCode: string, problem?: string): string {
-  return page('Log in a device', `${problem === undefined ? '' : `<p role="alert">${escaped(problem)}</p>\n`}<form method="post" action="${escaped(action)}">
+  return page(
+    'Log in a device',
+    `${problem === undefined ? '' : `<p role="alert">${escaped(problem)}</p>\n`}<form method="post" action="${escaped(action)}">
 <p><label>The code that your terminal or device shows: <input name="user_code" value="${escaped(userCode)}" size="12" maxlength="40" autocomplete="off" autocapitalize="characters" spellcheck="false" required autofocus></label></p>
 <p><button type="submit">Continue</button></p>
 </form>
-<p>Continue only if you began this yourself.</p>`);
+<p>Continue only if you began this yourself.</p>`,
+  );
 }
 
 export interface ConsentView {
@@ -46,7 +55,9 @@ export interface ConsentView {
 }
 
 export function deviceConsentPage({ action, csrf, login, userCode, ip, agent, askedAt }: ConsentView): string {
-  return page('Let this device act as you?', `<p>A device asks to be logged in as <strong>${escaped(login)}</strong>. It could then start and cancel your pipelines and read their logs.</p>
+  return page(
+    'Let this device act as you?',
+    `<p>A device asks to be logged in as <strong>${escaped(login)}</strong>. It could then start and cancel your pipelines and read their logs.</p>
 <dl>
 <dt>Code</dt><dd>${escaped(userCode)}</dd>
 <dt>Asked at</dt><dd>${escaped(askedAt)}</dd>
@@ -57,26 +68,36 @@ export function deviceConsentPage({ action, csrf, login, userCode, ip, agent, as
 <form method="post" action="${escaped(action)}">
 <input type="hidden" name="csrf" value="${escaped(csrf)}">
 <p><button type="submit" name="decision" value="allow">Allow</button> <button type="submit" name="decision" value="deny">Refuse</button></p>
-</form>`);
+</form>`,
+  );
 }
 
 export function embeddedLoginPage(action: string, problem?: string): string {
-  return page('Log in for development', `<p>This is the identity provider that Penstock brings for development: it asks for no password, and believes whom you name. No server that others can reach has it.</p>
+  return page(
+    'Log in for development',
+    `<p>This is the identity provider that Penstock brings for development: it asks for no password, and believes whom you name. No server that others can reach has it.</p>
 ${problem === undefined ? '' : `<p role="alert">${escaped(problem)}</p>\n`}<form method="post" action="${escaped(action)}">
 <p><label>Login name: <input name="login" maxlength="39" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus></label></p>
 <p><button type="submit">Log in</button></p>
-</form>`);
+</form>`,
+  );
 }
 
 export function embeddedConsentPage(action: string, login: string): string {
-  return page('Tell Penstock who you are?', `<p>Penstock asks to know your login name, <strong>${escaped(login)}</strong>.</p>
+  return page(
+    'Tell Penstock who you are?',
+    `<p>Penstock asks to know your login name, <strong>${escaped(login)}</strong>.</p>
 <form method="post" action="${escaped(action)}">
 <p><button type="submit" name="decision" value="allow">Allow</button> <button type="submit" name="decision" value="deny">Refuse</button></p>
-</form>`);
+</form>`,
+  );
 }
 
 /** The tokens are in the fragment, which no server sees; without a script nothing on this page can read them either. */
 export function callbackPage(): string {
-  return page('Back from the login', `<p>There is no dashboard here yet. If the address of this page ends with tokens, you are logged in: whoever has that address is you, so show it to nobody, and close this page.</p>
-<p>If it ends with <code>error=</code>, the login did not succeed. <a href="/auth/web/login">Log in again</a></p>`);
+  return page(
+    'Back from the login',
+    `<p>There is no dashboard here yet. If the address of this page ends with tokens, you are logged in: whoever has that address is you, so show it to nobody, and close this page.</p>
+<p>If it ends with <code>error=</code>, the login did not succeed. <a href="/auth/web/login">Log in again</a></p>`,
+  );
 }

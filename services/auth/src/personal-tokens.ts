@@ -1,6 +1,14 @@
 /** Personal tokens (`svc_`): made, listed, looked up by their hash, revoked. Their text is shown once and kept nowhere. */
 import { BadUserInput, Conflict, NotFound } from '@penstock/http';
-import { newPersonalToken, personalTokenHash, revocationKeys, TOKEN_SCOPES, type CreatedToken, type TokenInfo, type TokenScope } from '@penstock/identity';
+import {
+  newPersonalToken,
+  personalTokenHash,
+  revocationKeys,
+  TOKEN_SCOPES,
+  type CreatedToken,
+  type TokenInfo,
+  type TokenScope,
+} from '@penstock/identity';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { personalTokensSpec, tokenUsesSpec } from './collections.ts';
 import type { Revocations } from './revocations.ts';
@@ -38,10 +46,18 @@ export class PersonalTokens {
     const checkedName = nameOf(name);
     const checkedScopes = scopesOf(scopes);
     const present = await this.#tokens.list({ where: { userId }, limit: TOKENS_MAX });
-    if (present.length >= TOKENS_MAX) throw new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
+    if (present.length >= TOKENS_MAX)
+      throw new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
     const token = newPersonalToken();
     const now = this.#now();
-    const row: TokenRow = { id: newId(now), userId, hash: personalTokenHash(token), name: checkedName, scopes: checkedScopes.join(','), createdAt: now };
+    const row: TokenRow = {
+      id: newId(now),
+      userId,
+      hash: personalTokenHash(token),
+      name: checkedName,
+      scopes: checkedScopes.join(','),
+      createdAt: now,
+    };
     await this.#tokens.insert(row);
     return { id: row.id, name: row.name, scopes: checkedScopes, createdAt: new Date(now).toISOString(), token };
   }
@@ -54,7 +70,10 @@ export class PersonalTokens {
     return rows.map((row) => {
       const used = usedAt.get(row.id);
       return {
-        id: row.id, name: row.name, scopes: storedScopes(row), createdAt: new Date(row.createdAt).toISOString(),
+        id: row.id,
+        name: row.name,
+        scopes: storedScopes(row),
+        createdAt: new Date(row.createdAt).toISOString(),
         lastUsedAt: used === undefined ? null : new Date(used).toISOString(),
       };
     });
@@ -91,7 +110,10 @@ export class PersonalTokens {
 function nameOf(name: string): string {
   const trimmed = typeof name === 'string' ? name.trim() : '';
   if (trimmed === '' || trimmed.length > NAME_LENGTH_MAX || !trimmed.isWellFormed()) {
-    throw new BadUserInput(`A token needs a name of 1 to ${NAME_LENGTH_MAX} characters, by which its owner knows it again.`, { field: 'name' });
+    throw new BadUserInput(
+      `A token needs a name of 1 to ${NAME_LENGTH_MAX} characters, by which its owner knows it again.`,
+      { field: 'name' },
+    );
   }
   return trimmed;
 }
@@ -100,8 +122,14 @@ function nameOf(name: string): string {
 function scopesOf(scopes: readonly string[]): TokenScope[] {
   const given = Array.isArray(scopes) ? [...new Set(scopes as readonly string[])] : [];
   const unknown = given.find((scope) => !isScope(scope));
-  if (unknown !== undefined) throw new BadUserInput(`'${String(unknown).slice(0, 50)}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`, { field: 'scopes' });
-  if (given.length === 0) throw new BadUserInput(`A token needs at least one scope; there are ${TOKEN_SCOPES.join(', ')}.`, { field: 'scopes' });
+  if (unknown !== undefined)
+    throw new BadUserInput(`'${String(unknown).slice(0, 50)}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`, {
+      field: 'scopes',
+    });
+  if (given.length === 0)
+    throw new BadUserInput(`A token needs at least one scope; there are ${TOKEN_SCOPES.join(', ')}.`, {
+      field: 'scopes',
+    });
   return given.filter(isScope);
 }
 

@@ -12,55 +12,84 @@ const CLOSE_MS_MAX = 12_000;
 const CONNECTIONS_MAX = 20_000;
 
 const KEYS = [
-  ...HTTP_KEYS, 'storeUrl', 'jwtSecret', 'baseUrl', 'dashboardUrl', 'gitHostProvider', 'gitHostBaseUrl', 'gitHostApiUrl', 'gitHostIssuer',
-  'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier',
+  ...HTTP_KEYS,
+  'storeUrl',
+  'jwtSecret',
+  'baseUrl',
+  'dashboardUrl',
+  'gitHostProvider',
+  'gitHostBaseUrl',
+  'gitHostApiUrl',
+  'gitHostIssuer',
+  'gitHostClientId',
+  'gitHostClientSecret',
+  'admins',
+  'defaultTier',
 ] as const;
 
 export function runAuthService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
-  return runService({
-    name: 'auth',
-    isBehindIngress: true,
-    keys: KEYS,
-    check(settings) {
-      if (settings.jwtSecret === undefined) throw new ConfigurationError(['JWT_SECRET is missing; services that run apart share one: openssl rand -hex 32']);
-      try {
-        chosenProvider({ settings: providerSettings(settings), mode: serverMode(settings) ?? 'production', baseUrl: () => '' });
-      } catch (error) {
-        throw error instanceof RangeError ? new ConfigurationError([error.message]) : error;
-      }
+  return runService(
+    {
+      name: 'auth',
+      isBehindIngress: true,
+      keys: KEYS,
+      check(settings) {
+        if (settings.jwtSecret === undefined)
+          throw new ConfigurationError([
+            'JWT_SECRET is missing; services that run apart share one: openssl rand -hex 32',
+          ]);
+        try {
+          chosenProvider({
+            settings: providerSettings(settings),
+            mode: serverMode(settings) ?? 'production',
+            baseUrl: () => '',
+          });
+        } catch (error) {
+          throw error instanceof RangeError ? new ConfigurationError([error.message]) : error;
+        }
+      },
+      async start({ settings, bus, log, stopping }) {
+        const { listen, jwtSecret = '' } = settings;
+        if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
+        const store = await retryUntilDone('opening the store', log, stopping, () =>
+          openStore(settings.storeUrl, [...authCollections, ...auditCollections]),
+        );
+        const audit = new AuditRepository(store, { log });
+        const peers = countPeers(bus, 'auth');
+        const app = buildServer({
+          ...httpSettings(settings, () => peers.count()),
+          connectionsMax: CONNECTIONS_MAX,
+          log,
+        });
+        let ownUrl = '';
+        const auth = startAuth({
+          bus,
+          store,
+          jwtSecret,
+          audit,
+          log,
+          mode: serverMode(settings) ?? 'production',
+          baseUrl: () => settings.baseUrl ?? ownUrl,
+          dashboardUrl: settings.dashboardUrl,
+          provider: providerSettings(settings),
+          admins: settings.admins,
+          defaultTier: settings.defaultTier,
+        });
+        await auth.addRoutes(app);
+        ownUrl = await app.listen({ host: listen.host, port: listen.port });
+        log.info({ url: ownUrl }, 'listens');
+        return {
+          ready: () => store.ping(),
+          async drain() {
+            peers.stop();
+            await closeWithin(app, CLOSE_MS_MAX);
+            await auth.close();
+            await audit.close();
+            await store.close();
+          },
+        };
+      },
     },
-    async start({ settings, bus, log, stopping }) {
-      const { listen, jwtSecret = '' } = settings;
-      if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
-      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...authCollections, ...auditCollections]));
-      const audit = new AuditRepository(store, { log });
-      const peers = countPeers(bus, 'auth');
-      const app = buildServer({
-        ...httpSettings(settings, () => peers.count()), connectionsMax: CONNECTIONS_MAX, log,
-      });
-      let ownUrl = '';
-      const auth = startAuth({
-        bus, store, jwtSecret, audit, log,
-        mode: serverMode(settings) ?? 'production',
-        baseUrl: () => settings.baseUrl ?? ownUrl,
-        dashboardUrl: settings.dashboardUrl,
-        provider: providerSettings(settings),
-        admins: settings.admins,
-        defaultTier: settings.defaultTier,
-      });
-      await auth.addRoutes(app);
-      ownUrl = await app.listen({ host: listen.host, port: listen.port });
-      log.info({ url: ownUrl }, 'listens');
-      return {
-        ready: () => store.ping(),
-        async drain() {
-          peers.stop();
-          await closeWithin(app, CLOSE_MS_MAX);
-          await auth.close();
-          await audit.close();
-          await store.close();
-        },
-      };
-    },
-  }, env);
+    env,
+  );
 }

@@ -64,7 +64,13 @@ export class Sessions {
 
   async begin(user: UserRow, kind: SessionKind): Promise<Login> {
     const now = this.#options.now();
-    const session: SessionRow = { id: newId(now), userId: user.id, kind, createdAt: now, expiresAt: now + REFRESH_LIFETIME_MS };
+    const session: SessionRow = {
+      id: newId(now),
+      userId: user.id,
+      kind,
+      createdAt: now,
+      expiresAt: now + REFRESH_LIFETIME_MS,
+    };
     const refreshToken = `${REFRESH_PREFIX}${randomText()}`;
     await this.#endOldest(user.id);
     // The token first: a session without one would be somebody's for 30 days who cannot use it.
@@ -143,7 +149,14 @@ export class Sessions {
 
   async #accessToken(user: UserRow, sid: string): Promise<string> {
     const { id: sub, email, tier } = user;
-    return await signAccessToken(this.#options.jwtSecret, { sub, sid, email, tier, admin: this.#options.users.isAdmin(user), at: this.#options.now() });
+    return await signAccessToken(this.#options.jwtSecret, {
+      sub,
+      sid,
+      email,
+      tier,
+      admin: this.#options.users.isAdmin(user),
+      at: this.#options.now(),
+    });
   }
 }
 

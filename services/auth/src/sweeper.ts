@@ -22,16 +22,25 @@ export interface Sweeper {
 
 export function startSweeper({ store, now, log, everyMs = EVERY_MS }: SweeperOptions): Sweeper {
   // Codes before the marks that decide about them.
-  const collections = [deviceCodesSpec, refreshTokensSpec, sessionsSpec, marksSpec].map((spec) => store.collection<typeof marksSpec>(spec as unknown as typeof marksSpec));
+  const collections = [deviceCodesSpec, refreshTokensSpec, sessionsSpec, marksSpec].map((spec) =>
+    store.collection<typeof marksSpec>(spec as unknown as typeof marksSpec),
+  );
   const sweep = async (): Promise<void> => {
     for (const collection of collections) {
       for (let batch = 0; batch < BATCHES_MAX; batch += 1) {
-        const removed = await collection.deleteWhere({ where: { expiresAt: { lt: now() } }, orderBy: { field: 'expiresAt', direction: 'asc' }, limit: BATCH });
+        const removed = await collection.deleteWhere({
+          where: { expiresAt: { lt: now() } },
+          orderBy: { field: 'expiresAt', direction: 'asc' },
+          limit: BATCH,
+        });
         if (removed < BATCH) break;
       }
     }
   };
-  const timer = setInterval(() => void sweep().catch((error: unknown) => log.warn({ err: error }, 'what is over could not be removed; later')), everyMs);
+  const timer = setInterval(
+    () => void sweep().catch((error: unknown) => log.warn({ err: error }, 'what is over could not be removed; later')),
+    everyMs,
+  );
   timer.unref();
   return { sweep, close: () => clearInterval(timer) };
 }

@@ -20,7 +20,10 @@ export class Tries {
     const known = this.#failures.get(clientKeyOf(address));
     if (known === undefined || known.count < this.#triesMax) return;
     const restMs = known.since + WINDOW_MS - this.#now();
-    if (restMs > 0) throw new RateLimited('Too many wrong codes from this address: wait a minute.', { retryAfter: Math.ceil(restMs / 1000) });
+    if (restMs > 0)
+      throw new RateLimited('Too many wrong codes from this address: wait a minute.', {
+        retryAfter: Math.ceil(restMs / 1000),
+      });
   }
 
   failed(address: string): void {

@@ -59,12 +59,23 @@ export class Users {
 
   /** By the login, or by an email that the provider has verified: an unverified one is anybody's to claim. */
   isAdmin(user: UserRow): boolean {
-    return this.#admins.has(user.login.toLowerCase()) || (user.emailVerified && this.#admins.has(user.email.toLowerCase()));
+    return (
+      this.#admins.has(user.login.toLowerCase()) || (user.emailVerified && this.#admins.has(user.email.toLowerCase()))
+    );
   }
 
   shown(user: UserRow): AuthUser {
     const { id, email, name, login, avatarUrl, tier, createdAt } = user;
-    return { id, email, name, login, avatarUrl, tier, isAdmin: this.isAdmin(user), createdAt: new Date(createdAt).toISOString() };
+    return {
+      id,
+      email,
+      name,
+      login,
+      avatarUrl,
+      tier,
+      isAdmin: this.isAdmin(user),
+      createdAt: new Date(createdAt).toISOString(),
+    };
   }
 
   /** Of two first logins at a time one inserts, and both take its id. */

@@ -55,9 +55,19 @@ export class WebLogin {
   async begin(purpose: Purpose): Promise<WebLoginStart> {
     const { secrets, baseUrl, now } = this.#options;
     const provider = await this.#options.provider();
-    const request: WebRequest = { redirectUri: `${baseUrl()}${WEB_CALLBACK}`, state: randomText(), nonce: randomText(), verifier: randomText() };
+    const request: WebRequest = {
+      redirectUri: `${baseUrl()}${WEB_CALLBACK}`,
+      state: randomText(),
+      nonce: randomText(),
+      verifier: randomText(),
+    };
     const sealed: Sealed = { ...request, purpose, endsAt: now() + LOGIN_LIFETIME_SECS * 1000 };
-    return { location: await provider.authorizeUrl(request), cookieName: cookieNameOf(request.state), cookie: secrets.seal('web-login', sealed), cookiePath: this.cookiePath };
+    return {
+      location: await provider.authorizeUrl(request),
+      cookieName: cookieNameOf(request.state),
+      cookie: secrets.seal('web-login', sealed),
+      cookiePath: this.cookiePath,
+    };
   }
 
   get cookiePath(): string {
@@ -75,12 +85,21 @@ export class WebLogin {
     const states = callback.searchParams.getAll('state');
     const [state = ''] = states;
     const sealed = cookie === undefined ? null : secrets.open<Sealed>('web-login', cookie);
-    if (states.length !== 1 || state.length > STATE_LENGTH_MAX || sealed === null || !sameText(state, sealed.state) || sealed.endsAt <= now()) throw badState();
+    if (
+      states.length !== 1 ||
+      state.length > STATE_LENGTH_MAX ||
+      sealed === null ||
+      !sameText(state, sealed.state) ||
+      sealed.endsAt <= now()
+    )
+      throw badState();
     if (!(await marks.set(`state.${hashOf(state)}`, { at: now(), expiresAt: sealed.endsAt }))) throw badState();
     const { purpose } = sealed;
     const error = callback.searchParams.get('error');
-    if (error !== null) return { kind: 'refused', error: error === 'access_denied' ? 'access_denied' : 'login_failed', purpose };
-    if ((callback.searchParams.get('code') ?? '') === '') throw new AuthRefusal(400, 'bad_request', 'The address lacks the code of the identity provider.');
+    if (error !== null)
+      return { kind: 'refused', error: error === 'access_denied' ? 'access_denied' : 'login_failed', purpose };
+    if ((callback.searchParams.get('code') ?? '') === '')
+      throw new AuthRefusal(400, 'bad_request', 'The address lacks the code of the identity provider.');
     const provider = await this.#options.provider();
     return { kind: 'profile', profile: await provider.profileOf(callback, sealed), purpose };
   }
@@ -92,5 +111,9 @@ function cookieNameOf(state: string): string {
 }
 
 function badState(): AuthRefusal {
-  return new AuthRefusal(400, 'invalid_state', 'This login was not begun in this browser, took too long or has been used: begin it again.');
+  return new AuthRefusal(
+    400,
+    'invalid_state',
+    'This login was not begun in this browser, took too long or has been used: begin it again.',
+  );
 }

@@ -9,7 +9,8 @@ beforeAll(async () => {
 afterEach(() => world.reset());
 afterAll(() => world.close());
 
-const poll = (server: TestServer, code: unknown): Promise<Answer> => server.post('/auth/device/token', { device_code: code });
+const poll = (server: TestServer, code: unknown): Promise<Answer> =>
+  server.post('/auth/device/token', { device_code: code });
 const codeOf = (answer: Answer): string => String(answer.body['device_code']);
 
 describe('the device flow of the provider', () => {
@@ -17,23 +18,43 @@ describe('the device flow of the provider', () => {
     const server = await world.server();
     const { status, body } = await server.post('/auth/device');
     expect(status).toBe(200);
-    expect(body).toMatchObject({ user_code: 'WDJB-MJHT', verification_uri: `${world.host.url}/login/device`, expires_in: 900, interval: 5 });
+    expect(body).toMatchObject({
+      user_code: 'WDJB-MJHT',
+      verification_uri: `${world.host.url}/login/device`,
+      expires_in: 900,
+      interval: 5,
+    });
     expect(codeOf({ body } as Answer).length).toBeGreaterThan(30);
   });
 
   it('is pending until the user approves, and then gives tokens and the user, once', async () => {
     const server = await world.server();
     const code = codeOf(await server.post('/auth/device'));
-    expect(await poll(server, code)).toMatchObject({ status: 200, body: { status: 'pending', error: 'authorization_pending' } });
+    expect(await poll(server, code)).toMatchObject({
+      status: 200,
+      body: { status: 'pending', error: 'authorization_pending' },
+    });
     world.host.device = 'authorized';
     const { status, body, headers } = await poll(server, code);
     expect(status).toBe(200);
     expect(body).toEqual({
-      status: 'authorized', access_token: expect.any(String), refresh_token: expect.any(String),
-      user: { id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/u), email: ALICE.email, name: ALICE.name, git_host_login: 'alice', avatar_url: ALICE.avatarUrl, tier: 'free' },
+      status: 'authorized',
+      access_token: expect.any(String),
+      refresh_token: expect.any(String),
+      user: {
+        id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/u),
+        email: ALICE.email,
+        name: ALICE.name,
+        git_host_login: 'alice',
+        avatar_url: ALICE.avatarUrl,
+        tier: 'free',
+      },
     });
     expect(headers.get('cache-control')).toBe('no-store');
-    expect(await poll(server, code)).toMatchObject({ status: 400, body: { status: 'expired', error: 'expired_token' } });
+    expect(await poll(server, code)).toMatchObject({
+      status: 400,
+      body: { status: 'expired', error: 'expired_token' },
+    });
     expect(world.audit).toMatchObject([{ action: 'login.device', outcome: 'ok' }]);
   });
 
@@ -53,7 +74,10 @@ describe('the device flow of the provider', () => {
     const server = await world.server();
     const code = codeOf(await server.post('/auth/device'));
     world.host.device = 'slow_down';
-    expect(await poll(server, code)).toMatchObject({ status: 200, body: { status: 'pending', error: 'slow_down', interval: 10 } });
+    expect(await poll(server, code)).toMatchObject({
+      status: 200,
+      body: { status: 'pending', error: 'slow_down', interval: 10 },
+    });
   });
 
   it('tells a client that polls far too fast to slow down, for good, and yet gives it what is decided', async () => {
@@ -73,7 +97,10 @@ describe('the device flow of the provider', () => {
     const code = codeOf(await server.post('/auth/device'));
     world.aheadMs = 901_000;
     world.host.device = 'authorized';
-    expect(await poll(server, code)).toMatchObject({ status: 400, body: { status: 'expired', error: 'expired_token' } });
+    expect(await poll(server, code)).toMatchObject({
+      status: 400,
+      body: { status: 'expired', error: 'expired_token' },
+    });
   });
 
   it('does not know a code that it never gave, and after ten of them in a minute looks at no more (S12)', async () => {
@@ -98,12 +125,18 @@ describe('the device flow of the provider', () => {
     }
   });
 
-  it.each([[undefined], [7], [''], [null], [['x']], [{}]])('refuses the device code %j as a bad request', async (code) => {
-    const server = await world.server();
-    expect(await poll(server, code)).toMatchObject({ status: 400, body: { error: 'bad_request', details: { field: 'device_code' } } });
-  });
+  it.each([[undefined], [7], [''], [null], [['x']], [{}]])(
+    'refuses the device code %j as a bad request',
+    async (code) => {
+      const server = await world.server();
+      expect(await poll(server, code)).toMatchObject({
+        status: 400,
+        body: { error: 'bad_request', details: { field: 'device_code' } },
+      });
+    },
+  );
 
-  it('seals the provider\'s code into the one that the client holds: without our secret nobody reads it', async () => {
+  it("seals the provider's code into the one that the client holds: without our secret nobody reads it", async () => {
     const server = await world.server();
     const code = codeOf(await server.post('/auth/device'));
     const other = await world.server({ jwtSecret: 'another-secret-of-more-than-32-bytes' });
@@ -114,11 +147,20 @@ describe('the device flow of the provider', () => {
 /** The fake host without a device flow of its own. */
 async function ownProvider(): Promise<Record<string, string>> {
   world.host.device = 'unsupported';
-  return { provider: 'github', baseUrl: world.host.url, apiUrl: world.host.url, clientId: 'client-1', clientSecret: 'client-secret-1' };
+  return {
+    provider: 'github',
+    baseUrl: world.host.url,
+    apiUrl: world.host.url,
+    clientId: 'client-1',
+    clientSecret: 'client-secret-1',
+  };
 }
 
 /** From the code to the page that asks for consent. */
-async function atConsent(server: TestServer, browser = new Browser()): Promise<{ readonly code: string; readonly browser: Browser; readonly page: { url: string; answer: Answer } }> {
+async function atConsent(
+  server: TestServer,
+  browser = new Browser(),
+): Promise<{ readonly code: string; readonly browser: Browser; readonly page: { url: string; answer: Answer } }> {
   const { body } = await server.post('/auth/device', {}, { 'user-agent': 'test <terminal>' });
   const start = await browser.follow(String(body['verification_uri']));
   const page = await browser.submit(start, { user_code: String(body['user_code']).toLowerCase() });
@@ -137,8 +179,11 @@ describe('our own device flow, where the provider has none', () => {
     const server = await world.server({ provider: await ownProvider() });
     const { body } = await server.post('/auth/device');
     expect(body).toMatchObject({
-      user_code: expect.stringMatching(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/u), verification_uri: `${server.url}/auth/device/verify`,
-      verification_uri_complete: `${server.url}/auth/device/verify?user_code=${String(body['user_code'])}`, expires_in: 900, interval: 5,
+      user_code: expect.stringMatching(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/u),
+      verification_uri: `${server.url}/auth/device/verify`,
+      verification_uri_complete: `${server.url}/auth/device/verify?user_code=${String(body['user_code'])}`,
+      expires_in: 900,
+      interval: 5,
     });
   });
 
@@ -188,9 +233,15 @@ describe('our own device flow, where the provider has none', () => {
     const csrf = /name="csrf" value="([^"]+)"/u.exec(page.answer.text)?.[1] ?? '';
     // Without the page's value; with it and without the cookie; with it in another browser that has a login of its own.
     expect((await browser.visit(consent, { method: 'POST', headers: form, body: 'decision=allow' })).status).toBe(403);
-    expect((await new Browser().visit(consent, { method: 'POST', headers: form, body: `decision=allow&csrf=${csrf}` })).status).toBe(403);
+    expect(
+      (await new Browser().visit(consent, { method: 'POST', headers: form, body: `decision=allow&csrf=${csrf}` }))
+        .status,
+    ).toBe(403);
     const other = await atConsent(server);
-    expect((await other.browser.visit(consent, { method: 'POST', headers: form, body: `decision=allow&csrf=${csrf}` })).status).toBe(403);
+    expect(
+      (await other.browser.visit(consent, { method: 'POST', headers: form, body: `decision=allow&csrf=${csrf}` }))
+        .status,
+    ).toBe(403);
     expect((await poll(server, code)).body).toMatchObject({ status: 'pending' });
   });
 
@@ -199,7 +250,8 @@ describe('our own device flow, where the provider has none', () => {
     const browser = new Browser();
     const page = await browser.follow(`${server.url}/auth/device/verify?user_code=%3Cb%3E`);
     expect(page.answer.text).toContain('value="&lt;b&gt;"');
-    for (let index = 0; index < 5; index += 1) expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer).toMatchObject({ status: 400 });
+    for (let index = 0; index < 5; index += 1)
+      expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer).toMatchObject({ status: 400 });
     expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer.status).toBe(429);
     world.aheadMs = 61_000;
     expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer.status).toBe(400);
@@ -210,7 +262,11 @@ describe('our own device flow, where the provider has none', () => {
     const { headers, text } = await server.get('/auth/device/verify');
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");
     expect(text).not.toMatch(/<script|<style|style=|<img|onload/u);
-    const form = await fetch(`${server.url}/auth/device`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'a=b' });
+    const form = await fetch(`${server.url}/auth/device`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'a=b',
+    });
     expect(form.status).toBe(415);
   });
 });

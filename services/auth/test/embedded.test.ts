@@ -40,7 +40,9 @@ describe('the embedded provider', () => {
     for (const login of ['ada', 'grace', 'ada']) {
       const consent = await browser.submit(await loginPage(server, browser), { login });
       const { url } = await browser.submit(consent, { decision: 'allow' }, isArrival);
-      ids.push((await server.get('/auth/me', { authorization: `Bearer ${fragmentOf(url)['access_token']}` })).body['id']);
+      ids.push(
+        (await server.get('/auth/me', { authorization: `Bearer ${fragmentOf(url)['access_token']}` })).body['id'],
+      );
     }
     expect(ids[0]).toBe(ids[2]);
     expect(ids[0]).not.toBe(ids[1]);
@@ -54,7 +56,7 @@ describe('the embedded provider', () => {
     expect(fragmentOf(url)).toEqual({ error: 'access_denied' });
   });
 
-  it('takes only names that could be a login, and no other browser\'s step', async () => {
+  it("takes only names that could be a login, and no other browser's step", async () => {
     const server = await embedded();
     const browser = new Browser();
     const page = await loginPage(server, browser);
@@ -68,22 +70,39 @@ describe('the embedded provider', () => {
     const server = await embedded();
     const { body } = await server.post('/auth/device');
     const browser = new Browser();
-    const code = await browser.submit(await browser.follow(String(body['verification_uri_complete'])), { user_code: String(body['user_code']) });
+    const code = await browser.submit(await browser.follow(String(body['verification_uri_complete'])), {
+      user_code: String(body['user_code']),
+    });
     const told = await browser.submit(code, { login: 'ada' });
     const consent = await browser.submit(told, { decision: 'allow' });
     expect(consent.answer.text).toContain('Let this device act as you?');
     await browser.submit(consent, { decision: 'allow' });
-    expect((await server.post('/auth/device/token', { device_code: body['device_code'] })).body).toMatchObject({ status: 'authorized', user: { git_host_login: 'ada' } });
+    expect((await server.post('/auth/device/token', { device_code: body['device_code'] })).body).toMatchObject({
+      status: 'authorized',
+      user: { git_host_login: 'ada' },
+    });
   });
 
   it('puts the headers of the server on its own answers too, errors included', async () => {
     const server = await embedded();
-    for (const path of ['/.well-known/openid-configuration', '/jwks', '/nothing', '/auth?client_id=x', '/interaction/none']) {
+    for (const path of [
+      '/.well-known/openid-configuration',
+      '/jwks',
+      '/nothing',
+      '/auth?client_id=x',
+      '/interaction/none',
+    ]) {
       const { headers } = await server.get(`/auth/embedded${path}`);
       for (const [name, value] of [
-        ['x-content-type-options', 'nosniff'], ['x-frame-options', 'DENY'], ['x-xss-protection', '1; mode=block'], ['referrer-policy', 'strict-origin-when-cross-origin'],
-        ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"], ['strict-transport-security', 'max-age=31536000; includeSubDomains'], ['cache-control', 'no-store'],
-      ]) expect([path, name, headers.get(name ?? '')]).toEqual([path, name, value]);
+        ['x-content-type-options', 'nosniff'],
+        ['x-frame-options', 'DENY'],
+        ['x-xss-protection', '1; mode=block'],
+        ['referrer-policy', 'strict-origin-when-cross-origin'],
+        ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
+        ['strict-transport-security', 'max-age=31536000; includeSubDomains'],
+        ['cache-control', 'no-store'],
+      ])
+        expect([path, name, headers.get(name ?? '')]).toEqual([path, name, value]);
     }
   });
 
@@ -120,9 +139,12 @@ const isExecutable = (file: string): boolean => {
     return false;
   }
 };
-const browserPath = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) => (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name))).find(isExecutable);
+const browserPath = ['chromium', 'chromium-browser', 'google-chrome']
+  .flatMap((name) => (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name)))
+  .find(isExecutable);
 const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
-if (browserPath === undefined && notRunFile) appendFileSync(notRunFile, 'logins in a browser: no chromium on the PATH of this machine\n');
+if (browserPath === undefined && notRunFile)
+  appendFileSync(notRunFile, 'logins in a browser: no chromium on the PATH of this machine\n');
 
 describe.skipIf(browserPath === undefined)('in a real browser', () => {
   let browser: RealBrowser;
@@ -136,7 +158,8 @@ describe.skipIf(browserPath === undefined)('in a real browser', () => {
     const complaints: string[] = [];
     page.on('console', (message) => {
       // Every browser asks for an icon, and there is none.
-      if (message.type() === 'error' && !message.location().url.endsWith('/favicon.ico')) complaints.push(message.text());
+      if (message.type() === 'error' && !message.location().url.endsWith('/favicon.ico'))
+        complaints.push(message.text());
     });
     page.on('pageerror', (error) => complaints.push(String(error)));
     return complaints;
@@ -153,7 +176,9 @@ describe.skipIf(browserPath === undefined)('in a real browser', () => {
     await page.getByRole('button', { name: 'Allow' }).click();
     await page.getByRole('heading', { name: 'Back from the login' }).waitFor();
     const fragment = fragmentOf(page.url());
-    expect((await server.get('/auth/me', { authorization: `Bearer ${fragment['access_token']}` })).body).toMatchObject({ git_host_login: 'ada' });
+    expect((await server.get('/auth/me', { authorization: `Bearer ${fragment['access_token']}` })).body).toMatchObject({
+      git_host_login: 'ada',
+    });
     expect(complaints).toEqual([]);
     await context.close();
   });
@@ -173,7 +198,10 @@ describe.skipIf(browserPath === undefined)('in a real browser', () => {
     await page.getByRole('heading', { name: 'Let this device act as you?' }).waitFor();
     await page.getByRole('button', { name: 'Allow' }).click();
     await page.getByRole('heading', { name: 'The device is logged in' }).waitFor();
-    expect((await server.post('/auth/device/token', { device_code: body['device_code'] })).body).toMatchObject({ status: 'authorized', user: { git_host_login: 'grace' } });
+    expect((await server.post('/auth/device/token', { device_code: body['device_code'] })).body).toMatchObject({
+      status: 'authorized',
+      user: { git_host_login: 'grace' },
+    });
     expect(complaints).toEqual([]);
     await context.close();
   });

@@ -25,7 +25,8 @@ it('the sweeper removes codes, marks, sessions and refresh tokens when their tim
   const { refresh_token: token } = await loginByWeb(server);
   await server.post('/auth/refresh', { refresh_token: token, rotate: true });
   await server.post('/auth/device');
-  const counts = (): Promise<number[]> => Promise.all([deviceCodesSpec, marksSpec, sessionsSpec, refreshTokensSpec, usersSpec].map(count));
+  const counts = (): Promise<number[]> =>
+    Promise.all([deviceCodesSpec, marksSpec, sessionsSpec, refreshTokensSpec, usersSpec].map(count));
   await sweeper.sweep();
   expect(await counts()).toEqual([1, 2, 1, 2, 1]);
   world.aheadMs = 20 * 60_000;
@@ -39,9 +40,18 @@ it('the sweeper removes codes, marks, sessions and refresh tokens when their tim
 
 it('while the store is away every answer that needs it is 503, and says when to come again', async () => {
   const away = new Proxy({}, { get: () => () => Promise.reject(new StoreUnavailable('of this test', 'gone')) });
-  const store: DocumentStore = { ...world.store, collection: () => away as never, ping: () => Promise.resolve(), close: () => Promise.resolve() };
+  const store: DocumentStore = {
+    ...world.store,
+    collection: () => away as never,
+    ping: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
   const server = await world.server({ store });
-  for (const answer of [await server.post('/auth/device'), await server.post('/auth/device/token', { device_code: 'x' }), await server.post('/auth/refresh', { refresh_token: 'rt_x' })]) {
+  for (const answer of [
+    await server.post('/auth/device'),
+    await server.post('/auth/device/token', { device_code: 'x' }),
+    await server.post('/auth/refresh', { refresh_token: 'rt_x' }),
+  ]) {
     expect(answer).toMatchObject({ status: 503, body: { error: 'unavailable' } });
     expect(answer.headers.get('retry-after')).not.toBeNull();
     expect(answer.text).not.toContain('of this test');

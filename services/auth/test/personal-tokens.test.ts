@@ -22,25 +22,43 @@ async function newUser(login: string, id: number): Promise<string> {
   return String((await server.get('/auth/me', { authorization: `Bearer ${token}` })).body['id']);
 }
 
-const create = (name = 'ci', scopes: readonly string[] = ['read']): ReturnType<typeof callAuth<'tokens.create'>> => callAuth(world.bus, 'tokens.create', { userId, name, scopes });
+const create = (name = 'ci', scopes: readonly string[] = ['read']): ReturnType<typeof callAuth<'tokens.create'>> =>
+  callAuth(world.bus, 'tokens.create', { userId, name, scopes });
 
 describe('a personal token', () => {
   it('is shown once and stands for its user with its scopes', async () => {
     const created = await create('deploys', ['trigger', 'read', 'read']);
-    expect(created).toEqual({ id: expect.any(String), name: 'deploys', scopes: ['trigger', 'read'], createdAt: expect.any(String), token: expect.stringMatching(/^svc_[0-9A-Za-z]{37}$/u) });
+    expect(created).toEqual({
+      id: expect.any(String),
+      name: 'deploys',
+      scopes: ['trigger', 'read'],
+      createdAt: expect.any(String),
+      token: expect.stringMatching(/^svc_[0-9A-Za-z]{37}$/u),
+    });
     expect(isPersonalToken(created.token)).toBe(true);
     expect(await callAuth(world.bus, 'token', { hash: personalTokenHash(created.token) })).toEqual({
-      user: { id: userId, email: 'alice@users.noreply.127.0.0.1', tier: 'free', isAdmin: false }, scopes: ['trigger', 'read'], tokenId: created.id,
+      user: { id: userId, email: 'alice@users.noreply.127.0.0.1', tier: 'free', isAdmin: false },
+      scopes: ['trigger', 'read'],
+      tokenId: created.id,
     });
     const list = await callAuth(world.bus, 'tokens.list', { userId });
-    expect(list.tokens.find(({ id }) => id === created.id)).toEqual({ id: created.id, name: 'deploys', scopes: ['trigger', 'read'], createdAt: created.createdAt, lastUsedAt: null });
+    expect(list.tokens.find(({ id }) => id === created.id)).toEqual({
+      id: created.id,
+      name: 'deploys',
+      scopes: ['trigger', 'read'],
+      createdAt: created.createdAt,
+      lastUsedAt: null,
+    });
     expect(JSON.stringify(list)).not.toContain(personalTokenHash(created.token).slice(0, 8));
     expect(JSON.stringify(world.audit)).not.toContain(created.token.slice(0, 8));
     expect(world.audit.at(-1)).toMatchObject({ action: 'token.create', target: `token/${created.id}` });
   });
 
   it.each([
-    ['an unknown scope', 'ci', ['read', 'admin']], ['no scope', 'ci', []], ['an empty name', ' ', ['read']], ['a name without end', 'x'.repeat(101), ['read']],
+    ['an unknown scope', 'ci', ['read', 'admin']],
+    ['no scope', 'ci', []],
+    ['an empty name', ' ', ['read']],
+    ['a name without end', 'x'.repeat(101), ['read']],
   ])('is not made with %s', async (_, name, scopes) => {
     await expect(create(name, scopes)).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
   });
@@ -55,14 +73,23 @@ describe('a personal token', () => {
     expect(await callAuth(world.bus, 'tokens.revoke', { userId, id })).toEqual({ revoked: true });
     await seen.promise;
     watch.stop();
-    await expect(callAuth(world.bus, 'token', { hash: personalTokenHash(token) })).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+    await expect(callAuth(world.bus, 'token', { hash: personalTokenHash(token) })).rejects.toMatchObject({
+      code: 'UNAUTHENTICATED',
+    });
     await expect(callAuth(world.bus, 'tokens.revoke', { userId, id })).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
   it('of somebody else is not there, like one that never was', async () => {
     const { id } = await create();
     const other = await newUser('mallory', 666);
-    const refusals = await Promise.all([id, crypto.randomUUID(), '', 'x'].map((guess) => callAuth(world.bus, 'tokens.revoke', { userId: other, id: guess }).then(() => null, (error: Error) => `${(error as { code?: string }).code} ${error.message}`)));
+    const refusals = await Promise.all(
+      [id, crypto.randomUUID(), '', 'x'].map((guess) =>
+        callAuth(world.bus, 'tokens.revoke', { userId: other, id: guess }).then(
+          () => null,
+          (error: Error) => `${(error as { code?: string }).code} ${error.message}`,
+        ),
+      ),
+    );
     expect(new Set(refusals).size).toBe(1);
     expect(refusals[0]).toContain('NOT_FOUND');
     expect((await callAuth(world.bus, 'tokens.list', { userId: other })).tokens).toEqual([]);
@@ -71,7 +98,13 @@ describe('a personal token', () => {
   it('remembers its last use; an earlier one told later changes nothing, and a revoked one is passed over', async () => {
     const [one, gone] = [await create('one'), await create('gone')];
     await callAuth(world.bus, 'tokens.revoke', { userId, id: gone.id });
-    await callAuth(world.bus, 'token.used', { used: [{ tokenId: one.id, at: 1_800_000_000_000 }, { tokenId: gone.id, at: 1 }, { tokenId: 'x', at: 1 }] });
+    await callAuth(world.bus, 'token.used', {
+      used: [
+        { tokenId: one.id, at: 1_800_000_000_000 },
+        { tokenId: gone.id, at: 1 },
+        { tokenId: 'x', at: 1 },
+      ],
+    });
     await callAuth(world.bus, 'token.used', { used: [{ tokenId: one.id, at: 1_700_000_000_000 }] });
     const { tokens } = await callAuth(world.bus, 'tokens.list', { userId });
     expect(tokens.find(({ id }) => id === one.id)?.lastUsedAt).toBe('2027-01-15T08:00:00.000Z');
@@ -89,6 +122,11 @@ describe('a personal token', () => {
 });
 
 it('a user is found by id, and a stranger is not', async () => {
-  expect(await callAuth(world.bus, 'user', { id: userId })).toMatchObject({ id: userId, login: 'alice', tier: 'free', isAdmin: false });
+  expect(await callAuth(world.bus, 'user', { id: userId })).toMatchObject({
+    id: userId,
+    login: 'alice',
+    tier: 'free',
+    isAdmin: false,
+  });
   await expect(callAuth(world.bus, 'user', { id: crypto.randomUUID() })).rejects.toMatchObject({ code: 'NOT_FOUND' });
 });

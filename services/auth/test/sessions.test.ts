@@ -23,7 +23,8 @@ async function login(): Promise<Login> {
   return { access, refresh };
 }
 
-const refresh = (token: unknown, more: object = {}): Promise<Answer> => server.post('/auth/refresh', { refresh_token: token, ...more });
+const refresh = (token: unknown, more: object = {}): Promise<Answer> =>
+  server.post('/auth/refresh', { refresh_token: token, ...more });
 const me = (token: string): Promise<Answer> => server.get('/auth/me', { authorization: `Bearer ${token}` });
 const refused = { status: 401, body: { error: 'unauthenticated' } };
 
@@ -33,7 +34,15 @@ describe('S1: an access token', () => {
     const { access } = await login();
     expect(decodeProtectedHeader(access)).toEqual({ alg: 'HS256', typ: 'at+jwt' });
     const claims = decodeJwt(access);
-    expect(claims).toMatchObject({ iss: 'penstock', aud: 'penstock-api', email: ALICE.email, tier: 'free', admin: false, sid: expect.any(String), jti: expect.any(String) });
+    expect(claims).toMatchObject({
+      iss: 'penstock',
+      aud: 'penstock-api',
+      email: ALICE.email,
+      tier: 'free',
+      admin: false,
+      sid: expect.any(String),
+      jti: expect.any(String),
+    });
     expect((claims.exp ?? 0) - (claims.iat ?? 0)).toBe(900);
   });
 
@@ -46,11 +55,23 @@ describe('S1: an access token', () => {
       new SignJWT({ ...claims, ...changes }).setProtectedHeader({ alg: 'HS256', typ: 'at+jwt', ...header }).sign(key);
     const unsigned = `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${access.split('.')[1]}.`;
     const bad = [
-      unsigned, `${access}x`, access.split('.').slice(0, 2).join('.'), 'x', '',
+      unsigned,
+      `${access}x`,
+      access.split('.').slice(0, 2).join('.'),
+      'x',
+      '',
       await signed({}, {}, new TextEncoder().encode('another secret of more than 32 bytes!')),
-      await signed({ exp: undefined }), await signed({ exp: claims.iat - 61 }), await signed({ aud: 'other' }), await signed({ iss: 'other' }), await signed({ sub: undefined }),
-      await signed({ sid: undefined }), await signed({}, { typ: 'JWT' }), await signed({}, { kid: '../../dev/null' }), await signed({}, { alg: 'HS512' }),
-      refreshToken, `svc_${'a'.repeat(37)}`,
+      await signed({ exp: undefined }),
+      await signed({ exp: claims.iat - 61 }),
+      await signed({ aud: 'other' }),
+      await signed({ iss: 'other' }),
+      await signed({ sub: undefined }),
+      await signed({ sid: undefined }),
+      await signed({}, { typ: 'JWT' }),
+      await signed({}, { kid: '../../dev/null' }),
+      await signed({}, { alg: 'HS512' }),
+      refreshToken,
+      `svc_${'a'.repeat(37)}`,
     ];
     expect((await me(access)).status).toBe(200);
     const answers = await Promise.all(bad.map(me));
@@ -78,7 +99,9 @@ describe('S1: an access token', () => {
     server = await world.server();
     const { access } = await login();
     const { sub, email, tier, admin, at } = decodeJwt(access) as unknown as AccessClaims;
-    expect(await me(await signAccessToken(JWT_SECRET, { sub, sid: crypto.randomUUID(), email, tier, admin, at }))).toMatchObject(refused);
+    expect(
+      await me(await signAccessToken(JWT_SECRET, { sub, sid: crypto.randomUUID(), email, tier, admin, at })),
+    ).toMatchObject(refused);
   });
 });
 
@@ -88,7 +111,10 @@ describe('S7: a refresh token', () => {
     const { refresh: token } = await login();
     for (let round = 0; round < 2; round += 1) {
       const answer = await refresh(token);
-      expect(answer).toMatchObject({ status: 200, body: { access_token: expect.any(String), user: { id: expect.any(String), email: ALICE.email, tier: 'free' } } });
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { access_token: expect.any(String), user: { id: expect.any(String), email: ALICE.email, tier: 'free' } },
+      });
       expect(Object.keys(answer.body).toSorted()).toEqual(['access_token', 'user']);
       expect((await me(String(answer.body['access_token']))).status).toBe(200);
     }
@@ -127,7 +153,11 @@ describe('S7: a refresh token', () => {
     expect((await refresh(answers[0]?.body['refresh_token'])).status).toBe(200);
   });
 
-  it.each([['unknown', 'rt_unknown'], ['of another kind', 'x'], ['too long', `rt_${'x'.repeat(5_000)}`]])('that is %s is refused', async (_, token) => {
+  it.each([
+    ['unknown', 'rt_unknown'],
+    ['of another kind', 'x'],
+    ['too long', `rt_${'x'.repeat(5_000)}`],
+  ])('that is %s is refused', async (_, token) => {
     server = await world.server();
     expect(await refresh(token)).toMatchObject(refused);
     expect(await server.post('/auth/logout', { refresh_token: token })).toMatchObject(refused);
@@ -140,17 +170,23 @@ describe('S7: a refresh token', () => {
       expect(await server.post('/auth/logout', body)).toMatchObject({ status: 400, body: { error: 'bad_request' } });
     }
     const { refresh: token } = await login();
-    expect(await refresh(token, { rotate: 'yes' })).toMatchObject({ status: 400, body: { error: 'bad_request', details: { field: 'rotate' } } });
+    expect(await refresh(token, { rotate: 'yes' })).toMatchObject({
+      status: 400,
+      body: { error: 'bad_request', details: { field: 'rotate' } },
+    });
   });
 });
 
 describe('S8: a logout', () => {
-  it('ends all sessions of the user at once, and nobody else\'s', async () => {
+  it("ends all sessions of the user at once, and nobody else's", async () => {
     server = await world.server();
     const [one, two] = [await login(), await login()];
     world.host.account = { id: 1_000, login: 'bob' };
     const bob = await login();
-    expect(await server.post('/auth/logout', { refresh_token: one.refresh })).toMatchObject({ status: 200, body: { status: 'ok' } });
+    expect(await server.post('/auth/logout', { refresh_token: one.refresh })).toMatchObject({
+      status: 200,
+      body: { status: 'ok' },
+    });
     for (const { access, refresh: token } of [one, two]) {
       expect(await me(access)).toMatchObject(refused);
       expect(await refresh(token)).toMatchObject(refused);
@@ -190,7 +226,10 @@ describe('S8: a logout', () => {
     const { access, refresh: token } = await login();
     world.broker.pause();
     try {
-      expect(await server.post('/auth/logout', { refresh_token: token })).toMatchObject({ status: 503, body: { error: 'unavailable' } });
+      expect(await server.post('/auth/logout', { refresh_token: token })).toMatchObject({
+        status: 503,
+        body: { error: 'unavailable' },
+      });
       expect((await me(access)).status).toBe(200);
     } finally {
       world.broker.resume();

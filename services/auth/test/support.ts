@@ -5,14 +5,28 @@ import { join } from 'node:path';
 import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
 import { buildServer, silentLog } from '@penstock/http';
 import { openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
-import { asked, Browser, startFakeGitHost, startTestBroker, type Answer, type FakeGitHost, type TestBroker } from '@penstock/testkit';
+import {
+  asked,
+  Browser,
+  startFakeGitHost,
+  startTestBroker,
+  type Answer,
+  type FakeGitHost,
+  type TestBroker,
+} from '@penstock/testkit';
 import { authCollections, startAuth, type AuthOptions } from '../src/index.ts';
 
 export { Browser, type Answer };
 
 export const JWT_SECRET = 'a-test-secret-of-more-than-32-bytes!';
 export const CLIENT = { clientId: 'client-1', clientSecret: 'client-secret-1' } as const;
-export const ALICE = { id: 7, login: 'alice', name: 'Alice A.', email: 'alice@example.org', avatarUrl: 'https://host.example/alice.png' } as const;
+export const ALICE = {
+  id: 7,
+  login: 'alice',
+  name: 'Alice A.',
+  email: 'alice@example.org',
+  avatarUrl: 'https://host.example/alice.png',
+} as const;
 const MEBIBYTE = 1024 * 1024;
 
 export interface World {
@@ -41,35 +55,64 @@ export async function makeWorld(): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'penstock-auth-'));
   const bus = await connectBus({ servers: broker.url, name: 'auth' });
   await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 64 * MEBIBYTE });
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: authCollections, synchronous: 'normal' });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: authCollections,
+    synchronous: 'normal',
+  });
   const host = await startFakeGitHost({ ...CLIENT, account: ALICE });
   const closing: (() => Promise<unknown>)[] = [];
   const audit: AuditEntry[] = [];
   const world: World = {
-    broker, bus, store, host, audit, aheadMs: 0,
+    broker,
+    bus,
+    store,
+    host,
+    audit,
+    aheadMs: 0,
     async server(options = {}) {
       const app = buildServer({ corsOrigins: [], connectionsMax: 1_000, log: silentLog });
       let url = '';
       const auth = startAuth({
-        bus, store, jwtSecret: JWT_SECRET, mode: 'development', baseUrl: () => url, log: silentLog,
+        bus,
+        store,
+        jwtSecret: JWT_SECRET,
+        mode: 'development',
+        baseUrl: () => url,
+        log: silentLog,
         provider: { provider: 'github', baseUrl: host.url, apiUrl: host.url, ...CLIENT },
-        admins: ['root@example.org', 'boss'], defaultTier: 'free',
+        admins: ['root@example.org', 'boss'],
+        defaultTier: 'free',
         audit: { record: (entry) => void audit.push(entry) },
         now: () => Date.now() + world.aheadMs,
         ...options,
       });
       await auth.addRoutes(app);
       url = await app.listen({ host: '127.0.0.1', port: 0 });
-      closing.push(() => app.close(), () => auth.close());
+      closing.push(
+        () => app.close(),
+        () => auth.close(),
+      );
       return {
         url,
-        post: (path, body = {}, headers = {}) => asked(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) }),
+        post: (path, body = {}, headers = {}) =>
+          asked(`${url}${path}`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', ...headers },
+            body: JSON.stringify(body),
+          }),
         get: (path, headers = {}) => asked(`${url}${path}`, { headers }),
       };
     },
     async reset() {
       for (const close of closing.splice(0)) await close();
-      Object.assign(host, { device: 'pending', consent: 'granted', broken: false, isPublicClient: false, account: ALICE });
+      Object.assign(host, {
+        device: 'pending',
+        consent: 'granted',
+        broken: false,
+        isPublicClient: false,
+        account: ALICE,
+      });
       host.requests.length = 0;
       audit.length = 0;
       world.aheadMs = 0;

@@ -1,7 +1,17 @@
 /** S5, S6: the login of a browser, with each kind of provider. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ProviderSettings } from '../src/index.ts';
-import { ALICE, Browser, CLIENT, fragmentOf, isArrival, loginByWeb, makeWorld, type TestServer, type World } from './support.ts';
+import {
+  ALICE,
+  Browser,
+  CLIENT,
+  fragmentOf,
+  isArrival,
+  loginByWeb,
+  makeWorld,
+  type TestServer,
+  type World,
+} from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -10,7 +20,8 @@ beforeAll(async () => {
 afterEach(() => world.reset());
 afterAll(() => world.close());
 
-const me = async (server: TestServer, accessToken: string | undefined): Promise<Record<string, unknown>> => (await server.get('/auth/me', { authorization: `Bearer ${accessToken}` })).body;
+const me = async (server: TestServer, accessToken: string | undefined): Promise<Record<string, unknown>> =>
+  (await server.get('/auth/me', { authorization: `Bearer ${accessToken}` })).body;
 
 describe('a login through the browser', () => {
   const providers = {
@@ -24,37 +35,69 @@ describe('a login through the browser', () => {
     },
   } satisfies Record<string, () => ProviderSettings>;
 
-  it.each(Object.keys(providers) as (keyof typeof providers)[])('with %s ends at the dashboard, tokens in the fragment', async (kind) => {
-    const server = await world.server({ provider: providers[kind](), dashboardUrl: 'https://dashboard.example/' });
-    const browser = new Browser();
-    const { url, answer } = await browser.follow(`${server.url}/auth/web/login`, {}, isArrival);
-    expect(url).toMatch(/^https:\/\/dashboard\.example\/auth\/callback#access_token=[^&]+&refresh_token=[^&]+$/u);
-    expect(answer.headers.get('cache-control')).toBe('no-store');
-    expect(await me(server, fragmentOf(url)['access_token'])).toEqual({
-      id: expect.any(String), email: ALICE.email, name: ALICE.name, git_host_login: 'alice', avatar_url: ALICE.avatarUrl,
-      tier: 'free', is_admin: false, created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u),
-    });
-    expect(world.audit).toMatchObject([{ action: 'login.web', outcome: 'ok' }]);
-  });
+  it.each(Object.keys(providers) as (keyof typeof providers)[])(
+    'with %s ends at the dashboard, tokens in the fragment',
+    async (kind) => {
+      const server = await world.server({ provider: providers[kind](), dashboardUrl: 'https://dashboard.example/' });
+      const browser = new Browser();
+      const { url, answer } = await browser.follow(`${server.url}/auth/web/login`, {}, isArrival);
+      expect(url).toMatch(/^https:\/\/dashboard\.example\/auth\/callback#access_token=[^&]+&refresh_token=[^&]+$/u);
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      expect(await me(server, fragmentOf(url)['access_token'])).toEqual({
+        id: expect.any(String),
+        email: ALICE.email,
+        name: ALICE.name,
+        git_host_login: 'alice',
+        avatar_url: ALICE.avatarUrl,
+        tier: 'free',
+        is_admin: false,
+        created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u),
+      });
+      expect(world.audit).toMatchObject([{ action: 'login.web', outcome: 'ok' }]);
+    },
+  );
 
   it('asks the provider with state and PKCE, and for the right way back', async () => {
     const server = await world.server();
     const { status, headers } = await server.get('/auth/web/login');
     const location = new URL(headers.get('location') ?? '');
-    expect([status, `${location.origin}${location.pathname}`]).toEqual([302, `${world.host.url}/login/oauth/authorize`]);
+    expect([status, `${location.origin}${location.pathname}`]).toEqual([
+      302,
+      `${world.host.url}/login/oauth/authorize`,
+    ]);
     expect(Object.fromEntries(location.searchParams)).toMatchObject({
-      client_id: CLIENT.clientId, redirect_uri: `${server.url}/auth/callback/web`, state: expect.stringMatching(/^[\w-]{43}$/u), code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/u),
+      client_id: CLIENT.clientId,
+      redirect_uri: `${server.url}/auth/callback/web`,
+      state: expect.stringMatching(/^[\w-]{43}$/u),
+      code_challenge_method: 'S256',
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/u),
     });
-    expect(headers.getSetCookie().join()).toMatch(/^penstock_login_[\w-]+=[\w-]+; Path=\/auth\/callback\/web; Max-Age=600; HttpOnly; SameSite=Lax$/u);
-    expect((await (await world.server({ baseUrl: () => 'https://ci.example.org/' })).get('/auth/web/login')).headers.getSetCookie().join()).toMatch(/; Secure$/u);
-    expect((await (await world.server({ baseUrl: () => 'https://example.org/ci' })).get('/auth/web/login')).headers.getSetCookie().join()).toContain('; Path=/ci/auth/callback/web;');
+    expect(headers.getSetCookie().join()).toMatch(
+      /^penstock_login_[\w-]+=[\w-]+; Path=\/auth\/callback\/web; Max-Age=600; HttpOnly; SameSite=Lax$/u,
+    );
+    expect(
+      (await (await world.server({ baseUrl: () => 'https://ci.example.org/' })).get('/auth/web/login')).headers
+        .getSetCookie()
+        .join(),
+    ).toMatch(/; Secure$/u);
+    expect(
+      (await (await world.server({ baseUrl: () => 'https://example.org/ci' })).get('/auth/web/login')).headers
+        .getSetCookie()
+        .join(),
+    ).toContain('; Path=/ci/auth/callback/web;');
   });
 
   it('finds the same user again, with what the provider says of them now', async () => {
     const server = await world.server();
     const first = await me(server, (await loginByWeb(server))['access_token']);
     world.host.account = { id: ALICE.id, login: 'alice-2', primaryEmail: 'new@example.org' };
-    expect(await me(server, (await loginByWeb(server))['access_token'])).toEqual({ ...first, git_host_login: 'alice-2', email: 'new@example.org', name: '', avatar_url: '' });
+    expect(await me(server, (await loginByWeb(server))['access_token'])).toEqual({
+      ...first,
+      git_host_login: 'alice-2',
+      email: 'new@example.org',
+      name: '',
+      avatar_url: '',
+    });
     world.host.account = { ...ALICE, id: 8 };
     expect((await me(server, (await loginByWeb(server))['access_token']))['id']).not.toBe(first['id']);
   });
@@ -67,10 +110,13 @@ describe('a login through the browser', () => {
     expect(new Set(ids).size).toBe(1);
   });
 
-  it('makes up an address for who shows none, and takes only a verified one for an admin\'s', async () => {
+  it("makes up an address for who shows none, and takes only a verified one for an admin's", async () => {
     const server = await world.server();
     world.host.account = { id: 20, login: 'shy' };
-    expect(await me(server, (await loginByWeb(server))['access_token'])).toMatchObject({ email: 'shy@users.noreply.127.0.0.1', is_admin: false });
+    expect(await me(server, (await loginByWeb(server))['access_token'])).toMatchObject({
+      email: 'shy@users.noreply.127.0.0.1',
+      is_admin: false,
+    });
     world.host.account = { id: 21, login: 'Boss' };
     expect(await me(server, (await loginByWeb(server))['access_token'])).toMatchObject({ is_admin: true });
     world.host.account = { id: 22, login: 'r', email: 'root@example.org' };
@@ -89,16 +135,26 @@ describe('a login through the browser', () => {
     const server = await world.server();
     const { url, answer } = await new Browser().follow(`${server.url}/auth/web/login`);
     expect(url.startsWith(`${server.url}/auth/callback#access_token=`)).toBe(true);
-    expect([answer.status, answer.headers.get('content-type'), answer.headers.get('content-security-policy')]).toEqual([200, 'text/html; charset=utf-8', "default-src 'none'; frame-ancestors 'none'"]);
+    expect([answer.status, answer.headers.get('content-type'), answer.headers.get('content-security-policy')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+      "default-src 'none'; frame-ancestors 'none'",
+    ]);
     expect(answer.text).not.toMatch(/<script/u);
-    expect((await (await world.server({ dashboardUrl: 'https://dashboard.example' })).get('/auth/callback')).status).toBe(404);
+    expect(
+      (await (await world.server({ dashboardUrl: 'https://dashboard.example' })).get('/auth/callback')).status,
+    ).toBe(404);
   });
 });
 
 describe('S5: a callback', () => {
   /** A login as far as the way back: the address that the provider sends the browser to. */
   async function wayBack(server: TestServer, browser: Browser): Promise<URL> {
-    const { url } = await browser.follow(`${server.url}/auth/web/login`, {}, (at) => new URL(at).pathname === '/auth/callback/web');
+    const { url } = await browser.follow(
+      `${server.url}/auth/web/login`,
+      {},
+      (at) => new URL(at).pathname === '/auth/callback/web',
+    );
     return new URL(url);
   }
   const badState = { status: 400, body: { error: 'invalid_state' } };
@@ -109,7 +165,14 @@ describe('S5: a callback', () => {
     const back = await wayBack(server, browser);
     const code = back.searchParams.get('code') ?? '';
     const state = back.searchParams.get('state') ?? '';
-    for (const search of ['', `?code=${code}`, `?code=${code}&state=`, `?code=${code}&state=forged`, `?code=${code}&state=${state}x`, `?code=${code}&state=${state}&state=${state}`]) {
+    for (const search of [
+      '',
+      `?code=${code}`,
+      `?code=${code}&state=`,
+      `?code=${code}&state=forged`,
+      `?code=${code}&state=${state}x`,
+      `?code=${code}&state=${state}&state=${state}`,
+    ]) {
       expect(await browser.visit(`${server.url}/auth/callback/web${search}`)).toMatchObject(badState);
     }
     // All of that has not used up the right one.
@@ -155,7 +218,7 @@ describe('S5: a callback', () => {
     expect(await second.visit(back.href)).toMatchObject(badState);
   });
 
-  it('with another login\'s unused code is refused: the verifier of this browser does not fit it (PKCE)', async () => {
+  it("with another login's unused code is refused: the verifier of this browser does not fit it (PKCE)", async () => {
     const server = await world.server();
     const victim = await wayBack(server, new Browser());
     const browser = new Browser();
@@ -178,9 +241,16 @@ describe('S5: a callback', () => {
   it('S6: sends tokens to the configured dashboard only, whatever headers and parameters say', async () => {
     const server = await world.server({ dashboardUrl: 'https://dashboard.example' });
     const browser = new Browser();
-    const evil = 'redirect=https://evil.example&redirect_uri=https://evil.example&dashboard_url=https://evil.example&return_to=//evil.example';
-    const { url } = await browser.follow(`${server.url}/auth/web/login?${evil}`, { headers: { 'x-forwarded-host': 'evil.example' } }, (at) => new URL(at).pathname === '/auth/callback/web');
-    const { headers } = await browser.visit(`${url}&${evil}`, { headers: { 'x-forwarded-host': 'evil.example', referer: 'https://evil.example/' } });
+    const evil =
+      'redirect=https://evil.example&redirect_uri=https://evil.example&dashboard_url=https://evil.example&return_to=//evil.example';
+    const { url } = await browser.follow(
+      `${server.url}/auth/web/login?${evil}`,
+      { headers: { 'x-forwarded-host': 'evil.example' } },
+      (at) => new URL(at).pathname === '/auth/callback/web',
+    );
+    const { headers } = await browser.visit(`${url}&${evil}`, {
+      headers: { 'x-forwarded-host': 'evil.example', referer: 'https://evil.example/' },
+    });
     expect(headers.get('location')).toMatch(/^https:\/\/dashboard\.example\/auth\/callback#/u);
     expect(browser.visited.some((visited) => new URL(visited).hostname === 'evil.example')).toBe(false);
   });
@@ -197,10 +267,19 @@ describe('where logins are not configured', () => {
   it('in production mode without GIT_HOST_CLIENT_ID every auth endpoint answers 503 auth_not_configured', async () => {
     const server = await world.server({ mode: 'production', provider: {} });
     const answers = [
-      await server.post('/auth/device'), await server.post('/auth/device/token', { device_code: 'x' }), await server.post('/auth/refresh', {}), await server.post('/auth/logout', { refresh_token: 'x' }),
-      await server.get('/auth/me'), await server.get('/auth/web/login'), await server.get('/auth/callback/web?code=a&state=b'),
+      await server.post('/auth/device'),
+      await server.post('/auth/device/token', { device_code: 'x' }),
+      await server.post('/auth/refresh', {}),
+      await server.post('/auth/logout', { refresh_token: 'x' }),
+      await server.get('/auth/me'),
+      await server.get('/auth/web/login'),
+      await server.get('/auth/callback/web?code=a&state=b'),
     ];
-    for (const answer of answers) expect(answer).toMatchObject({ status: 503, body: { error: 'auth_not_configured', message: expect.any(String) } });
+    for (const answer of answers)
+      expect(answer).toMatchObject({
+        status: 503,
+        body: { error: 'auth_not_configured', message: expect.any(String) },
+      });
     expect((await server.get('/auth/embedded/.well-known/openid-configuration')).status).toBe(404);
     expect((await server.get('/auth/device')).status).toBe(405);
   });

@@ -43,7 +43,15 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   // Without a secret nobody can have made a token with this one.
   const jwtSecret = options.jwtSecret ?? randomBytes(32).toString('hex');
   const { bus, runs, store, apiKey, publicRead, authenticators } = options;
-  const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead, authenticators, sessionLives: options.sessionLives, now });
+  const identity = openIdentity({
+    bus,
+    apiKey,
+    jwtSecret,
+    publicRead,
+    authenticators,
+    sessionLives: options.sessionLives,
+    now,
+  });
   const { callers, revocations, sessionLives } = identity;
   const tickets = new Tickets({ bus, store, secret: jwtSecret, apiKey, revocations, sessionLives, now });
   const refusals = new Refusals(audit, now);
@@ -73,15 +81,46 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   });
 
   addInfoRoutes(app, { version, bus, store });
-  const server = { mode: options.mode ?? 'development', logLevel: options.logLevel ?? 'info', apiAuthenticated: apiKey !== undefined };
+  const server = {
+    mode: options.mode ?? 'development',
+    logLevel: options.logLevel ?? 'info',
+    apiAuthenticated: apiKey !== undefined,
+  };
   await addGraphqlRoute(app, {
-    version, owners, reads, trigger, callers, audit, refusals, now, log,
-    identity: { bus, version, tiers, reads, tickets, revocations, audit, usesTold: () => identity.usesTold(), server, now },
+    version,
+    owners,
+    reads,
+    trigger,
+    callers,
+    audit,
+    refusals,
+    now,
+    log,
+    identity: {
+      bus,
+      version,
+      tiers,
+      reads,
+      tickets,
+      revocations,
+      audit,
+      usesTold: () => identity.usesTold(),
+      server,
+      now,
+    },
     introspection: options.introspection ?? true,
   });
   if (options.playground === true) addPlaygroundRoutes(app);
   addStreamRoute(app, {
-    bus, owners, store: runs, reads, callers, revocations, tickets, streams, streamsMax: options.streamsMax ?? STREAMS_MAX,
+    bus,
+    owners,
+    store: runs,
+    reads,
+    callers,
+    revocations,
+    tickets,
+    streams,
+    streamsMax: options.streamsMax ?? STREAMS_MAX,
   });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;

@@ -58,7 +58,9 @@ export interface GatewayOptions {
   /** Open connections of any kind; beyond it new ones are closed at once. Default 20,000. */
   readonly connectionsMax?: number | undefined;
   /** Further routes of this server: those of other services, where one process has them all. */
-  readonly routes?: readonly ((app: FastifyInstance, surroundings: RouteSurroundings) => void | Promise<void>)[] | undefined;
+  readonly routes?:
+    | readonly ((app: FastifyInstance, surroundings: RouteSurroundings) => void | Promise<void>)[]
+    | undefined;
   readonly log?: HttpLog | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;

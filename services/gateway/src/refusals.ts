@@ -46,9 +46,16 @@ export class Refusals {
     app.addHook('onResponse', (request, reply, done) => {
       const outcome = OUTCOMES[reply.statusCode];
       if (outcome !== undefined && (outcome !== 'UNAUTHENTICATED' || presentsToken(request))) {
-        const action = outcome === 'RATE_LIMITED' ? 'rate-limit' : outcome === 'UNAUTHENTICATED' ? 'authenticate' : 'request';
+        const action =
+          outcome === 'RATE_LIMITED' ? 'rate-limit' : outcome === 'UNAUTHENTICATED' ? 'authenticate' : 'request';
         // The pattern, not the path: a token may have got into that.
-        this.note({ actor: 'unknown', action, target: `${request.method} ${request.routeOptions.url ?? ''}`, outcome, address: request.clientAddress });
+        this.note({
+          actor: 'unknown',
+          action,
+          target: `${request.method} ${request.routeOptions.url ?? ''}`,
+          outcome,
+          address: request.clientAddress,
+        });
       }
       done();
     });
@@ -70,5 +77,8 @@ export class Refusals {
 const OUTCOMES: Readonly<Record<number, string>> = { 401: 'UNAUTHENTICATED', 403: 'FORBIDDEN', 429: 'RATE_LIMITED' };
 
 function presentsToken(request: FastifyRequest): boolean {
-  return bearerTokenOf(request.headers.authorization) !== undefined || (request.query as Record<string, unknown> | null)?.['token'] !== undefined;
+  return (
+    bearerTokenOf(request.headers.authorization) !== undefined ||
+    (request.query as Record<string, unknown> | null)?.['token'] !== undefined
+  );
 }

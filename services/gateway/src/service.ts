@@ -12,52 +12,77 @@ const PARTITIONS = 16;
 const CLOSE_MS_MAX = 12_000;
 
 export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
-  return runService({
-    name: 'gateway',
-    isBehindIngress: true,
-    keys: [
-      ...HTTP_KEYS, 'apiKey', 'publicRead', 'triggerWaitSecs', 'storeUrl', 'partitions', 'playground', 'introspection',
-      'jwtSecret', 'tiersFile', 'tenantTier',
-    ],
-    check(settings) {
-      const missing = [...(settings.apiKey === undefined ? ['SERVICE_API_KEY'] : []), ...(settings.jwtSecret === undefined ? ['JWT_SECRET'] : [])];
-      if (missing.length > 0) throw new ConfigurationError(missing.map((name) => `${name} is missing; gateways that run apart make none for themselves: openssl rand -hex 32`));
-      loadTiers(settings.tiersFile);
+  return runService(
+    {
+      name: 'gateway',
+      isBehindIngress: true,
+      keys: [
+        ...HTTP_KEYS,
+        'apiKey',
+        'publicRead',
+        'triggerWaitSecs',
+        'storeUrl',
+        'partitions',
+        'playground',
+        'introspection',
+        'jwtSecret',
+        'tiersFile',
+        'tenantTier',
+      ],
+      check(settings) {
+        const missing = [
+          ...(settings.apiKey === undefined ? ['SERVICE_API_KEY'] : []),
+          ...(settings.jwtSecret === undefined ? ['JWT_SECRET'] : []),
+        ];
+        if (missing.length > 0)
+          throw new ConfigurationError(
+            missing.map(
+              (name) => `${name} is missing; gateways that run apart make none for themselves: openssl rand -hex 32`,
+            ),
+          );
+        loadTiers(settings.tiersFile);
+      },
+      async start({ settings, bus, log, stopping }) {
+        const store = await retryUntilDone('opening the store', log, stopping, () =>
+          openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]),
+        );
+        const audit = new AuditRepository(store, { log });
+        const peers = countPeers(bus, 'gateway');
+        const mode = serverMode(settings) ?? 'production';
+        const publicRead = settings.publicRead ?? mode === 'development';
+        const gateway = await startGateway({
+          listen: settings.listen,
+          bus,
+          store,
+          log,
+          runs: new RunsRepository(store),
+          partitions: settings.partitions ?? PARTITIONS,
+          apiKey: settings.apiKey,
+          jwtSecret: settings.jwtSecret,
+          sessionLives: storedSessions(store),
+          tiers: loadTiers(settings.tiersFile),
+          tenantTier: settings.tenantTier,
+          audit,
+          mode,
+          logLevel: settings.logLevel,
+          publicRead,
+          ...httpSettings(settings, () => peers.count()),
+          triggerWaitSecs: settings.triggerWaitSecs,
+          playground: settings.playground,
+          introspection: settings.introspection,
+        });
+        log.info({ url: gateway.url, mode, publicRead }, 'listens');
+        return {
+          ready: () => store.ping(),
+          async drain() {
+            peers.stop();
+            await gateway.close(CLOSE_MS_MAX);
+            await audit.close();
+            await store.close();
+          },
+        };
+      },
     },
-    async start({ settings, bus, log, stopping }) {
-      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]));
-      const audit = new AuditRepository(store, { log });
-      const peers = countPeers(bus, 'gateway');
-      const mode = serverMode(settings) ?? 'production';
-      const publicRead = settings.publicRead ?? mode === 'development';
-      const gateway = await startGateway({
-        listen: settings.listen, bus, store, log,
-        runs: new RunsRepository(store),
-        partitions: settings.partitions ?? PARTITIONS,
-        apiKey: settings.apiKey,
-        jwtSecret: settings.jwtSecret,
-        sessionLives: storedSessions(store),
-        tiers: loadTiers(settings.tiersFile),
-        tenantTier: settings.tenantTier,
-        audit,
-        mode,
-        logLevel: settings.logLevel,
-        publicRead,
-        ...httpSettings(settings, () => peers.count()),
-        triggerWaitSecs: settings.triggerWaitSecs,
-        playground: settings.playground,
-        introspection: settings.introspection,
-      });
-      log.info({ url: gateway.url, mode, publicRead }, 'listens');
-      return {
-        ready: () => store.ping(),
-        async drain() {
-          peers.stop();
-          await gateway.close(CLOSE_MS_MAX);
-          await audit.close();
-          await store.close();
-        },
-      };
-    },
-  }, env);
+    env,
+  );
 }

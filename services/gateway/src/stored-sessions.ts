@@ -4,7 +4,10 @@ import { unavailableStore } from '@penstock/run-client';
 import type { DocumentStore } from '@penstock/store';
 
 /** For `GatewayOptions.sessionLives`; the store has to be opened with auth's sessions among its collections. */
-export function storedSessions(store: Pick<DocumentStore, 'collection'>, now: () => number = Date.now): (sessionId: string) => Promise<boolean> {
+export function storedSessions(
+  store: Pick<DocumentStore, 'collection'>,
+  now: () => number = Date.now,
+): (sessionId: string) => Promise<boolean> {
   const sessions = store.collection(sessionsSpec);
   return async (sessionId) => {
     const session = await sessions.get(sessionId).catch((error: unknown) => {

@@ -3,7 +3,15 @@ import { randomUUID } from 'node:crypto';
 import { buckets, putExpiring, type Bus, type BusSubscription } from '@penstock/bus';
 import { NotFound, Unauthenticated } from '@penstock/http';
 import {
-  newPersonalToken, personalTokenHash, REVOCATION_TTL_MS, revocationKeys, signAccessToken, type AuthCalls, type AuthVerb, type CallerUser, type TokenScope,
+  newPersonalToken,
+  personalTokenHash,
+  REVOCATION_TTL_MS,
+  revocationKeys,
+  signAccessToken,
+  type AuthCalls,
+  type AuthVerb,
+  type CallerUser,
+  type TokenScope,
 } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
 
@@ -23,7 +31,11 @@ interface KeptToken {
   lastUsedAt: string | null;
 }
 
-type Handlers = { readonly [V in AuthVerb]?: (request: AuthCalls[V]['request']) => AuthCalls[V]['answer'] | Promise<AuthCalls[V]['answer']> };
+type Handlers = {
+  readonly [V in AuthVerb]?: (
+    request: AuthCalls[V]['request'],
+  ) => AuthCalls[V]['answer'] | Promise<AuthCalls[V]['answer']>;
+};
 
 export class FakeAuth {
   /** The verb of every call, in order. */
@@ -43,11 +55,21 @@ export class FakeAuth {
       session: ({ sid }) => ({ live: this.sessions.has(sid), userId: null }),
       token: ({ hash }) => this.#identityOf(hash),
       'token.used': ({ used }) => {
-        for (const { tokenId, at } of used) for (const token of this.tokens.values()) if (token.id === tokenId) token.lastUsedAt = new Date(at).toISOString();
+        for (const { tokenId, at } of used)
+          for (const token of this.tokens.values())
+            if (token.id === tokenId) token.lastUsedAt = new Date(at).toISOString();
         return null;
       },
       'tokens.list': ({ userId }) => ({
-        tokens: [...this.tokens.values()].filter(({ user }) => user.id === userId).map(({ id, name, scopes, lastUsedAt }) => ({ id, name, scopes, createdAt: new Date(0).toISOString(), lastUsedAt })),
+        tokens: [...this.tokens.values()]
+          .filter(({ user }) => user.id === userId)
+          .map(({ id, name, scopes, lastUsedAt }) => ({
+            id,
+            name,
+            scopes,
+            createdAt: new Date(0).toISOString(),
+            lastUsedAt,
+          })),
       }),
       'tokens.create': ({ userId, name, scopes }) => {
         const { token, id } = this.#keep(userId, name, scopes as TokenScope[]);
@@ -61,10 +83,16 @@ export class FakeAuth {
         return { revoked: true };
       },
     };
-    const counted = Object.entries(handlers).map(([verb, handle]) => [verb, (request: never) => {
-      this.asked.push(verb as AuthVerb);
-      return (handle as (request: never) => unknown)(request);
-    }] as const);
+    const counted = Object.entries(handlers).map(
+      ([verb, handle]) =>
+        [
+          verb,
+          (request: never) => {
+            this.asked.push(verb as AuthVerb);
+            return (handle as (request: never) => unknown)(request);
+          },
+        ] as const,
+    );
     this.#answering = answerCalls(this.#bus, 'auth', Object.fromEntries(counted));
     await this.#bus.flush();
   }
@@ -80,7 +108,14 @@ export class FakeAuth {
     const sessionId = randomUUID();
     this.#users.set(id, user);
     this.sessions.add(sessionId);
-    const token = await signAccessToken(JWT_SECRET, { sub: id, sid: sessionId, email: user.email, tier: user.tier, admin: user.isAdmin, at: Date.now() });
+    const token = await signAccessToken(JWT_SECRET, {
+      sub: id,
+      sid: sessionId,
+      email: user.email,
+      tier: user.tier,
+      admin: user.isAdmin,
+      at: Date.now(),
+    });
     return { ...user, sessionId, token };
   }
 

@@ -3,11 +3,30 @@
  * a test says what happens to them. What it commits is folded by the real `evolve`.
  */
 import {
-  subjects, type Bus, type BusSubscription, type CancelReply, type CancelRequest, type CreateReply, type CreateRequest, type GetReply, type GetRequest,
-  type WatchReply, type WatchRequest,
+  subjects,
+  type Bus,
+  type BusSubscription,
+  type CancelReply,
+  type CancelRequest,
+  type CreateReply,
+  type CreateRequest,
+  type GetReply,
+  type GetRequest,
+  type WatchReply,
+  type WatchRequest,
 } from '@penstock/bus';
 import { parsePipeline } from '@penstock/pipeline';
-import { evolve, newRun, partitionOf, planOf, viewOf, type Plan, type RunCreated, type RunEvent, type RunState } from '@penstock/run';
+import {
+  evolve,
+  newRun,
+  partitionOf,
+  planOf,
+  viewOf,
+  type Plan,
+  type RunCreated,
+  type RunEvent,
+  type RunState,
+} from '@penstock/run';
 import type { RunDocument, RunsRepository } from '@penstock/store';
 
 interface OwnedRun {
@@ -21,7 +40,10 @@ export class FakeOwner {
   /** Answers nothing to these verbs, as an owner that is frozen. */
   readonly mute = new Set<string>();
   /** Refuses these verbs. */
-  readonly refusals = new Map<string, { code: 'UNAVAILABLE' | 'QUOTA_EXCEEDED'; message: string; retryAfterSecs?: number }>();
+  readonly refusals = new Map<
+    string,
+    { code: 'UNAVAILABLE' | 'QUOTA_EXCEEDED'; message: string; retryAfterSecs?: number }
+  >();
   /** The verb of every request, in order. */
   readonly asked: string[] = [];
   readonly created: CreateRequest[] = [];
@@ -45,10 +67,22 @@ export class FakeOwner {
   async open(): Promise<void> {
     for (let partition = 0; partition < this.#partitions; partition++) {
       this.#subscriptions.push(
-        this.#bus.respond<CreateRequest, CreateReply>(subjects.owner(partition, 'create'), this.#answer('create', (request) => this.#create(request))),
-        this.#bus.respond<CancelRequest, CancelReply>(subjects.owner(partition, 'cancel'), this.#answer('cancel', (request) => this.#cancel(request))),
-        this.#bus.respond<GetRequest, GetReply>(subjects.owner(partition, 'get'), this.#answer('get', (request) => this.#get(request))),
-        this.#bus.respond<WatchRequest, WatchReply>(subjects.owner(partition, 'watch'), this.#answer('watch', (request) => this.#watch(request))),
+        this.#bus.respond<CreateRequest, CreateReply>(
+          subjects.owner(partition, 'create'),
+          this.#answer('create', (request) => this.#create(request)),
+        ),
+        this.#bus.respond<CancelRequest, CancelReply>(
+          subjects.owner(partition, 'cancel'),
+          this.#answer('cancel', (request) => this.#cancel(request)),
+        ),
+        this.#bus.respond<GetRequest, GetReply>(
+          subjects.owner(partition, 'get'),
+          this.#answer('get', (request) => this.#get(request)),
+        ),
+        this.#bus.respond<WatchRequest, WatchReply>(
+          subjects.owner(partition, 'watch'),
+          this.#answer('watch', (request) => this.#watch(request)),
+        ),
       );
     }
     await this.#bus.flush();
@@ -62,7 +96,8 @@ export class FakeOwner {
   }
 
   announce(): void {
-    for (let partition = 0; partition < this.#partitions; partition++) this.#bus.publish(subjects.opened(partition), { partition, epoch: this.epoch, owner: 'fake' });
+    for (let partition = 0; partition < this.#partitions; partition++)
+      this.#bus.publish(subjects.opened(partition), { partition, epoch: this.epoch, owner: 'fake' });
   }
 
   /** Commits events of a run, and tells the watchers unless `silently`. */
@@ -78,7 +113,12 @@ export class FakeOwner {
   /** Tells the watchers the events from this version on. */
   tell(runId: string, first: number, epoch = this.epoch): void {
     const { events } = this.#run(runId);
-    this.#bus.publish(subjects.events(runId), { runId, epoch, version: events.length, events: events.slice(first - 1) });
+    this.#bus.publish(subjects.events(runId), {
+      runId,
+      epoch,
+      version: events.length,
+      events: events.slice(first - 1),
+    });
   }
 
   /** Puts the run's document into the store; with `keep` it also stays in memory. */
@@ -89,7 +129,15 @@ export class FakeOwner {
 
   document(runId: string): RunDocument {
     const { state, events } = this.#run(runId);
-    return { partition: partitionOf(runId, this.#partitions), open: false, incarnation: 1, sequence: this.#sequence++, state, events, view: viewOf(state) };
+    return {
+      partition: partitionOf(runId, this.#partitions),
+      open: false,
+      incarnation: 1,
+      sequence: this.#sequence++,
+      state,
+      events,
+      view: viewOf(state),
+    };
   }
 
   /** As if it had been created by a trigger. */
@@ -104,7 +152,10 @@ export class FakeOwner {
     return run;
   }
 
-  #answer<Req, Rep>(verb: string, handle: (request: Req) => Rep): (request: Req, call: { drop(): void }) => Rep | Promise<Rep> {
+  #answer<Req, Rep>(
+    verb: string,
+    handle: (request: Req) => Rep,
+  ): (request: Req, call: { drop(): void }) => Rep | Promise<Rep> {
     return (request, call) => {
       this.asked.push(verb);
       const refusal = this.refusals.get(verb);
@@ -123,7 +174,16 @@ export class FakeOwner {
     if (!parsed.ok) throw new Error('the gateway let a bad file pass');
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;
-    const created: RunCreated = { type: 'run_created', at: Date.now(), tenant, key, yaml, origin, pipelineName: parsed.definition.name, priority: request.priority ?? 0 };
+    const created: RunCreated = {
+      type: 'run_created',
+      at: Date.now(),
+      tenant,
+      key,
+      yaml,
+      origin,
+      pipelineName: parsed.definition.name,
+      priority: request.priority ?? 0,
+    };
     const run: OwnedRun = { plan, state: newRun(request.runId, created, plan), events: [created] };
     this.#runs.set(request.runId, run);
     this.onCreate(request.runId);
@@ -132,8 +192,10 @@ export class FakeOwner {
 
   #cancel(request: CancelRequest): CancelReply {
     const run = this.#runs.get(request.runId);
-    if (run === undefined || !request.tenants.includes(run.state.tenant)) return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch: this.epoch };
-    if (run.state.finishedAt !== undefined) return { ok: false, code: 'CONFLICT', message: 'it has ended', epoch: this.epoch };
+    if (run === undefined || !request.tenants.includes(run.state.tenant))
+      return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch: this.epoch };
+    if (run.state.finishedAt !== undefined)
+      return { ok: false, code: 'CONFLICT', message: 'it has ended', epoch: this.epoch };
     const cancelledStages = run.state.openStages;
     this.commit(request.runId, [{ type: 'run_cancelled', at: Date.now(), cancelledStages }]);
     return { ok: true, epoch: this.epoch, cancelledStages, run: viewOf(run.state) };
@@ -141,7 +203,9 @@ export class FakeOwner {
 
   #get(request: GetRequest): GetReply {
     const found = new Set(request.runIds.flatMap((id) => this.#runs.get(id) ?? []));
-    const theirs = [...this.#runs.values()].filter(({ state }) => request.tenants?.includes(state.tenant) ?? false).sort((a, b) => (a.state.id < b.state.id ? 1 : -1));
+    const theirs = [...this.#runs.values()]
+      .filter(({ state }) => request.tenants?.includes(state.tenant) ?? false)
+      .sort((a, b) => (a.state.id < b.state.id ? 1 : -1));
     for (const run of theirs.slice(0, request.newest ?? 0)) found.add(run);
     return { ok: true, epoch: this.epoch, runs: [...found].map(({ state }) => viewOf(state)) };
   }
@@ -150,6 +214,15 @@ export class FakeOwner {
     const run = this.#runs.get(runId);
     if (run === undefined) return { ok: true, epoch: this.epoch, run: null };
     const events = run.events.slice(after, after + this.watchPage);
-    return { ok: true, epoch: this.epoch, run: { tenant: run.state.tenant, version: run.events.length, events, more: after + events.length < run.events.length } };
+    return {
+      ok: true,
+      epoch: this.epoch,
+      run: {
+        tenant: run.state.tenant,
+        version: run.events.length,
+        events,
+        more: after + events.length < run.events.length,
+      },
+    };
   }
 }

@@ -10,7 +10,8 @@ beforeAll(async () => {
 afterEach(() => world.reset());
 afterAll(() => world.close());
 
-const RUN_FIELDS = 'id pipelineName status startedAt finishedAt outcome reason stages { name status startedAt finishedAt attempt exitCode reason outputs { key value } }';
+const RUN_FIELDS =
+  'id pipelineName status startedAt finishedAt outcome reason stages { name status startedAt finishedAt attempt exitCode reason outputs { key value } }';
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
 const ISO_MS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u;
 
@@ -19,8 +20,13 @@ async function endedRun(outputs: Record<string, string> = {}): Promise<string> {
   const id = runIdFor();
   world.owner.adopt(id, YAML);
   world.owner.commit(id, [
-    happened.queued('build'), happened.started('build'), happened.completed('build', 0, { outputs }),
-    happened.queued('test'), happened.started('test'), happened.completed('test', 0, { status: 'FAILED', reason: 'exit', exitCode: 2 }), happened.runCompleted('FAILED'),
+    happened.queued('build'),
+    happened.started('build'),
+    happened.completed('build', 0, { outputs }),
+    happened.queued('test'),
+    happened.started('test'),
+    happened.completed('test', 0, { status: 'FAILED', reason: 'exit', exitCode: 2 }),
+    happened.runCompleted('FAILED'),
   ]);
   await world.owner.project(id);
   return id;
@@ -29,12 +35,21 @@ async function endedRun(outputs: Record<string, string> = {}): Promise<string> {
 describe('open queries', () => {
   test('health answers the string ok, version the engine version, without authentication', async () => {
     const app = await world.gateway({ publicRead: false });
-    expect(await graphql(app, '{ health version }', { token: null })).toMatchObject({ status: 200, data: { health: 'ok', version: '0.6.0' }, errors: [] });
+    expect(await graphql(app, '{ health version }', { token: null })).toMatchObject({
+      status: 200,
+      data: { health: 'ok', version: '0.6.0' },
+      errors: [],
+    });
   });
 
   test('interpreted and compiled executions answer alike, results and errors', async () => {
     const app = await world.gateway();
-    for (const query of ['{ health }', '{ runs(limit: 0) { id } }', '{ run(id: "x") { id } }', 'mutation { cancelPipeline(id: "x") { cancelledStages } }']) {
+    for (const query of [
+      '{ health }',
+      '{ runs(limit: 0) { id } }',
+      '{ run(id: "x") { id } }',
+      'mutation { cancelPipeline(id: "x") { cancelledStages } }',
+    ]) {
       const answers = [await graphql(app, query), await graphql(app, query), await graphql(app, query)];
       expect(answers[1]).toEqual(answers[0]);
       expect(answers[2]).toEqual(answers[0]);
@@ -45,7 +60,9 @@ describe('open queries', () => {
     const app = await world.gateway();
     const query = 'query A { health } query B { version }';
     for (const operationName of ['A', 'A', 'A', 'B', 'B', 'A']) {
-      expect(Object.keys((await graphql(app, query, { operationName })).data ?? {})).toEqual([operationName === 'A' ? 'health' : 'version']);
+      expect(Object.keys((await graphql(app, query, { operationName })).data ?? {})).toEqual([
+        operationName === 'A' ? 'health' : 'version',
+      ]);
     }
     expect((await graphql(app, query)).errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');
   });
@@ -54,7 +71,10 @@ describe('open queries', () => {
 describe('authentication', () => {
   test('a mutation without a token is UNAUTHENTICATED: HTTP 200, data null, a message that a valid access token is required', async () => {
     const app = await world.gateway();
-    for (const query of ['mutation { triggerPipeline(yaml: "x") { run { id } } }', 'mutation { cancelPipeline(id: "x") { cancelledStages } }']) {
+    for (const query of [
+      'mutation { triggerPipeline(yaml: "x") { run { id } } }',
+      'mutation { cancelPipeline(id: "x") { cancelledStages } }',
+    ]) {
       const answer = await graphql(app, query, { token: null });
       expect(answer).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
       expect(answer.errors[0]?.message).toMatch(/valid access token is required/u);
@@ -64,17 +84,28 @@ describe('authentication', () => {
   test('a token that is presented and invalid is refused even for an open query', async () => {
     const app = await world.gateway();
     for (const token of ['wrong', '', `${API_KEY}x`, API_KEY.slice(0, -1), 'x'.repeat(10_000)]) {
-      expect(await graphql(app, '{ health }', { token })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+      expect(await graphql(app, '{ health }', { token })).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+      });
     }
   });
 
   test('an operation refused for its authentication has data null, whatever else it asked', async () => {
     const app = await world.gateway({ publicRead: false });
-    expect(await graphql(app, '{ health run(id: "x") { id } }', { token: null })).toMatchObject({ data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    expect(await graphql(app, '{ health run(id: "x") { id } }', { token: null })).toMatchObject({
+      data: null,
+      errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+    });
   });
 
   test('a further way of authentication fits in, with tenants of its own', async () => {
-    const app = await world.gateway({ authenticators: [(token) => (token === 'jwt' ? { kind: 'api-key', readTenants: ['u1'], writeTenant: 'u1' } : null)] });
+    const app = await world.gateway({
+      authenticators: [
+        (token) => (token === 'jwt' ? { kind: 'api-key', readTenants: ['u1'], writeTenant: 'u1' } : null),
+      ],
+    });
     const id = runIdFor('u1');
     world.owner.adopt(id, YAML, 'u1');
     expect((await graphql(app, `{ run(id: "${id}") { id } }`, { token: 'jwt' })).data).toEqual({ run: { id } });
@@ -102,8 +133,16 @@ describe('who sees which runs', () => {
 
   test('where reading is not public an anonymous query of runs is UNAUTHENTICATED', async () => {
     const app = await world.gateway({ publicRead: false });
-    for (const query of ['{ runs { id } }', '{ run(id: "x") { id } }', '{ artifacts(run_id: "x") { key } }', '{ pipelineHealth(pipelineName: "demo") { totalRuns } }']) {
-      expect(await graphql(app, query, { token: null })).toMatchObject({ data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    for (const query of [
+      '{ runs { id } }',
+      '{ run(id: "x") { id } }',
+      '{ artifacts(run_id: "x") { key } }',
+      '{ pipelineHealth(pipelineName: "demo") { totalRuns } }',
+    ]) {
+      expect(await graphql(app, query, { token: null })).toMatchObject({
+        data: null,
+        errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+      });
     }
   });
 });
@@ -112,12 +151,37 @@ describe('run and runs', () => {
   test('a run has the documented fields', async () => {
     const app = await world.gateway();
     const id = await endedRun({ version: '1.2' });
-    const run = (await graphql(app, `query ($id: String!) { run(id: $id) { ${RUN_FIELDS} } }`, { variables: { id } })).data?.['run'];
+    const run = (await graphql(app, `query ($id: String!) { run(id: $id) { ${RUN_FIELDS} } }`, { variables: { id } }))
+      .data?.['run'];
     expect(run).toEqual({
-      id, pipelineName: 'demo', status: 'FAILED', startedAt: expect.stringMatching(ISO_MS), finishedAt: expect.stringMatching(ISO_MS), outcome: null, reason: null,
+      id,
+      pipelineName: 'demo',
+      status: 'FAILED',
+      startedAt: expect.stringMatching(ISO_MS),
+      finishedAt: expect.stringMatching(ISO_MS),
+      outcome: null,
+      reason: null,
       stages: [
-        { name: 'build', status: 'SUCCESS', startedAt: expect.stringMatching(ISO_MS), finishedAt: expect.stringMatching(ISO_MS), attempt: 1, exitCode: null, reason: null, outputs: [{ key: 'version', value: '1.2' }] },
-        { name: 'test', status: 'FAILED', startedAt: expect.stringMatching(ISO_MS), finishedAt: expect.stringMatching(ISO_MS), attempt: 1, exitCode: 2, reason: 'exit', outputs: [] },
+        {
+          name: 'build',
+          status: 'SUCCESS',
+          startedAt: expect.stringMatching(ISO_MS),
+          finishedAt: expect.stringMatching(ISO_MS),
+          attempt: 1,
+          exitCode: null,
+          reason: null,
+          outputs: [{ key: 'version', value: '1.2' }],
+        },
+        {
+          name: 'test',
+          status: 'FAILED',
+          startedAt: expect.stringMatching(ISO_MS),
+          finishedAt: expect.stringMatching(ISO_MS),
+          attempt: 1,
+          exitCode: 2,
+          reason: 'exit',
+          outputs: [],
+        },
       ],
     });
   });
@@ -125,7 +189,11 @@ describe('run and runs', () => {
   test('an unknown run is null, whatever its id looks like', async () => {
     const app = await world.gateway();
     for (const id of [runIdFor(), 'x', '', '../../etc', 'é'.repeat(1000)]) {
-      expect(await graphql(app, 'query ($id: String) { run(id: $id) { id } }', { variables: { id } })).toMatchObject({ status: 200, data: { run: null }, errors: [] });
+      expect(await graphql(app, 'query ($id: String) { run(id: $id) { id } }', { variables: { id } })).toMatchObject({
+        status: 200,
+        data: { run: null },
+        errors: [],
+      });
     }
   });
 
@@ -158,7 +226,9 @@ describe('run and runs', () => {
     // The store still shows it open; its owner has let it go, and its end is stored by the time it is asked again.
     const closed = world.owner.document(id);
     await world.owner.project(id);
-    await world.runs.saveBatch([{ ...closed, sequence: 1_000_000, view: { ...closed.view, status: 'SUCCESS', version: 99 } }]);
+    await world.runs.saveBatch([
+      { ...closed, sequence: 1_000_000, view: { ...closed.view, status: 'SUCCESS', version: 99 } },
+    ]);
     const runs = (await graphql(app, '{ runs { id status } }')).data?.['runs'] as { id: string; status: string }[];
     expect(runs.find((run) => run.id === id)).toEqual({ id, status: 'SUCCESS' });
   });
@@ -166,32 +236,71 @@ describe('run and runs', () => {
   test('limit defaults to 20, is cut to 100, and below 1 it is BAD_USER_INPUT', async () => {
     const app = await world.gateway();
     for (let count = 0; count < 105; count++) world.owner.adopt(runIdFor(), YAML);
-    for (const [query, length] of [['{ runs { id } }', 20], ['{ runs(limit: null) { id } }', 20], ['{ runs(limit: 1) { id } }', 1], ['{ runs(limit: 100000) { id } }', 100]] as const) {
+    for (const [query, length] of [
+      ['{ runs { id } }', 20],
+      ['{ runs(limit: null) { id } }', 20],
+      ['{ runs(limit: 1) { id } }', 1],
+      ['{ runs(limit: 100000) { id } }', 100],
+    ] as const) {
       expect((await graphql(app, query)).data?.['runs']).toHaveLength(length);
     }
-    for (const limit of [0, -1]) expect(await graphql(app, `{ runs(limit: ${limit}) { id } }`)).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+    for (const limit of [0, -1])
+      expect(await graphql(app, `{ runs(limit: ${limit}) { id } }`)).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
+      });
   });
 
   test('a missing id is BAD_USER_INPUT, not a validation error', async () => {
     const app = await world.gateway();
-    for (const query of ['{ run { id } }', '{ artifacts { key } }', '{ pipelineHealth { totalRuns } }', 'mutation { cancelPipeline { cancelledStages } }', 'mutation { triggerPipeline { run { id } } }']) {
-      expect(await graphql(app, query)).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+    for (const query of [
+      '{ run { id } }',
+      '{ artifacts { key } }',
+      '{ pipelineHealth { totalRuns } }',
+      'mutation { cancelPipeline { cancelledStages } }',
+      'mutation { triggerPipeline { run { id } } }',
+    ]) {
+      expect(await graphql(app, query)).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
+      });
     }
   });
 
   test('artifacts lists the outputs of the stages; run_id and runId are the same', async () => {
     const app = await world.gateway();
     const id = await endedRun({ version: '1.2', commit: 'abc' });
-    const artifacts = [{ stage: 'build', key: 'version', value: '1.2' }, { stage: 'build', key: 'commit', value: 'abc' }];
+    const artifacts = [
+      { stage: 'build', key: 'version', value: '1.2' },
+      { stage: 'build', key: 'commit', value: 'abc' },
+    ];
     expect((await graphql(app, `{ artifacts(run_id: "${id}") { stage key value } }`)).data).toEqual({ artifacts });
     expect((await graphql(app, `{ artifacts(runId: "${id}") { stage key value } }`)).data).toEqual({ artifacts });
-    expect((await graphql(app, `{ artifacts(run_id: "${runIdFor()}") { stage key value } }`)).data).toEqual({ artifacts: [] });
-    expect((await graphql(app, `{ artifacts(run_id: "a", runId: "b") { key } }`)).errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');
+    expect((await graphql(app, `{ artifacts(run_id: "${runIdFor()}") { stage key value } }`)).data).toEqual({
+      artifacts: [],
+    });
+    expect(
+      (
+        await graphql(
+          app,
+          `
+            {
+              artifacts(run_id: "a", runId: "b") {
+                key
+              }
+            }
+          `,
+        )
+      ).errors[0]?.extensions['code'],
+    ).toBe('BAD_USER_INPUT');
   });
 });
 
 describe('pipelineHealth', () => {
-  const HEALTH = 'pipelineName totalRuns succeeded failed interrupted successRate flakyStages stages { name runs failures avgDurationSecs flaky }';
+  const HEALTH =
+    'pipelineName totalRuns succeeded failed interrupted successRate flakyStages stages { name runs failures avgDurationSecs flaky }';
 
   test('counts the window of a name, running runs among the total', async () => {
     const app = await world.gateway();
@@ -200,9 +309,25 @@ describe('pipelineHealth', () => {
       const id = runIdFor('service/health-demo');
       world.owner.adopt(id, yaml);
       const failure = { status: 'FAILED', reason: reason ?? 'exit' } as const;
-      world.owner.commit(id, [happened.queued('build'), happened.started('build'), happened.completed('build', 0, status === 'FAILED' ? failure : {})]);
-      world.owner.commit(id, status === 'FAILED' ? [happened.skipped('test')] : [happened.queued('test'), happened.started('test'), happened.completed('test')]);
-      world.owner.commit(id, [{ type: 'run_completed', at: Date.now(), status, ...(reason === undefined ? {} : { outcome: 'interrupted' as const }) }]);
+      world.owner.commit(id, [
+        happened.queued('build'),
+        happened.started('build'),
+        happened.completed('build', 0, status === 'FAILED' ? failure : {}),
+      ]);
+      world.owner.commit(
+        id,
+        status === 'FAILED'
+          ? [happened.skipped('test')]
+          : [happened.queued('test'), happened.started('test'), happened.completed('test')],
+      );
+      world.owner.commit(id, [
+        {
+          type: 'run_completed',
+          at: Date.now(),
+          status,
+          ...(reason === undefined ? {} : { outcome: 'interrupted' as const }),
+        },
+      ]);
       await world.owner.project(id);
     };
     await end('SUCCESS');
@@ -210,20 +335,46 @@ describe('pipelineHealth', () => {
     await end('FAILED', 'runner_lost');
     world.owner.adopt(runIdFor('service/health-demo'), yaml);
     world.owner.adopt(runIdFor(), YAML);
-    expect((await graphql(app, `{ pipelineHealth(pipelineName: "health-demo") { ${HEALTH} } }`)).data?.['pipelineHealth']).toMatchObject({
-      pipelineName: 'health-demo', totalRuns: 4, succeeded: 1, failed: 1, interrupted: 1, successRate: 1 / 3, flakyStages: ['build'],
-      stages: [{ name: 'build', runs: 2, failures: 1, flaky: true }, { name: 'test', runs: 1, failures: 0, flaky: false }],
+    expect(
+      (await graphql(app, `{ pipelineHealth(pipelineName: "health-demo") { ${HEALTH} } }`)).data?.['pipelineHealth'],
+    ).toMatchObject({
+      pipelineName: 'health-demo',
+      totalRuns: 4,
+      succeeded: 1,
+      failed: 1,
+      interrupted: 1,
+      successRate: 1 / 3,
+      flakyStages: ['build'],
+      stages: [
+        { name: 'build', runs: 2, failures: 1, flaky: true },
+        { name: 'test', runs: 1, failures: 0, flaky: false },
+      ],
     });
-    expect((await graphql(app, '{ pipelineHealth(pipelineName: "health-demo", limit: 2) { totalRuns } }')).data).toEqual({ pipelineHealth: { totalRuns: 2 } });
+    expect(
+      (await graphql(app, '{ pipelineHealth(pipelineName: "health-demo", limit: 2) { totalRuns } }')).data,
+    ).toEqual({ pipelineHealth: { totalRuns: 2 } });
   });
 
   test('an unknown name gives zeros, not null', async () => {
     const app = await world.gateway();
-    expect((await graphql(app, `{ pipelineHealth(pipelineName: "nobody") { ${HEALTH} } }`)).data?.['pipelineHealth']).toEqual({
-      pipelineName: 'nobody', totalRuns: 0, succeeded: 0, failed: 0, interrupted: 0, successRate: 0, flakyStages: [], stages: [],
+    expect(
+      (await graphql(app, `{ pipelineHealth(pipelineName: "nobody") { ${HEALTH} } }`)).data?.['pipelineHealth'],
+    ).toEqual({
+      pipelineName: 'nobody',
+      totalRuns: 0,
+      succeeded: 0,
+      failed: 0,
+      interrupted: 0,
+      successRate: 0,
+      flakyStages: [],
+      stages: [],
     });
     for (const name of ['', '\0', 'x'.repeat(100_000), '\ud800', "'; DROP TABLE runs"]) {
-      expect(await graphql(app, 'query ($name: String) { pipelineHealth(pipelineName: $name) { totalRuns } }', { variables: { name } })).toMatchObject({ data: { pipelineHealth: { totalRuns: 0 } }, errors: [] });
+      expect(
+        await graphql(app, 'query ($name: String) { pipelineHealth(pipelineName: $name) { totalRuns } }', {
+          variables: { name },
+        }),
+      ).toMatchObject({ data: { pipelineHealth: { totalRuns: 0 } }, errors: [] });
     }
   });
 });
@@ -234,7 +385,11 @@ describe('triggerPipeline', () => {
   }`;
   const finish = (id: string): void => {
     world.owner.commit(id, [
-      happened.queued('build'), happened.started('build'), happened.completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 1 }), happened.skipped('test'), happened.runCompleted('FAILED'),
+      happened.queued('build'),
+      happened.started('build'),
+      happened.completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 1 }),
+      happened.skipped('test'),
+      happened.runCompleted('FAILED'),
     ]);
   };
 
@@ -244,7 +399,12 @@ describe('triggerPipeline', () => {
     const { data, errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
     expect(errors).toEqual([]);
     expect(data?.['triggerPipeline']).toMatchObject({
-      run: { id: expect.stringMatching(UUID_V7), pipelineName: 'demo', status: 'FAILED', finishedAt: expect.stringMatching(ISO_MS) },
+      run: {
+        id: expect.stringMatching(UUID_V7),
+        pipelineName: 'demo',
+        status: 'FAILED',
+        finishedAt: expect.stringMatching(ISO_MS),
+      },
       summary: { passed: 0, failed: 1, skipped: 1 },
     });
   });
@@ -258,11 +418,22 @@ describe('triggerPipeline', () => {
 
   test('P20: an end whose event was lost is learned from the next owner', async () => {
     const app = await world.gateway();
-    world.owner.onCreate = (id) => setImmediate(() => {
-      world.owner.commit(id, [happened.queued('build'), happened.started('build'), happened.completed('build'), happened.skipped('test'), happened.runCompleted()], { silently: true });
-      world.owner.epoch += 1;
-      world.owner.announce();
-    });
+    world.owner.onCreate = (id) =>
+      setImmediate(() => {
+        world.owner.commit(
+          id,
+          [
+            happened.queued('build'),
+            happened.started('build'),
+            happened.completed('build'),
+            happened.skipped('test'),
+            happened.runCompleted(),
+          ],
+          { silently: true },
+        );
+        world.owner.epoch += 1;
+        world.owner.announce();
+      });
     const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 300 } });
     expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'SUCCESS' } });
   });
@@ -270,19 +441,26 @@ describe('triggerPipeline', () => {
   test('with waitSeconds 0 it answers as soon as the run is durable', async () => {
     const app = await world.gateway();
     const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
-    expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'PENDING', finishedAt: null }, summary: { passed: 0, failed: 0, skipped: 0 } });
+    expect(data?.['triggerPipeline']).toMatchObject({
+      run: { status: 'PENDING', finishedAt: null },
+      summary: { passed: 0, failed: 0, skipped: 0 },
+    });
   });
 
   test('after waitSeconds it answers with the run as it then stands', async () => {
     const app = await world.gateway({ triggerWaitSecs: 0.05 });
-    world.owner.onCreate = (id) => setImmediate(() => world.owner.commit(id, [happened.queued('build'), happened.started('build')]));
+    world.owner.onCreate = (id) =>
+      setImmediate(() => world.owner.commit(id, [happened.queued('build'), happened.started('build')]));
     const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
     expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'RUNNING' } });
   });
 
   test('waitSeconds is 0 to 300', async () => {
     const app = await world.gateway();
-    for (const wait of [-1, 301]) expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait } })).errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');
+    for (const wait of [-1, 301])
+      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait } })).errors[0]?.extensions['code']).toBe(
+        'BAD_USER_INPUT',
+      );
     expect(world.owner.created).toEqual([]);
   });
 
@@ -293,9 +471,19 @@ describe('triggerPipeline', () => {
     expect({ status, data }).toEqual({ status: 200, data: null });
     expect(errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');
     expect(errors[0]?.message).toContain('line 6, column 5');
-    const diagnostics = errors[0]?.extensions['diagnostics'] as { line: number; column: number; message: string; suggestion?: string }[];
+    const diagnostics = errors[0]?.extensions['diagnostics'] as {
+      line: number;
+      column: number;
+      message: string;
+      suggestion?: string;
+    }[];
     expect(diagnostics.length).toBeGreaterThanOrEqual(2);
-    expect(diagnostics[0]).toMatchObject({ line: 6, column: 5, message: expect.stringContaining('aftr'), suggestion: expect.stringContaining('after') });
+    expect(diagnostics[0]).toMatchObject({
+      line: 6,
+      column: 5,
+      message: expect.stringContaining('aftr'),
+      suggestion: expect.stringContaining('after'),
+    });
     for (const { message } of diagnostics) expect(errors[0]?.message).toContain(message);
     expect(world.owner.created).toEqual([]);
   });
@@ -312,11 +500,15 @@ describe('triggerPipeline', () => {
     const app = await world.gateway();
     const runId = runIdFor();
     for (let count = 0; count < 2; count++) {
-      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } })).data).toMatchObject({ triggerPipeline: { run: { id: runId } } });
+      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } })).data).toMatchObject({
+        triggerPipeline: { run: { id: runId } },
+      });
     }
     const future = newRunId({ now: Date.now() + 3_600_000, key: 'service/demo', random: new Uint8Array(10) });
     for (const bad of ['x', runIdFor('service/other'), future]) {
-      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, runId: bad } })).errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');
+      expect(
+        (await graphql(app, TRIGGER, { variables: { yaml: YAML, runId: bad } })).errors[0]?.extensions['code'],
+      ).toBe('BAD_USER_INPUT');
     }
   });
 
@@ -324,7 +516,10 @@ describe('triggerPipeline', () => {
     const app = await world.gateway();
     const runId = runIdFor();
     world.owner.adopt(runId, YAML, 'u1');
-    expect(await graphql(app, TRIGGER, { variables: { yaml: YAML, runId } })).toMatchObject({ data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+    expect(await graphql(app, TRIGGER, { variables: { yaml: YAML, runId } })).toMatchObject({
+      data: null,
+      errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
+    });
   });
 
   test("an owner's refusal keeps its code, with retryAfter and runId where it can be repeated", async () => {
@@ -332,9 +527,15 @@ describe('triggerPipeline', () => {
     world.owner.refusals.set('create', { code: 'UNAVAILABLE', message: 'too many live runs', retryAfterSecs: 7 });
     const { status, data, errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
     expect({ status, data }).toEqual({ status: 200, data: null });
-    expect(errors[0]?.extensions).toMatchObject({ code: 'UNAVAILABLE', retryAfter: 7, runId: expect.stringMatching(UUID_V7) });
+    expect(errors[0]?.extensions).toMatchObject({
+      code: 'UNAVAILABLE',
+      retryAfter: 7,
+      runId: expect.stringMatching(UUID_V7),
+    });
     world.owner.refusals.set('create', { code: 'QUOTA_EXCEEDED', message: 'used up' });
-    expect((await graphql(app, TRIGGER, { variables: { yaml: YAML } })).errors[0]?.extensions['code']).toBe('QUOTA_EXCEEDED');
+    expect((await graphql(app, TRIGGER, { variables: { yaml: YAML } })).errors[0]?.extensions['code']).toBe(
+      'QUOTA_EXCEEDED',
+    );
   });
 
   test('P3: while nobody owns the partition the request is repeated, and reaches the next owner', async () => {
@@ -347,20 +548,33 @@ describe('triggerPipeline', () => {
 
   test('priority is for the API key, and reaches the owner', async () => {
     const app = await world.gateway();
-    await graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0, priority: 5) { run { id } } }', { variables: { yaml: YAML } });
+    await graphql(
+      app,
+      'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0, priority: 5) { run { id } } }',
+      { variables: { yaml: YAML } },
+    );
     expect(world.owner.created[0]?.priority).toBe(5);
   });
 });
 
 describe('cancelPipeline', () => {
-  const CANCEL = 'mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages run { id status stages { name status } } } }';
+  const CANCEL =
+    'mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages run { id status stages { name status } } } }';
 
   test('answers with the run already CANCELLED and the count of cancelled stages', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
     expect((await graphql(app, CANCEL, { variables: { id } })).data?.['cancelPipeline']).toEqual({
-      cancelledStages: 2, run: { id, status: 'CANCELLED', stages: [{ name: 'build', status: 'CANCELLED' }, { name: 'test', status: 'CANCELLED' }] },
+      cancelledStages: 2,
+      run: {
+        id,
+        status: 'CANCELLED',
+        stages: [
+          { name: 'build', status: 'CANCELLED' },
+          { name: 'test', status: 'CANCELLED' },
+        ],
+      },
     });
   });
 
@@ -370,7 +584,11 @@ describe('cancelPipeline', () => {
     world.owner.adopt(id, YAML);
     world.owner.commit(id, [{ type: 'run_cancelled', at: Date.now(), cancelledStages: 2 }]);
     for (const known of [id, await endedRun()]) {
-      expect(await graphql(app, CANCEL, { variables: { id: known } })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'CONFLICT' } }] });
+      expect(await graphql(app, CANCEL, { variables: { id: known } })).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'CONFLICT' } }],
+      });
     }
   });
 
@@ -379,7 +597,11 @@ describe('cancelPipeline', () => {
     const other = runIdFor('u1');
     world.owner.adopt(other, YAML, 'u1');
     for (const id of ['x', runIdFor(), other]) {
-      expect(await graphql(app, CANCEL, { variables: { id } })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'NOT_FOUND' } }] });
+      expect(await graphql(app, CANCEL, { variables: { id } })).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'NOT_FOUND' } }],
+      });
     }
   });
 });
@@ -420,8 +642,15 @@ describe('what cannot be answered truthfully', () => {
     await world.owner.project(live, { keep: true });
     await world.owner.leave();
     expect((await graphql(app, `{ run(id: "${ended}") { status } }`)).data).toEqual({ run: { status: 'FAILED' } });
-    for (const answer of await Promise.all([graphql(app, `{ run(id: "${live}") { status } }`), graphql(app, '{ runs { id } }')])) {
-      expect(answer).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAVAILABLE', retryAfter: expect.any(Number) } }] });
+    for (const answer of await Promise.all([
+      graphql(app, `{ run(id: "${live}") { status } }`),
+      graphql(app, '{ runs { id } }'),
+    ])) {
+      expect(answer).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'UNAVAILABLE', retryAfter: expect.any(Number) } }],
+      });
     }
   });
 
@@ -432,12 +661,17 @@ describe('what cannot be answered truthfully', () => {
     const live = runIdFor();
     world.owner.adopt(live, YAML);
     expect((await graphql(app, `{ run(id: "${live}") { status } }`)).data).toEqual({ run: { status: 'PENDING' } });
-    for (const query of [`{ run(id: "${runIdFor()}") { id } }`, '{ runs { id } }']) expect((await graphql(app, query)).errors[0]?.extensions['code']).toBe('UNAVAILABLE');
+    for (const query of [`{ run(id: "${runIdFor()}") { id } }`, '{ runs { id } }'])
+      expect((await graphql(app, query)).errors[0]?.extensions['code']).toBe('UNAVAILABLE');
   });
 
   test("an internal error's message tells the client nothing but a correlation id; the log has the causes", async () => {
     const logged: Record<string, unknown>[] = [];
-    const log = { info: () => {}, warn: () => {}, error: (fields: Record<string, unknown>) => void logged.push(fields) };
+    const log = {
+      info: () => {},
+      warn: () => {},
+      error: (fields: Record<string, unknown>) => void logged.push(fields),
+    };
     const broken = (): Promise<never> => Promise.reject(new Error('secret detail at /some/path'));
     const app = await world.gateway({ log, runs: { get: broken, view: broken, page: broken } as never });
     const { status, errors } = await graphql(app, `{ run(id: "${runIdFor()}") { id } }`);
@@ -454,8 +688,16 @@ describe('documents', () => {
   test('a text that is no GraphQL is GRAPHQL_PARSE_FAILED, one that does not fit the schema GRAPHQL_VALIDATION_FAILED', async () => {
     const app = await world.gateway();
     for (let count = 0; count < 2; count++) {
-      expect(await graphql(app, '{ health')).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'GRAPHQL_PARSE_FAILED' } }] });
-      expect(await graphql(app, '{ nothing }')).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] });
+      expect(await graphql(app, '{ health')).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'GRAPHQL_PARSE_FAILED' } }],
+      });
+      expect(await graphql(app, '{ nothing }')).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }],
+      });
     }
   });
 
@@ -463,14 +705,27 @@ describe('documents', () => {
     const app = await world.gateway();
     const query = 'query ($limit: Int) { runs(limit: $limit) { id } }';
     for (const limit of ['1', 1.5, 2 ** 40, {}, [1, 2]]) {
-      expect(await graphql(app, query, { variables: { limit } })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+      expect(await graphql(app, query, { variables: { limit } })).toMatchObject({
+        status: 200,
+        data: null,
+        errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
+      });
     }
     expect((await graphql(app, query, { variables: { limit: 1 } })).errors).toEqual([]);
   });
 
   test('the standard introspection query passes every limit', async () => {
     const app = await world.gateway();
-    const answer = await graphql(app, getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true }), { token: null });
+    const answer = await graphql(
+      app,
+      getIntrospectionQuery({
+        specifiedByUrl: true,
+        directiveIsRepeatable: true,
+        schemaDescription: true,
+        inputValueDeprecation: true,
+      }),
+      { token: null },
+    );
     expect(answer.errors).toEqual([]);
     expect(answer.data).toHaveProperty('__schema.types');
   });
@@ -497,17 +752,78 @@ describe('documents', () => {
     const long = `# ${'x'.repeat(10_000)}`;
     const yaml = JSON.stringify(`${YAML}\n# ${'x'.repeat(10_000)}`);
     for (let count = 0; count < 3; count++) {
-      expect((await graphql(app, `mutation { triggerPipeline(yaml: ${yaml}, waitSeconds: 0) { run { status } } }`)).data).toEqual({ triggerPipeline: { run: { status: 'PENDING' } } });
-      expect(await graphql(app, `{ nothing } ${long}`)).toMatchObject({ status: 200, errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] });
-      expect(await graphql(app, `query ($limit: Int) { runs(limit: $limit) { id } } ${long}`, { variables: { limit: 'x' } })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
-      expect(await graphql(app, `mutation { cancelPipeline(id: "x") { cancelledStages } } ${long}`, { token: null })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
-      expect((await graphql(app, `query A { health } query B { version } ${long}`, { operationName: 'B' })).data).toEqual({ version: '0.6.0' });
+      expect(
+        (await graphql(app, `mutation { triggerPipeline(yaml: ${yaml}, waitSeconds: 0) { run { status } } }`)).data,
+      ).toEqual({ triggerPipeline: { run: { status: 'PENDING' } } });
+      expect(
+        await graphql(
+          app,
+          `
+            {
+              nothing
+            }
+            ${long}
+          `,
+        ),
+      ).toMatchObject({ status: 200, errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] });
+      expect(
+        await graphql(
+          app,
+          `
+            query ($limit: Int) {
+              runs(limit: $limit) {
+                id
+              }
+            }
+            ${long}
+          `,
+          { variables: { limit: 'x' } },
+        ),
+      ).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+      expect(
+        await graphql(
+          app,
+          `
+            mutation {
+              cancelPipeline(id: "x") {
+                cancelledStages
+              }
+            }
+            ${long}
+          `,
+          { token: null },
+        ),
+      ).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+      expect(
+        (
+          await graphql(
+            app,
+            `
+              query A {
+                health
+              }
+              query B {
+                version
+              }
+              ${long}
+            `,
+            { operationName: 'B' },
+          )
+        ).data,
+      ).toEqual({ version: '0.6.0' });
     }
   });
 
   test('a document given as a JSON tree is no GraphQL', async () => {
     const app = await world.gateway();
-    for (const query of ['{"kind":"Document","definitions":[]}', '{"kind":"Document"}', '[]', '5', 'null', '"health"']) {
+    for (const query of [
+      '{"kind":"Document","definitions":[]}',
+      '{"kind":"Document"}',
+      '[]',
+      '5',
+      'null',
+      '"health"',
+    ]) {
       expect(await graphql(app, query)).toMatchObject({ status: 200, data: null });
     }
   });

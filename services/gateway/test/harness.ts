@@ -48,8 +48,16 @@ export async function makeWorld(): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'penstock-gateway-'));
   const bus = await connectBus({ servers: broker.url, name: 'gateway' });
   const ownerBus = await connectBus({ servers: broker.url, name: 'owner' });
-  await ensureStreams(ownerBus, { partitions: PARTITIONS, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 256 * MEBIBYTE });
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [...runCollections, ...gatewayCollections, ...auditCollections], synchronous: 'normal' });
+  await ensureStreams(ownerBus, {
+    partitions: PARTITIONS,
+    journalBytesMax: 64 * MEBIBYTE,
+    logsBytesMax: 256 * MEBIBYTE,
+  });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: [...runCollections, ...gatewayCollections, ...auditCollections],
+    synchronous: 'normal',
+  });
   const runs = new RunsRepository(store);
   let owner = new FakeOwner(ownerBus, runs, PARTITIONS);
   await owner.open();
@@ -57,12 +65,26 @@ export async function makeWorld(): Promise<World> {
   await auth.open();
   const apps: FastifyInstance[] = [];
   return {
-    broker, bus, ownerBus, store, runs, auth,
+    broker,
+    bus,
+    ownerBus,
+    store,
+    runs,
+    auth,
     get owner() {
       return owner;
     },
     async gateway(options = {}) {
-      const app = await buildGateway({ bus, runs, store, partitions: PARTITIONS, apiKey: API_KEY, jwtSecret: JWT_SECRET, publicRead: true, ...options });
+      const app = await buildGateway({
+        bus,
+        runs,
+        store,
+        partitions: PARTITIONS,
+        apiKey: API_KEY,
+        jwtSecret: JWT_SECRET,
+        publicRead: true,
+        ...options,
+      });
       apps.push(app);
       return app;
     },
@@ -97,10 +119,19 @@ export interface GraphqlAnswer {
   readonly errors: readonly { readonly message: string; readonly extensions: Record<string, unknown> }[];
 }
 
-export async function graphql(app: FastifyInstance, query: string, options: { readonly variables?: Record<string, unknown>; readonly token?: string | null; readonly operationName?: string } = {}): Promise<GraphqlAnswer> {
+export async function graphql(
+  app: FastifyInstance,
+  query: string,
+  options: {
+    readonly variables?: Record<string, unknown>;
+    readonly token?: string | null;
+    readonly operationName?: string;
+  } = {},
+): Promise<GraphqlAnswer> {
   const token = options.token === undefined ? API_KEY : options.token;
   const response = await app.inject({
-    method: 'POST', url: '/graphql',
+    method: 'POST',
+    url: '/graphql',
     headers: { 'content-type': 'application/json', ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
     payload: JSON.stringify({ query, variables: options.variables, operationName: options.operationName }),
   });
@@ -111,12 +142,34 @@ export async function graphql(app: FastifyInstance, query: string, options: { re
 /** Events as an owner commits them, at the time of now. */
 export const happened = {
   queued: (...stages: string[]): RunEvent => ({ type: 'stages_queued', at: Date.now(), stages }),
-  started: (stage: string, attempt = 1, runner = 'r1'): RunEvent => ({ type: 'stage_started', at: Date.now(), stage, attempt, runner, session: 's', credit: 1 }),
-  completed: (stage: string, logBytes = 0, fields: Partial<Extract<RunEvent, { type: 'stage_completed' }>> = {}): RunEvent => ({
-    type: 'stage_completed', at: Date.now(), stage, attempt: 1, status: 'SUCCESS', logBytes, ...fields,
+  started: (stage: string, attempt = 1, runner = 'r1'): RunEvent => ({
+    type: 'stage_started',
+    at: Date.now(),
+    stage,
+    attempt,
+    runner,
+    session: 's',
+    credit: 1,
+  }),
+  completed: (
+    stage: string,
+    logBytes = 0,
+    fields: Partial<Extract<RunEvent, { type: 'stage_completed' }>> = {},
+  ): RunEvent => ({
+    type: 'stage_completed',
+    at: Date.now(),
+    stage,
+    attempt: 1,
+    status: 'SUCCESS',
+    logBytes,
+    ...fields,
   }),
   skipped: (stage: string): RunEvent => ({ type: 'stage_skipped', at: Date.now(), stage, reason: 'dependency' }),
-  runCompleted: (status: 'SUCCESS' | 'FAILED' = 'SUCCESS'): RunEvent => ({ type: 'run_completed', at: Date.now(), status }),
+  runCompleted: (status: 'SUCCESS' | 'FAILED' = 'SUCCESS'): RunEvent => ({
+    type: 'run_completed',
+    at: Date.now(),
+    status,
+  }),
 };
 
 /** A runner that writes an attempt's log. */
@@ -131,12 +184,23 @@ export class LogSource {
   }
 
   /** Resolves with the attempt's bytes so far, when the chunk is stored. */
-  async write(stage: string, text: string, fields: Partial<Pick<Chunk, 'attempt' | 'at' | 'offset'>> & { readonly runner?: string } = {}): Promise<number> {
+  async write(
+    stage: string,
+    text: string,
+    fields: Partial<Pick<Chunk, 'attempt' | 'at' | 'offset'>> & { readonly runner?: string } = {},
+  ): Promise<number> {
     const output = Buffer.from(text);
     const attempt = fields.attempt ?? 1;
     const key = `${attempt} ${stage}`;
     const offset = fields.offset ?? this.#offsets.get(key) ?? 0;
-    const bytes = encodeChunk({ stage, attempt, offset, at: fields.at ?? Date.now(), parts: [['stdout', output.length]], output });
+    const bytes = encodeChunk({
+      stage,
+      attempt,
+      offset,
+      at: fields.at ?? Date.now(),
+      parts: [['stdout', output.length]],
+      output,
+    });
     await this.#writer.publish(subjects.log(this.#runId, fields.runner ?? 'r1'), bytes);
     this.#offsets.set(key, offset + output.length);
     return offset + output.length;

@@ -30,19 +30,29 @@ describe('information', () => {
     const response = await app.inject('/');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toMatch(/^application\/json/u);
-    expect(response.json()).toEqual({ name: 'penstock', version: '0.6.0', endpoints: { graphql: '/graphql', health: '/health', webhook: '/webhook' } });
+    expect(response.json()).toEqual({
+      name: 'penstock',
+      version: '0.6.0',
+      endpoints: { graphql: '/graphql', health: '/health', webhook: '/webhook' },
+    });
   });
 
   test('GET /health answers the plain text ok, without authentication', async () => {
     const app = await world.gateway({ publicRead: false });
     const response = await app.inject({ url: '/health', headers: { authorization: 'Bearer wrong' } });
-    expect([response.statusCode, response.headers['content-type'], response.body]).toEqual([200, expect.stringMatching(/^text\/plain/u), 'ok']);
+    expect([response.statusCode, response.headers['content-type'], response.body]).toEqual([
+      200,
+      expect.stringMatching(/^text\/plain/u),
+      'ok',
+    ]);
   });
 
   test('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
     const app = await world.gateway();
     expect((await app.inject('/ready')).statusCode).toBe(200);
-    const broken = await world.gateway({ store: { ping: () => Promise.reject(new Error('away')), collection: (spec) => world.store.collection(spec) } });
+    const broken = await world.gateway({
+      store: { ping: () => Promise.reject(new Error('away')), collection: (spec) => world.store.collection(spec) },
+    });
     const response = await broken.inject('/ready');
     expect([response.statusCode, response.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/u)]);
     expect(response.json()).toMatchObject({ error: 'unavailable', message: expect.stringContaining('store') });
@@ -62,8 +72,13 @@ describe('paths and methods', () => {
   test('a known path with the wrong method is 405 with Allow', async () => {
     const app = await world.gateway();
     const wrong: [InjectOptions['method'], string, string][] = [
-      ['POST', '/', 'GET, HEAD, OPTIONS'], ['DELETE', '/health', 'GET, HEAD, OPTIONS'], ['PUT', '/ready', 'GET, HEAD, OPTIONS'],
-      ['GET', '/graphql', 'OPTIONS, POST'], ['GET', '/graphql?query=%7Bhealth%7D', 'OPTIONS, POST'], ['HEAD', '/graphql', 'OPTIONS, POST'], ['PATCH', '/graphql', 'OPTIONS, POST'],
+      ['POST', '/', 'GET, HEAD, OPTIONS'],
+      ['DELETE', '/health', 'GET, HEAD, OPTIONS'],
+      ['PUT', '/ready', 'GET, HEAD, OPTIONS'],
+      ['GET', '/graphql', 'OPTIONS, POST'],
+      ['GET', '/graphql?query=%7Bhealth%7D', 'OPTIONS, POST'],
+      ['HEAD', '/graphql', 'OPTIONS, POST'],
+      ['PATCH', '/graphql', 'OPTIONS, POST'],
       ['POST', `/pipeline/${runIdFor()}/logs`, 'GET, HEAD, OPTIONS'],
     ];
     for (const [method, url, allow] of wrong) {
@@ -83,7 +98,8 @@ describe('paths and methods', () => {
 });
 
 describe('bodies of POST /graphql', () => {
-  const post = (app: FastifyInstance, payload: string, type = 'application/json') => app.inject({ ...JSON_POST, headers: { 'content-type': type }, payload });
+  const post = (app: FastifyInstance, payload: string, type = 'application/json') =>
+    app.inject({ ...JSON_POST, headers: { 'content-type': type }, payload });
 
   test('malformed JSON is 400 with error and message', async () => {
     const app = await world.gateway();
@@ -96,7 +112,17 @@ describe('bodies of POST /graphql', () => {
 
   test('a body without a query, or with fields of other types, is 400', async () => {
     const app = await world.gateway();
-    for (const body of [{}, { query: 5 }, { query: '' }, null, 'x', 5, { query: '{ health }', variables: [] }, { query: '{ health }', variables: 'x' }, { query: '{ health }', operationName: 5 }]) {
+    for (const body of [
+      {},
+      { query: 5 },
+      { query: '' },
+      null,
+      'x',
+      5,
+      { query: '{ health }', variables: [] },
+      { query: '{ health }', variables: 'x' },
+      { query: '{ health }', operationName: 5 },
+    ]) {
       const response = await post(app, JSON.stringify(body));
       expect([body, response.statusCode]).toEqual([body, 400]);
       expect(response.json()).toMatchObject({ error: 'bad_request' });
@@ -105,7 +131,11 @@ describe('bodies of POST /graphql', () => {
 
   test('variables and operationName may be null or absent', async () => {
     const app = await world.gateway();
-    for (const body of [{ query: '{ health }' }, { query: '{ health }', variables: null, operationName: null }, { query: '{ health }', variables: {}, operationName: '' }]) {
+    for (const body of [
+      { query: '{ health }' },
+      { query: '{ health }', variables: null, operationName: null },
+      { query: '{ health }', variables: {}, operationName: '' },
+    ]) {
       expect((await post(app, JSON.stringify(body))).json()).toEqual({ data: { health: 'ok' } });
     }
   });
@@ -113,31 +143,57 @@ describe('bodies of POST /graphql', () => {
   test('batches are refused', async () => {
     const app = await world.gateway();
     const response = await post(app, JSON.stringify([{ query: '{ health }' }, { query: '{ health }' }]));
-    expect([response.statusCode, response.json()]).toEqual([400, { error: 'bad_request', message: expect.stringContaining('Batches') }]);
+    expect([response.statusCode, response.json()]).toEqual([
+      400,
+      { error: 'bad_request', message: expect.stringContaining('Batches') },
+    ]);
   });
 
   test('any other content type than application/json is 415, so that no form of another site can send it', async () => {
     const app = await world.gateway();
-    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/graphql']) {
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/graphql',
+    ]) {
       const response = await post(app, '{"query":"{ health }"}', type);
-      expect([type, response.statusCode, response.json<{ error: string }>().error]).toEqual([type, 415, 'unsupported_media_type']);
+      expect([type, response.statusCode, response.json<{ error: string }>().error]).toEqual([
+        type,
+        415,
+        'unsupported_media_type',
+      ]);
     }
     expect((await post(app, '{"query":"{ health }"}', 'application/json; charset=utf-8')).statusCode).toBe(200);
   });
 
   test('a body over 1 MiB is 413', async () => {
     const app = await world.gateway();
-    const response = await post(app, JSON.stringify({ query: '{ health }', variables: { x: 'x'.repeat(1024 * 1024) } }));
-    expect([response.statusCode, response.json()]).toEqual([413, { error: 'payload_too_large', message: expect.any(String) }]);
+    const response = await post(
+      app,
+      JSON.stringify({ query: '{ health }', variables: { x: 'x'.repeat(1024 * 1024) } }),
+    );
+    expect([response.statusCode, response.json()]).toEqual([
+      413,
+      { error: 'payload_too_large', message: expect.any(String) },
+    ]);
   });
 
   test('S27: a body nested deeper than any request is 400, and one with a key __proto__', async () => {
     const app = await world.gateway();
-    const nested = (depth: number): string => `{"query":"{ health }","variables":{"x":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
+    const nested = (depth: number): string =>
+      `{"query":"{ health }","variables":{"x":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
     expect((await post(app, nested(90))).statusCode).toBe(200);
-    for (const payload of [nested(101), nested(200_000), '{"query":"{ health }","variables":{"__proto__":{"isAdmin":true}}}']) {
+    for (const payload of [
+      nested(101),
+      nested(200_000),
+      '{"query":"{ health }","variables":{"__proto__":{"isAdmin":true}}}',
+    ]) {
       const response = await post(app, payload);
-      expect([response.statusCode, response.json()]).toEqual([400, { error: 'bad_request', message: expect.any(String) }]);
+      expect([response.statusCode, response.json()]).toEqual([
+        400,
+        { error: 'bad_request', message: expect.any(String) },
+      ]);
     }
   });
 });
@@ -146,18 +202,32 @@ describe('CORS', () => {
   test('without listed origins there is no CORS header', async () => {
     const app = await world.gateway();
     for (const request of [{ url: '/' }, { method: 'OPTIONS', url: '/graphql' }] as const) {
-      const response = await app.inject({ ...request, headers: { origin: ORIGIN, 'access-control-request-method': 'POST' } });
+      const response = await app.inject({
+        ...request,
+        headers: { origin: ORIGIN, 'access-control-request-method': 'POST' },
+      });
       expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });
 
   test('a preflight of a listed origin: GET, POST, OPTIONS; Content-Type, Authorization; one hour', async () => {
     const app = await world.gateway({ corsOrigins: [ORIGIN] });
-    const response = await app.inject({ method: 'OPTIONS', url: '/graphql', headers: { origin: ORIGIN, 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' } });
+    const response = await app.inject({
+      method: 'OPTIONS',
+      url: '/graphql',
+      headers: {
+        origin: ORIGIN,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type',
+      },
+    });
     expect(response.statusCode).toBe(204);
     expect(response.headers).toMatchObject({
-      'access-control-allow-origin': ORIGIN, 'access-control-allow-methods': 'GET, POST, OPTIONS', 'access-control-allow-headers': 'Content-Type, Authorization',
-      'access-control-max-age': '3600', vary: 'Origin',
+      'access-control-allow-origin': ORIGIN,
+      'access-control-allow-methods': 'GET, POST, OPTIONS',
+      'access-control-allow-headers': 'Content-Type, Authorization',
+      'access-control-max-age': '3600',
+      vary: 'Origin',
     });
   });
 
@@ -172,9 +242,21 @@ describe('CORS', () => {
 
   test('an origin is matched exactly', async () => {
     const app = await world.gateway({ corsOrigins: [ORIGIN] });
-    for (const origin of ['null', 'http://ok.example', 'https://ok.example.evil.com', 'https://evil-ok.example', 'https://ok.example:8443', 'https://OK.example', `${ORIGIN}/`]) {
+    for (const origin of [
+      'null',
+      'http://ok.example',
+      'https://ok.example.evil.com',
+      'https://evil-ok.example',
+      'https://ok.example:8443',
+      'https://OK.example',
+      `${ORIGIN}/`,
+    ]) {
       for (const method of ['GET', 'OPTIONS'] as const) {
-        const response = await app.inject({ method, url: '/graphql', headers: { origin, 'access-control-request-method': 'POST' } });
+        const response = await app.inject({
+          method,
+          url: '/graphql',
+          headers: { origin, 'access-control-request-method': 'POST' },
+        });
         expect(response.headers).not.toHaveProperty('access-control-allow-origin');
         expect(response.headers).toMatchObject({ vary: 'Origin' });
       }
@@ -182,21 +264,33 @@ describe('CORS', () => {
   });
 
   test('what is no origin is refused at the start', async () => {
-    for (const origin of ['*', 'ok.example', 'https://ok.example/path', 'null', '']) await expect(world.gateway({ corsOrigins: [origin] })).rejects.toThrow(RangeError);
+    for (const origin of ['*', 'ok.example', 'https://ok.example/path', 'null', ''])
+      await expect(world.gateway({ corsOrigins: [origin] })).rejects.toThrow(RangeError);
   });
 });
 
 describe('every route', () => {
   const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'] as const;
   const PLAYGROUND_POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-";
-  const everything = { corsOrigins: [ORIGIN], playground: true, rateLimits: { read: 10_000, api: 10_000, webhook: 10_000 } };
+  const everything = {
+    corsOrigins: [ORIGIN],
+    playground: true,
+    rateLimits: { read: 10_000, api: 10_000, webhook: 10_000 },
+  };
 
   test('says which rate limit it counts for', async () => {
     const routes = routesOf(await world.gateway(everything));
     expect(routes.length).toBeGreaterThan(5);
     expect(routes.filter(({ tier }) => tier === undefined)).toEqual([]);
     const tiers = Object.fromEntries(routes.map(({ url, tier }) => [url, tier]));
-    expect(tiers).toMatchObject({ '/': 'read', '/health': 'read', '/ready': 'read', '/graphql': 'api', '/graphql/playground': 'read', '/pipeline/:id/logs': 'read' });
+    expect(tiers).toMatchObject({
+      '/': 'read',
+      '/health': 'read',
+      '/ready': 'read',
+      '/graphql': 'api',
+      '/graphql/playground': 'read',
+      '/pipeline/:id/logs': 'read',
+    });
   });
 
   test('S23: by every method, with a key, a wrong key and none, answers with all security headers, CORS, and the limit where it has one', async () => {
@@ -211,18 +305,40 @@ describe('every route', () => {
       for (const method of METHODS) {
         for (const authorization of [undefined, `Bearer ${API_KEY}`, 'Bearer wrong']) {
           const response = await app.inject({
-            method: method as 'GET', url,
-            headers: { origin: ORIGIN, ...(authorization === undefined ? {} : { authorization }), ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) },
+            method: method as 'GET',
+            url,
+            headers: {
+              origin: ORIGIN,
+              ...(authorization === undefined ? {} : { authorization }),
+              ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+            },
             ...(method === 'POST' ? { payload: '{}' } : {}),
           });
           const own = methods.includes(method);
-          const policy = url === '/graphql/playground' && response.statusCode === 200 ? PLAYGROUND_POLICY : SECURITY_HEADERS['content-security-policy'];
+          const policy =
+            url === '/graphql/playground' && response.statusCode === 200
+              ? PLAYGROUND_POLICY
+              : SECURITY_HEADERS['content-security-policy'];
           const { 'content-security-policy': answered, ...headers } = response.headers;
           expect([method, url, String(answered).slice(0, policy.length)]).toEqual([method, url, policy]);
           const { 'content-security-policy': _policy, ...others } = SECURITY_HEADERS;
-          expect([method, url, headers]).toEqual([method, url, expect.objectContaining({ ...others, ...(own ? { 'x-ratelimit-limit': '10000' } : {}), 'access-control-allow-origin': ORIGIN, vary: 'Origin' })]);
+          expect([method, url, headers]).toEqual([
+            method,
+            url,
+            expect.objectContaining({
+              ...others,
+              ...(own ? { 'x-ratelimit-limit': '10000' } : {}),
+              'access-control-allow-origin': ORIGIN,
+              vary: 'Origin',
+            }),
+          ]);
           const refused = method === 'OPTIONS' ? response.statusCode === 204 : response.statusCode === 405;
-          expect([method, url, response.statusCode, refused && 'allow' in headers]).toEqual([method, url, response.statusCode, !own]);
+          expect([method, url, response.statusCode, refused && 'allow' in headers]).toEqual([
+            method,
+            url,
+            response.statusCode,
+            !own,
+          ]);
         }
       }
     }
@@ -234,13 +350,23 @@ describe('every route', () => {
     world.owner.adopt(id, YAML);
     world.owner.commit(id, [happened.runCompleted()]);
     const requests: readonly [InjectOptions, number][] = [
-      [{ url: `/pipeline/${id}/logs?token=${API_KEY}` }, 200], [{ url: `/pipeline/${id}/logs` }, 401], [{ url: '/pipeline/x/logs', headers: { authorization: `Bearer ${API_KEY}` } }, 404],
-      [{ url: '/%ff' }, 400], [{ url: `/pipeline/${'x'.repeat(500)}/logs` }, 414], [{ url: '/nothing' }, 404],
-      [{ ...JSON_POST, payload: '{' }, 400], [{ ...JSON_POST, payload: 'x'.repeat(2 * 1024 * 1024) }, 413], [{ method: 'POST', url: '/graphql', headers: { 'content-type': 'text/plain' }, payload: 'x' }, 415],
+      [{ url: `/pipeline/${id}/logs?token=${API_KEY}` }, 200],
+      [{ url: `/pipeline/${id}/logs` }, 401],
+      [{ url: '/pipeline/x/logs', headers: { authorization: `Bearer ${API_KEY}` } }, 404],
+      [{ url: '/%ff' }, 400],
+      [{ url: `/pipeline/${'x'.repeat(500)}/logs` }, 414],
+      [{ url: '/nothing' }, 404],
+      [{ ...JSON_POST, payload: '{' }, 400],
+      [{ ...JSON_POST, payload: 'x'.repeat(2 * 1024 * 1024) }, 413],
+      [{ method: 'POST', url: '/graphql', headers: { 'content-type': 'text/plain' }, payload: 'x' }, 415],
     ];
     for (const [request, status] of requests) {
       const response = await app.inject(request);
-      expect([request.url, response.statusCode, response.headers]).toEqual([request.url, status, expect.objectContaining(SECURITY_HEADERS)]);
+      expect([request.url, response.statusCode, response.headers]).toEqual([
+        request.url,
+        status,
+        expect.objectContaining(SECURITY_HEADERS),
+      ]);
     }
   });
 });
@@ -249,10 +375,27 @@ describe('rate limits', () => {
   test('beyond the limit POST /graphql is 429 with the body of REST errors, and reading goes on', async () => {
     const app = await world.gateway({ rateLimits: { read: 5, api: 2, webhook: 1 } });
     const answers = [];
-    for (let count = 0; count < 3; count++) answers.push(await app.inject({ ...JSON_POST, payload: '{"query":"{ health }"}' }));
-    expect(answers.map(({ statusCode, headers }) => [statusCode, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']])).toEqual([[200, '2', '1'], [200, '2', '0'], [429, '2', '0']]);
-    expect([answers[2]?.json(), answers[2]?.headers['retry-after']]).toEqual([{ error: 'rate_limited', message: expect.any(String) }, expect.stringMatching(/^\d+$/u)]);
-    expect((await app.inject('/health')).headers).toMatchObject({ 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '4' });
+    for (let count = 0; count < 3; count++)
+      answers.push(await app.inject({ ...JSON_POST, payload: '{"query":"{ health }"}' }));
+    expect(
+      answers.map(({ statusCode, headers }) => [
+        statusCode,
+        headers['x-ratelimit-limit'],
+        headers['x-ratelimit-remaining'],
+      ]),
+    ).toEqual([
+      [200, '2', '1'],
+      [200, '2', '0'],
+      [429, '2', '0'],
+    ]);
+    expect([answers[2]?.json(), answers[2]?.headers['retry-after']]).toEqual([
+      { error: 'rate_limited', message: expect.any(String) },
+      expect.stringMatching(/^\d+$/u),
+    ]);
+    expect((await app.inject('/health')).headers).toMatchObject({
+      'x-ratelimit-limit': '5',
+      'x-ratelimit-remaining': '4',
+    });
   });
 
   test('log streams count as read, and carry the limit', async () => {
@@ -261,7 +404,11 @@ describe('rate limits', () => {
     world.owner.adopt(id, YAML);
     world.owner.commit(id, [happened.runCompleted()]);
     const url = `/pipeline/${id}/logs?token=${API_KEY}`;
-    expect((await app.inject(url)).headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-ratelimit-limit': '2', 'x-ratelimit-remaining': '1' });
+    expect((await app.inject(url)).headers).toMatchObject({
+      'content-type': 'text/event-stream',
+      'x-ratelimit-limit': '2',
+      'x-ratelimit-remaining': '1',
+    });
     expect((await app.inject('/')).statusCode).toBe(200);
     expect((await app.inject(url)).statusCode).toBe(429);
   });
@@ -275,7 +422,10 @@ describe('bare connections', () => {
   }
 
   /** Sends bytes and reads until the server closes. */
-  async function exchange(port: number, text: string | Buffer): Promise<{ readonly status: number; readonly headers: Record<string, string>; readonly body: string }> {
+  async function exchange(
+    port: number,
+    text: string | Buffer,
+  ): Promise<{ readonly status: number; readonly headers: Record<string, string>; readonly body: string }> {
     const socket = connect(port, '127.0.0.1');
     const received: Buffer[] = [];
     socket.on('data', (bytes) => received.push(Buffer.from(bytes)));
@@ -284,7 +434,9 @@ describe('bare connections', () => {
     await once(socket, 'close');
     const [head = '', body = ''] = Buffer.concat(received).toString().split('\r\n\r\n');
     const [status = '', ...lines] = head.split('\r\n');
-    const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]));
+    const headers = Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]),
+    );
     return { status: Number(status.split(' ')[1]), headers, body };
   }
 
@@ -296,7 +448,8 @@ describe('bare connections', () => {
       'an unknown method': 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n',
       'no Host': 'GET / HTTP/1.1\r\n\r\n',
       'two lengths': 'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello',
-      'length and chunks': 'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'length and chunks':
+        'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       'a header without a name': 'GET / HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n',
       'a folded header': 'GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n',
       'bytes of TLS': Buffer.from('16030100a5010000a10303', 'hex'),
@@ -320,13 +473,24 @@ describe('bare connections', () => {
     const port = await listening();
     for (const method of ['PROPFIND', 'TRACE', 'MKCOL', 'QUERY', 'CONNECT']) {
       const { status, headers } = await exchange(port, `${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-      expect([method, status, headers]).toEqual([method, 405, expect.objectContaining({ ...SECURITY_HEADERS, allow: 'GET, HEAD, OPTIONS' })]);
+      expect([method, status, headers]).toEqual([
+        method,
+        405,
+        expect.objectContaining({ ...SECURITY_HEADERS, allow: 'GET, HEAD, OPTIONS' }),
+      ]);
     }
   });
 
   test('a proxy is not what this is: CONNECT to another address is 404', async () => {
-    const { status, headers, body } = await exchange(await listening(), 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n');
-    expect([status, headers, JSON.parse(body)]).toEqual([404, expect.objectContaining(SECURITY_HEADERS), expect.objectContaining({ error: 'not_found' })]);
+    const { status, headers, body } = await exchange(
+      await listening(),
+      'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n',
+    );
+    expect([status, headers, JSON.parse(body)]).toEqual([
+      404,
+      expect.objectContaining(SECURITY_HEADERS),
+      expect.objectContaining({ error: 'not_found' }),
+    ]);
   });
 
   test('what has no route is 404 or 405 whatever its body is', async () => {
@@ -343,7 +507,10 @@ describe('bare connections', () => {
 
   test('a declared body over 1 MiB is refused without being read', async () => {
     const port = await listening();
-    const { status, headers } = await exchange(port, `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${2 ** 30}\r\n\r\n{`);
+    const { status, headers } = await exchange(
+      port,
+      `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${2 ** 30}\r\n\r\n{`,
+    );
     expect([status, headers]).toEqual([413, expect.objectContaining(SECURITY_HEADERS)]);
   });
 

@@ -11,12 +11,17 @@ let bob: TestUser;
 let admin: TestUser;
 beforeAll(async () => {
   world = await makeWorld();
-  [ada, bob, admin] = await Promise.all([world.auth.login('ada'), world.auth.login('bob', { tier: 'enterprise' }), world.auth.login('root', { isAdmin: true })]);
+  [ada, bob, admin] = await Promise.all([
+    world.auth.login('ada'),
+    world.auth.login('bob', { tier: 'enterprise' }),
+    world.auth.login('root', { isAdmin: true }),
+  ]);
 });
 afterEach(() => world.reset());
 afterAll(() => world.close());
 
-const ME = '{ me { id email tier isAdmin pipelineRunLimit maxConcurrent canUsePrivateExtensions canPublishExtensions } }';
+const ME =
+  '{ me { id email tier isAdmin pipelineRunLimit maxConcurrent canUsePrivateExtensions canPublishExtensions } }';
 const UNLIMITED = 2_147_483_647;
 const TRIGGER = `mutation ($yaml: String) { triggerPipeline(yaml: $yaml, waitSeconds: 0) { run { id } } }`;
 const JWT_REQUIRED: Readonly<Record<string, string>> = {
@@ -40,12 +45,32 @@ describe('me', () => {
   test('is the profile of the token, with the limits of its tier', async () => {
     const app = await world.gateway();
     expect((await graphql(app, ME, { token: ada.token })).data).toEqual({
-      me: { id: 'ada', email: 'ada@example.com', tier: 'free', isAdmin: false, pipelineRunLimit: 500, maxConcurrent: 3, canUsePrivateExtensions: false, canPublishExtensions: false },
+      me: {
+        id: 'ada',
+        email: 'ada@example.com',
+        tier: 'free',
+        isAdmin: false,
+        pipelineRunLimit: 500,
+        maxConcurrent: 3,
+        canUsePrivateExtensions: false,
+        canPublishExtensions: false,
+      },
     });
     expect((await graphql(app, ME, { token: bob.token })).data).toEqual({
-      me: { id: 'bob', email: 'bob@example.com', tier: 'enterprise', isAdmin: false, pipelineRunLimit: UNLIMITED, maxConcurrent: UNLIMITED, canUsePrivateExtensions: true, canPublishExtensions: true },
+      me: {
+        id: 'bob',
+        email: 'bob@example.com',
+        tier: 'enterprise',
+        isAdmin: false,
+        pipelineRunLimit: UNLIMITED,
+        maxConcurrent: UNLIMITED,
+        canUsePrivateExtensions: true,
+        canPublishExtensions: true,
+      },
     });
-    expect((await graphql(app, ME, { token: admin.token })).data).toMatchObject({ me: { tier: 'free', isAdmin: true, canUsePrivateExtensions: true, canPublishExtensions: true } });
+    expect((await graphql(app, ME, { token: admin.token })).data).toMatchObject({
+      me: { tier: 'free', isAdmin: true, canUsePrivateExtensions: true, canPublishExtensions: true },
+    });
   });
 
   test('S1, S9: where a JWT is required, no token, the API key and a personal token of any scope are UNAUTHENTICATED with data null', async () => {
@@ -70,7 +95,11 @@ describe('usage', () => {
         return { pipelineRuns: 400, concurrentRuns: 3, stageSeconds: 61 };
       },
     });
-    const answer = await graphql(await world.gateway({ runs }), '{ usage { metric total limit percentage status periodStart periodEnd } }', { token: ada.token });
+    const answer = await graphql(
+      await world.gateway({ runs }),
+      '{ usage { metric total limit percentage status periodStart periodEnd } }',
+      { token: ada.token },
+    );
     const rows = (answer.data?.['usage'] ?? []) as Record<string, unknown>[];
     expect(rows.map(({ periodStart: _from, periodEnd: _to, ...row }) => row)).toEqual([
       { metric: 'pipeline_runs', total: 400, limit: 500, percentage: 80, status: 'warning' },
@@ -86,32 +115,69 @@ describe('usage', () => {
 
   test('of a tenant that has done nothing is zero', async () => {
     const answer = await graphql(await world.gateway(), '{ usage { metric total status } }', { token: bob.token });
-    expect(answer.data?.['usage']).toEqual(['pipeline_runs', 'concurrent_runs', 'stage_minutes', 'artifact_storage_mb'].map((metric) => ({ metric, total: 0, status: 'ok' })));
+    expect(answer.data?.['usage']).toEqual(
+      ['pipeline_runs', 'concurrent_runs', 'stage_minutes', 'artifact_storage_mb'].map((metric) => ({
+        metric,
+        total: 0,
+        status: 'ok',
+      })),
+    );
   });
 });
 
 describe('personal tokens', () => {
-  const CREATE = 'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }';
+  const CREATE =
+    'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }';
   const LIST = '{ apiTokens { id name scopes createdAt lastUsedAt } }';
 
   test('one is made, used with its scopes, listed without its text, and revoked', async () => {
     world.auth.tokens.clear();
     const app = await world.gateway();
-    const made = (await graphql(app, CREATE, { token: ada.token, variables: { name: ' ci ', scopes: ['read', 'read'] } })).data?.['createApiToken'] as { id: string; token: string };
-    expect(made).toEqual({ id: expect.any(String), name: 'ci', token: expect.stringMatching(/^svc_/u), scopes: ['read'], createdAt: expect.any(String) });
+    const made = (
+      await graphql(app, CREATE, { token: ada.token, variables: { name: ' ci ', scopes: ['read', 'read'] } })
+    ).data?.['createApiToken'] as { id: string; token: string };
+    expect(made).toEqual({
+      id: expect.any(String),
+      name: 'ci',
+      token: expect.stringMatching(/^svc_/u),
+      scopes: ['read'],
+      createdAt: expect.any(String),
+    });
     expect((await graphql(app, '{ runs { id } }', { token: made.token })).errors).toEqual([]);
-    expect((await graphql(app, LIST, { token: ada.token })).data?.['apiTokens']).toEqual([{ id: made.id, name: 'ci', scopes: ['read'], createdAt: expect.any(String), lastUsedAt: expect.any(String) }]);
+    expect((await graphql(app, LIST, { token: ada.token })).data?.['apiTokens']).toEqual([
+      { id: made.id, name: 'ci', scopes: ['read'], createdAt: expect.any(String), lastUsedAt: expect.any(String) },
+    ]);
     expect((await graphql(app, LIST, { token: bob.token })).data).toEqual({ apiTokens: [] });
 
     // Of somebody else's and of an unknown one the answer is the same.
-    const foreign = await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { token: bob.token, variables: { id: made.id } });
-    const unknown = await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { token: bob.token, variables: { id: made.id.replace(/./u, (digit) => (digit === '0' ? '1' : '0')) } });
+    const foreign = await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', {
+      token: bob.token,
+      variables: { id: made.id },
+    });
+    const unknown = await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', {
+      token: bob.token,
+      variables: { id: made.id.replace(/./u, (digit) => (digit === '0' ? '1' : '0')) },
+    });
     expect(codes(foreign)).toEqual(['NOT_FOUND']);
     expect(foreign).toEqual(unknown);
 
-    expect((await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { token: ada.token, variables: { id: made.id } })).data).toEqual({ revokeApiToken: true });
+    expect(
+      (
+        await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', {
+          token: ada.token,
+          variables: { id: made.id },
+        })
+      ).data,
+    ).toEqual({ revokeApiToken: true });
     expect(codes(await graphql(app, '{ runs { id } }', { token: made.token }))).toEqual(['UNAUTHENTICATED']);
-    expect(codes(await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { token: ada.token, variables: { id: made.id } }))).toEqual(['NOT_FOUND']);
+    expect(
+      codes(
+        await graphql(app, 'mutation ($id: String!) { revokeApiToken(id: $id) }', {
+          token: ada.token,
+          variables: { id: made.id },
+        }),
+      ),
+    ).toEqual(['NOT_FOUND']);
   });
 
   test('when it was used last shows in the next list, also right after other tokens were used', async () => {
@@ -123,18 +189,36 @@ describe('personal tokens', () => {
       made.push(answer.data?.['createApiToken'] as { token: string; scopes: string[] });
     }
     expect(made.map(({ scopes }) => scopes)).toEqual(Array.from({ length: 3 }, () => ['trigger', 'read']));
-    for (const { token } of made.slice(0, 2)) expect((await graphql(app, '{ runs { id } }', { token })).errors).toEqual([]);
-    const lists = await Promise.all([1, 2].map(async () => (await graphql(app, '{ apiTokens { lastUsedAt } }', { token: ada.token })).data?.['apiTokens']));
-    expect(lists).toEqual([1, 2].map(() => [{ lastUsedAt: expect.any(String) }, { lastUsedAt: expect.any(String) }, { lastUsedAt: null }]));
+    for (const { token } of made.slice(0, 2))
+      expect((await graphql(app, '{ runs { id } }', { token })).errors).toEqual([]);
+    const lists = await Promise.all(
+      [1, 2].map(
+        async () => (await graphql(app, '{ apiTokens { lastUsedAt } }', { token: ada.token })).data?.['apiTokens'],
+      ),
+    );
+    expect(lists).toEqual(
+      [1, 2].map(() => [{ lastUsedAt: expect.any(String) }, { lastUsedAt: expect.any(String) }, { lastUsedAt: null }]),
+    );
   });
 
   test('an unknown scope, none, an empty name or a missing one is BAD_USER_INPUT, and nobody is asked', async () => {
     const app = await world.gateway();
     const before = asked();
-    for (const variables of [{ name: 'x', scopes: ['write'] }, { name: 'x', scopes: [] }, { name: '', scopes: ['read'] }, { name: ' \t', scopes: ['read'] }, { name: 'x', scopes: ['read', ''] }]) {
-      expect([variables, codes(await graphql(app, CREATE, { token: ada.token, variables }))]).toEqual([variables, ['BAD_USER_INPUT']]);
+    for (const variables of [
+      { name: 'x', scopes: ['write'] },
+      { name: 'x', scopes: [] },
+      { name: '', scopes: ['read'] },
+      { name: ' \t', scopes: ['read'] },
+      { name: 'x', scopes: ['read', ''] },
+    ]) {
+      expect([variables, codes(await graphql(app, CREATE, { token: ada.token, variables }))]).toEqual([
+        variables,
+        ['BAD_USER_INPUT'],
+      ]);
     }
-    expect(codes(await graphql(app, 'mutation { createApiToken { id } }', { token: ada.token }))).toEqual(['BAD_USER_INPUT']);
+    expect(codes(await graphql(app, 'mutation { createApiToken { id } }', { token: ada.token }))).toEqual([
+      'BAD_USER_INPUT',
+    ]);
     expect(codes(await graphql(app, 'mutation { revokeApiToken }', { token: ada.token }))).toEqual(['BAD_USER_INPUT']);
     expect(asked()).toEqual(before);
   });
@@ -154,8 +238,13 @@ describe('personal tokens', () => {
     const known = world.auth.personalToken('ada', 'read');
     await graphql(app, '{ health }', { token: known });
     await world.auth.leave();
-    expect(await graphql(app, '{ health }', { token: newPersonalToken() })).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAVAILABLE', retryAfter: expect.any(Number) } }] });
-    for (const token of [known, ada.token, API_KEY]) expect((await graphql(app, '{ health }', { token })).data).toEqual({ health: 'ok' });
+    expect(await graphql(app, '{ health }', { token: newPersonalToken() })).toMatchObject({
+      status: 200,
+      data: null,
+      errors: [{ extensions: { code: 'UNAVAILABLE', retryAfter: expect.any(Number) } }],
+    });
+    for (const token of [known, ada.token, API_KEY])
+      expect((await graphql(app, '{ health }', { token })).data).toEqual({ health: 'ok' });
     await world.auth.open();
   });
 });
@@ -169,7 +258,9 @@ describe('what operators see', () => {
     for (const token of [API_KEY, admin.token]) expect((await graphql(app, CONFIG, { token })).data).toEqual(config);
     expect(codes(await graphql(app, CONFIG, { token: null }))).toEqual(['UNAUTHENTICATED']);
     expect(codes(await graphql(app, CONFIG, { token: ada.token }))).toEqual(['FORBIDDEN']);
-    expect(codes(await graphql(app, CONFIG, { token: world.auth.personalToken('root', 'read', 'trigger', 'publish') }))).toEqual(['UNAUTHENTICATED']);
+    expect(
+      codes(await graphql(app, CONFIG, { token: world.auth.personalToken('root', 'read', 'trigger', 'publish') })),
+    ).toEqual(['UNAUTHENTICATED']);
   });
 
   test('S51: the audit log has cancels and refusals, no secret, and is for admins', async () => {
@@ -178,14 +269,19 @@ describe('what operators see', () => {
     const id = runIdFor('user/ada');
     world.owner.adopt(id, YAML, 'user/ada');
     const readToken = world.auth.personalToken('ada', 'read');
-    await graphql(app, 'mutation ($id: String) { cancelPipeline(id: $id) { cancelledStages } }', { token: ada.token, variables: { id } });
+    await graphql(app, 'mutation ($id: String) { cancelPipeline(id: $id) { cancelledStages } }', {
+      token: ada.token,
+      variables: { id },
+    });
     await graphql(app, TRIGGER, { token: readToken, variables: { yaml: YAML } });
     await graphql(app, '{ me { id } }', { token: readToken });
     await graphql(app, '{ health }', { token: 'CANARY-not-a-token' });
     await app.inject({ url: `/pipeline/${id}/logs?token=CANARY-not-a-token` });
     await graphql(app, '{ auditLog { at } }', { token: ada.token });
     await audit.close();
-    const answer = await graphql(app, '{ auditLog(limit: 6) { at actor action target outcome ip } }', { token: admin.token });
+    const answer = await graphql(app, '{ auditLog(limit: 6) { at actor action target outcome ip } }', {
+      token: admin.token,
+    });
     const rows = answer.data?.['auditLog'] as Record<string, unknown>[];
     const tokenId = [...world.auth.tokens.values()].at(-1)?.id;
     expect(rows.map(({ actor, action, target, outcome }) => [actor, action, target, outcome])).toEqual([
@@ -198,16 +294,22 @@ describe('what operators see', () => {
     ]);
     expect(JSON.stringify(rows)).not.toMatch(/CANARY|svc_|eyJ/u);
     expect(rows.every(({ ip, at }) => ip === '127.0.0.1' && typeof at === 'string')).toBe(true);
-    for (const token of [null, API_KEY, readToken]) expect(codes(await graphql(app, '{ auditLog { at } }', { token }))).toEqual(['UNAUTHENTICATED']);
+    for (const token of [null, API_KEY, readToken])
+      expect(codes(await graphql(app, '{ auditLog { at } }', { token }))).toEqual(['UNAUTHENTICATED']);
   });
 
   test('one address cannot fill the audit log, and a burst over its rate is one record', async () => {
     const recorded: { action: string; outcome: string }[] = [];
-    const audit = { record: (entry: { action: string; outcome: string }) => void recorded.push(entry), newest: async () => [] };
+    const audit = {
+      record: (entry: { action: string; outcome: string }) => void recorded.push(entry),
+      newest: async () => [],
+    };
     const app = await world.gateway({ audit, rateLimits: { read: 50, api: 50, webhook: 50 } });
     for (let request = 0; request < 100; request++) await graphql(app, '{ health }', { token: 'wrong' });
     expect(recorded.filter(({ outcome }) => outcome === 'UNAUTHENTICATED')).toHaveLength(20);
-    expect(recorded.filter(({ outcome }) => outcome === 'RATE_LIMITED')).toEqual([expect.objectContaining({ action: 'rate-limit', target: 'POST /graphql', ip: '127.0.0.1' })]);
+    expect(recorded.filter(({ outcome }) => outcome === 'RATE_LIMITED')).toEqual([
+      expect.objectContaining({ action: 'rate-limit', target: 'POST /graphql', ip: '127.0.0.1' }),
+    ]);
   });
 });
 
@@ -215,7 +317,8 @@ describe('what a user triggers', () => {
   test("belongs to the user's tenant and key, with the limits of its tier", async () => {
     const app = await world.gateway({ tiers: loadTiers() });
     const personal = world.auth.personalToken('ada', 'trigger');
-    for (const token of [ada.token, personal, bob.token, admin.token, API_KEY]) expect((await graphql(app, TRIGGER, { token, variables: { yaml: YAML } })).errors).toEqual([]);
+    for (const token of [ada.token, personal, bob.token, admin.token, API_KEY])
+      expect((await graphql(app, TRIGGER, { token, variables: { yaml: YAML } })).errors).toEqual([]);
     const limits = { pipelineRunLimit: 500, maxConcurrent: 3 };
     expect(world.owner.created.map(({ tenant, key, limits: given }) => ({ tenant, key, limits: given }))).toEqual([
       { tenant: 'user/ada', key: 'user/ada', limits },
@@ -235,14 +338,21 @@ describe('what a user triggers', () => {
   test('over the month it is refused QUOTA_EXCEEDED', async () => {
     const app = await world.gateway();
     world.owner.refusals.set('create', { code: 'QUOTA_EXCEEDED', message: 'The 500 runs of this month are used up.' });
-    expect(codes(await graphql(app, TRIGGER, { token: ada.token, variables: { yaml: YAML } }))).toEqual(['QUOTA_EXCEEDED']);
+    expect(codes(await graphql(app, TRIGGER, { token: ada.token, variables: { yaml: YAML } }))).toEqual([
+      'QUOTA_EXCEEDED',
+    ]);
   });
 
   test('is not to be taken up by another user with its runId', async () => {
     const app = await world.gateway();
     const runId = runIdFor('user/ada');
-    const query = 'mutation ($yaml: String, $runId: String) { triggerPipeline(yaml: $yaml, runId: $runId, waitSeconds: 0) { run { id } } }';
-    expect((await graphql(app, query, { token: ada.token, variables: { yaml: YAML, runId } })).data).toEqual({ triggerPipeline: { run: { id: runId } } });
-    expect(codes(await graphql(app, query, { token: bob.token, variables: { yaml: YAML, runId } }))).toEqual(['BAD_USER_INPUT']);
+    const query =
+      'mutation ($yaml: String, $runId: String) { triggerPipeline(yaml: $yaml, runId: $runId, waitSeconds: 0) { run { id } } }';
+    expect((await graphql(app, query, { token: ada.token, variables: { yaml: YAML, runId } })).data).toEqual({
+      triggerPipeline: { run: { id: runId } },
+    });
+    expect(codes(await graphql(app, query, { token: bob.token, variables: { yaml: YAML, runId } }))).toEqual([
+      'BAD_USER_INPUT',
+    ]);
   });
 });

@@ -22,7 +22,14 @@ afterEach(async () => {
 afterAll(() => world.close());
 
 describe('starting and stopping', () => {
-  const options = () => ({ bus: world.bus, runs: world.runs, store: world.store, partitions: PARTITIONS, apiKey: API_KEY, publicRead: true });
+  const options = () => ({
+    bus: world.bus,
+    runs: world.runs,
+    store: world.store,
+    partitions: PARTITIONS,
+    apiKey: API_KEY,
+    publicRead: true,
+  });
 
   test('port 0 takes a free one, and the address says which', async () => {
     const gateway = await startGateway({ ...options(), listen: { host: '127.0.0.1', port: 0 } });
@@ -33,7 +40,9 @@ describe('starting and stopping', () => {
 
   test('a port that is taken rejects with EADDRINUSE', async () => {
     const gateway = await startGateway({ ...options(), listen: { host: '127.0.0.1', port: 0 } });
-    await expect(startGateway({ ...options(), listen: { host: '127.0.0.1', port: gateway.port } })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(
+      startGateway({ ...options(), listen: { host: '127.0.0.1', port: gateway.port } }),
+    ).rejects.toMatchObject({ code: 'EADDRINUSE' });
     await gateway.close();
   });
 
@@ -41,7 +50,11 @@ describe('starting and stopping', () => {
     const app = await world.gateway();
     const accepted = Promise.withResolvers<void>();
     world.owner.onCreate = () => setImmediate(accepted.resolve);
-    const answer = graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 300) { run { status } } }', { variables: { yaml: YAML } });
+    const answer = graphql(
+      app,
+      'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 300) { run { status } } }',
+      { variables: { yaml: YAML } },
+    );
     await accepted.promise;
     await app.close();
     expect((await answer).data).toEqual({ triggerPipeline: { run: { status: 'PENDING' } } });
@@ -50,27 +63,53 @@ describe('starting and stopping', () => {
 
 describe('a client that leaves', () => {
   test('does not stop the run that it triggered, and frees its place among those that wait', async () => {
-    const gateway = await startGateway({ bus: world.bus, runs: world.runs, store: world.store, partitions: PARTITIONS, apiKey: API_KEY, publicRead: true, triggerWaitsMax: 1, listen: { host: '127.0.0.1', port: 0 } });
+    const gateway = await startGateway({
+      bus: world.bus,
+      runs: world.runs,
+      store: world.store,
+      partitions: PARTITIONS,
+      apiKey: API_KEY,
+      publicRead: true,
+      triggerWaitsMax: 1,
+      listen: { host: '127.0.0.1', port: 0 },
+    });
     const runId = runIdFor();
     const created_ = Promise.withResolvers<void>();
     world.owner.onCreate = () => setImmediate(created_.resolve);
-    const body = JSON.stringify({ query: 'mutation ($yaml: String!, $runId: String!) { triggerPipeline(yaml: $yaml, runId: $runId, waitSeconds: 300) { run { id } } }', variables: { yaml: YAML, runId } });
-    const outgoing = request(`${gateway.url}/graphql`, { method: 'POST', headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' } });
+    const body = JSON.stringify({
+      query:
+        'mutation ($yaml: String!, $runId: String!) { triggerPipeline(yaml: $yaml, runId: $runId, waitSeconds: 300) { run { id } } }',
+      variables: { yaml: YAML, runId },
+    });
+    const outgoing = request(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+    });
     outgoing.on('error', () => {});
     outgoing.end(body);
     await created_.promise;
     outgoing.destroy();
     // With the one place taken a trigger answers at once, and so its run still stands as PENDING.
     const trigger = async (): Promise<string> => {
-      world.owner.onCreate = (id) => setImmediate(() => world.owner.commit(id, [{ type: 'run_cancelled', at: Date.now(), cancelledStages: 2 }]));
+      world.owner.onCreate = (id) =>
+        setImmediate(() => world.owner.commit(id, [{ type: 'run_cancelled', at: Date.now(), cancelledStages: 2 }]));
       const response = await fetch(`${gateway.url}/graphql`, {
-        method: 'POST', headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ query: 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 300) { run { status } } }', variables: { yaml: YAML } }),
+        method: 'POST',
+        headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          query: 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 300) { run { status } } }',
+          variables: { yaml: YAML },
+        }),
       });
-      return ((await response.json()) as { data: { triggerPipeline: { run: { status: string } } } }).data.triggerPipeline.run.status;
+      return ((await response.json()) as { data: { triggerPipeline: { run: { status: string } } } }).data
+        .triggerPipeline.run.status;
     };
     await expect.poll(trigger).toBe('CANCELLED');
-    const run = await fetch(`${gateway.url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query: `{ run(id: "${runId}") { status } }` }) });
+    const run = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: `{ run(id: "${runId}") { status } }` }),
+    });
     expect(await run.json()).toEqual({ data: { run: { status: 'PENDING' } } });
     await gateway.close();
   });
@@ -93,12 +132,22 @@ describe('an owner that answers late', () => {
   test('a frozen owner is UNAVAILABLE when its time is up, with the runId that makes repeating safe', async () => {
     const app = await world.gateway({ ownerMsMax: 300 });
     world.owner.mute.add('create');
-    const { errors } = await graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml) { run { id } } }', { variables: { yaml: YAML } });
-    expect(errors[0]?.extensions).toMatchObject({ code: 'UNAVAILABLE', retryAfter: expect.any(Number), runId: expect.any(String) });
-    world.owner.mute.clear();
-    const again = await graphql(app, 'mutation ($yaml: String!, $runId: String) { triggerPipeline(yaml: $yaml, runId: $runId, waitSeconds: 0) { run { id } } }', {
-      variables: { yaml: YAML, runId: errors[0]?.extensions['runId'] },
+    const { errors } = await graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml) { run { id } } }', {
+      variables: { yaml: YAML },
     });
+    expect(errors[0]?.extensions).toMatchObject({
+      code: 'UNAVAILABLE',
+      retryAfter: expect.any(Number),
+      runId: expect.any(String),
+    });
+    world.owner.mute.clear();
+    const again = await graphql(
+      app,
+      'mutation ($yaml: String!, $runId: String) { triggerPipeline(yaml: $yaml, runId: $runId, waitSeconds: 0) { run { id } } }',
+      {
+        variables: { yaml: YAML, runId: errors[0]?.extensions['runId'] },
+      },
+    );
     expect(again.data).toEqual({ triggerPipeline: { run: { id: errors[0]?.extensions['runId'] } } });
   });
 
@@ -107,7 +156,10 @@ describe('an owner that answers late', () => {
     await world.broker.kill();
     expect((await app.inject('/ready')).statusCode).toBe(503);
     expect((await app.inject('/health')).statusCode).toBe(200);
-    const trigger = () => graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0) { run { status } } }', { variables: { yaml: YAML } });
+    const trigger = () =>
+      graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0) { run { status } } }', {
+        variables: { yaml: YAML },
+      });
     expect((await trigger()).errors[0]?.extensions['code']).toBe('UNAVAILABLE');
     await world.broker.restart();
     await expect.poll(async () => (await app.inject('/ready')).statusCode, { timeout: 10_000 }).toBe(200);
@@ -167,7 +219,9 @@ describe('time on a log stream', () => {
     vi.useFakeTimers();
     const streams = new Streams(silentLog);
     const [stuck, slow] = [new FakeResponse(), new FakeResponse()];
-    const serving = [stuck, slow].map((response) => streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Told(), true));
+    const serving = [stuck, slow].map((response) =>
+      streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Told(), true),
+    );
     stuck.stuck = true;
     slow.stuck = true;
     for (let seconds = 0; seconds < 60; seconds += 10) {
@@ -185,7 +239,12 @@ describe('time on a log stream', () => {
     const streams = new Streams(silentLog);
     const response = new FakeResponse();
     const events = [created()];
-    const serving = streams.serve(new StreamClient(response as unknown as ServerResponse), { ...source, events: async (after) => events.slice(after) }, new Told(), true);
+    const serving = streams.serve(
+      new StreamClient(response as unknown as ServerResponse),
+      { ...source, events: async (after) => events.slice(after) },
+      new Told(),
+      true,
+    );
     await vi.advanceTimersByTimeAsync(1_000);
     events.push(happened.queued('t'), { type: 'run_cancelled', at: 0, cancelledStages: 1 });
     await vi.advanceTimersByTimeAsync(15_000);
@@ -197,7 +256,9 @@ describe('time on a log stream', () => {
 
 describe('requests that do not arrive', () => {
   test('are answered 408 with JSON and the connection is closed', async () => {
-    const server = createServer((socket) => answerMalformed(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket));
+    const server = createServer((socket) =>
+      answerMalformed(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket),
+    );
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const socket = connect((server.address() as { port: number }).port, '127.0.0.1');

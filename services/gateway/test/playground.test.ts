@@ -14,7 +14,11 @@ afterEach(() => world.reset());
 afterAll(() => world.close());
 
 const PAGE = '/graphql/playground';
-const TYPES: Readonly<Record<string, string>> = { '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.svg': 'image/svg+xml' };
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
 
 describe('the playground', () => {
   test('is 404 where it was not asked for', async () => {
@@ -28,12 +32,20 @@ describe('the playground', () => {
   test('is a page that refers to files of this server only, each with its type and cached for good', async () => {
     const app = await world.gateway({ playground: true });
     const page = await app.inject(PAGE);
-    expect([page.statusCode, page.headers['content-type'], page.headers['cache-control']]).toEqual([200, 'text/html; charset=utf-8', 'no-store']);
+    expect([page.statusCode, page.headers['content-type'], page.headers['cache-control']]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+      'no-store',
+    ]);
     const references = [...page.body.matchAll(/(?:src|href)="([^"]*)"/gu)].map(([, url = '']) => url);
     expect(references).toHaveLength(7);
     for (const url of references) {
       const file = await app.inject(url);
-      expect([url, file.statusCode, file.headers['cache-control']]).toEqual([url, 200, 'public, max-age=31536000, immutable']);
+      expect([url, file.statusCode, file.headers['cache-control']]).toEqual([
+        url,
+        200,
+        'public, max-age=31536000, immutable',
+      ]);
       expect(file.headers['content-type']).toBe(TYPES[extname(url)]);
       expect(file.rawPayload.length).toBeGreaterThan(50);
     }
@@ -55,9 +67,12 @@ describe('the playground', () => {
   });
 });
 
-const browserPath = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) => (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name))).find(isExecutable);
+const browserPath = ['chromium', 'chromium-browser', 'google-chrome']
+  .flatMap((name) => (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name)))
+  .find(isExecutable);
 const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
-if (browserPath === undefined && notRunFile) appendFileSync(notRunFile, 'the playground in a browser: no chromium on the PATH of this machine\n');
+if (browserPath === undefined && notRunFile)
+  appendFileSync(notRunFile, 'the playground in a browser: no chromium on the PATH of this machine\n');
 
 describe.skipIf(browserPath === undefined)('the playground in a browser', () => {
   let browser: Browser;
@@ -80,7 +95,10 @@ describe.skipIf(browserPath === undefined)('the playground in a browser', () => 
     page.on('request', (request) => {
       if (!request.url().startsWith(origin) && !request.url().startsWith('data:')) elsewhere.push(request.url());
     });
-    await page.addInitScript({ content: "addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sourceFile, lineNumber, sample }) => console.error('policy', violatedDirective, blockedURI, sourceFile, lineNumber, sample));" });
+    await page.addInitScript({
+      content:
+        "addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sourceFile, lineNumber, sample }) => console.error('policy', violatedDirective, blockedURI, sourceFile, lineNumber, sample));",
+    });
     await page.goto(`${origin}${PAGE}`);
 
     const replace = async (editor: string, text: string): Promise<void> => {
@@ -98,9 +116,15 @@ describe.skipIf(browserPath === undefined)('the playground in a browser', () => 
     await page.locator('.result-window', { hasText: '"runs": []' }).waitFor();
 
     // Its dialogs and its documentation come with styles of their own.
-    await page.getByRole('button', { name: /documentation explorer/iu }).first().click();
+    await page
+      .getByRole('button', { name: /documentation explorer/iu })
+      .first()
+      .click();
     await page.locator('.graphiql-doc-explorer').waitFor();
-    await page.getByRole('button', { name: /settings/iu }).first().click();
+    await page
+      .getByRole('button', { name: /settings/iu })
+      .first()
+      .click();
     await page.locator('.graphiql-dialog').waitFor();
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);

@@ -29,7 +29,10 @@ export class SseClient {
     this.ended = new Promise((resolve) => response.on('close', resolve));
   }
 
-  static open(url: string, options: { readonly token?: string; readonly lastEventId?: string; readonly origin?: string } = {}): Promise<SseClient> {
+  static open(
+    url: string,
+    options: { readonly token?: string; readonly lastEventId?: string; readonly origin?: string } = {},
+  ): Promise<SseClient> {
     return new Promise((resolve, reject) => {
       const headers = {
         accept: 'text/event-stream',
@@ -53,7 +56,9 @@ export class SseClient {
         resolve();
       };
       this.#watchers.add(look);
-      void this.ended.then(() => (condition(this) ? resolve() : reject(new Error(`the stream ended after ${this.outline().join(', ')}`))));
+      void this.ended.then(() =>
+        condition(this) ? resolve() : reject(new Error(`the stream ended after ${this.outline().join(', ')}`)),
+      );
     });
   }
 
@@ -102,6 +107,11 @@ export class SseClient {
     const retry = fields.get('retry');
     if (retry !== undefined) this.retries.push(Number(retry));
     const data = fields.get('data');
-    if (data !== undefined) this.messages.push({ id: fields.get('id') ?? '', event: fields.get('event') ?? '', data: JSON.parse(data) as Record<string, unknown> });
+    if (data !== undefined)
+      this.messages.push({
+        id: fields.get('id') ?? '',
+        event: fields.get('event') ?? '',
+        data: JSON.parse(data) as Record<string, unknown>,
+      });
   }
 }

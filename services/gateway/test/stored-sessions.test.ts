@@ -27,7 +27,14 @@ afterAll(async () => {
 test('V2: cut off from the broker for good, a gateway looks into the store for each session, and does not guess', async () => {
   const sessions = store.collection(sessionsSpec);
   const [ada, bob, eve] = await Promise.all(['ada', 'bob', 'eve'].map((id) => world.auth.login(id)));
-  for (const user of [ada, eve]) await sessions.insert({ id: user?.sessionId ?? '', userId: user?.id ?? '', kind: 'web', createdAt: 0, expiresAt: Date.now() + (user === eve ? -1 : MINUTE_MS) });
+  for (const user of [ada, eve])
+    await sessions.insert({
+      id: user?.sessionId ?? '',
+      userId: user?.id ?? '',
+      kind: 'web',
+      createdAt: 0,
+      expiresAt: Date.now() + (user === eve ? -1 : MINUTE_MS),
+    });
   const { bus } = world;
   // As after the 5 s: the watch has never been current here.
   const disconnected = once(bus.events, 'disconnected');
@@ -35,10 +42,17 @@ test('V2: cut off from the broker for good, a gateway looks into the store for e
   await disconnected;
   const app = await world.gateway({ sessionLives: storedSessions(store) });
   expect((await graphql(app, '{ me { id } }', { token: ada?.token ?? '' })).data).toEqual({ me: { id: 'ada' } });
-  for (const user of [bob, eve]) expect((await graphql(app, '{ health }', { token: user?.token ?? '' })).errors[0]?.extensions['code']).toBe('UNAUTHENTICATED');
-  expect((await graphql(app, '{ health }', { token: newPersonalToken() })).errors[0]?.extensions['code']).toBe('UNAVAILABLE');
+  for (const user of [bob, eve])
+    expect((await graphql(app, '{ health }', { token: user?.token ?? '' })).errors[0]?.extensions['code']).toBe(
+      'UNAUTHENTICATED',
+    );
+  expect((await graphql(app, '{ health }', { token: newPersonalToken() })).errors[0]?.extensions['code']).toBe(
+    'UNAVAILABLE',
+  );
   await sessions.delete(ada?.sessionId ?? '');
-  expect((await graphql(app, '{ health }', { token: ada?.token ?? '' })).errors[0]?.extensions['code']).toBe('UNAUTHENTICATED');
+  expect((await graphql(app, '{ health }', { token: ada?.token ?? '' })).errors[0]?.extensions['code']).toBe(
+    'UNAUTHENTICATED',
+  );
   const back = once(bus.events, 'reconnected');
   await world.broker.restart();
   await back;

@@ -8,18 +8,70 @@ export const RUN_ID = '019ac000-0000-7000-8000-00000000beef';
 export const T0 = Date.UTC(2026, 10, 21, 12);
 
 export const created = (): RunEvent => ({
-  type: 'run_created', at: T0, tenant: 'service', key: 'service/demo', pipelineName: 'demo', yaml: '', priority: 0, origin: { kind: 'api' },
+  type: 'run_created',
+  at: T0,
+  tenant: 'service',
+  key: 'service/demo',
+  pipelineName: 'demo',
+  yaml: '',
+  priority: 0,
+  origin: { kind: 'api' },
 });
 export const queued = (...stages: string[]): RunEvent => ({ type: 'stages_queued', at: T0, stages });
-export const started = (stage: string, attempt = 1, runner = 'r1'): RunEvent => ({ type: 'stage_started', at: T0 + 1, stage, attempt, runner, session: 's', credit: 1 });
-export const returned = (stage: string, attempt = 1): RunEvent => ({ type: 'stage_returned', at: T0 + 1, stage, attempt });
-export const retrying = (stage: string, attempt: number, logBytes: number): RunEvent => ({ type: 'stage_retrying', at: T0 + 2, stage, attempt, reason: 'exit', exitCode: 1, logBytes, dueAt: T0 + 1002 });
-export const completed = (stage: string, logBytes: number, fields: Partial<Extract<RunEvent, { type: 'stage_completed' }>> = {}): RunEvent => ({
-  type: 'stage_completed', at: T0 + 3, stage, attempt: 1, status: 'SUCCESS', logBytes, ...fields,
+export const started = (stage: string, attempt = 1, runner = 'r1'): RunEvent => ({
+  type: 'stage_started',
+  at: T0 + 1,
+  stage,
+  attempt,
+  runner,
+  session: 's',
+  credit: 1,
 });
-export const skipped = (stage: string): RunEvent => ({ type: 'stage_skipped', at: T0 + 4, stage, reason: 'dependency' });
-export const runCompleted = (status: 'SUCCESS' | 'FAILED' | 'SKIPPED' = 'SUCCESS'): RunEvent => ({ type: 'run_completed', at: T0 + 5, status });
-export const runCancelled = (cancelledStages: number, at = T0 + 5): RunEvent => ({ type: 'run_cancelled', at, cancelledStages });
+export const returned = (stage: string, attempt = 1): RunEvent => ({
+  type: 'stage_returned',
+  at: T0 + 1,
+  stage,
+  attempt,
+});
+export const retrying = (stage: string, attempt: number, logBytes: number): RunEvent => ({
+  type: 'stage_retrying',
+  at: T0 + 2,
+  stage,
+  attempt,
+  reason: 'exit',
+  exitCode: 1,
+  logBytes,
+  dueAt: T0 + 1002,
+});
+export const completed = (
+  stage: string,
+  logBytes: number,
+  fields: Partial<Extract<RunEvent, { type: 'stage_completed' }>> = {},
+): RunEvent => ({
+  type: 'stage_completed',
+  at: T0 + 3,
+  stage,
+  attempt: 1,
+  status: 'SUCCESS',
+  logBytes,
+  ...fields,
+});
+export const skipped = (stage: string): RunEvent => ({
+  type: 'stage_skipped',
+  at: T0 + 4,
+  stage,
+  reason: 'dependency',
+});
+export const runCompleted = (status: 'SUCCESS' | 'FAILED' | 'SKIPPED' = 'SUCCESS'): RunEvent => ({
+  type: 'run_completed',
+  at: T0 + 5,
+  status,
+});
+export const runCancelled = (cancelledStages: number, at = T0 + 5): RunEvent => ({
+  type: 'run_cancelled',
+  at,
+  cancelledStages,
+});
 
 export interface ChunkFields {
   readonly attempt?: number;
@@ -29,11 +81,20 @@ export interface ChunkFields {
   readonly at?: number;
 }
 
-export function chunk(sequence: number, stage: string, output: string | Uint8Array, fields: ChunkFields = {}): StoredChunk {
+export function chunk(
+  sequence: number,
+  stage: string,
+  output: string | Uint8Array,
+  fields: ChunkFields = {},
+): StoredChunk {
   const bytes = typeof output === 'string' ? Buffer.from(output) : output;
   const body: Chunk = {
-    stage, attempt: fields.attempt ?? 1, offset: fields.offset ?? 0, at: fields.at ?? T0 + 2,
-    parts: [[fields.stream ?? 'stdout', bytes.length]], output: bytes,
+    stage,
+    attempt: fields.attempt ?? 1,
+    offset: fields.offset ?? 0,
+    at: fields.at ?? T0 + 2,
+    parts: [[fields.stream ?? 'stdout', bytes.length]],
+    output: bytes,
   };
   return { sequence, runner: fields.runner ?? 'r1', chunk: body };
 }
@@ -42,7 +103,8 @@ export function chunk(sequence: number, stage: string, output: string | Uint8Arr
 export function outlineOf(messages: readonly StoryMessage[]): string[] {
   return messages.map((message) => {
     const data = JSON.parse(message.data()) as Record<string, string>;
-    if (message.event !== 'stage_log') return [message.event, data['stage']].filter((part) => part !== undefined).join(' ');
+    if (message.event !== 'stage_log')
+      return [message.event, data['stage']].filter((part) => part !== undefined).join(' ');
     return `${data['stage']}${data['stream'] === 'system' ? '!' : '|'} ${data['line']}`;
   });
 }

@@ -5,7 +5,20 @@ import type { RunEvent } from '@penstock/run';
 import { Told } from '../src/story/cursor.ts';
 import type { StoryMessage } from '../src/story/messages.ts';
 import { Story } from '../src/story/story.ts';
-import { chunk, completed, created, outlineOf, queued, retrying, returned, RUN_ID, runCancelled, runCompleted, skipped, started } from './story-fixtures.ts';
+import {
+  chunk,
+  completed,
+  created,
+  outlineOf,
+  queued,
+  retrying,
+  returned,
+  RUN_ID,
+  runCancelled,
+  runCompleted,
+  skipped,
+  started,
+} from './story-fixtures.ts';
 
 interface History {
   readonly events: readonly RunEvent[];
@@ -25,7 +38,14 @@ function makeHistory(next: (max: number) => number): History {
     sequence += 1 + next(3);
     chunks.push(make(sequence));
   };
-  interface Live { stage: string; attempt: number; runner: string; written: number; last: { offset: number; text: string } | undefined; held: { offset: number; text: string } | undefined }
+  interface Live {
+    stage: string;
+    attempt: number;
+    runner: string;
+    written: number;
+    last: { offset: number; text: string } | undefined;
+    held: { offset: number; text: string } | undefined;
+  }
   const waiting = Array.from({ length: 1 + next(4) }, (_, index) => ({ stage: `s ${index}`, attempt: 1 }));
   const live: Live[] = [];
   events.push(queued(...waiting.map(({ stage }) => stage)));
@@ -35,7 +55,9 @@ function makeHistory(next: (max: number) => number): History {
     const { held } = attempt;
     if (held === undefined) return;
     attempt.held = undefined;
-    store((at) => chunk(at, attempt.stage, held.text, { attempt: attempt.attempt, runner: attempt.runner, offset: held.offset }));
+    store((at) =>
+      chunk(at, attempt.stage, held.text, { attempt: attempt.attempt, runner: attempt.runner, offset: held.offset }),
+    );
   };
   const write = (attempt: Live): void => {
     const text = Array.from({ length: 1 + next(3) }, () => `line ${line++}${'é'.repeat(next(3))}\n`).join('');
@@ -45,7 +67,10 @@ function makeHistory(next: (max: number) => number): History {
       attempt.held = piece;
       return;
     }
-    if (next(12) > 0) store((at) => chunk(at, attempt.stage, text, { attempt: attempt.attempt, runner: attempt.runner, offset: piece.offset }));
+    if (next(12) > 0)
+      store((at) =>
+        chunk(at, attempt.stage, text, { attempt: attempt.attempt, runner: attempt.runner, offset: piece.offset }),
+      );
     if (next(3) === 0) release(attempt);
     attempt.last = piece;
   };
@@ -68,8 +93,16 @@ function makeHistory(next: (max: number) => number): History {
     } else if (choice < 8) {
       write(attempt);
       const { last } = attempt;
-      if (last !== undefined && next(6) === 0) store((at) => chunk(at, attempt.stage, last.text, { attempt: attempt.attempt, runner: attempt.runner, offset: last.offset }));
-      if (next(8) === 0) store((at) => chunk(at, attempt.stage, 'forged\n', { attempt: attempt.attempt + next(2), runner: 'evil' }));
+      if (last !== undefined && next(6) === 0)
+        store((at) =>
+          chunk(at, attempt.stage, last.text, {
+            attempt: attempt.attempt,
+            runner: attempt.runner,
+            offset: last.offset,
+          }),
+        );
+      if (next(8) === 0)
+        store((at) => chunk(at, attempt.stage, 'forged\n', { attempt: attempt.attempt + next(2), runner: 'evil' }));
     } else {
       release(attempt);
       live.splice(live.indexOf(attempt), 1);
@@ -131,43 +164,58 @@ function watchLive({ events, chunks }: History, next: (max: number) => number): 
 }
 
 const data = (messages: readonly StoryMessage[]): string[] => messages.map((message) => message.data());
-const eventsOf = (messages: readonly StoryMessage[]): string[] => data(messages.filter(({ event }) => event !== 'stage_log'));
+const eventsOf = (messages: readonly StoryMessage[]): string[] =>
+  data(messages.filter(({ event }) => event !== 'stage_log'));
 const ofStage = (messages: readonly StoryMessage[], stage: string): string[] =>
   data(messages).filter((text) => (JSON.parse(text) as { stage?: string }).stage === stage);
-const stagesOf = (history: History): string[] => [...new Set(history.events.flatMap((event) => ('stage' in event ? [event.stage] : [])))];
+const stagesOf = (history: History): string[] => [
+  ...new Set(history.events.flatMap((event) => ('stage' in event ? [event.stage] : []))),
+];
 
 describe('S1: one story, however it is heard', () => {
   test('any interleaving of arrivals tells the same events in the same order, and each stage the same in the same order', () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
-      const history = makeHistory(choices(seed));
-      const whole = replay(history);
-      const live = watchLive(history, choices(arrivals));
-      expect(eventsOf(live)).toEqual(eventsOf(whole));
-      for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
-    }), { numRuns: 300 });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
+        const history = makeHistory(choices(seed));
+        const whole = replay(history);
+        const live = watchLive(history, choices(arrivals));
+        expect(eventsOf(live)).toEqual(eventsOf(whole));
+        for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test("stage_completed carries exactly the attempt's lines that were told before it", () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
-      const history = makeHistory(choices(seed));
-      const text = new Map<string, string>();
-      const compared: [told: string, logs: string][] = [];
-      for (const message of watchLive(history, choices(arrivals))) {
-        const fields = JSON.parse(message.data()) as { stage: string; line: string; stream: string; logs: string };
-        if (message.event === 'stage_started') text.set(fields.stage, '');
-        if (message.event === 'stage_log' && fields.stream !== 'system') text.set(fields.stage, `${text.get(fields.stage)}${fields.line}\n`);
-        if (message.event === 'stage_completed') compared.push([text.get(fields.stage) ?? '', fields.logs]);
-      }
-      expect(compared.map(([, logs]) => logs)).toEqual(compared.map(([told]) => told));
-    }), { numRuns: 200 });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
+        const history = makeHistory(choices(seed));
+        const text = new Map<string, string>();
+        const compared: [told: string, logs: string][] = [];
+        for (const message of watchLive(history, choices(arrivals))) {
+          const fields = JSON.parse(message.data()) as { stage: string; line: string; stream: string; logs: string };
+          if (message.event === 'stage_started') text.set(fields.stage, '');
+          if (message.event === 'stage_log' && fields.stream !== 'system')
+            text.set(fields.stage, `${text.get(fields.stage)}${fields.line}\n`);
+          if (message.event === 'stage_completed') compared.push([text.get(fields.stage) ?? '', fields.logs]);
+        }
+        expect(compared.map(([, logs]) => logs)).toEqual(compared.map(([told]) => told));
+      }),
+      { numRuns: 200 },
+    );
   });
 
   test('nothing forged is told, and no line is told twice', () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
-      const lines = outlineOf(watchLive(makeHistory(choices(seed)), choices(arrivals))).filter((text) => text.includes('| '));
-      expect(lines.filter((text) => text.includes('forged'))).toEqual([]);
-      expect(new Set(lines).size).toBe(lines.length);
-    }), { numRuns: 200 });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
+        const lines = outlineOf(watchLive(makeHistory(choices(seed)), choices(arrivals))).filter((text) =>
+          text.includes('| '),
+        );
+        expect(lines.filter((text) => text.includes('forged'))).toEqual([]);
+        expect(new Set(lines).size).toBe(lines.length);
+      }),
+      { numRuns: 200 },
+    );
   });
 });
 
@@ -181,27 +229,37 @@ describe('S4: a run that is cancelled at any moment', () => {
   const moment = fc.double({ min: 0, max: 1, noNaN: true });
 
   test('ends with pipeline_cancelled, told once and last, and each stage is told alike however it is heard', () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
-      const history = cancelled(seed, share);
-      const whole = replay(history);
-      const live = watchLive(history, choices(arrivals));
-      expect(live.filter(({ event }) => event === 'pipeline_cancelled')).toHaveLength(1);
-      expect(live.at(-1)?.event).toBe('pipeline_cancelled');
-      expect(eventsOf(live)).toEqual(eventsOf(whole));
-      for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
-    }), { numRuns: 300 });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
+        const history = cancelled(seed, share);
+        const whole = replay(history);
+        const live = watchLive(history, choices(arrivals));
+        expect(live.filter(({ event }) => event === 'pipeline_cancelled')).toHaveLength(1);
+        expect(live.at(-1)?.event).toBe('pipeline_cancelled');
+        expect(eventsOf(live)).toEqual(eventsOf(whole));
+        for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test('no stage that the cancel ended is completed, and none is told of that had not started', () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
-      const history = cancelled(seed, share);
-      const completedStages = history.events.filter(({ type }) => type === 'stage_completed').length;
-      const startedStages = new Set(history.events.flatMap((event) => (event.type === 'stage_started' ? [event.stage] : [])));
-      const live = watchLive(history, choices(arrivals));
-      expect(live.filter(({ event }) => event === 'stage_completed')).toHaveLength(completedStages);
-      const logged = live.filter(({ event }) => event === 'stage_log').map((message) => (JSON.parse(message.data()) as { stage: string }).stage);
-      expect(logged.filter((stage) => !startedStages.has(stage))).toEqual([]);
-    }), { numRuns: 200 });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
+        const history = cancelled(seed, share);
+        const completedStages = history.events.filter(({ type }) => type === 'stage_completed').length;
+        const startedStages = new Set(
+          history.events.flatMap((event) => (event.type === 'stage_started' ? [event.stage] : [])),
+        );
+        const live = watchLive(history, choices(arrivals));
+        expect(live.filter(({ event }) => event === 'stage_completed')).toHaveLength(completedStages);
+        const logged = live
+          .filter(({ event }) => event === 'stage_log')
+          .map((message) => (JSON.parse(message.data()) as { stage: string }).stage);
+        expect(logged.filter((stage) => !startedStages.has(stage))).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
   });
 });
 
@@ -222,23 +280,35 @@ describe('resuming by cursor', () => {
   }
 
   test('any cut of a live stream, resumed by a replay, is the whole story without loss or repetition', () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, cut) => {
-      const history = makeHistory(choices(seed));
-      const heard = watchLive(history, choices(arrivals));
-      const whole = resumed(heard, Math.round(cut * heard.length), replay(history));
-      expect(eventsOf(whole)).toEqual(eventsOf(heard));
-      for (const stage of stagesOf(history)) expect(ofStage(whole, stage)).toEqual(ofStage(heard, stage));
-    }), { numRuns: 500 });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, cut) => {
+        const history = makeHistory(choices(seed));
+        const heard = watchLive(history, choices(arrivals));
+        const whole = resumed(heard, Math.round(cut * heard.length), replay(history));
+        expect(eventsOf(whole)).toEqual(eventsOf(heard));
+        for (const stage of stagesOf(history)) expect(ofStage(whole, stage)).toEqual(ofStage(heard, stage));
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test('any cut of a replay, resumed by a live stream, is the whole story too, and so is a second cut', () => {
-    fc.assert(fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, first, second) => {
-      const history = makeHistory(choices(seed));
-      const heard = replay(history);
-      const once = resumed(heard, Math.round(first * heard.length), watchLive(history, choices(arrivals)));
-      const twice = resumed(once, Math.round(second * once.length), replay(history));
-      expect(eventsOf(twice)).toEqual(eventsOf(heard));
-      for (const stage of stagesOf(history)) expect(ofStage(twice, stage)).toEqual(ofStage(heard, stage));
-    }), { numRuns: 300 });
+    fc.assert(
+      fc.property(
+        fc.integer(),
+        fc.integer(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (seed, arrivals, first, second) => {
+          const history = makeHistory(choices(seed));
+          const heard = replay(history);
+          const once = resumed(heard, Math.round(first * heard.length), watchLive(history, choices(arrivals)));
+          const twice = resumed(once, Math.round(second * once.length), replay(history));
+          expect(eventsOf(twice)).toEqual(eventsOf(heard));
+          for (const stage of stagesOf(history)) expect(ofStage(twice, stage)).toEqual(ofStage(heard, stage));
+        },
+      ),
+      { numRuns: 300 },
+    );
   });
 });

@@ -2,7 +2,19 @@ import { describe, expect, test } from 'vitest';
 import { STAGE_TEXT_BYTES } from '../src/story/attempt-log.ts';
 import { Story } from '../src/story/story.ts';
 import {
-  chunk, completed, created, outlineOf, queued, retrying, returned, RUN_ID, runCancelled, runCompleted, skipped, started, T0,
+  chunk,
+  completed,
+  created,
+  outlineOf,
+  queued,
+  retrying,
+  returned,
+  RUN_ID,
+  runCancelled,
+  runCompleted,
+  skipped,
+  started,
+  T0,
 } from './story-fixtures.ts';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
@@ -20,32 +32,72 @@ function replay(events: readonly RunEvent[], chunks: readonly StoredChunk[]): St
 }
 
 const dataOf = (messages: readonly StoryMessage[], event: string): Record<string, unknown>[] =>
-  messages.filter((message) => message.event === event).map((message) => JSON.parse(message.data()) as Record<string, unknown>);
+  messages
+    .filter((message) => message.event === event)
+    .map((message) => JSON.parse(message.data()) as Record<string, unknown>);
 
 describe('the messages of a story', () => {
   test('a stage is started, logged and completed, the run ends, and each message has the documented fields', () => {
-    const messages = replay([created(), queued('build'), started('build'), completed('build', 9), runCompleted()], [chunk(1, 'build', 'one\n\ntwo\n')]);
-    expect(messages.map(({ event }) => event)).toEqual(['stage_started', 'stage_log', 'stage_log', 'stage_log', 'stage_completed', 'pipeline_completed']);
+    const messages = replay(
+      [created(), queued('build'), started('build'), completed('build', 9), runCompleted()],
+      [chunk(1, 'build', 'one\n\ntwo\n')],
+    );
+    expect(messages.map(({ event }) => event)).toEqual([
+      'stage_started',
+      'stage_log',
+      'stage_log',
+      'stage_log',
+      'stage_completed',
+      'pipeline_completed',
+    ]);
     expect(messages.map((message) => JSON.parse(message.data()) as unknown)).toEqual([
       { type: 'stage_started', stage: 'build', status: 'Running', timestamp: '2026-11-21T12:00:00.001Z', attempt: 1 },
       { type: 'stage_log', stage: 'build', stream: 'stdout', line: 'one', timestamp: '2026-11-21T12:00:00.002Z' },
       { type: 'stage_log', stage: 'build', stream: 'stdout', line: '', timestamp: '2026-11-21T12:00:00.002Z' },
       { type: 'stage_log', stage: 'build', stream: 'stdout', line: 'two', timestamp: '2026-11-21T12:00:00.002Z' },
-      { type: 'stage_completed', stage: 'build', status: 'Success', logs: 'one\n\ntwo\n', timestamp: '2026-11-21T12:00:00.003Z', attempt: 1 },
+      {
+        type: 'stage_completed',
+        stage: 'build',
+        status: 'Success',
+        logs: 'one\n\ntwo\n',
+        timestamp: '2026-11-21T12:00:00.003Z',
+        attempt: 1,
+      },
       { type: 'pipeline_completed', status: 'SUCCESS', timestamp: '2026-11-21T12:00:00.005Z' },
     ]);
   });
 
   test('a failed stage says why, and what comes after it is skipped with the reason', () => {
     const messages = replay(
-      [created(), started('build'), completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 3 }), skipped('deploy'), runCompleted('FAILED')],
+      [
+        created(),
+        started('build'),
+        completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 3 }),
+        skipped('deploy'),
+        runCompleted('FAILED'),
+      ],
       [],
     );
     expect(dataOf(messages, 'stage_completed')).toEqual([
-      { type: 'stage_completed', stage: 'build', status: 'Failed', logs: '', timestamp: '2026-11-21T12:00:00.003Z', attempt: 1, reason: 'exit', exitCode: 3 },
+      {
+        type: 'stage_completed',
+        stage: 'build',
+        status: 'Failed',
+        logs: '',
+        timestamp: '2026-11-21T12:00:00.003Z',
+        attempt: 1,
+        reason: 'exit',
+        exitCode: 3,
+      },
     ]);
     expect(dataOf(messages, 'stage_skipped')).toEqual([
-      { type: 'stage_skipped', stage: 'deploy', status: 'Skipped', reason: 'dependency', timestamp: '2026-11-21T12:00:00.004Z' },
+      {
+        type: 'stage_skipped',
+        stage: 'deploy',
+        status: 'Skipped',
+        reason: 'dependency',
+        timestamp: '2026-11-21T12:00:00.004Z',
+      },
     ]);
     expect(dataOf(messages, 'pipeline_completed')).toMatchObject([{ status: 'FAILED' }]);
   });
@@ -53,8 +105,11 @@ describe('the messages of a story', () => {
   test('a stage that fail_fast ends is completed as Failed with reason cancelled, started or not', () => {
     const messages = replay(
       [
-        created(), started('a'), completed('a', 0, { status: 'CANCELLED', reason: 'cancelled' }),
-        completed('b', 0, { attempt: 0, status: 'CANCELLED', reason: 'cancelled' }), runCompleted('FAILED'),
+        created(),
+        started('a'),
+        completed('a', 0, { status: 'CANCELLED', reason: 'cancelled' }),
+        completed('b', 0, { attempt: 0, status: 'CANCELLED', reason: 'cancelled' }),
+        runCompleted('FAILED'),
       ],
       [],
     );
@@ -66,20 +121,54 @@ describe('the messages of a story', () => {
 
   test('every attempt is started, only the last one is completed, with the text of its own', () => {
     const messages = replay(
-      [created(), started('t'), retrying('t', 1, 6), started('t', 2), completed('t', 7, { attempt: 2 }), runCompleted()],
+      [
+        created(),
+        started('t'),
+        retrying('t', 1, 6),
+        started('t', 2),
+        completed('t', 7, { attempt: 2 }),
+        runCompleted(),
+      ],
       [chunk(4, 't', 'first\n'), chunk(9, 't', 'second\n', { attempt: 2 })],
     );
-    expect(outlineOf(messages)).toEqual(['stage_started t', 't| first', 'stage_retrying t', 'stage_started t', 't| second', 'stage_completed t', 'pipeline_completed']);
+    expect(outlineOf(messages)).toEqual([
+      'stage_started t',
+      't| first',
+      'stage_retrying t',
+      'stage_started t',
+      't| second',
+      'stage_completed t',
+      'pipeline_completed',
+    ]);
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'second\n', attempt: 2 }]);
   });
 
   test('a grant that came back to its owner leaves no trace but its start', () => {
-    const messages = replay([created(), started('t'), returned('t'), started('t', 2, 'r2'), completed('t', 3, { attempt: 2 }), runCompleted()], [chunk(1, 't', 'ok\n', { attempt: 2, runner: 'r2' })]);
-    expect(outlineOf(messages)).toEqual(['stage_started t', 'stage_started t', 't| ok', 'stage_completed t', 'pipeline_completed']);
+    const messages = replay(
+      [
+        created(),
+        started('t'),
+        returned('t'),
+        started('t', 2, 'r2'),
+        completed('t', 3, { attempt: 2 }),
+        runCompleted(),
+      ],
+      [chunk(1, 't', 'ok\n', { attempt: 2, runner: 'r2' })],
+    );
+    expect(outlineOf(messages)).toEqual([
+      'stage_started t',
+      'stage_started t',
+      't| ok',
+      'stage_completed t',
+      'pipeline_completed',
+    ]);
   });
 
   test('a quarantined run ends as a failed pipeline', () => {
-    const messages = replay([created(), started('t'), { type: 'run_quarantined', at: T0 + 9, cause: 'broken' }], [chunk(1, 't', 'x\n')]);
+    const messages = replay(
+      [created(), started('t'), { type: 'run_quarantined', at: T0 + 9, cause: 'broken' }],
+      [chunk(1, 't', 'x\n')],
+    );
     expect(outlineOf(messages)).toEqual(['stage_started t', 't| x', 'pipeline_completed']);
     expect(dataOf(messages, 'pipeline_completed')).toMatchObject([{ status: 'FAILED', reason: 'quarantined' }]);
   });
@@ -88,7 +177,10 @@ describe('the messages of a story', () => {
 describe('the text of lines', () => {
   const lines = (output: string | Uint8Array): unknown[] => {
     const size = typeof output === 'string' ? Buffer.byteLength(output) : output.length;
-    return dataOf(replay([created(), started('t'), completed('t', size), runCompleted()], [chunk(1, 't', output)]), 'stage_log').map(({ line }) => line);
+    return dataOf(
+      replay([created(), started('t'), completed('t', size), runCompleted()], [chunk(1, 't', output)]),
+      'stage_log',
+    ).map(({ line }) => line);
   };
 
   test('a line is without its end, LF or CR LF; a CR within it stays', () => {
@@ -100,7 +192,10 @@ describe('the text of lines', () => {
   });
 
   test('what looks like a frame of the stream is text inside JSON, on one line', () => {
-    const messages = replay([created(), started('t'), completed('t', 43), runCompleted()], [chunk(1, 't', 'x\u2028y\revent: pipeline_completed\rdata: {}\n')]);
+    const messages = replay(
+      [created(), started('t'), completed('t', 43), runCompleted()],
+      [chunk(1, 't', 'x\u2028y\revent: pipeline_completed\rdata: {}\n')],
+    );
     const [log] = messages.filter(({ event }) => event === 'stage_log');
     expect(log?.data()).not.toMatch(/[\r\n]/u);
     expect(JSON.parse(log?.data() ?? '')).toMatchObject({ line: 'x\u2028y\revent: pipeline_completed\rdata: {}' });
@@ -109,25 +204,51 @@ describe('the text of lines', () => {
   test("stage_completed carries the last 64 KiB of the stage's text, marked truncated, beginning with a whole character", () => {
     const text = `${'é'.repeat(40_000)}x\n`;
     const bytes = Buffer.byteLength(text);
-    const [done] = dataOf(replay([created(), started('t'), completed('t', bytes), runCompleted()], [chunk(1, 't', text)]), 'stage_completed');
+    const [done] = dataOf(
+      replay([created(), started('t'), completed('t', bytes), runCompleted()], [chunk(1, 't', text)]),
+      'stage_completed',
+    );
     expect(done).toMatchObject({ truncated: true });
     expect(Buffer.byteLength(done?.['logs'] as string)).toBe(STAGE_TEXT_BYTES);
-    const [odd] = dataOf(replay([created(), started('t'), completed('t', bytes + 1), runCompleted()], [chunk(1, 't', `${text}!`)]), 'stage_completed');
+    const [odd] = dataOf(
+      replay([created(), started('t'), completed('t', bytes + 1), runCompleted()], [chunk(1, 't', `${text}!`)]),
+      'stage_completed',
+    );
     expect(Buffer.byteLength(odd?.['logs'] as string)).toBe(STAGE_TEXT_BYTES - 1);
     expect(text.concat('!').endsWith(odd?.['logs'] as string)).toBe(true);
   });
 
   test('a text of exactly 64 KiB is whole', () => {
-    const [done] = dataOf(replay([created(), started('t'), completed('t', STAGE_TEXT_BYTES), runCompleted()], [chunk(1, 't', 'x'.repeat(STAGE_TEXT_BYTES))]), 'stage_completed');
+    const [done] = dataOf(
+      replay(
+        [created(), started('t'), completed('t', STAGE_TEXT_BYTES), runCompleted()],
+        [chunk(1, 't', 'x'.repeat(STAGE_TEXT_BYTES))],
+      ),
+      'stage_completed',
+    );
     expect(done?.['logs']).toHaveLength(STAGE_TEXT_BYTES);
     expect(done).not.toHaveProperty('truncated');
   });
 
   test('the parts of a chunk keep their streams', () => {
     const whole = chunk(1, 't', 'out\nerr\nsys\n');
-    const parted: StoredChunk = { ...whole, chunk: { ...whole.chunk, parts: [['stdout', 4], ['stderr', 4], ['system', 4]] } };
+    const parted: StoredChunk = {
+      ...whole,
+      chunk: {
+        ...whole.chunk,
+        parts: [
+          ['stdout', 4],
+          ['stderr', 4],
+          ['system', 4],
+        ],
+      },
+    };
     const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [parted]);
-    expect(dataOf(messages, 'stage_log').map(({ stream, line }) => [stream, line])).toEqual([['stdout', 'out'], ['stderr', 'err'], ['system', 'sys']]);
+    expect(dataOf(messages, 'stage_log').map(({ stream, line }) => [stream, line])).toEqual([
+      ['stdout', 'out'],
+      ['stderr', 'err'],
+      ['system', 'sys'],
+    ]);
   });
 });
 
@@ -155,7 +276,10 @@ describe('P21: which chunks belong to the story', () => {
   });
 
   test('chunks of a runner that the journal does not name are dropped', () => {
-    const messages = replay([created(), started('t'), completed('t', 3), runCompleted()], [chunk(1, 't', 'forged\n', { runner: 'evil' }), chunk(2, 't', 'ok\n')]);
+    const messages = replay(
+      [created(), started('t'), completed('t', 3), runCompleted()],
+      [chunk(1, 't', 'forged\n', { runner: 'evil' }), chunk(2, 't', 'ok\n')],
+    );
     expect(outlineOf(messages)).toEqual(['stage_started t', 't| ok', 'stage_completed t', 'pipeline_completed']);
   });
 
@@ -171,28 +295,56 @@ describe('P21: which chunks belong to the story', () => {
   });
 
   test("bytes beyond the attempt's final offset are no part of the story", () => {
-    const messages = replay([created(), started('t'), completed('t', 4, { status: 'FAILED', reason: 'runner_lost' }), runCompleted('FAILED')], [chunk(1, 't', 'one\n'), chunk(2, 't', 'late\n', { offset: 4 })]);
+    const messages = replay(
+      [created(), started('t'), completed('t', 4, { status: 'FAILED', reason: 'runner_lost' }), runCompleted('FAILED')],
+      [chunk(1, 't', 'one\n'), chunk(2, 't', 'late\n', { offset: 4 })],
+    );
     expect(outlineOf(messages)).toEqual(['stage_started t', 't| one', 'stage_completed t', 'pipeline_completed']);
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\n' }]);
   });
 
   test('a chunk that was stored twice is told once', () => {
-    const messages = replay([created(), started('t'), completed('t', 8), runCompleted()], [chunk(1, 't', 'one\n'), chunk(2, 't', 'one\n'), chunk(3, 't', 'two\n', { offset: 4 }), chunk(4, 't', 'one\n')]);
-    expect(outlineOf(messages)).toEqual(['stage_started t', 't| one', 't| two', 'stage_completed t', 'pipeline_completed']);
+    const messages = replay(
+      [created(), started('t'), completed('t', 8), runCompleted()],
+      [chunk(1, 't', 'one\n'), chunk(2, 't', 'one\n'), chunk(3, 't', 'two\n', { offset: 4 }), chunk(4, 't', 'one\n')],
+    );
+    expect(outlineOf(messages)).toEqual([
+      'stage_started t',
+      't| one',
+      't| two',
+      'stage_completed t',
+      'pipeline_completed',
+    ]);
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\ntwo\n' }]);
   });
 
   test('a chunk that was stored after its successor is told before it', () => {
-    const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [
-      chunk(1, 't', 'two\n', { offset: 4 }), chunk(2, 't', 'thr\n', { offset: 8 }), chunk(3, 't', 'one\n'),
+    const messages = replay(
+      [created(), started('t'), completed('t', 12), runCompleted()],
+      [chunk(1, 't', 'two\n', { offset: 4 }), chunk(2, 't', 'thr\n', { offset: 8 }), chunk(3, 't', 'one\n')],
+    );
+    expect(outlineOf(messages)).toEqual([
+      'stage_started t',
+      't| one',
+      't| two',
+      't| thr',
+      'stage_completed t',
+      'pipeline_completed',
     ]);
-    expect(outlineOf(messages)).toEqual(['stage_started t', 't| one', 't| two', 't| thr', 'stage_completed t', 'pipeline_completed']);
   });
 
   test('a chunk that is gone for good is told as one line of the stream system, and the story goes on', () => {
-    const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [chunk(5, 't', 'two\n', { offset: 4 })]);
+    const messages = replay(
+      [created(), started('t'), completed('t', 12), runCompleted()],
+      [chunk(5, 't', 'two\n', { offset: 4 })],
+    );
     expect(outlineOf(messages)).toEqual([
-      'stage_started t', 't! [4 bytes of this log are no longer available]', 't| two', 't! [4 bytes of this log are no longer available]', 'stage_completed t', 'pipeline_completed',
+      'stage_started t',
+      't! [4 bytes of this log are no longer available]',
+      't| two',
+      't! [4 bytes of this log are no longer available]',
+      'stage_completed t',
+      'pipeline_completed',
     ]);
   });
 
@@ -210,7 +362,8 @@ describe('P21: which chunks belong to the story', () => {
     const story = new Story();
     story.addEvents(1, [created(), started('t')]);
     const size = 64 * 1024;
-    for (let index = 1; index <= 130; index++) story.addChunk(chunk(index, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
+    for (let index = 1; index <= 130; index++)
+      story.addChunk(chunk(index, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
     const [, first, second] = outlineOf(story.take());
     expect(first).toBe(`t! [${size} bytes of this log are no longer available]`);
     expect(second).toMatch(/^t\| x+$/u);
@@ -224,7 +377,9 @@ describe('a cancelled run', () => {
       [chunk(1, 't', 'before\n'), chunk(2, 't', 'after\n', { offset: 7, at: T0 + 6 })],
     );
     expect(outlineOf(messages)).toEqual(['stage_started t', 't| before', 'pipeline_cancelled']);
-    expect(dataOf(messages, 'pipeline_cancelled')).toEqual([{ type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: 2, timestamp: '2026-11-21T12:00:00.005Z' }]);
+    expect(dataOf(messages, 'pipeline_cancelled')).toEqual([
+      { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: 2, timestamp: '2026-11-21T12:00:00.005Z' },
+    ]);
   });
 
   test('it waits for what was logged before the cancel', () => {
@@ -256,6 +411,7 @@ describe('cursors', () => {
   test('a garbled cursor, or that of another run, is none', () => {
     const cursor = Object.assign(new Told(), { version: 7 }).encode(RUN_ID);
     expect(Told.decode(cursor, RUN_ID.replace('beef', 'f00d'))).toBe(null);
-    for (const garbled of ['', 'x', '12', `${cursor}x`, cursor.slice(1), '%00', 'é', 'A'.repeat(10_000)]) expect(Told.decode(garbled, RUN_ID)).toBe(null);
+    for (const garbled of ['', 'x', '12', `${cursor}x`, cursor.slice(1), '%00', 'é', 'A'.repeat(10_000)])
+      expect(Told.decode(garbled, RUN_ID)).toBe(null);
   });
 });

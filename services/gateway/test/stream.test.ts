@@ -19,15 +19,24 @@ afterEach(async () => {
 });
 afterAll(() => world.close());
 
-async function listening(options: Partial<GatewayOptions> = {}): Promise<{ readonly app: FastifyInstance; readonly url: string }> {
+async function listening(
+  options: Partial<GatewayOptions> = {},
+): Promise<{ readonly app: FastifyInstance; readonly url: string }> {
   const app = await world.gateway(options);
   await app.listen({ host: '127.0.0.1', port: 0 });
   return { app, url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` };
 }
 
-async function watch(url: string, runId: string, options: { readonly lastEventId?: string | undefined; readonly token?: string } = {}): Promise<SseClient> {
+async function watch(
+  url: string,
+  runId: string,
+  options: { readonly lastEventId?: string | undefined; readonly token?: string } = {},
+): Promise<SseClient> {
   const { lastEventId } = options;
-  const client = await SseClient.open(`${url}/pipeline/${runId}/logs`, { token: options.token ?? API_KEY, ...(lastEventId === undefined ? {} : { lastEventId }) });
+  const client = await SseClient.open(`${url}/pipeline/${runId}/logs`, {
+    token: options.token ?? API_KEY,
+    ...(lastEventId === undefined ? {} : { lastEventId }),
+  });
   clients.push(client);
   return client;
 }
@@ -50,8 +59,15 @@ async function play(id: string, log: LogSource): Promise<string[]> {
   owner.commit(id, [happened.completed('build', bytes), happened.queued('test'), happened.started('test')]);
   owner.commit(id, [happened.completed('test', await log.write('test', 'ok\n')), happened.runCompleted()]);
   return [
-    'stage_started build', 'build| one', 'build| two', 'build| three', 'stage_completed build',
-    'stage_started test', 'test| ok', 'stage_completed test', 'pipeline_completed',
+    'stage_started build',
+    'build| one',
+    'build| two',
+    'build| three',
+    'stage_completed build',
+    'stage_started test',
+    'test| ok',
+    'stage_completed test',
+    'pipeline_completed',
   ];
 }
 
@@ -62,7 +78,12 @@ describe('who may watch', () => {
     await play(id, log);
     for (const path of ['', '?token=wrong', '?token=']) {
       const response = await app.inject(`/pipeline/${id}/logs${path}`);
-      expect([path, response.statusCode, response.headers['www-authenticate'], response.json<{ error: string }>().error]).toEqual([path, 401, 'Bearer', 'unauthenticated']);
+      expect([
+        path,
+        response.statusCode,
+        response.headers['www-authenticate'],
+        response.json<{ error: string }>().error,
+      ]).toEqual([path, 401, 'Bearer', 'unauthenticated']);
       expect(response.body).not.toContain('wrong');
     }
     const client = await SseClient.open(`${url}/pipeline/${id}/logs?token=${API_KEY}`);
@@ -76,7 +97,9 @@ describe('who may watch', () => {
     await play(id, log);
     await world.owner.project(id);
     expect((await (await world.gateway({ apiKey: undefined })).inject(`/pipeline/${id}/logs`)).statusCode).toBe(200);
-    expect((await (await world.gateway({ apiKey: undefined, publicRead: false })).inject(`/pipeline/${id}/logs`)).statusCode).toBe(401);
+    expect(
+      (await (await world.gateway({ apiKey: undefined, publicRead: false })).inject(`/pipeline/${id}/logs`)).statusCode,
+    ).toBe(401);
   });
 
   test("an unknown run, or another tenant's, is 404 with a JSON body before any stream begins", async () => {
@@ -84,8 +107,14 @@ describe('who may watch', () => {
     const other = runIdFor('u1');
     world.owner.adopt(other, YAML, 'u1');
     for (const id of [runIdFor(), other, 'x', '%20']) {
-      const response = await app.inject({ url: `/pipeline/${id}/logs`, headers: { authorization: `Bearer ${API_KEY}` } });
-      expect([response.statusCode, response.json()]).toEqual([404, { error: 'not_found', message: expect.any(String) }]);
+      const response = await app.inject({
+        url: `/pipeline/${id}/logs`,
+        headers: { authorization: `Bearer ${API_KEY}` },
+      });
+      expect([response.statusCode, response.json()]).toEqual([
+        404,
+        { error: 'not_found', message: expect.any(String) },
+      ]);
     }
   });
 
@@ -94,7 +123,11 @@ describe('who may watch', () => {
     const { id } = newRun();
     await world.owner.leave();
     const response = await app.inject({ url: `/pipeline/${id}/logs`, headers: { authorization: `Bearer ${API_KEY}` } });
-    expect([response.statusCode, response.headers['retry-after'], response.json<{ error: string }>().error]).toEqual([503, expect.stringMatching(/^\d+$/u), 'unavailable']);
+    expect([response.statusCode, response.headers['retry-after'], response.json<{ error: string }>().error]).toEqual([
+      503,
+      expect.stringMatching(/^\d+$/u),
+      'unavailable',
+    ]);
   });
 
   test('beyond the number of streams that may be open it is 503 with Retry-After', async () => {
@@ -111,11 +144,17 @@ describe('the stream', () => {
     const { url } = await listening({ corsOrigins: ['https://ok.example'] });
     const { id, log } = newRun();
     await play(id, log);
-    const client = await SseClient.open(`${url}/pipeline/${id}/logs?token=${API_KEY}`, { origin: 'https://ok.example' });
+    const client = await SseClient.open(`${url}/pipeline/${id}/logs?token=${API_KEY}`, {
+      origin: 'https://ok.example',
+    });
     await client.ended;
     expect(client.headers).toMatchObject({
-      'content-type': 'text/event-stream', 'cache-control': expect.stringContaining('no-cache'), 'x-accel-buffering': 'no', 'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'", 'access-control-allow-origin': 'https://ok.example',
+      'content-type': 'text/event-stream',
+      'cache-control': expect.stringContaining('no-cache'),
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'access-control-allow-origin': 'https://ok.example',
     });
     expect(client.retries).toEqual([2000]);
   });
@@ -126,7 +165,8 @@ describe('the stream', () => {
     await play(id, log);
     const client = await watch(url, id);
     await client.ended;
-    for (const message of client.messages) expect(message).toMatchObject({ id: expect.stringMatching(/^[\w-]+$/u), data: { type: message.event } });
+    for (const message of client.messages)
+      expect(message).toMatchObject({ id: expect.stringMatching(/^[\w-]+$/u), data: { type: message.event } });
     expect(new Set(client.messages.map((message) => message.id)).size).toBe(client.messages.length);
   });
 
@@ -142,7 +182,13 @@ describe('the stream', () => {
     await client.count(3);
     world.owner.commit(id, [happened.skipped('test'), happened.runCompleted('FAILED')]);
     await client.ended;
-    expect(client.outline()).toEqual(['stage_started build', 'build| hello', 'stage_completed build', 'stage_skipped test', 'pipeline_completed']);
+    expect(client.outline()).toEqual([
+      'stage_started build',
+      'build| hello',
+      'stage_completed build',
+      'stage_skipped test',
+      'pipeline_completed',
+    ]);
     expect(client.messages[2]?.data).toMatchObject({ status: 'Failed', logs: 'hello\n', reason: 'exit' });
     expect(client.messages[4]?.data).toMatchObject({ status: 'FAILED' });
   });
@@ -173,7 +219,14 @@ describe('the stream', () => {
     world.owner.commit(id, [happened.completed('build', bytes), happened.skipped('test'), happened.runCompleted()]);
     await Promise.all([first.ended, second.ended]);
     expect(second.messages).toEqual(first.messages);
-    expect(first.outline()).toEqual(['stage_started build', 'build| one', 'build| two', 'stage_completed build', 'stage_skipped test', 'pipeline_completed']);
+    expect(first.outline()).toEqual([
+      'stage_started build',
+      'build| one',
+      'build| two',
+      'stage_completed build',
+      'stage_skipped test',
+      'pipeline_completed',
+    ]);
   });
 
   test('pipeline_cancelled is the last message of a cancelled run', async () => {
@@ -207,7 +260,11 @@ describe('the stream', () => {
     const { app } = await listening();
     const { id } = newRun();
     const response = await app.inject({ method: 'HEAD', url: `/pipeline/${id}/logs?token=${API_KEY}` });
-    expect([response.statusCode, response.headers['content-type'], response.body]).toEqual([200, 'text/event-stream', '']);
+    expect([response.statusCode, response.headers['content-type'], response.body]).toEqual([
+      200,
+      'text/event-stream',
+      '',
+    ]);
   });
 });
 
@@ -245,7 +302,13 @@ describe('resuming', () => {
     const third = await watch(url, id, { lastEventId: second.lastId });
     await third.ended;
     expect([...first.outline().slice(0, 2), ...second.outline(), ...third.outline()]).toEqual([
-      'stage_started build', 'build| one', 'build| two', 'build| three', 'stage_completed build', 'stage_skipped test', 'pipeline_completed',
+      'stage_started build',
+      'build| one',
+      'build| two',
+      'build| three',
+      'stage_completed build',
+      'stage_skipped test',
+      'pipeline_completed',
     ]);
   });
 
@@ -295,7 +358,9 @@ describe('P20: what was not heard is asked for', () => {
     const client = await watch(url, id);
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);
     await client.count(1);
-    world.owner.commit(id, [happened.completed('build'), happened.skipped('test'), happened.runCompleted()], { silently: true });
+    world.owner.commit(id, [happened.completed('build'), happened.skipped('test'), happened.runCompleted()], {
+      silently: true,
+    });
     world.owner.epoch += 1;
     world.owner.announce();
     await client.ended;
@@ -328,7 +393,12 @@ describe('P20: what was not heard is asked for', () => {
     const bytes = await log.write('build', 'after the broker came back\n');
     world.owner.commit(id, [happened.completed('build', bytes)]);
     await client.count(4);
-    expect(client.outline()).toEqual(['stage_started build', 'build| early', 'build| after the broker came back', 'stage_completed build']);
+    expect(client.outline()).toEqual([
+      'stage_started build',
+      'build| early',
+      'build| after the broker came back',
+      'stage_completed build',
+    ]);
   });
 
   test('P21: a chunk of a runner that the journal does not name holds nobody up', async () => {
@@ -352,7 +422,12 @@ describe('P20: what was not heard is asked for', () => {
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);
     world.owner.commit(id, [happened.completed('build', await log.write('build', 'rest\n', { offset: 100 }))]);
     await client.count(4);
-    expect(client.outline()).toEqual(['stage_started build', 'build! [100 bytes of this log are no longer available]', 'build| rest', 'stage_completed build']);
+    expect(client.outline()).toEqual([
+      'stage_started build',
+      'build! [100 bytes of this log are no longer available]',
+      'build| rest',
+      'stage_completed build',
+    ]);
   });
 });
 
@@ -408,10 +483,11 @@ describe('many and slow clients', () => {
     const { id } = newRun();
     const client = await watch(url, id);
     client.close();
-    const head = (): Promise<number> => SseClient.open(`${url}/pipeline/${id}/logs`, { token: API_KEY }).then((next) => {
-      clients.push(next);
-      return next.status;
-    });
+    const head = (): Promise<number> =>
+      SseClient.open(`${url}/pipeline/${id}/logs`, { token: API_KEY }).then((next) => {
+        clients.push(next);
+        return next.status;
+      });
     await expect.poll(head).toBe(200);
     expect(app.server.listening).toBe(true);
   });

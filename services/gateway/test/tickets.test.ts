@@ -22,23 +22,40 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 
 /** A gateway that listens, at a time that a test sets. */
-async function gateway(clock: { at: number }, options: Partial<GatewayOptions> = {}): Promise<{ readonly url: string; ticket(runId: string, token: string): Promise<string>; status(runId: string, ticket: string): Promise<number> }> {
+async function gateway(
+  clock: { at: number },
+  options: Partial<GatewayOptions> = {},
+): Promise<{
+  readonly url: string;
+  ticket(runId: string, token: string): Promise<string>;
+  status(runId: string, ticket: string): Promise<number>;
+}> {
   const app = await world.gateway({ now: () => clock.at, ...options });
   await app.listen({ host: '127.0.0.1', port: 0 });
   return {
     url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
     async ticket(runId, token) {
-      const answer = await graphql(app, 'mutation ($id: String) { createStreamTicket(runId: $id) }', { token, variables: { id: runId } });
+      const answer = await graphql(app, 'mutation ($id: String) { createStreamTicket(runId: $id) }', {
+        token,
+        variables: { id: runId },
+      });
       expect(answer.errors).toEqual([]);
       return String(answer.data?.['createStreamTicket']);
     },
-    status: async (runId, ticket) => (await app.inject({ method: 'GET', url: `/pipeline/${runId}/logs?token=${ticket}` })).statusCode,
+    status: async (runId, ticket) =>
+      (await app.inject({ method: 'GET', url: `/pipeline/${runId}/logs?token=${ticket}` })).statusCode,
   };
 }
 
-async function watch(url: string, runId: string, token: string, by: 'header' | 'parameter' = 'parameter'): Promise<SseClient> {
+async function watch(
+  url: string,
+  runId: string,
+  token: string,
+  by: 'header' | 'parameter' = 'parameter',
+): Promise<SseClient> {
   const address = `${url}/pipeline/${runId}/logs`;
-  const client = by === 'header' ? await SseClient.open(address, { token }) : await SseClient.open(`${address}?token=${token}`);
+  const client =
+    by === 'header' ? await SseClient.open(address, { token }) : await SseClient.open(`${address}?token=${token}`);
   clients.push(client);
   return client;
 }
@@ -52,8 +69,13 @@ function runOf(user: TestUser): string {
 /** Ends the run now; it stays in its owner's memory. */
 function finish(id: string): void {
   world.owner.commit(id, [
-    happened.queued('build'), happened.started('build'), happened.completed('build'),
-    happened.queued('test'), happened.started('test'), happened.completed('test'), happened.runCompleted(),
+    happened.queued('build'),
+    happened.started('build'),
+    happened.completed('build'),
+    happened.queued('test'),
+    happened.started('test'),
+    happened.completed('test'),
+    happened.runCompleted(),
   ]);
 }
 
@@ -69,7 +91,9 @@ describe('stream tickets', () => {
     expect(await here.status(other, ticket)).toBe(401);
     const app = await world.gateway();
     expect((await graphql(app, '{ health }', { token: ticket })).errors[0]?.extensions['code']).toBe('UNAUTHENTICATED');
-    expect((await app.inject({ url: `/pipeline/${run}/logs`, headers: { authorization: `Bearer ${ticket}` } })).statusCode).toBe(401);
+    expect(
+      (await app.inject({ url: `/pipeline/${run}/logs`, headers: { authorization: `Bearer ${ticket}` } })).statusCode,
+    ).toBe(401);
   });
 
   test('T2: one that nobody used within 60 s is refused, whichever gateway is asked', async () => {
@@ -159,12 +183,21 @@ describe('stream tickets', () => {
     const ticket = await here.ticket(run, ada.token);
     const claims = { run, tenant: 'user/ada', at: clock.at, user: 'ada', sid: ada.sessionId };
     const signed = (header: { alg: string; typ: string }, secret: string): Promise<string> =>
-      new SignJWT(claims).setProtectedHeader(header).setIssuer('penstock').setAudience('penstock-stream').setJti('x').sign(new TextEncoder().encode(secret));
+      new SignJWT(claims)
+        .setProtectedHeader(header)
+        .setIssuer('penstock')
+        .setAudience('penstock-stream')
+        .setJti('x')
+        .sign(new TextEncoder().encode(secret));
     const [head, body, signature] = ticket.split('.') as [string, string, string];
     for (const wrong of [
       await signed({ alg: 'HS256', typ: 'st+jwt' }, 'another secret of thirty-two bytes!!'),
       await signed({ alg: 'HS256', typ: 'at+jwt' }, JWT_SECRET),
-      `${head}.${body}.`, `${head}.${body}`, `${head}.${Buffer.from(JSON.stringify({ ...claims, run })).toString('base64url')}.${signature}`, `${head}.`, `${ticket}x`,
+      `${head}.${body}.`,
+      `${head}.${body}`,
+      `${head}.${Buffer.from(JSON.stringify({ ...claims, run })).toString('base64url')}.${signature}`,
+      `${head}.`,
+      `${ticket}x`,
     ]) {
       expect(await here.status(run, wrong)).toBe(401);
     }
@@ -173,11 +206,15 @@ describe('stream tickets', () => {
 
   test('S26: neither a ticket nor a token of the address is in an answer or a log', async () => {
     const lines: string[] = [];
-    const write = (fields: Record<string, unknown>, message: string): void => void lines.push(JSON.stringify([fields, message]));
+    const write = (fields: Record<string, unknown>, message: string): void =>
+      void lines.push(JSON.stringify([fields, message]));
     const clock = { at: Date.now() };
     const app = await world.gateway({ now: () => clock.at, log: { info: write, warn: write, error: write } });
     for (const path of ['/pipeline/x/logs', `/pipeline/${runIdFor()}/logs`, '/auth/me', '/nothing', '/graphql']) {
-      for (const token of ['CANARY', `${Buffer.from('{"alg":"HS256","typ":"st+jwt"}').toString('base64url')}.CANARY.CANARY`]) {
+      for (const token of [
+        'CANARY',
+        `${Buffer.from('{"alg":"HS256","typ":"st+jwt"}').toString('base64url')}.CANARY.CANARY`,
+      ]) {
         const answer = await app.inject({ url: `${path}?token=${token}` });
         expect(answer.body + JSON.stringify(answer.headers)).not.toContain('CANARY');
         expect(answer.statusCode).not.toBe(200);
@@ -195,15 +232,29 @@ describe('log streams', () => {
     const again = await world.auth.login('ada');
     const bob = await world.auth.login('bob');
     const [run, bobs] = [runOf(ada), runOf(bob)];
-    const ending = [await watch(here.url, run, ada.token, 'header'), await watch(there.url, run, ada.token), await watch(there.url, run, await here.ticket(run, ada.token))];
-    const staying = [await watch(here.url, bobs, bob.token), await watch(there.url, run, world.auth.personalToken('ada', 'read'))];
+    const ending = [
+      await watch(here.url, run, ada.token, 'header'),
+      await watch(there.url, run, ada.token),
+      await watch(there.url, run, await here.ticket(run, ada.token)),
+    ];
+    const staying = [
+      await watch(here.url, bobs, bob.token),
+      await watch(there.url, run, world.auth.personalToken('ada', 'read')),
+    ];
     expect([...ending, ...staying].map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     await world.auth.logout(ada);
     await Promise.all(ending.map(({ ended }) => ended));
     for (const { url } of [here, there]) {
       for (const token of [ada.token, again.token]) {
-        const answer = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body: '{"query":"{ me { id } }"}' });
-        expect(await answer.json()).toMatchObject({ data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+        const answer = await fetch(`${url}/graphql`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+          body: '{"query":"{ me { id } }"}',
+        });
+        expect(await answer.json()).toMatchObject({
+          data: null,
+          errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+        });
         expect((await watch(url, run, token)).status).toBe(401);
       }
     }

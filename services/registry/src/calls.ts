@@ -14,7 +14,9 @@ export function answerRegistryCalls(bus: Bus, registry: Registry, now: () => num
     resolve: (request: Parameters<Registry['resolve']>[0]) => registry.resolve(request),
     package: (request: Parameters<Registry['packagePart']>[0]) => registry.packagePart(request),
     keys: ({ caller }: { caller: RegistryCaller }) => registry.keys.of(registry.keyOwner(caller)),
-    registerKey: ({ caller, ...key }: RegisterKeyRequest) => registry.keys.register(registry.keyOwner(caller), key, now()),
-    removeKey: ({ caller, id }: { caller: RegistryCaller; id: string }) => registry.keys.remove(registry.keyOwner(caller), id),
+    registerKey: ({ caller, ...key }: RegisterKeyRequest) =>
+      registry.keys.register(registry.keyOwner(caller), key, now()),
+    removeKey: ({ caller, id }: { caller: RegistryCaller; id: string }) =>
+      registry.keys.remove(registry.keyOwner(caller), id),
   });
 }

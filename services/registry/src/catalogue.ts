@@ -54,15 +54,32 @@ export class Catalogue {
   /** The versions with this package that the tenant sees. */
   async visibleOfPackage(hash: string, tenant: string | null): Promise<VersionOfPackage[]> {
     const scope = { in: ['', ...(tenant === null ? [] : [tenant])] };
-    const contents = await this.#contents.list({ where: { packageHash: hash, scope }, limit: SAME_HASH_MAX, parts: [] });
-    return (await this.#versionsOf(contents.map((content) => content.extensionKey), hash)).filter(({ record }) => isVisible(record, tenant));
+    const contents = await this.#contents.list({
+      where: { packageHash: hash, scope },
+      limit: SAME_HASH_MAX,
+      parts: [],
+    });
+    return (
+      await this.#versionsOf(
+        contents.map((content) => content.extensionKey),
+        hash,
+      )
+    ).filter(({ record }) => isVisible(record, tenant));
   }
 
   /** Some version with this package, whoever may see it; null: there is none. */
   async anyOfPackage(hash: string): Promise<VersionOfPackage | null> {
-    for (let after: { readonly id: string } | undefined; ; ) {
-      const contents = await this.#contents.list({ where: { packageHash: hash }, limit: SAME_HASH_MAX, parts: [], after });
-      const [found] = await this.#versionsOf(contents.map((content) => content.extensionKey), hash);
+    for (let after: { readonly id: string } | undefined; ;) {
+      const contents = await this.#contents.list({
+        where: { packageHash: hash },
+        limit: SAME_HASH_MAX,
+        parts: [],
+        after,
+      });
+      const [found] = await this.#versionsOf(
+        contents.map((content) => content.extensionKey),
+        hash,
+      );
       if (found !== undefined) return found;
       if (contents.length < SAME_HASH_MAX) return null;
       after = contents.at(-1);
@@ -73,14 +90,19 @@ export class Catalogue {
    * Changes the record under a key: `change` is given what is there and answers what shall be there instead (its generation
    * is set here), or null to leave it. Called again where another change was faster. Answers the record that stands.
    */
-  async change(key: string, change: (record: ExtensionRecord | null) => ExtensionRecord | null): Promise<ExtensionRecord | null> {
+  async change(
+    key: string,
+    change: (record: ExtensionRecord | null) => ExtensionRecord | null,
+  ): Promise<ExtensionRecord | null> {
     for (let tries = 0; tries < CHANGE_TRIES_MAX; tries++) {
       const before = await this.read(key);
       const wanted = change(before);
       if (wanted === null) return before;
       const record = { ...wanted, key, generation: (before?.generation ?? 0) + 1 };
       const { scope, extensionId, tenant, generation } = record;
-      const { stale } = await this.#extensions.replaceNewer([{ id: key, scope, extensionId, tenant, generation, revision: 0, record: JSON.stringify(record) }]);
+      const { stale } = await this.#extensions.replaceNewer([
+        { id: key, scope, extensionId, tenant, generation, revision: 0, record: JSON.stringify(record) },
+      ]);
       if (stale.length === 0) return record;
     }
     throw new Unavailable('Others are changing this extension at the same time.');
@@ -90,12 +112,14 @@ export class Catalogue {
     const keys = [...new Set(extensionKeys)];
     if (keys.length === 0) return [];
     const records = (await this.#extensions.getMany(keys)).map(({ record }) => parseRecord(record));
-    return records.flatMap((record) => record.versions.filter(({ packageHash }) => packageHash === hash).map((version) => ({ record, version })));
+    return records.flatMap((record) =>
+      record.versions.filter(({ packageHash }) => packageHash === hash).map((version) => ({ record, version })),
+    );
   }
 
   /** All of them, private ones too: for the index and the sweeper. */
   async *all(): AsyncGenerator<ExtensionRecord, void> {
-    for (let after: { readonly id: string } | undefined; ; ) {
+    for (let after: { readonly id: string } | undefined; ;) {
       const documents = await this.#extensions.list({ limit: LIST_BATCH, after });
       for (const { record } of documents) yield parseRecord(record);
       if (documents.length < LIST_BATCH) return;
@@ -104,7 +128,15 @@ export class Catalogue {
   }
 
   /** The id by which a version will name it. */
-  async addContent(of: { readonly extensionKey: string; readonly scope: string; readonly packageHash: string; readonly createdAt: number }, content: VersionContent): Promise<string> {
+  async addContent(
+    of: {
+      readonly extensionKey: string;
+      readonly scope: string;
+      readonly packageHash: string;
+      readonly createdAt: number;
+    },
+    content: VersionContent,
+  ): Promise<string> {
     const id = randomUUID();
     await this.#contents.insert({ id, ...of, ...content });
     return id;
@@ -118,13 +150,18 @@ export class Catalogue {
 
   /** By content id. */
   async textsOf(versions: readonly VersionRecord[]): Promise<Map<string, VersionTexts>> {
-    const contents = await this.#contents.getMany(versions.map(({ contentId }) => contentId), { parts: ['readme', 'changelog'] });
-    return new Map(contents.map(({ id, readme, changelog }) => [id, { readme: String(readme), changelog: String(changelog) }]));
+    const contents = await this.#contents.getMany(
+      versions.map(({ contentId }) => contentId),
+      { parts: ['readme', 'changelog'] },
+    );
+    return new Map(
+      contents.map(({ id, readme, changelog }) => [id, { readme: String(readme), changelog: String(changelog) }]),
+    );
   }
 
   /** Ids and times of all contents, for the sweeper. */
   async *contents(): AsyncGenerator<{ readonly id: string; readonly createdAt: number }, void> {
-    for (let after: { readonly id: string } | undefined; ; ) {
+    for (let after: { readonly id: string } | undefined; ;) {
       const documents = await this.#contents.list({ limit: LIST_BATCH, after, parts: [] });
       yield* documents;
       if (documents.length < LIST_BATCH) return;

@@ -73,4 +73,10 @@ export const downloadsSpec = {
   version: ['generation', 'revision'],
 } as const satisfies CollectionSpec;
 
-export const registryCollections: readonly CollectionSpec[] = [extensionsSpec, contentsSpec, uploadsSpec, keysSpec, downloadsSpec];
+export const registryCollections: readonly CollectionSpec[] = [
+  extensionsSpec,
+  contentsSpec,
+  uploadsSpec,
+  keysSpec,
+  downloadsSpec,
+];

@@ -30,7 +30,7 @@ export class Downloads {
   }
 
   async load(): Promise<void> {
-    for (let after: { readonly id: string } | undefined; ; ) {
+    for (let after: { readonly id: string } | undefined; ;) {
       const documents = await this.#documents.list({ limit: LIST_BATCH, after });
       for (const { id, count } of documents) this.#counts.set(id, count);
       if (documents.length < LIST_BATCH) return;
@@ -82,7 +82,9 @@ export class Downloads {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const before = await this.#documents.get(key);
       const count = (before?.count ?? 0) + more;
-      const { stale } = await this.#documents.replaceNewer([{ id: key, count, generation: (before?.generation ?? 0) + 1, revision: 0 }]);
+      const { stale } = await this.#documents.replaceNewer([
+        { id: key, count, generation: (before?.generation ?? 0) + 1, revision: 0 },
+      ]);
       if (stale.length === 0) return count;
     }
     return null;

@@ -4,4 +4,9 @@ export type { ExtensionRecord, VersionRecord } from './records.ts';
 export { Registry, type RegistryLog, type RegistryNews, type RegistryOptions } from './registry.ts';
 export { PACKAGES_BUCKET, runRegistryService } from './service.ts';
 export { SearchIndex } from './search-index.ts';
-export { startRegistry, type BuiltInPackage, type RunningRegistry, type StartRegistryOptions } from './start-registry.ts';
+export {
+  startRegistry,
+  type BuiltInPackage,
+  type RunningRegistry,
+  type StartRegistryOptions,
+} from './start-registry.ts';

@@ -2,7 +2,15 @@
 
 /** What is easily taken for one another in one font or the other, or heard alike; hyphens do not count (`no-de` is `node`). */
 const LOOK_ALIKES: readonly (readonly [RegExp, string])[] = [
-  [/-/g, ''], [/rn/g, 'm'], [/vv/g, 'w'], [/cl/g, 'd'], [/0/g, 'o'], [/[1i]/g, 'l'], [/5/g, 's'], [/8/g, 'b'], [/2/g, 'z'],
+  [/-/g, ''],
+  [/rn/g, 'm'],
+  [/vv/g, 'w'],
+  [/cl/g, 'd'],
+  [/0/g, 'o'],
+  [/[1i]/g, 'l'],
+  [/5/g, 's'],
+  [/8/g, 'b'],
+  [/2/g, 'z'],
 ];
 
 /** Equal for names that differ in look-alike characters only. Names are lower-case ASCII letters, digits and hyphens already. */

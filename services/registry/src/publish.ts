@@ -13,7 +13,18 @@
  */
 import semver from 'semver';
 import type { Tiers } from '@penstock/config';
-import { inspectPackage, PACKAGE_LIMITS, PackageRefused, type PackageInfo, type PublishAnswer, type PublishRequest, type RegistryCaller, type VersionView, type Visibility, type YankRequest } from '@penstock/extension';
+import {
+  inspectPackage,
+  PACKAGE_LIMITS,
+  PackageRefused,
+  type PackageInfo,
+  type PublishAnswer,
+  type PublishRequest,
+  type RegistryCaller,
+  type VersionView,
+  type Visibility,
+  type YankRequest,
+} from '@penstock/extension';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/http';
 import type { Catalogue } from './catalogue.ts';
 import { extensionKey } from './names.ts';
@@ -76,13 +87,17 @@ export class Publisher {
     const upload = await this.#options.uploads.find(tenant, packageHash);
     const object = upload === null ? null : await this.#options.uploads.open(upload, packageHash);
     if (upload === null || object === null) return await this.#published(tenant, request);
-    const info = await this.#inspections.take(() => inspected(object.bytes)).catch((error: unknown) => this.#refused(tenant, packageHash, error));
+    const info = await this.#inspections
+      .take(() => inspected(object.bytes))
+      .catch((error: unknown) => this.#refused(tenant, packageHash, error));
     const signature = await this.#signatureOf(tenant, request);
     await this.#options.afterStep?.('inspected');
     const scope = await this.#scopeOf(tenant, info.manifest.id, request.visibility, caller);
     const changelog = request.changelog ?? info.changelog ?? '';
     const candidate = { tenant, packageHash, scope, upload, info, changelog, signature, startedAt };
-    return await this.#commit(candidate).catch((error: unknown) => (error instanceof OtherBytes ? this.#refused(tenant, packageHash, error) : Promise.reject(error)));
+    return await this.#commit(candidate).catch((error: unknown) =>
+      error instanceof OtherBytes ? this.#refused(tenant, packageHash, error) : Promise.reject(error),
+    );
   }
 
   async yank({ caller, id, version, yanked }: YankRequest): Promise<VersionView> {
@@ -119,15 +134,25 @@ export class Publisher {
       return await this.#unchanged(id, version);
     }
     const now = this.#options.now();
-    const contentId = await catalogue.addContent({ extensionKey: key, scope, packageHash, createdAt: now }, { manifest: info.manifestText, ...texts });
+    const contentId = await catalogue.addContent(
+      { extensionKey: key, scope, packageHash, createdAt: now },
+      { manifest: info.manifestText, ...texts },
+    );
     await this.#options.afterStep?.('texts stored');
     const added: VersionRecord = {
-      version: info.manifest.version, packageHash, sizeBytes: candidate.upload.sizeBytes, objectKey: candidate.upload.objectKey,
-      contentId, yanked: false, publishedAt: now, signature: candidate.signature,
+      version: info.manifest.version,
+      packageHash,
+      sizeBytes: candidate.upload.sizeBytes,
+      objectKey: candidate.upload.objectKey,
+      contentId,
+      yanked: false,
+      publishedAt: now,
+      signature: candidate.signature,
     };
     const record = await catalogue.change(key, (before) => {
       if (versionIn(before, candidate) !== null) return null;
-      if (this.#options.now() - candidate.startedAt > PUBLISH_MS_MAX) throw new Unavailable('Publishing took too long.');
+      if (this.#options.now() - candidate.startedAt > PUBLISH_MS_MAX)
+        throw new Unavailable('Publishing took too long.');
       return withVersion(before, added, candidate, key, now);
     });
     const committed = record?.versions.find((each) => each.version === added.version) ?? added;
@@ -142,14 +167,20 @@ export class Publisher {
 
   /** What these bytes will never become does not wait among the tenant's uploads: who mends a package in forty steps goes on. */
   async #refused(tenant: string, packageHash: string, error: unknown): Promise<never> {
-    if (error instanceof BadUserInput || error instanceof OtherBytes) await this.#options.uploads.forget(tenant, packageHash);
+    if (error instanceof BadUserInput || error instanceof OtherBytes)
+      await this.#options.uploads.forget(tenant, packageHash);
     throw error;
   }
 
   /** Without an upload: a publication that is repeated, once it has succeeded. */
   async #published(tenant: string, { packageHash, visibility }: PublishRequest): Promise<PublishAnswer> {
-    const own = (await this.#options.catalogue.visibleOfPackage(packageHash, tenant)).find(({ record }) => record.tenant === tenant);
-    if (own === undefined) throw new NotFound(`No package with this hash has been uploaded by you in the last hour: PUT /registry/packages/${packageHash} first.`);
+    const own = (await this.#options.catalogue.visibleOfPackage(packageHash, tenant)).find(
+      ({ record }) => record.tenant === tenant,
+    );
+    if (own === undefined)
+      throw new NotFound(
+        `No package with this hash has been uploaded by you in the last hour: PUT /registry/packages/${packageHash} first.`,
+      );
     const { extensionId, scope } = own.record;
     const present: Visibility = scope === '' ? 'public' : 'private';
     if (visibility !== undefined && visibility !== present) throw otherVisibility(extensionId, present, visibility);
@@ -162,7 +193,10 @@ export class Publisher {
     const mended = { ...present, objectKey: upload.objectKey };
     await this.#options.catalogue.change(key, (record) => {
       if (record === null || !record.versions.some(({ objectKey }) => objectKey === present.objectKey)) return null;
-      return { ...record, versions: record.versions.map((each) => (each.objectKey === present.objectKey ? mended : each)) };
+      return {
+        ...record,
+        versions: record.versions.map((each) => (each.objectKey === present.objectKey ? mended : each)),
+      };
     });
     return mended;
   }
@@ -174,20 +208,31 @@ export class Publisher {
 
   async #signatureOf(tenant: string, { packageHash, signature }: PublishRequest): Promise<Signature | null> {
     if (signature === undefined) {
-      if (this.#options.policy === 'signed') throw new BadUserInput('This registry takes signed packages only: sign it, and register the public key.');
+      if (this.#options.policy === 'signed')
+        throw new BadUserInput('This registry takes signed packages only: sign it, and register the public key.');
       return null;
     }
     const found = await this.#options.keys.signatureOf(tenant, packageHash, signature);
-    if (found === null) throw new BadUserInput('The signature was made by none of your registered keys, or for another package.');
+    if (found === null)
+      throw new BadUserInput('The signature was made by none of your registered keys, or for another package.');
     return found;
   }
 
   /** Where the extension belongs, and whether this tenant may publish it there. */
-  async #scopeOf(tenant: string, id: string, visibility: Visibility | undefined, caller: RegistryCaller): Promise<string> {
+  async #scopeOf(
+    tenant: string,
+    id: string,
+    visibility: Visibility | undefined,
+    caller: RegistryCaller,
+  ): Promise<string> {
     const { catalogue } = this.#options;
-    const [own, common] = await Promise.all([catalogue.read(extensionKey(tenant, id)), catalogue.read(extensionKey('', id))]);
+    const [own, common] = await Promise.all([
+      catalogue.read(extensionKey(tenant, id)),
+      catalogue.read(extensionKey('', id)),
+    ]);
     const wanted = visibility ?? (own?.extensionId === id ? 'private' : 'public');
-    if (wanted === 'private' && !mayUsePrivate(caller, this.#options.tiers)) throw new Forbidden(`The tier '${caller.tier}' may not have private extensions.`);
+    if (wanted === 'private' && !mayUsePrivate(caller, this.#options.tiers))
+      throw new Forbidden(`The tier '${caller.tier}' may not have private extensions.`);
     const elsewhere = wanted === 'private' ? common : own;
     if (elsewhere?.extensionId === id && elsewhere.tenant === tenant) {
       throw otherVisibility(id, wanted === 'private' ? 'public' : 'private', wanted);
@@ -202,7 +247,9 @@ export class Publisher {
 class OtherBytes extends Conflict {}
 
 function otherVisibility(id: string, present: Visibility, wanted: Visibility): Conflict {
-  return new Conflict(`'${id}' is ${present} since its first version, and stays so: take another name for a ${wanted} one.`);
+  return new Conflict(
+    `'${id}' is ${present} since its first version, and stays so: take another name for a ${wanted} one.`,
+  );
 }
 
 /** V3; `present` is what stands under the key of this id or of one that looks like it. */
@@ -211,39 +258,72 @@ function checkName(id: string, tenant: string, present: ExtensionRecord | null, 
   if (present.extensionId === id) throw new Forbidden(`The name '${id}' belongs to somebody else.`);
   // A private name beside a public one of the same tenant deceives nobody.
   if (isPrivate && present.scope === '' && present.tenant === tenant) return;
-  throw new BadUserInput(`The name '${id}' differs from '${present.extensionId}' in look-alike characters only; take another one.`);
+  throw new BadUserInput(
+    `The name '${id}' differs from '${present.extensionId}' in look-alike characters only; take another one.`,
+  );
 }
 
 /** The version that is there with the same bytes; null: it can be added. */
-function versionIn(record: ExtensionRecord | null, { tenant, packageHash, info, scope }: Candidate): VersionRecord | null {
+function versionIn(
+  record: ExtensionRecord | null,
+  { tenant, packageHash, info, scope }: Candidate,
+): VersionRecord | null {
   const { id, version } = info.manifest;
   checkName(id, tenant, record, scope !== '');
   const present = record?.versions.find((each) => semver.eq(each.version, version));
   if (present === undefined) {
-    if ((record?.versions.length ?? 0) >= VERSIONS_MAX) throw new Conflict(`'${id}' has ${VERSIONS_MAX} versions; no more can be added.`);
+    if ((record?.versions.length ?? 0) >= VERSIONS_MAX)
+      throw new Conflict(`'${id}' has ${VERSIONS_MAX} versions; no more can be added.`);
     return null;
   }
   if (present.packageHash === packageHash) return present;
-  throw new OtherBytes(`'${id}@${present.version}' is published with other bytes, and a version never changes: give this one a new version.`, { packageHash: present.packageHash });
+  throw new OtherBytes(
+    `'${id}@${present.version}' is published with other bytes, and a version never changes: give this one a new version.`,
+    { packageHash: present.packageHash },
+  );
 }
 
-function withVersion(before: ExtensionRecord | null, added: VersionRecord, { tenant, scope, info }: Candidate, key: string, now: number): ExtensionRecord {
+function withVersion(
+  before: ExtensionRecord | null,
+  added: VersionRecord,
+  { tenant, scope, info }: Candidate,
+  key: string,
+  now: number,
+): ExtensionRecord {
   const { id, description } = info.manifest;
-  if (before === null) return { key, scope, extensionId: id, tenant, description, createdAt: now, updatedAt: now, generation: 0, versions: [added] };
+  if (before === null)
+    return {
+      key,
+      scope,
+      extensionId: id,
+      tenant,
+      description,
+      createdAt: now,
+      updatedAt: now,
+      generation: 0,
+      versions: [added],
+    };
   const isHighest = before.versions.every(({ version }) => semver.gt(added.version, version));
-  return { ...before, description: isHighest ? description : before.description, updatedAt: now, versions: [...before.versions, added] };
+  return {
+    ...before,
+    description: isHighest ? description : before.description,
+    updatedAt: now,
+    versions: [...before.versions, added],
+  };
 }
 
 async function inspected(bytes: AsyncIterable<Uint8Array>): Promise<PackageInfo> {
   try {
     return await inspectPackage(bytes);
   } catch (error) {
-    if (error instanceof PackageRefused) throw new BadUserInput(`The package is refused: ${error.message}`, { fault: error.fault });
+    if (error instanceof PackageRefused)
+      throw new BadUserInput(`The package is refused: ${error.message}`, { fault: error.fault });
     throw asUnavailable(error);
   }
 }
 
 function checkTexts({ packageHash, changelog }: PublishRequest): void {
   if (!HASH.test(packageHash)) throw new BadUserInput("'packageHash' is to be a SHA-256 in lower-case hex.");
-  if (Buffer.byteLength(changelog ?? '') > PACKAGE_LIMITS.changelogBytesMax) throw new BadUserInput(`'changelog' is longer than ${PACKAGE_LIMITS.changelogBytesMax / 1024} KiB.`);
+  if (Buffer.byteLength(changelog ?? '') > PACKAGE_LIMITS.changelogBytesMax)
+    throw new BadUserInput(`'changelog' is longer than ${PACKAGE_LIMITS.changelogBytesMax / 1024} KiB.`);
 }

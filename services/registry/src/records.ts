@@ -48,7 +48,9 @@ export function extensionView(record: ExtensionRecord, downloadCount: number): E
   const [category = '', name = ''] = record.extensionId.split('/');
   const newest = byPrecedence(record.versions).find(({ yanked }) => !yanked);
   return {
-    id: record.extensionId, name, category,
+    id: record.extensionId,
+    name,
+    category,
     description: record.description,
     visibility: record.scope === '' ? 'public' : 'private',
     downloadCount,

@@ -8,8 +8,20 @@
 import { Readable } from 'node:stream';
 import type { Tiers } from '@penstock/config';
 import {
-  PACKAGE_PART_BYTES, type ExtensionRequest, type ExtensionView, type PackagePart, type PackageRequest, type PublishAnswer, type PublishRequest,
-  type RegistryCaller, type ResolveAnswer, type ResolveRequest, type SearchRequest, type VersionsRequest, type VersionView, type YankRequest,
+  PACKAGE_PART_BYTES,
+  type ExtensionRequest,
+  type ExtensionView,
+  type PackagePart,
+  type PackageRequest,
+  type PublishAnswer,
+  type PublishRequest,
+  type RegistryCaller,
+  type ResolveAnswer,
+  type ResolveRequest,
+  type SearchRequest,
+  type VersionsRequest,
+  type VersionView,
+  type YankRequest,
 } from '@penstock/extension';
 import { BadUserInput, NotFound } from '@penstock/http';
 import type { ObjectStore } from '@penstock/object-store';
@@ -89,7 +101,12 @@ export class Registry {
     });
     this.#index = new SearchIndex((key) => this.#downloads.count(key));
     this.#publisher = new Publisher({
-      catalogue: this.#catalogue, uploads: this.#uploads, keys: this.keys, tiers, policy, now,
+      catalogue: this.#catalogue,
+      uploads: this.#uploads,
+      keys: this.keys,
+      tiers,
+      policy,
+      now,
       afterStep: options.afterStep,
       changed: (record) => {
         this.#index.put(record);
@@ -117,7 +134,8 @@ export class Registry {
   }
 
   search({ caller, query = '', category, limit }: SearchRequest): ExtensionView[] {
-    if (query.length > QUERY_LENGTH_MAX) throw new BadUserInput(`'query' is longer than ${QUERY_LENGTH_MAX} characters.`);
+    if (query.length > QUERY_LENGTH_MAX)
+      throw new BadUserInput(`'query' is longer than ${QUERY_LENGTH_MAX} characters.`);
     return this.#index.search({ tenant: caller.tenant, query, category, limit });
   }
 
@@ -177,15 +195,21 @@ export class Registry {
     const found = await this.#catalogue.anyOfPackage(hash);
     if (found === null) throw new NotFound(`No version has the package ${hash}.`);
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
-    const pieces = await Array.fromAsync(await this.#bytesOf(found.version, { from: offset, to: offset + PACKAGE_PART_BYTES }));
+    const pieces = await Array.fromAsync(
+      await this.#bytesOf(found.version, { from: offset, to: offset + PACKAGE_PART_BYTES }),
+    );
     if (offset === 0) this.#noteDownload(found.record);
     return { data: Buffer.concat(pieces).toString('base64'), size: found.version.sizeBytes };
   }
 
   /** See `sweep.ts`. */
   async sweep(): Promise<Swept> {
-    const swept = await sweep({ catalogue: this.#catalogue, uploads: this.#uploads, objects: this.#options.objects }, (this.#options.now ?? Date.now)());
-    if (swept.objects + swept.texts > 0) this.#options.log.info({ ...swept }, 'removed what unfinished publications had left');
+    const swept = await sweep(
+      { catalogue: this.#catalogue, uploads: this.#uploads, objects: this.#options.objects },
+      (this.#options.now ?? Date.now)(),
+    );
+    if (swept.objects + swept.texts > 0)
+      this.#options.log.info({ ...swept }, 'removed what unfinished publications had left');
     return swept;
   }
 
@@ -198,11 +222,17 @@ export class Registry {
     this.#downloads.note(record.key);
   }
 
-  async #bytesOf({ objectKey, packageHash }: VersionRecord, range: ByteRange | undefined): Promise<AsyncIterable<Uint8Array>> {
-    const object = await this.#options.objects.get(objectKey, range ?? { sha256: packageHash }).catch((error: unknown) => {
-      throw asUnavailable(error);
-    });
-    if (object === null) throw new Error(`the bytes of the package ${packageHash} are missing from the storage (${objectKey})`);
+  async #bytesOf(
+    { objectKey, packageHash }: VersionRecord,
+    range: ByteRange | undefined,
+  ): Promise<AsyncIterable<Uint8Array>> {
+    const object = await this.#options.objects
+      .get(objectKey, range ?? { sha256: packageHash })
+      .catch((error: unknown) => {
+        throw asUnavailable(error);
+      });
+    if (object === null)
+      throw new Error(`the bytes of the package ${packageHash} are missing from the storage (${objectKey})`);
     return object.bytes;
   }
 }

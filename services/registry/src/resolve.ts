@@ -55,9 +55,10 @@ export class Resolver {
     const asked = new Set<string>();
     /** For what extensions use themselves: where in the file it begins, and which extension uses it. */
     const origins = new Map<string, Origin>();
-    for (let level = [...new Set(uses)]; level.length > 0; ) {
+    for (let level = [...new Set(uses)]; level.length > 0;) {
       for (const each of level) asked.add(each);
-      if (asked.size > PIPELINE_LIMITS.extensionsMax) throw new BadUserInput(`The file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions.`);
+      if (asked.size > PIPELINE_LIMITS.extensionsMax)
+        throw new BadUserInput(`The file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions.`);
       const answers = await Promise.all(level.map((each) => this.#one(caller, each, locked.get(each))));
       const next = new Set<string>();
       for (const answer of answers) {
@@ -69,29 +70,46 @@ export class Resolver {
         for (const inner of usesOf(answer.manifest)) {
           if (asked.has(inner) || next.has(inner)) continue;
           next.add(inner);
-          origins.set(inner, { uses: origins.get(answer.uses)?.uses ?? answer.uses, user: `${answer.id}@${answer.version}` });
+          origins.set(inner, {
+            uses: origins.get(answer.uses)?.uses ?? answer.uses,
+            user: `${answer.id}@${answer.version}`,
+          });
         }
       }
       level = [...next];
     }
-    if (unresolved.length > 0) throw new BadUserInput(unresolved.map(({ message }) => message).join(' '), { unresolved });
+    if (unresolved.length > 0)
+      throw new BadUserInput(unresolved.map(({ message }) => message).join(' '), { unresolved });
     return { extensions: [...resolved.values()] };
   }
 
-  async #one(caller: RegistryCaller, uses: string, lock: LockEntry | undefined): Promise<ResolvedExtension | Unresolved> {
+  async #one(
+    caller: RegistryCaller,
+    uses: string,
+    lock: LockEntry | undefined,
+  ): Promise<ResolvedExtension | Unresolved> {
     const reference = parseUses(uses);
-    if ('message' in reference) return refusal(uses, `${reference.message}${reference.suggestion === undefined ? '' : ` (${reference.suggestion})`}.`);
+    if ('message' in reference)
+      return refusal(
+        uses,
+        `${reference.message}${reference.suggestion === undefined ? '' : ` (${reference.suggestion})`}.`,
+      );
     const question = { caller, uses, ...reference };
     const found = lock === undefined ? await this.#newest(question) : await this.#locked(question, lock);
     if ('message' in found) return found;
     const { record, version } = found;
-    if (record.scope !== '' && !mayUsePrivate(caller, this.#options.tiers)) return refusal(uses, `'${record.extensionId}' is private, and the tier '${caller.tier}' may not use private extensions.`);
+    if (record.scope !== '' && !mayUsePrivate(caller, this.#options.tiers))
+      return refusal(
+        uses,
+        `'${record.extensionId}' is private, and the tier '${caller.tier}' may not use private extensions.`,
+      );
     const manifest = await this.#options.catalogue.manifestOf(version);
     return { uses, id: record.extensionId, version: version.version, hash: version.packageHash, manifest };
   }
 
   async #newest({ caller, uses, id, range }: Question): Promise<Found | Unresolved> {
-    if (semver.validRange(range) === null) return refusal(uses, `'${range}' is no version and no range of versions (such as '2.1.0', '^2.1' or '2.x').`);
+    if (semver.validRange(range) === null)
+      return refusal(uses, `'${range}' is no version and no range of versions (such as '2.1.0', '^2.1' or '2.x').`);
     const record = await this.#options.catalogue.visible(id, caller.tenant);
     if (record === null) {
       const candidates = this.#options.index.candidates(id, caller.tenant);
@@ -102,20 +120,42 @@ export class Resolver {
     for (const version of fitting) {
       if (!version.yanked && (await this.#isAllowed(record, version))) return { record, version };
     }
-    const others = ordered.filter(({ yanked }) => !yanked).slice(0, CANDIDATES_MAX).map(({ version }) => `${id}@${version}`);
-    if (fitting.length === 0) return refusal(uses, `No version of '${id}' satisfies '${range}'${meant(others)}`, others);
-    if (fitting.every(({ yanked }) => yanked)) return refusal(uses, `'${fitting[0]?.version}' of '${id}' was yanked and is used by locks only${meant(others)}`, others);
-    return refusal(uses, `No version of '${id}' that satisfies '${range}' is signed with a key of its owner, and this server uses signed extensions only.`);
+    const others = ordered
+      .filter(({ yanked }) => !yanked)
+      .slice(0, CANDIDATES_MAX)
+      .map(({ version }) => `${id}@${version}`);
+    if (fitting.length === 0)
+      return refusal(uses, `No version of '${id}' satisfies '${range}'${meant(others)}`, others);
+    if (fitting.every(({ yanked }) => yanked))
+      return refusal(
+        uses,
+        `'${fitting[0]?.version}' of '${id}' was yanked and is used by locks only${meant(others)}`,
+        others,
+      );
+    return refusal(
+      uses,
+      `No version of '${id}' that satisfies '${range}' is signed with a key of its owner, and this server uses signed extensions only.`,
+    );
   }
 
   /** A yanked version too, but only with the very bytes of the lock. */
   async #locked({ caller, uses, id, range }: Question, lock: LockEntry): Promise<Found | Unresolved> {
-    const found = (await this.#options.catalogue.visibleOfPackage(lock.hash, caller.tenant)).find(({ record, version }) => record.extensionId === id && version.version === lock.version);
+    const found = (await this.#options.catalogue.visibleOfPackage(lock.hash, caller.tenant)).find(
+      ({ record, version }) => record.extensionId === id && version.version === lock.version,
+    );
     const again = "Lock the file anew ('penstock lock --update').";
-    if (found === undefined) return refusal(uses, `The lock says '${lock.id}@${lock.version}' for '${uses}', with bytes that no such version has here. ${again}`);
-    if (!semver.satisfies(lock.version, range, { includePrerelease: true })) return refusal(uses, `The lock says '${lock.version}' for '${uses}', which it does not satisfy. ${again}`);
+    if (found === undefined)
+      return refusal(
+        uses,
+        `The lock says '${lock.id}@${lock.version}' for '${uses}', with bytes that no such version has here. ${again}`,
+      );
+    if (!semver.satisfies(lock.version, range, { includePrerelease: true }))
+      return refusal(uses, `The lock says '${lock.version}' for '${uses}', which it does not satisfy. ${again}`);
     if (await this.#isAllowed(found.record, found.version)) return found;
-    return refusal(uses, `'${id}@${lock.version}' is not signed with a key of its owner, and this server uses signed extensions only.`);
+    return refusal(
+      uses,
+      `'${id}@${lock.version}' is not signed with a key of its owner, and this server uses signed extensions only.`,
+    );
   }
 
   async #isAllowed({ tenant }: ExtensionRecord, { packageHash, signature }: VersionRecord): Promise<boolean> {

@@ -7,7 +7,8 @@ import { SERVICE_TENANT } from '@penstock/run';
 /** The tenant that what it publishes belongs to. */
 export function requirePublisher(caller: RegistryCaller, tiers: Tiers): string {
   if (caller.tenant === null) throw new Unauthenticated();
-  if (!isExempt(caller) && !tiers.limitsOf(caller.tier).canPublishExtensions) throw new Forbidden(`The tier '${caller.tier}' may not publish extensions.`);
+  if (!isExempt(caller) && !tiers.limitsOf(caller.tier).canPublishExtensions)
+    throw new Forbidden(`The tier '${caller.tier}' may not publish extensions.`);
   return caller.tenant;
 }
 

@@ -70,8 +70,10 @@ export class SearchIndex {
 
   search({ tenant, query, category, limit }: SearchQuestion): ExtensionView[] {
     const words = wordsOf(query);
-    const fits = (entry: Entry): boolean => sees(entry, tenant) && (category === undefined || entry.category === category);
-    const found = words.length === 0 ? firstOf(this.#inOrder(), fits, limit) : this.#matching(words, fits, tenant, limit);
+    const fits = (entry: Entry): boolean =>
+      sees(entry, tenant) && (category === undefined || entry.category === category);
+    const found =
+      words.length === 0 ? firstOf(this.#inOrder(), fits, limit) : this.#matching(words, fits, tenant, limit);
     return found.map(({ record }) => extensionView(record, this.#downloads(record.key)));
   }
 
@@ -79,9 +81,16 @@ export class SearchIndex {
   candidates(extensionId: string, tenant: string | null): string[] {
     const seen = this.#entries.filter((entry) => sees(entry, tenant));
     const [, name = ''] = extensionId.split('/');
-    const nearName = nearest(name, seen.map((entry) => entry.name));
-    const partly = (entry: Entry): boolean => Math.min(entry.name.length, name.length) >= PART_LENGTH_MIN && (entry.name.includes(name) || name.includes(entry.name));
-    const found = [(entry: Entry) => entry.name === name, (entry: Entry) => entry.name === nearName, partly].flatMap((fits) => seen.filter(fits));
+    const nearName = nearest(
+      name,
+      seen.map((entry) => entry.name),
+    );
+    const partly = (entry: Entry): boolean =>
+      Math.min(entry.name.length, name.length) >= PART_LENGTH_MIN &&
+      (entry.name.includes(name) || name.includes(entry.name));
+    const found = [(entry: Entry) => entry.name === name, (entry: Entry) => entry.name === nearName, partly].flatMap(
+      (fits) => seen.filter(fits),
+    );
     const ids = found.map(({ record }) => record.extensionId);
     return [...new Set(ids)].slice(0, CANDIDATES_MAX);
   }
@@ -132,7 +141,10 @@ export class SearchIndex {
 
   #compare(a: Entry, b: Entry): number {
     const [idA, idB] = [a.record.extensionId, b.record.extensionId];
-    return this.#downloads(b.record.key) - this.#downloads(a.record.key) || (idA < idB ? -1 : idA > idB ? 1 : a.record.scope < b.record.scope ? -1 : 1);
+    return (
+      this.#downloads(b.record.key) - this.#downloads(a.record.key) ||
+      (idA < idB ? -1 : idA > idB ? 1 : a.record.scope < b.record.scope ? -1 : 1)
+    );
   }
 }
 
@@ -158,7 +170,11 @@ function firstOf(entries: readonly Entry[], fits: (entry: Entry) => boolean, lim
 /** A word weighs more in a field of few words: `node` is more of `build/node` than of `build/node-legacy-tools`. */
 function wordsOfEntry({ record, name, category }: Entry): IndexedWords {
   const weights = new Map<string, number>();
-  for (const [field, text] of [['name', name], ['category', category], ['description', record.description]] as const) {
+  for (const [field, text] of [
+    ['name', name],
+    ['category', category],
+    ['description', record.description],
+  ] as const) {
     const words = new Set(splitWords(text));
     for (const word of words) weights.set(word, (weights.get(word) ?? 0) + BOOST[field] / Math.sqrt(words.size));
   }
@@ -170,5 +186,8 @@ function wordsOf(query: string): string[] {
 }
 
 function splitWords(text: string): string[] {
-  return text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
+  return text
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== '');
 }

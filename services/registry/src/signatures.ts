@@ -31,7 +31,11 @@ export class SigningKeys {
   }
 
   /** The same key again is a success that changes nothing. */
-  async register(tenant: string, given: { readonly publicKey: string; readonly name?: string | undefined }, now: number): Promise<ExtensionKeyView> {
+  async register(
+    tenant: string,
+    given: { readonly publicKey: string; readonly name?: string | undefined },
+    now: number,
+  ): Promise<ExtensionKeyView> {
     const raw = rawPublicKey(given.publicKey);
     const name = (given.name ?? '').trim();
     if (name.length > NAME_LENGTH_MAX) throw new BadUserInput(`'name' is longer than ${NAME_LENGTH_MAX} characters.`);
@@ -39,8 +43,16 @@ export class SigningKeys {
     const present = await this.#documents(tenant);
     const known = present.find((key) => key.keyId === keyId);
     if (known !== undefined) return keyView(known);
-    if (present.length >= KEYS_OF_TENANT_MAX) throw new Conflict(`There are ${KEYS_OF_TENANT_MAX} keys already; remove one first.`);
-    const document = { id: `${tenant}|${keyId}`, tenant, keyId, name: name.toWellFormed(), publicKey: raw.toString('base64'), createdAt: now };
+    if (present.length >= KEYS_OF_TENANT_MAX)
+      throw new Conflict(`There are ${KEYS_OF_TENANT_MAX} keys already; remove one first.`);
+    const document = {
+      id: `${tenant}|${keyId}`,
+      tenant,
+      keyId,
+      name: name.toWellFormed(),
+      publicKey: raw.toString('base64'),
+      createdAt: now,
+    };
     await this.#keys.insert(document);
     return keyView(document);
   }
@@ -54,7 +66,8 @@ export class SigningKeys {
   /** The key of this tenant that has made the signature; null: none of them. `BadUserInput` for what is no signature. */
   async signatureOf(tenant: string, packageHash: string, signature: string): Promise<Signature | null> {
     const bytes = Buffer.from(signature, 'base64');
-    if (bytes.length !== SIGNATURE_BYTES) throw new BadUserInput(`'signature' is to be the ${SIGNATURE_BYTES} bytes of an Ed25519 signature in base64.`);
+    if (bytes.length !== SIGNATURE_BYTES)
+      throw new BadUserInput(`'signature' is to be the ${SIGNATURE_BYTES} bytes of an Ed25519 signature in base64.`);
     const key = (await this.#documents(tenant)).find(({ publicKey }) => isSignedBy(packageHash, signature, publicKey));
     return key === undefined ? null : { keyId: key.keyId, value: bytes.toString('base64') };
   }
@@ -80,7 +93,8 @@ function rawPublicKey(text: string): Buffer {
   } else if (!trimmed.includes('PRIVATE')) {
     try {
       const key = createPublicKey(trimmed);
-      if (key.asymmetricKeyType === 'ed25519') return Buffer.from(key.export({ format: 'der', type: 'spki' }).subarray(SPKI_HEAD.length));
+      if (key.asymmetricKeyType === 'ed25519')
+        return Buffer.from(key.export({ format: 'der', type: 'spki' }).subarray(SPKI_HEAD.length));
     } catch {
       // Told below.
     }

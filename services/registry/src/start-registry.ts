@@ -38,8 +38,14 @@ const SERVICE_CALLER: RegistryCaller = { tenant: SERVICE_TENANT, tier: 'enterpri
 export async function startRegistry(options: StartRegistryOptions): Promise<RunningRegistry> {
   const { bus, log } = options;
   const instance = crypto.randomUUID();
-  const registry = new Registry({ ...options, announce: (news) => bus.publish(subjects.registryChanged, { ...news, from: instance }) });
-  const failed = (what: string) => (error: unknown): void => log.warn({ err: error }, `${what} failed; trying again later`);
+  const registry = new Registry({
+    ...options,
+    announce: (news) => bus.publish(subjects.registryChanged, { ...news, from: instance }),
+  });
+  const failed =
+    (what: string) =>
+    (error: unknown): void =>
+      log.warn({ err: error }, `${what} failed; trying again later`);
   const subscriptions: BusSubscription[] = [
     // Before the index is read: what changes meanwhile is heard.
     bus.subscribe<RegistryNews & { readonly from: string }>(subjects.registryChanged, async ({ from, ...news }) => {
@@ -65,7 +71,11 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   };
 }
 
-async function publishBuiltIns(registry: Registry, packages: readonly BuiltInPackage[], log: RegistryOptions['log']): Promise<void> {
+async function publishBuiltIns(
+  registry: Registry,
+  packages: readonly BuiltInPackage[],
+  log: RegistryOptions['log'],
+): Promise<void> {
   let signed: ((packageHash: string) => string) | undefined;
   for (const { name, bytes } of packages) {
     const packageHash = createHash('sha256').update(bytes).digest('hex');
@@ -73,7 +83,12 @@ async function publishBuiltIns(registry: Registry, packages: readonly BuiltInPac
       if ((await registry.findPackage({ ...SERVICE_CALLER, tenant: null }, packageHash)) !== null) continue;
       signed ??= await newSigner(registry);
       await registry.upload(SERVICE_CALLER, packageHash, Readable.from([bytes]));
-      const { version } = await registry.publish({ caller: SERVICE_CALLER, packageHash, visibility: 'public', signature: signed(packageHash) });
+      const { version } = await registry.publish({
+        caller: SERVICE_CALLER,
+        packageHash,
+        visibility: 'public',
+        signature: signed(packageHash),
+      });
       log.info({ extension: version.extensionId, version: version.version }, 'published an extension that comes along');
     } catch (error) {
       log.warn({ err: error, name }, 'an extension that comes along could not be published');

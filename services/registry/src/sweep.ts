@@ -15,7 +15,10 @@ export interface Swept {
   readonly uploads: number;
 }
 
-export async function sweep(parts: { readonly catalogue: Catalogue; readonly uploads: Uploads; readonly objects: ObjectStore }, now: number): Promise<Swept> {
+export async function sweep(
+  parts: { readonly catalogue: Catalogue; readonly uploads: Uploads; readonly objects: ObjectStore },
+  now: number,
+): Promise<Swept> {
   const { catalogue, uploads, objects } = parts;
   const before = now - UPLOAD_KEPT_MS;
   const keys = await ids(objects.list(OBJECT_PREFIX), ({ key, storedAt }) => (storedAt < before ? key : null));

@@ -13,7 +13,8 @@ export class Turns {
 
   /** Throws `Unavailable` where too many wait already. */
   async take<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#queue.size >= this.#waitingMax) throw new Unavailable('Too many packages are being published at the moment.');
+    if (this.#queue.size >= this.#waitingMax)
+      throw new Unavailable('Too many packages are being published at the moment.');
     return (await this.#queue.add(work)) as T;
   }
 }

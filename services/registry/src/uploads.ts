@@ -41,14 +41,30 @@ export class Uploads {
   async receive(tenant: string, packageHash: string, bytes: AsyncIterable<Uint8Array>): Promise<Upload> {
     const waiting = await this.#uploads.list({ where: { tenant }, limit: UPLOADS_OF_TENANT_MAX });
     if (waiting.length >= UPLOADS_OF_TENANT_MAX && !waiting.some((upload) => upload.packageHash === packageHash)) {
-      throw new QuotaExceeded(`${UPLOADS_OF_TENANT_MAX} packages have been uploaded and not published; they are forgotten after ${UPLOAD_KEPT_MS / 3_600_000} hours.`);
+      throw new QuotaExceeded(
+        `${UPLOADS_OF_TENANT_MAX} packages have been uploaded and not published; they are forgotten after ${UPLOAD_KEPT_MS / 3_600_000} hours.`,
+      );
     }
     const objectKey = `${OBJECT_PREFIX}${packageHash.slice(0, 2)}/${packageHash}.${randomUUID()}`;
-    const head = await this.#objects.put(objectKey, bytes, { sha256: packageHash, bytesMax: PACKAGE_BYTES_MAX }).catch((error: unknown) => {
-      if (error instanceof HashMismatch) throw new BadUserInput(`The bytes received have the SHA-256 ${error.actual}, not the announced one.`, { expected: error.expected, actual: error.actual });
-      throw asUnavailable(error);
-    });
-    const document = { id: idOf(tenant, packageHash), tenant, packageHash, objectKey, sizeBytes: head.size, uploadedAt: this.#now(), salt: randomInt(SALT_MAX) };
+    const head = await this.#objects
+      .put(objectKey, bytes, { sha256: packageHash, bytesMax: PACKAGE_BYTES_MAX })
+      .catch((error: unknown) => {
+        if (error instanceof HashMismatch)
+          throw new BadUserInput(`The bytes received have the SHA-256 ${error.actual}, not the announced one.`, {
+            expected: error.expected,
+            actual: error.actual,
+          });
+        throw asUnavailable(error);
+      });
+    const document = {
+      id: idOf(tenant, packageHash),
+      tenant,
+      packageHash,
+      objectKey,
+      sizeBytes: head.size,
+      uploadedAt: this.#now(),
+      salt: randomInt(SALT_MAX),
+    };
     // Where a later upload of the same bytes was faster, that one serves as well.
     await this.#uploads.replaceNewer([document]);
     return { objectKey, sizeBytes: head.size };
@@ -81,13 +97,18 @@ export class Uploads {
 
   /** Forgets those of before `time`; their bytes are then nobody's. */
   async forgetBefore(time: number): Promise<number> {
-    return await this.#uploads.deleteWhere({ where: { uploadedAt: { lt: time } }, orderBy: { field: 'uploadedAt', direction: 'asc' }, limit: 1_000 });
+    return await this.#uploads.deleteWhere({
+      where: { uploadedAt: { lt: time } },
+      orderBy: { field: 'uploadedAt', direction: 'asc' },
+      limit: 1_000,
+    });
   }
 }
 
 /** What passes by itself is told as such; anything else as it is. */
 export function asUnavailable(error: unknown): unknown {
-  if (error instanceof ObjectsUnavailable) return new Unavailable('The storage of packages does not answer.', { cause: error });
+  if (error instanceof ObjectsUnavailable)
+    return new Unavailable('The storage of packages does not answer.', { cause: error });
   return error instanceof StoreUnavailable ? new Unavailable('The store does not answer.', { cause: error }) : error;
 }
 

@@ -63,7 +63,8 @@ export class WordIndex {
     const total = new Float64Array(this.#documents.length);
     for (const word of words) {
       const scores = this.#scoresOf(word, true);
-      for (let document = 0; document < total.length; document++) total[document] = (total[document] ?? 0) + (scores[document] ?? 0);
+      for (let document = 0; document < total.length; document++)
+        total[document] = (total[document] ?? 0) + (scores[document] ?? 0);
     }
     return total;
   }
@@ -93,7 +94,10 @@ export class WordIndex {
     return scores;
   }
 
-  *#matches(word: string, isUnfinished: boolean): Generator<{ readonly posting: Posting; readonly factor: number }, void> {
+  *#matches(
+    word: string,
+    isUnfinished: boolean,
+  ): Generator<{ readonly posting: Posting; readonly factor: number }, void> {
     const exact = this.#postings.get(word);
     if (exact !== undefined) yield { posting: exact, factor: 1 };
     if (!isUnfinished || word === '') return;

@@ -30,7 +30,11 @@ async function sweptLater(registry: Registry) {
 }
 
 /** Whole: found, listed, resolved, downloaded. Nothing: none of these. */
-async function whatIsThere(registry: Registry, id: string, hash: string): Promise<'whole' | 'nothing' | readonly boolean[]> {
+async function whatIsThere(
+  registry: Registry,
+  id: string,
+  hash: string,
+): Promise<'whole' | 'nothing' | readonly boolean[]> {
   const versions = await registry.versions({ caller: nobody, id, limit: 10, texts: true });
   const found = await registry.findPackage(nobody, hash);
   const bytes = found === null ? null : Buffer.concat(await Array.fromAsync(await found.read()));
@@ -38,7 +42,10 @@ async function whatIsThere(registry: Registry, id: string, hash: string): Promis
     (await registry.extension({ caller: nobody, id })) !== null,
     versions.length === 1 && versions[0]?.readme === '# Read me',
     registry.search({ caller: nobody, query: id, limit: 1 }).some((each) => each.id === id),
-    await registry.resolve({ caller: nobody, uses: [`${id}@1`] }).then(({ extensions }) => extensions[0]?.hash === hash, () => false),
+    await registry.resolve({ caller: nobody, uses: [`${id}@1`] }).then(
+      ({ extensions }) => extensions[0]?.hash === hash,
+      () => false,
+    ),
     bytes !== null && hashOf(bytes) === hash,
   ];
   return signs.every(Boolean) ? 'whole' : signs.some(Boolean) ? signs : 'nothing';
@@ -48,7 +55,9 @@ test.each(PUBLISH_STEPS)("stopped after '%s'", async (step) => {
   const id = `build/stopped-after-${step.replaceAll(' ', '-')}`;
   const reached = Promise.withResolvers<void>();
   // The step never ends: nothing after it happens, no clean-up either.
-  const stopped = world.registry({ afterStep: (at) => (at === step ? (reached.resolve(), new Promise<void>(() => {})) : undefined) });
+  const stopped = world.registry({
+    afterStep: (at) => (at === step ? (reached.resolve(), new Promise<void>(() => {})) : undefined),
+  });
   const bytes = await packageOf({ id, readme: '# Read me' });
   void publish(stopped, service, { id, readme: '# Read me' });
   await reached.promise;
@@ -94,7 +103,9 @@ test('what is young is not swept', async () => {
 test.each(['receiving', 'stored', 'texts stored', 'committed'])("a process killed at '%s'", async (step) => {
   const id = `test/killed-at-${step.replaceAll(' ', '-')}`;
   const bytes = await packageOf({ id, readme: '# Read me' });
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'publisher.ts'), world.folder, step], { stdio: ['pipe', 'inherit', 'inherit'] });
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'publisher.ts'), world.folder, step], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
   child.stdin.end(bytes);
   const [, signal] = (await once(child, 'exit')) as [number | null, string | null];
   expect(signal).toBe('SIGKILL');
@@ -104,6 +115,8 @@ test.each(['receiving', 'stored', 'texts stored', 'committed'])("a process kille
   expect(await whatIsThere(next, id, hashOf(bytes))).toBe(expected);
   await sweptLater(next);
   // By the storage's own clock the bytes of a killed upload are young still: the suite of the port has them removed.
-  expect((await objectFiles()).filter((name) => name.startsWith(hashOf(bytes)))).toHaveLength(expected === 'whole' ? 1 : 0);
+  expect((await objectFiles()).filter((name) => name.startsWith(hashOf(bytes)))).toHaveLength(
+    expected === 'whole' ? 1 : 0,
+  );
   expect(await whatIsThere(next, id, hashOf(bytes))).toBe(expected);
 });

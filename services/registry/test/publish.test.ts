@@ -13,23 +13,57 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 test('a published version is found with all that was published', async () => {
-  const { version, created } = await publish(registry, service, { id: 'build/first', version: '1.2.3', description: 'Builds it', readme: '# First', changelog: 'new' });
+  const { version, created } = await publish(registry, service, {
+    id: 'build/first',
+    version: '1.2.3',
+    description: 'Builds it',
+    readme: '# First',
+    changelog: 'new',
+  });
   expect(created).toBe(true);
-  const bytes = await packageOf({ id: 'build/first', version: '1.2.3', description: 'Builds it', readme: '# First', changelog: 'new' });
-  expect(version).toMatchObject({ extensionId: 'build/first', version: '1.2.3', packageHash: hashOf(bytes), sizeBytes: bytes.length, readme: '# First', changelog: 'new', yanked: false, signed: false });
+  const bytes = await packageOf({
+    id: 'build/first',
+    version: '1.2.3',
+    description: 'Builds it',
+    readme: '# First',
+    changelog: 'new',
+  });
+  expect(version).toMatchObject({
+    extensionId: 'build/first',
+    version: '1.2.3',
+    packageHash: hashOf(bytes),
+    sizeBytes: bytes.length,
+    readme: '# First',
+    changelog: 'new',
+    yanked: false,
+    signed: false,
+  });
   expect(await registry.extension({ caller: nobody, id: 'build/first' })).toMatchObject({
-    id: 'build/first', name: 'first', category: 'build', description: 'Builds it', visibility: 'public', downloadCount: 0, latestVersion: '1.2.3',
-    createdAt: new Date(world.now).toISOString(), updatedAt: new Date(world.now).toISOString(),
+    id: 'build/first',
+    name: 'first',
+    category: 'build',
+    description: 'Builds it',
+    visibility: 'public',
+    downloadCount: 0,
+    latestVersion: '1.2.3',
+    createdAt: new Date(world.now).toISOString(),
+    updatedAt: new Date(world.now).toISOString(),
   });
   expect(await registry.versions({ caller: nobody, id: 'build/first', limit: 10, texts: true })).toEqual([version]);
-  expect(await registry.versions({ caller: nobody, id: 'build/first', limit: 10, texts: false })).toMatchObject([{ readme: null, changelog: null }]);
+  expect(await registry.versions({ caller: nobody, id: 'build/first', limit: 10, texts: false })).toMatchObject([
+    { readme: null, changelog: null },
+  ]);
 });
 
 test('versions stand by precedence, and the description is that of the highest', async () => {
-  for (const version of ['1.0.0', '2.0.0', '1.10.0', '2.0.0-rc.1', '1.9.0']) await publish(registry, service, { id: 'build/ordered', version, description: `of ${version}` });
+  for (const version of ['1.0.0', '2.0.0', '1.10.0', '2.0.0-rc.1', '1.9.0'])
+    await publish(registry, service, { id: 'build/ordered', version, description: `of ${version}` });
   const versions = await registry.versions({ caller: nobody, id: 'build/ordered', limit: 10, texts: false });
   expect(versions.map(({ version }) => version)).toEqual(['2.0.0', '2.0.0-rc.1', '1.10.0', '1.9.0', '1.0.0']);
-  expect(await registry.extension({ caller: nobody, id: 'build/ordered' })).toMatchObject({ description: 'of 2.0.0', latestVersion: '2.0.0' });
+  expect(await registry.extension({ caller: nobody, id: 'build/ordered' })).toMatchObject({
+    description: 'of 2.0.0',
+    latestVersion: '2.0.0',
+  });
 });
 
 test('the same version with the same bytes is a success that changes nothing, also without another upload', async () => {
@@ -37,12 +71,16 @@ test('the same version with the same bytes is a success that changes nothing, al
   world.now += 1000;
   const second = await publish(registry, service, { id: 'build/same' }, { changelog: 'second' });
   expect(second).toEqual({ created: false, version: first.version });
-  expect(await registry.publish({ caller: service, packageHash: first.version.packageHash })).toEqual({ created: false, version: first.version });
+  expect(await registry.publish({ caller: service, packageHash: first.version.packageHash })).toEqual({
+    created: false,
+    version: first.version,
+  });
 });
 
 test('a version whose bytes the storage has lost gets them back by the same publication', async () => {
   const { version } = await publish(registry, service, { id: 'build/lost' });
-  for await (const { key } of world.objects.list('packages/')) if (key.includes(version.packageHash)) await world.objects.delete(key);
+  for await (const { key } of world.objects.list('packages/'))
+    if (key.includes(version.packageHash)) await world.objects.delete(key);
   const read = async (): Promise<string> => {
     const found = await registry.findPackage(nobody, version.packageHash);
     return hashOf(Buffer.concat(await Array.fromAsync((await found?.read()) ?? [])));
@@ -54,14 +92,20 @@ test('a version whose bytes the storage has lost gets them back by the same publ
 
 test('the same version with other bytes is CONFLICT, also where only build metadata differ', async () => {
   await publish(registry, service, { id: 'build/fixed', version: '1.0.0' });
-  await expect(publish(registry, service, { id: 'build/fixed', version: '1.0.0', note: 'other' })).rejects.toThrow(Conflict);
+  await expect(publish(registry, service, { id: 'build/fixed', version: '1.0.0', note: 'other' })).rejects.toThrow(
+    Conflict,
+  );
   await expect(publish(registry, service, { id: 'build/fixed', version: '1.0.0+other' })).rejects.toThrow(Conflict);
   expect(await registry.versions({ caller: nobody, id: 'build/fixed', limit: 10, texts: false })).toHaveLength(1);
 });
 
 test('of the same version published at once by many with different bytes, one stands', async () => {
   const registries = [registry, world.registry(), world.registry()];
-  const answers = await Promise.allSettled(Array.from({ length: 9 }, (_, index) => publish(registries[index % 3] as Registry, service, { id: 'build/raced', note: String(index) })));
+  const answers = await Promise.allSettled(
+    Array.from({ length: 9 }, (_, index) =>
+      publish(registries[index % 3] as Registry, service, { id: 'build/raced', note: String(index) }),
+    ),
+  );
   expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   expect(answers.filter((answer) => answer.status === 'rejected' && answer.reason instanceof Conflict)).toHaveLength(8);
   expect(await registry.versions({ caller: nobody, id: 'build/raced', limit: 10, texts: false })).toHaveLength(1);
@@ -69,30 +113,39 @@ test('of the same version published at once by many with different bytes, one st
 
 test('different versions published at once all stand', async () => {
   const registries = [registry, world.registry()];
-  await Promise.all(Array.from({ length: 8 }, (_, index) => publish(registries[index % 2] as Registry, service, { id: 'build/many', version: `1.${index}.0` })));
+  await Promise.all(
+    Array.from({ length: 8 }, (_, index) =>
+      publish(registries[index % 2] as Registry, service, { id: 'build/many', version: `1.${index}.0` }),
+    ),
+  );
   expect(await registry.versions({ caller: nobody, id: 'build/many', limit: 100, texts: false })).toHaveLength(8);
 });
 
 test('a public name belongs to the tenant that published it first', async () => {
   await publish(registry, user('a'), { id: 'deploy/mine' });
   await expect(publish(registry, user('b'), { id: 'deploy/mine', version: '2.0.0' })).rejects.toThrow(Forbidden);
-  await expect(publish(registry, user('b'), { id: 'deploy/mine', version: '2.0.0' }, { visibility: 'private' })).rejects.toThrow(Forbidden);
+  await expect(
+    publish(registry, user('b'), { id: 'deploy/mine', version: '2.0.0' }, { visibility: 'private' }),
+  ).rejects.toThrow(Forbidden);
   await publish(registry, user('a'), { id: 'deploy/mine', version: '2.0.0' });
 });
 
-test.each([['deploy/kubernetes', 'deploy/kubemetes'], ['test/lint', 'test/1int'], ['notify/slack-bot', 'notify/slackbot'], ['utility/clean', 'utility/dean'], ['security/s0s', 'security/sos']])(
-  'a name that looks like a public one of another tenant is refused: %s and %s',
-  async (original, alike) => {
-    await publish(registry, user('a'), { id: original });
-    for (const visibility of ['public', 'private'] as const) {
-      const refused = publish(registry, user('b'), { id: alike }, { visibility });
-      await expect(refused).rejects.toThrow(BadUserInput);
-      await expect(refused).rejects.toThrow(`'${alike}' differs from '${original}' in look-alike characters only`);
-    }
-    expect(await registry.extension({ caller: user('b'), id: alike })).toBeNull();
-    expect(await registry.extension({ caller: nobody, id: original })).not.toBeNull();
-  },
-);
+test.each([
+  ['deploy/kubernetes', 'deploy/kubemetes'],
+  ['test/lint', 'test/1int'],
+  ['notify/slack-bot', 'notify/slackbot'],
+  ['utility/clean', 'utility/dean'],
+  ['security/s0s', 'security/sos'],
+])('a name that looks like a public one of another tenant is refused: %s and %s', async (original, alike) => {
+  await publish(registry, user('a'), { id: original });
+  for (const visibility of ['public', 'private'] as const) {
+    const refused = publish(registry, user('b'), { id: alike }, { visibility });
+    await expect(refused).rejects.toThrow(BadUserInput);
+    await expect(refused).rejects.toThrow(`'${alike}' differs from '${original}' in look-alike characters only`);
+  }
+  expect(await registry.extension({ caller: user('b'), id: alike })).toBeNull();
+  expect(await registry.extension({ caller: nobody, id: original })).not.toBeNull();
+});
 
 test('who may publish is decided by tenant and tier, before any byte is read', async () => {
   const never = (async function* bytes(): AsyncGenerator<Uint8Array, void> {
@@ -110,18 +163,27 @@ test('who may publish is decided by tenant and tier, before any byte is read', a
 
 test('the visibility of an extension is decided with its first version', async () => {
   await publish(registry, user('a'), { id: 'build/secret' }, { visibility: 'private' });
-  await expect(publish(registry, user('a'), { id: 'build/secret', version: '1.1.0' }, { visibility: 'public' })).rejects.toThrow(Conflict);
+  await expect(
+    publish(registry, user('a'), { id: 'build/secret', version: '1.1.0' }, { visibility: 'public' }),
+  ).rejects.toThrow(Conflict);
   await publish(registry, user('a'), { id: 'build/secret', version: '1.1.0' });
-  expect(await registry.extension({ caller: user('a'), id: 'build/secret' })).toMatchObject({ visibility: 'private', latestVersion: '1.1.0' });
+  expect(await registry.extension({ caller: user('a'), id: 'build/secret' })).toMatchObject({
+    visibility: 'private',
+    latestVersion: '1.1.0',
+  });
   await publish(registry, user('a'), { id: 'build/open' });
-  await expect(publish(registry, user('a'), { id: 'build/open', version: '1.1.0' }, { visibility: 'private' })).rejects.toThrow(Conflict);
+  await expect(
+    publish(registry, user('a'), { id: 'build/open', version: '1.1.0' }, { visibility: 'private' }),
+  ).rejects.toThrow(Conflict);
 });
 
 test('only what the same tenant has uploaded within the hour can be published', async () => {
   const bytes = await packageOf({ id: 'build/uploaded' });
   const packageHash = await upload(registry, user('a'), bytes);
   await expect(registry.publish({ caller: user('b'), packageHash })).rejects.toThrow(NotFound);
-  await expect(registry.publish({ caller: user('b'), packageHash: hashOf(Buffer.from('never')) })).rejects.toThrow(NotFound);
+  await expect(registry.publish({ caller: user('b'), packageHash: hashOf(Buffer.from('never')) })).rejects.toThrow(
+    NotFound,
+  );
   world.now += 60 * 60_000 + 1;
   await expect(registry.publish({ caller: user('a'), packageHash })).rejects.toThrow(NotFound);
   world.now -= 60 * 60_000 + 1;
@@ -131,17 +193,22 @@ test('only what the same tenant has uploaded within the hour can be published', 
 test('bytes that have another hash, and packages that are refused, leave nothing', async () => {
   const bytes = Buffer.from('no package at all');
   await expect(registry.upload(service, hashOf(Buffer.from('other')), pieces(bytes))).rejects.toThrow(BadUserInput);
-  await expect(registry.publish({ caller: service, packageHash: hashOf(Buffer.from('other')) })).rejects.toThrow(NotFound);
+  await expect(registry.publish({ caller: service, packageHash: hashOf(Buffer.from('other')) })).rejects.toThrow(
+    NotFound,
+  );
   const packageHash = await upload(registry, service, bytes);
   await expect(registry.publish({ caller: service, packageHash })).rejects.toThrow(BadUserInput);
   await expect(registry.publish({ caller: service, packageHash: 'ABC' })).rejects.toThrow(BadUserInput);
-  await expect(registry.publish({ caller: service, packageHash, changelog: 'x'.repeat(64 * 1024 + 1) })).rejects.toThrow(BadUserInput);
+  await expect(
+    registry.publish({ caller: service, packageHash, changelog: 'x'.repeat(64 * 1024 + 1) }),
+  ).rejects.toThrow(BadUserInput);
   expect(await registry.findPackage(service, packageHash)).toBeNull();
 });
 
 test('the uploads of a tenant that became nothing are bounded', async () => {
   const caller = user('hoarder');
-  for (let index = 0; index < UPLOADS_OF_TENANT_MAX; index++) await upload(registry, caller, Buffer.from(`package ${index}`));
+  for (let index = 0; index < UPLOADS_OF_TENANT_MAX; index++)
+    await upload(registry, caller, Buffer.from(`package ${index}`));
   await expect(upload(registry, caller, Buffer.from('one more'))).rejects.toThrow(QuotaExceeded);
   await upload(registry, caller, Buffer.from('package 0'));
   await upload(registry, user('other'), Buffer.from('one more'));
@@ -150,7 +217,8 @@ test('the uploads of a tenant that became nothing are bounded', async () => {
 test('what is refused for its bytes waits no longer: mending a package in many steps uses up no uploads', async () => {
   const caller = user('learner');
   await publish(registry, caller, { id: 'build/learnt' });
-  for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++) await upload(registry, caller, Buffer.from(`hoarded ${index}`));
+  for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++)
+    await upload(registry, caller, Buffer.from(`hoarded ${index}`));
   for (const attempt of ['one', 'two', 'three']) {
     const packageHash = await upload(registry, caller, Buffer.from(`no package ${attempt}`));
     await expect(registry.publish({ caller, packageHash })).rejects.toThrow('refused');
@@ -160,16 +228,21 @@ test('what is refused for its bytes waits no longer: mending a package in many s
 
 test('a repeated publication that wants another visibility is CONFLICT, with and without another upload', async () => {
   const { version } = await publish(registry, service, { id: 'build/opened' });
-  await expect(registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'private' })).rejects.toThrow(Conflict);
+  await expect(
+    registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'private' }),
+  ).rejects.toThrow(Conflict);
   await expect(publish(registry, service, { id: 'build/opened' }, { visibility: 'private' })).rejects.toThrow(Conflict);
-  expect(await registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'public' })).toMatchObject({ created: false });
+  expect(
+    await registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'public' }),
+  ).toMatchObject({ created: false });
 });
 
 test('publishing many packages again uses up no uploads', async () => {
   const caller = user('monorepo');
   const bytes = await packageOf({ id: 'build/again' });
   const { version } = await publish(registry, caller, { id: 'build/again' });
-  for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++) await upload(registry, caller, Buffer.from(`waiting ${index}`));
+  for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++)
+    await upload(registry, caller, Buffer.from(`waiting ${index}`));
   await upload(registry, caller, bytes);
   expect(await registry.publish({ caller, packageHash: version.packageHash })).toMatchObject({ created: false });
   await upload(registry, caller, Buffer.from('one more'));
@@ -177,15 +250,20 @@ test('publishing many packages again uses up no uploads', async () => {
 
 test('yanking is for the owner, and can be taken back', async () => {
   await publish(registry, user('a'), { id: 'test/yanked' });
-  const yank = (caller = user('a'), version = '1.0.0', yanked = true) => registry.yank({ caller, id: 'test/yanked', version, yanked });
+  const yank = (caller = user('a'), version = '1.0.0', yanked = true) =>
+    registry.yank({ caller, id: 'test/yanked', version, yanked });
   await expect(yank(nobody)).rejects.toThrow(Unauthenticated);
   await expect(yank(user('b'))).rejects.toThrow(Forbidden);
   await expect(yank(user('a'), '9.9.9')).rejects.toThrow(NotFound);
-  await expect(registry.yank({ caller: user('a'), id: 'test/unknown', version: '1.0.0', yanked: true })).rejects.toThrow(NotFound);
+  await expect(
+    registry.yank({ caller: user('a'), id: 'test/unknown', version: '1.0.0', yanked: true }),
+  ).rejects.toThrow(NotFound);
   expect(await yank()).toMatchObject({ version: '1.0.0', yanked: true });
   expect(await yank()).toMatchObject({ yanked: true });
   expect(await registry.extension({ caller: nobody, id: 'test/yanked' })).toMatchObject({ latestVersion: null });
-  expect(await registry.versions({ caller: nobody, id: 'test/yanked', limit: 10, texts: false })).toMatchObject([{ yanked: true }]);
+  expect(await registry.versions({ caller: nobody, id: 'test/yanked', limit: 10, texts: false })).toMatchObject([
+    { yanked: true },
+  ]);
   expect(await yank(user('a'), '1.0.0', false)).toMatchObject({ yanked: false });
   expect(await registry.extension({ caller: nobody, id: 'test/yanked' })).toMatchObject({ latestVersion: '1.0.0' });
 });

@@ -19,8 +19,15 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const resolve = async (uses: string | readonly string[], options: { readonly caller?: RegistryCaller; readonly lock?: readonly LockEntry[]; readonly by?: Registry } = {}): Promise<string[]> => {
-  const { extensions } = await (options.by ?? registry).resolve({ caller: options.caller ?? nobody, uses: [uses].flat(), lock: options.lock });
+const resolve = async (
+  uses: string | readonly string[],
+  options: { readonly caller?: RegistryCaller; readonly lock?: readonly LockEntry[]; readonly by?: Registry } = {},
+): Promise<string[]> => {
+  const { extensions } = await (options.by ?? registry).resolve({
+    caller: options.caller ?? nobody,
+    uses: [uses].flat(),
+    lock: options.lock,
+  });
   return extensions.map(({ id, version }) => `${id}@${version}`);
 };
 
@@ -31,13 +38,24 @@ async function unresolved(...given: Parameters<typeof resolve>): Promise<readonl
 }
 
 test.each([
-  ['^1', '1.10.0'], ['^1.2', '1.10.0'], ['~1.2', '1.2.0'], ['1.0.0', '1.0.0'], ['>=1 <3', '2.0.0'], ['*', '2.0.0'], ['2.x', '2.0.0'], ['3.0.0-beta.1', '3.0.0-beta.1'], ['^3.0.0-beta', '3.0.0-beta.1'],
+  ['^1', '1.10.0'],
+  ['^1.2', '1.10.0'],
+  ['~1.2', '1.2.0'],
+  ['1.0.0', '1.0.0'],
+  ['>=1 <3', '2.0.0'],
+  ['*', '2.0.0'],
+  ['2.x', '2.0.0'],
+  ['3.0.0-beta.1', '3.0.0-beta.1'],
+  ['^3.0.0-beta', '3.0.0-beta.1'],
 ])('build/node@%s is the newest version of the range: %s', async (range, version) => {
   expect(await resolve(`build/node@${range}`)).toEqual([`build/node@${version}`]);
 });
 
 test('each answer has the hash and the manifest', async () => {
-  const { extensions } = await registry.resolve({ caller: nobody, uses: ['build/node@^1', 'build/node@^1', 'test/junit@1'] });
+  const { extensions } = await registry.resolve({
+    caller: nobody,
+    uses: ['build/node@^1', 'build/node@^1', 'test/junit@1'],
+  });
   expect(extensions).toMatchObject([{ uses: 'build/node@^1', hash: hashes.get('1.10.0') }, { uses: 'test/junit@1' }]);
   expect(extensions[0]?.manifest).toContain('id: build/node');
 });
@@ -45,24 +63,44 @@ test('each answer has the hash and the manifest', async () => {
 describe('what cannot be resolved is told with what may have been meant', () => {
   test('an unknown extension', async () => {
     expect(await unresolved(['build/nod@^1', 'test/junit@1'])).toEqual([
-      { uses: 'build/nod@^1', message: "There is no extension 'build/nod'; did you mean 'build/node'?", candidates: ['build/node'] },
+      {
+        uses: 'build/nod@^1',
+        message: "There is no extension 'build/nod'; did you mean 'build/node'?",
+        candidates: ['build/node'],
+      },
     ]);
   });
   test('no version of the range', async () => {
-    expect(await unresolved('build/node@^4')).toMatchObject([{ message: expect.stringContaining("No version of 'build/node' satisfies '^4'"), candidates: ['build/node@3.0.0-beta.1', 'build/node@2.0.0', 'build/node@1.10.0'] }]);
+    expect(await unresolved('build/node@^4')).toMatchObject([
+      {
+        message: expect.stringContaining("No version of 'build/node' satisfies '^4'"),
+        candidates: ['build/node@3.0.0-beta.1', 'build/node@2.0.0', 'build/node@1.10.0'],
+      },
+    ]);
   });
   test('no range at all, no version, no id', async () => {
-    expect(await unresolved('build/node@latest')).toMatchObject([{ message: expect.stringContaining("'latest' is no version") }]);
+    expect(await unresolved('build/node@latest')).toMatchObject([
+      { message: expect.stringContaining("'latest' is no version") },
+    ]);
     expect(await unresolved('build/node')).toMatchObject([{ message: expect.stringContaining('names no version') }]);
     expect(await unresolved('nope@1')).toHaveLength(1);
   });
   test('all problems at once', async () => {
-    expect((await unresolved(['a/b@1', 'build/x@1', 'build/node@9'])).map(({ uses }) => uses)).toEqual(['a/b@1', 'build/x@1', 'build/node@9']);
+    expect((await unresolved(['a/b@1', 'build/x@1', 'build/node@9'])).map(({ uses }) => uses)).toEqual([
+      'a/b@1',
+      'build/x@1',
+      'build/node@9',
+    ]);
   });
 });
 
 describe('a yanked version', () => {
-  const entry = (): LockEntry => ({ uses: 'build/gone@^1', id: 'build/gone', version: '1.1.0', hash: hashes.get('gone') ?? '' });
+  const entry = (): LockEntry => ({
+    uses: 'build/gone@^1',
+    id: 'build/gone',
+    version: '1.1.0',
+    hash: hashes.get('gone') ?? '',
+  });
   beforeAll(async () => {
     await publish(registry, service, { id: 'build/gone', version: '1.0.0' });
     hashes.set('gone', (await publish(registry, service, { id: 'build/gone', version: '1.1.0' })).version.packageHash);
@@ -73,19 +111,31 @@ describe('a yanked version', () => {
     expect(await resolve('build/gone@^1')).toEqual(['build/gone@1.0.0']);
   });
   test('is refused by its number', async () => {
-    expect(await unresolved('build/gone@1.1.0')).toMatchObject([{ message: expect.stringContaining('was yanked'), candidates: ['build/gone@1.0.0'] }]);
+    expect(await unresolved('build/gone@1.1.0')).toMatchObject([
+      { message: expect.stringContaining('was yanked'), candidates: ['build/gone@1.0.0'] },
+    ]);
   });
   test('still stands where a lock has it', async () => {
     expect(await resolve('build/gone@^1', { lock: [entry()] })).toEqual(['build/gone@1.1.0']);
   });
   test('a lock with other bytes, of another version, or that does not satisfy the range is refused', async () => {
-    expect(await unresolved('build/gone@^1', { lock: [{ ...entry(), hash: hashes.get('1.0.0') ?? '' }] })).toHaveLength(1);
+    expect(await unresolved('build/gone@^1', { lock: [{ ...entry(), hash: hashes.get('1.0.0') ?? '' }] })).toHaveLength(
+      1,
+    );
     expect(await unresolved('build/gone@^1', { lock: [{ ...entry(), version: '1.0.0' }] })).toHaveLength(1);
-    expect(await unresolved('build/gone@^2', { lock: [{ ...entry(), uses: 'build/gone@^2' }] })).toMatchObject([{ message: expect.stringContaining('does not satisfy') }]);
+    expect(await unresolved('build/gone@^2', { lock: [{ ...entry(), uses: 'build/gone@^2' }] })).toMatchObject([
+      { message: expect.stringContaining('does not satisfy') },
+    ]);
   });
   test('a lock pins an older version, and entries for other uses do nothing', async () => {
-    const lock = [{ uses: 'build/node@^1', id: 'build/node', version: '1.2.0', hash: hashes.get('1.2.0') ?? '' }, entry()];
-    expect(await resolve(['build/node@^1', 'build/node@^2'], { lock })).toEqual(['build/node@1.2.0', 'build/node@2.0.0']);
+    const lock = [
+      { uses: 'build/node@^1', id: 'build/node', version: '1.2.0', hash: hashes.get('1.2.0') ?? '' },
+      entry(),
+    ];
+    expect(await resolve(['build/node@^1', 'build/node@^2'], { lock })).toEqual([
+      'build/node@1.2.0',
+      'build/node@2.0.0',
+    ]);
   });
 });
 
@@ -93,18 +143,34 @@ describe('what extensions use themselves', () => {
   test('is resolved too, each once, with the eyes of the caller', async () => {
     await publish(registry, service, { id: 'utility/inner', uses: ['build/node@^1'] });
     await publish(registry, service, { id: 'utility/outer', uses: ['utility/inner@1', 'build/node@^2'] });
-    expect((await resolve('utility/outer@1')).toSorted()).toEqual(['build/node@1.10.0', 'build/node@2.0.0', 'utility/inner@1.0.0', 'utility/outer@1.0.0']);
+    expect((await resolve('utility/outer@1')).toSorted()).toEqual([
+      'build/node@1.10.0',
+      'build/node@2.0.0',
+      'utility/inner@1.0.0',
+      'utility/outer@1.0.0',
+    ]);
     await publish(registry, user('a'), { id: 'utility/hidden' }, { visibility: 'private' });
     await publish(registry, user('a'), { id: 'utility/leaning', uses: ['utility/hidden@1'] });
     expect(await resolve('utility/leaning@1', { caller: user('a') })).toHaveLength(2);
-    expect(await unresolved('utility/leaning@1', { caller: user('b') })).toMatchObject([{ uses: 'utility/leaning@1', message: "'utility/leaning@1.0.0' uses 'utility/hidden@1': There is no extension 'utility/hidden'." }]);
+    expect(await unresolved('utility/leaning@1', { caller: user('b') })).toMatchObject([
+      {
+        uses: 'utility/leaning@1',
+        message: "'utility/leaning@1.0.0' uses 'utility/hidden@1': There is no extension 'utility/hidden'.",
+      },
+    ]);
   });
   test('is refused at the place of the file that leads there, however deep, each with who uses it', async () => {
     await publish(registry, service, { id: 'utility/broken', uses: ['build/nothing@1', 'build/node@^9'] });
     await publish(registry, service, { id: 'utility/around', uses: ['utility/broken@1'] });
     expect(await unresolved(['test/junit@1', 'utility/around@1'])).toMatchObject([
-      { uses: 'utility/around@1', message: expect.stringContaining("'utility/broken@1.0.0' uses 'build/nothing@1': There is no") },
-      { uses: 'utility/around@1', message: expect.stringContaining("'utility/broken@1.0.0' uses 'build/node@^9': No version") },
+      {
+        uses: 'utility/around@1',
+        message: expect.stringContaining("'utility/broken@1.0.0' uses 'build/nothing@1': There is no"),
+      },
+      {
+        uses: 'utility/around@1',
+        message: expect.stringContaining("'utility/broken@1.0.0' uses 'build/node@^9': No version"),
+      },
     ]);
   });
   test('ends where they use one another in a circle', async () => {
@@ -121,5 +187,7 @@ describe('what extensions use themselves', () => {
 test('private extensions need a tier that has them', async () => {
   await publish(registry, user('fallen'), { id: 'deploy/own' }, { visibility: 'private' });
   expect(await resolve('deploy/own@1', { caller: user('fallen') })).toEqual(['deploy/own@1.0.0']);
-  expect(await unresolved('deploy/own@1', { caller: user('fallen', 'free') })).toMatchObject([{ message: expect.stringContaining('may not use private extensions') }]);
+  expect(await unresolved('deploy/own@1', { caller: user('fallen', 'free') })).toMatchObject([
+    { message: expect.stringContaining('may not use private extensions') },
+  ]);
 });

@@ -10,11 +10,38 @@ import { hashOf, makeWorld, packageOf, publish, user, type World } from './suppo
 
 const API_KEY = 'an-api-key-of-a-test';
 const KINDS: Readonly<Record<string, Caller>> = {
-  'user-a': { kind: 'user', readTenants: ['user/a'], writeTenant: 'user/a', user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false } },
-  'user-b': { kind: 'user', readTenants: ['user/b'], writeTenant: 'user/b', user: { id: 'b', email: 'b@example.com', tier: 'pro', isAdmin: false } },
-  'user-free': { kind: 'user', readTenants: ['user/f'], writeTenant: 'user/f', user: { id: 'f', email: 'f@example.com', tier: 'free', isAdmin: false } },
-  'token-publish': { kind: 'token', readTenants: ['user/a'], writeTenant: 'user/a', scopes: ['publish'], user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false } },
-  'token-read': { kind: 'token', readTenants: ['user/a'], writeTenant: 'user/a', scopes: ['read'], user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false } },
+  'user-a': {
+    kind: 'user',
+    readTenants: ['user/a'],
+    writeTenant: 'user/a',
+    user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false },
+  },
+  'user-b': {
+    kind: 'user',
+    readTenants: ['user/b'],
+    writeTenant: 'user/b',
+    user: { id: 'b', email: 'b@example.com', tier: 'pro', isAdmin: false },
+  },
+  'user-free': {
+    kind: 'user',
+    readTenants: ['user/f'],
+    writeTenant: 'user/f',
+    user: { id: 'f', email: 'f@example.com', tier: 'free', isAdmin: false },
+  },
+  'token-publish': {
+    kind: 'token',
+    readTenants: ['user/a'],
+    writeTenant: 'user/a',
+    scopes: ['publish'],
+    user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false },
+  },
+  'token-read': {
+    kind: 'token',
+    readTenants: ['user/a'],
+    writeTenant: 'user/a',
+    scopes: ['read'],
+    user: { id: 'a', email: 'a@example.com', tier: 'pro', isAdmin: false },
+  },
 };
 
 let world: World;
@@ -28,7 +55,11 @@ beforeAll(async () => {
   world = await makeWorld();
   registry = world.registry();
   app = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLog });
-  const callers = new Callers({ apiKey: API_KEY, publicRead: false, authenticators: [(token) => KINDS[token] ?? null] });
+  const callers = new Callers({
+    apiKey: API_KEY,
+    publicRead: false,
+    authenticators: [(token) => KINDS[token] ?? null],
+  });
   addRegistryRoutes(app, { registry, callers });
   bytes = await packageOf({ id: 'build/open', note: 'x'.repeat(200_000) });
   open = (await publish(registry, user('a'), { id: 'build/open', note: 'x'.repeat(200_000) })).version.packageHash;
@@ -39,11 +70,21 @@ afterAll(async () => {
   await world.close();
 });
 
-const as = (token: string | null): Record<string, string> => (token === null ? {} : { authorization: `Bearer ${token}` });
-const get = (hash: string, token: string | null = null, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
-  app.inject({ method, url: `/registry/packages/${hash}`, headers: { ...as(token), ...headers } });
+const as = (token: string | null): Record<string, string> =>
+  token === null ? {} : { authorization: `Bearer ${token}` };
+const get = (
+  hash: string,
+  token: string | null = null,
+  headers: Record<string, string> = {},
+  method: 'GET' | 'HEAD' = 'GET',
+) => app.inject({ method, url: `/registry/packages/${hash}`, headers: { ...as(token), ...headers } });
 const put = (hash: string, payload: Buffer, token: string | null = API_KEY, headers: Record<string, string> = {}) =>
-  app.inject({ method: 'PUT', url: `/registry/packages/${hash}`, payload, headers: { 'content-type': 'application/gzip', ...as(token), ...headers } });
+  app.inject({
+    method: 'PUT',
+    url: `/registry/packages/${hash}`,
+    payload,
+    headers: { 'content-type': 'application/gzip', ...as(token), ...headers },
+  });
 
 describe('a download', () => {
   test('has the bytes, their hash as ETag, and the headers of every response', async () => {
@@ -51,17 +92,28 @@ describe('a download', () => {
     expect(response.statusCode).toBe(200);
     expect(hashOf(response.rawPayload)).toBe(open);
     expect(response.headers).toMatchObject({
-      etag: `"${open}"`, 'content-type': 'application/gzip', 'content-length': String(bytes.length), 'accept-ranges': 'bytes', 'x-content-type-options': 'nosniff', 'cache-control': 'public, max-age=31536000, immutable',
+      etag: `"${open}"`,
+      'content-type': 'application/gzip',
+      'content-length': String(bytes.length),
+      'accept-ranges': 'bytes',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'public, max-age=31536000, immutable',
     });
   });
   test('of what is known already is 304', async () => {
-    expect(await get(open, null, { 'if-none-match': `W/"x", "${open}"` })).toMatchObject({ statusCode: 304, payload: '' });
+    expect(await get(open, null, { 'if-none-match': `W/"x", "${open}"` })).toMatchObject({
+      statusCode: 304,
+      payload: '',
+    });
     expect(await get(open, null, { 'if-none-match': '"x"' })).toMatchObject({ statusCode: 200 });
   });
   test('of a range is 206 with those bytes alone', async () => {
     const response = await get(open, null, { range: 'bytes=100-199' });
     expect(response.statusCode).toBe(206);
-    expect(response.headers).toMatchObject({ 'content-range': `bytes 100-199/${bytes.length}`, 'content-length': '100' });
+    expect(response.headers).toMatchObject({
+      'content-range': `bytes 100-199/${bytes.length}`,
+      'content-length': '100',
+    });
     expect(response.rawPayload.equals(bytes.subarray(100, 200))).toBe(true);
     const rest = await get(open, null, { range: 'bytes=150000-', 'if-range': `"${open}"` });
     expect(rest.rawPayload.equals(bytes.subarray(150_000))).toBe(true);
@@ -76,9 +128,21 @@ describe('a download', () => {
     expect(response.json()).toMatchObject({ error: 'range_not_satisfiable' });
   });
   test('by HEAD has the headers alone', async () => {
-    expect(await get(open, null, {}, 'HEAD')).toMatchObject({ statusCode: 200, payload: '', headers: { 'content-length': String(bytes.length), etag: `"${open}"` } });
+    expect(await get(open, null, {}, 'HEAD')).toMatchObject({
+      statusCode: 200,
+      payload: '',
+      headers: { 'content-length': String(bytes.length), etag: `"${open}"` },
+    });
   });
-  test.each([['user-a', 200], ['token-read', 200], ['user-b', 404], [API_KEY, 404], [null, 404], ['token-publish', 403], ['nonsense', 401]])('of a private package as %s is %i', async (token, status) => {
+  test.each([
+    ['user-a', 200],
+    ['token-read', 200],
+    ['user-b', 404],
+    [API_KEY, 404],
+    [null, 404],
+    ['token-publish', 403],
+    ['nonsense', 401],
+  ])('of a private package as %s is %i', async (token, status) => {
     const response = await get(hidden, token);
     expect(response.statusCode).toBe(status);
     const cacheControl = response.headers['cache-control'];
@@ -93,7 +157,8 @@ describe('a download', () => {
     expect((await get(hash)).statusCode).toBe(404);
   });
   test('of the whole is counted, of a range or by HEAD is not', async () => {
-    const count = async (): Promise<number> => (await registry.extension({ caller: user('a'), id: 'build/open' }))?.downloadCount ?? 0;
+    const count = async (): Promise<number> =>
+      (await registry.extension({ caller: user('a'), id: 'build/open' }))?.downloadCount ?? 0;
     const before = await count();
     await get(open);
     await get(open, null, { range: 'bytes=1-2' });
@@ -114,30 +179,52 @@ describe('an upload', () => {
       expect([response.statusCode, response.json()]).toEqual([201, { hash: hashOf(some), size: some.length }]);
     }
   });
-  test.each([[API_KEY, 201], ['user-a', 201], ['token-publish', 201], ['token-read', 403], ['user-free', 403], [null, 401], ['nonsense', 401]])('as %s is %i', async (token, status) => {
+  test.each([
+    [API_KEY, 201],
+    ['user-a', 201],
+    ['token-publish', 201],
+    ['token-read', 403],
+    ['user-free', 403],
+    [null, 401],
+    ['nonsense', 401],
+  ])('as %s is %i', async (token, status) => {
     const some = await packageOf({ id: 'build/uploaded' });
     expect((await put(hashOf(some), some, token)).statusCode).toBe(status);
   });
   test('of other bytes than announced is refused with the hash that they have', async () => {
     const some = Buffer.from('some bytes');
     const response = await put('0'.repeat(64), some);
-    expect([response.statusCode, response.json()]).toMatchObject([400, { error: 'bad_request', details: { actual: hashOf(some) } }]);
+    expect([response.statusCode, response.json()]).toMatchObject([
+      400,
+      { error: 'bad_request', details: { actual: hashOf(some) } },
+    ]);
   });
   test('to what is no hash is 400', async () => {
     expect((await put('latest', Buffer.from('x'))).statusCode).toBe(400);
   });
   test('of another type is 415, of JSON too', async () => {
-    for (const type of ['text/plain', 'multipart/form-data; boundary=x']) expect((await put('0'.repeat(64), Buffer.from('x'), API_KEY, { 'content-type': type })).statusCode).toBe(415);
-    expect((await put('0'.repeat(64), Buffer.from('{}'), API_KEY, { 'content-type': 'application/json' })).statusCode).toBe(415);
+    for (const type of ['text/plain', 'multipart/form-data; boundary=x'])
+      expect((await put('0'.repeat(64), Buffer.from('x'), API_KEY, { 'content-type': type })).statusCode).toBe(415);
+    expect(
+      (await put('0'.repeat(64), Buffer.from('{}'), API_KEY, { 'content-type': 'application/json' })).statusCode,
+    ).toBe(415);
   });
   test('that says to be too long is 413 before it is read', async () => {
     const response = await app.inject({
-      method: 'PUT', url: `/registry/packages/${'0'.repeat(64)}`, payload: Buffer.alloc(10), headers: { 'content-type': 'application/gzip', 'content-length': String(50 * 1024 * 1024 + 1), ...as(API_KEY) },
+      method: 'PUT',
+      url: `/registry/packages/${'0'.repeat(64)}`,
+      payload: Buffer.alloc(10),
+      headers: { 'content-type': 'application/gzip', 'content-length': String(50 * 1024 * 1024 + 1), ...as(API_KEY) },
     });
     expect([response.statusCode, response.json()]).toMatchObject([413, { error: 'payload_too_large' }]);
   });
   test('by POST is 405 with what is allowed', async () => {
-    const response = await app.inject({ method: 'POST', url: `/registry/packages/${open}`, payload: '{}', headers: { 'content-type': 'application/json' } });
+    const response = await app.inject({
+      method: 'POST',
+      url: `/registry/packages/${open}`,
+      payload: '{}',
+      headers: { 'content-type': 'application/json' },
+    });
     expect(response.statusCode).toBe(405);
     expect(response.headers['allow']).toContain('PUT');
   });
@@ -147,11 +234,26 @@ test('while the store or the storage is away, both ways are 503 with Retry-After
   const away = await makeWorld();
   const server = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLog });
   const { version } = await publish(away.registry(), user('a'), { id: 'build/away' });
-  const objects = { ...away.objects, get: () => Promise.reject(new ObjectsUnavailable('away')), put: () => Promise.reject(new ObjectsUnavailable('away')) } as unknown as World['objects'];
-  addRegistryRoutes(server, { registry: away.registry({ objects }), callers: new Callers({ apiKey: API_KEY, publicRead: false }) });
+  const objects = {
+    ...away.objects,
+    get: () => Promise.reject(new ObjectsUnavailable('away')),
+    put: () => Promise.reject(new ObjectsUnavailable('away')),
+  } as unknown as World['objects'];
+  addRegistryRoutes(server, {
+    registry: away.registry({ objects }),
+    callers: new Callers({ apiKey: API_KEY, publicRead: false }),
+  });
   const ask = async (): Promise<(number | string | undefined)[]> => {
     const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/gzip' };
-    const [down, up] = [await server.inject({ url: `/registry/packages/${version.packageHash}` }), await server.inject({ method: 'PUT', url: `/registry/packages/${version.packageHash}`, payload: Buffer.from('x'), headers })];
+    const [down, up] = [
+      await server.inject({ url: `/registry/packages/${version.packageHash}` }),
+      await server.inject({
+        method: 'PUT',
+        url: `/registry/packages/${version.packageHash}`,
+        payload: Buffer.from('x'),
+        headers,
+      }),
+    ];
     return [down.statusCode, down.headers['retry-after'], up.statusCode, up.json<{ error: string }>().error];
   };
   expect(await ask()).toEqual([503, '2', 503, 'unavailable']);
@@ -172,15 +274,34 @@ test('an upload longer than 50 MiB that does not say so is broken off', async ()
       else controller.enqueue(chunk);
     },
   });
-  const request = { method: 'PUT', body, duplex: 'half', headers: { 'content-type': 'application/gzip', ...as(API_KEY) } };
-  const status = await fetch(`${url}/registry/packages/${'0'.repeat(64)}`, request as RequestInit).then((response) => response.status, () => 'broken off');
+  const request = {
+    method: 'PUT',
+    body,
+    duplex: 'half',
+    headers: { 'content-type': 'application/gzip', ...as(API_KEY) },
+  };
+  const status = await fetch(`${url}/registry/packages/${'0'.repeat(64)}`, request as RequestInit).then(
+    (response) => response.status,
+    () => 'broken off',
+  );
   expect([413, 'broken off']).toContain(status);
   expect(sent).toBeLessThan(60);
 });
 
 test.each<[string | undefined, ReturnType<typeof rangeOf>]>([
-  [undefined, 'whole'], ['bytes=0-', { from: 0, to: 100 }], ['bytes=10-19', { from: 10, to: 20 }], ['bytes=90-500', { from: 90, to: 100 }], ['bytes=-10', { from: 90, to: 100 }], ['bytes=-500', { from: 0, to: 100 }],
-  ['bytes=100-', 'unsatisfiable'], ['bytes=-0', 'unsatisfiable'], ['bytes=20-10', 'whole'], ['bytes=0-1,5-6', 'whole'], ['bytes=-', 'whole'], ['lines=1-2', 'whole'], ['bytes=a-b', 'whole'],
+  [undefined, 'whole'],
+  ['bytes=0-', { from: 0, to: 100 }],
+  ['bytes=10-19', { from: 10, to: 20 }],
+  ['bytes=90-500', { from: 90, to: 100 }],
+  ['bytes=-10', { from: 90, to: 100 }],
+  ['bytes=-500', { from: 0, to: 100 }],
+  ['bytes=100-', 'unsatisfiable'],
+  ['bytes=-0', 'unsatisfiable'],
+  ['bytes=20-10', 'whole'],
+  ['bytes=0-1,5-6', 'whole'],
+  ['bytes=-', 'whole'],
+  ['lines=1-2', 'whole'],
+  ['bytes=a-b', 'whole'],
 ])('the range %j of 100 bytes is %j', (header, range) => {
   expect(rangeOf(header, 100)).toEqual(range);
 });

@@ -8,8 +8,26 @@ let generation = 0;
 function record(extensionId: string, description: string, scope = ''): ExtensionRecord {
   generation += 1;
   return {
-    key: extensionKey(scope, extensionId), scope, extensionId, tenant: scope === '' ? 'service' : scope, description, createdAt: 1, updatedAt: 1, generation,
-    versions: [{ version: '1.0.0', packageHash: '0'.repeat(64), sizeBytes: 1, objectKey: 'x', contentId: 'x', yanked: false, publishedAt: 1, signature: null }],
+    key: extensionKey(scope, extensionId),
+    scope,
+    extensionId,
+    tenant: scope === '' ? 'service' : scope,
+    description,
+    createdAt: 1,
+    updatedAt: 1,
+    generation,
+    versions: [
+      {
+        version: '1.0.0',
+        packageHash: '0'.repeat(64),
+        sizeBytes: 1,
+        objectKey: 'x',
+        contentId: 'x',
+        yanked: false,
+        publishedAt: 1,
+        signature: null,
+      },
+    ],
   };
 }
 
@@ -27,8 +45,14 @@ const RECORDS = [
   record('notify/slack', 'Tells a channel how the run ended'),
 ];
 
-const found = (index: SearchIndex, query: string, options: { readonly category?: string; readonly limit?: number; readonly tenant?: string } = {}): string[] =>
-  index.search({ query, category: options.category, limit: options.limit ?? 20, tenant: options.tenant ?? null }).map(({ id }) => id);
+const found = (
+  index: SearchIndex,
+  query: string,
+  options: { readonly category?: string; readonly limit?: number; readonly tenant?: string } = {},
+): string[] =>
+  index
+    .search({ query, category: options.category, limit: options.limit ?? 20, tenant: options.tenant ?? null })
+    .map(({ id }) => id);
 
 describe('a search', () => {
   const index = indexOf(RECORDS);
@@ -69,7 +93,9 @@ describe('the order', () => {
     expect(found(index, '')).toEqual(['notify/slack', 'test/junit', 'build/docker', 'build/node', 'deploy/container']);
   });
   test('is the same whatever the order of publication was', () => {
-    const many = Array.from({ length: 60 }, (_, number) => record(`utility/tool-${number % 10}${Math.floor(number / 10)}`, 'equal words'));
+    const many = Array.from({ length: 60 }, (_, number) =>
+      record(`utility/tool-${number % 10}${Math.floor(number / 10)}`, 'equal words'),
+    );
     for (const query of ['', 'equal', 'utility', 'tool equal']) {
       expect(found(indexOf(many.toReversed()), query)).toEqual(found(indexOf(many), query));
     }
@@ -94,7 +120,11 @@ describe('an entry', () => {
     expect(index.size).toBe(1);
   });
   test('of another scope is neither found nor suggested (S2)', () => {
-    const index = indexOf([...RECORDS, record('build/hidden', 'secret words', 'user/a'), record('build/node', 'my own node', 'user/a')]);
+    const index = indexOf([
+      ...RECORDS,
+      record('build/hidden', 'secret words', 'user/a'),
+      record('build/node', 'my own node', 'user/a'),
+    ]);
     expect(found(index, 'secret')).toEqual([]);
     expect(found(index, 'secret', { tenant: 'user/b' })).toEqual([]);
     expect(found(index, 'secret', { tenant: 'user/a' })).toEqual(['build/hidden']);
@@ -106,10 +136,15 @@ describe('an entry', () => {
 
 describe('what may have been meant', () => {
   const index = indexOf(RECORDS);
-  test.each([['test/node', ['build/node']], ['build/nod', ['build/node']], ['build/dokcer', ['build/docker']], ['notify/slack-message', ['notify/slack']], ['build/junit-report', ['test/junit']], ['build/of-a-cluster', []], ['build/zzzzzz', []]])(
-    'by %s is %j',
-    (id, candidates) => {
-      expect(index.candidates(id, null)).toEqual(candidates);
-    },
-  );
+  test.each([
+    ['test/node', ['build/node']],
+    ['build/nod', ['build/node']],
+    ['build/dokcer', ['build/docker']],
+    ['notify/slack-message', ['notify/slack']],
+    ['build/junit-report', ['test/junit']],
+    ['build/of-a-cluster', []],
+    ['build/zzzzzz', []],
+  ])('by %s is %j', (id, candidates) => {
+    expect(index.candidates(id, null)).toEqual(candidates);
+  });
 });

@@ -19,10 +19,18 @@ test('it serves packages over HTTP and answers on the bus, wants its secrets, an
   const bus = await connectBus({ servers: broker.url, name: 'test' });
   await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * 1024 ** 2, logsBytesMax: 64 * 1024 ** 2 });
   const folder = await mkdtemp(join(tmpdir(), 'penstock-registry-service-'));
-  const start = (env: Record<string, string>) => spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'service.ts')], {
-    env: { ...process.env, SERVICE_NATS_URL: broker.url, SERVICE_STORE_URL: `sqlite:${join(folder, 'store.db')}`, SERVICE_LISTEN: '127.0.0.1:0', SERVICE_INTERNAL_LISTEN: '127.0.0.1:0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const start = (env: Record<string, string>) =>
+    spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'service.ts')], {
+      env: {
+        ...process.env,
+        SERVICE_NATS_URL: broker.url,
+        SERVICE_STORE_URL: `sqlite:${join(folder, 'store.db')}`,
+        SERVICE_LISTEN: '127.0.0.1:0',
+        SERVICE_INTERNAL_LISTEN: '127.0.0.1:0',
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   try {
     const without = start({ SERVICE_API_KEY: API_KEY });
     let problem = '';
@@ -47,7 +55,12 @@ test('it serves packages over HTTP and answers on the bus, wants its secrets, an
     const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/gzip' };
     expect((await fetch(at, { method: 'PUT', body: bytes, headers })).status).toBe(201);
     expect((await fetch(at)).status).toBe(404);
-    expect(await callService<unknown, PublishAnswer>(bus, 'registry', 'publish', { caller: service, packageHash: hashOf(bytes) })).toMatchObject({ created: true });
+    expect(
+      await callService<unknown, PublishAnswer>(bus, 'registry', 'publish', {
+        caller: service,
+        packageHash: hashOf(bytes),
+      }),
+    ).toMatchObject({ created: true });
     const response = await fetch(at);
     expect([response.status, hashOf(Buffer.from(await response.arrayBuffer()))]).toEqual([200, hashOf(bytes)]);
     const part = await fetch(at, { headers: { range: 'bytes=300000-300009' } });

@@ -36,16 +36,23 @@ test('a signature by another key, of another package, of another owner or that i
   await expect(publish(registry, a, { id: 'build/bad-hash' }, { signature: other })).rejects.toThrow(BadUserInput);
   await expect(signed(b, { id: 'build/bad-owner' })).rejects.toThrow(BadUserInput);
   await expect(publish(registry, a, { id: 'build/no-signature' }, { signature: 'AAAA' })).rejects.toThrow(BadUserInput);
-  for (const id of ['build/bad-key', 'build/bad-hash', 'build/bad-owner', 'build/no-signature']) expect(await registry.extension({ caller: nobody, id })).toBeNull();
+  for (const id of ['build/bad-key', 'build/bad-hash', 'build/bad-owner', 'build/no-signature'])
+    expect(await registry.extension({ caller: nobody, id })).toBeNull();
 });
 
 test('the policy "signed" publishes and resolves nothing else, and says so', async () => {
   await expect(publish(strict, a, { id: 'build/refused' })).rejects.toThrow('signed packages only');
   expect((await strict.resolve({ caller: nobody, uses: ['build/signed@1'] })).extensions).toHaveLength(1);
-  await expect(strict.resolve({ caller: nobody, uses: ['build/unsigned@1'] })).rejects.toThrow('signed extensions only');
+  await expect(strict.resolve({ caller: nobody, uses: ['build/unsigned@1'] })).rejects.toThrow(
+    'signed extensions only',
+  );
   await publish(registry, a, { id: 'build/signed', version: '1.1.0' });
-  expect((await strict.resolve({ caller: nobody, uses: ['build/signed@1'] })).extensions).toMatchObject([{ version: '1.0.0' }]);
-  expect((await registry.resolve({ caller: nobody, uses: ['build/signed@1'] })).extensions).toMatchObject([{ version: '1.1.0' }]);
+  expect((await strict.resolve({ caller: nobody, uses: ['build/signed@1'] })).extensions).toMatchObject([
+    { version: '1.0.0' },
+  ]);
+  expect((await registry.resolve({ caller: nobody, uses: ['build/signed@1'] })).extensions).toMatchObject([
+    { version: '1.1.0' },
+  ]);
 });
 
 test('what a removed key has signed counts as unsigned, by a lock too', async () => {
@@ -55,15 +62,21 @@ test('what a removed key has signed counts as unsigned, by a lock too', async ()
   const lock = [{ uses: 'build/later-lost@1', id: 'build/later-lost', version: '1.0.0', hash: version.packageHash }];
   expect((await strict.resolve({ caller: nobody, uses: ['build/later-lost@1'], lock })).extensions).toHaveLength(1);
   await registry.keys.remove('user/a', key.id);
-  await expect(strict.resolve({ caller: nobody, uses: ['build/later-lost@1'] })).rejects.toThrow('signed extensions only');
-  await expect(strict.resolve({ caller: nobody, uses: ['build/later-lost@1'], lock })).rejects.toThrow('signed extensions only');
+  await expect(strict.resolve({ caller: nobody, uses: ['build/later-lost@1'] })).rejects.toThrow(
+    'signed extensions only',
+  );
+  await expect(strict.resolve({ caller: nobody, uses: ['build/later-lost@1'], lock })).rejects.toThrow(
+    'signed extensions only',
+  );
 });
 
 test('keys are registered once, by PEM or by their bytes, seen and removed by their owner alone', async () => {
   const { publicKey } = generateKeyPairSync('ed25519');
   const pem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
   const first = await registry.keys.register('user/k', { publicKey: pem, name: 'machine' }, world.now);
-  expect(await registry.keys.register('user/k', { publicKey: first.publicKey, name: 'again' }, world.now)).toEqual(first);
+  expect(await registry.keys.register('user/k', { publicKey: first.publicKey, name: 'again' }, world.now)).toEqual(
+    first,
+  );
   expect(await registry.keys.of('user/k')).toEqual([first]);
   expect(await registry.keys.of('user/l')).toEqual([]);
   await expect(registry.keys.remove('user/l', first.id)).rejects.toThrow(NotFound);
@@ -73,8 +86,17 @@ test('keys are registered once, by PEM or by their bytes, seen and removed by th
 });
 
 test('what is no Ed25519 public key is refused', async () => {
-  const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'pem', type: 'spki' }).toString();
-  for (const publicKey of ['', 'AAAA', 'x'.repeat(10_000), rsa, keys.privateKey, createPublicKey(keys.privateKey).export({ format: 'pem', type: 'spki' }).toString().replace('MC', 'AA')]) {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 })
+    .publicKey.export({ format: 'pem', type: 'spki' })
+    .toString();
+  for (const publicKey of [
+    '',
+    'AAAA',
+    'x'.repeat(10_000),
+    rsa,
+    keys.privateKey,
+    createPublicKey(keys.privateKey).export({ format: 'pem', type: 'spki' }).toString().replace('MC', 'AA'),
+  ]) {
     await expect(registry.keys.register('user/a', { publicKey }, world.now)).rejects.toThrow(BadUserInput);
   }
 });

@@ -26,11 +26,27 @@ export interface World {
 
 export async function makeWorld(): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'penstock-registry-'));
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: registryCollections, synchronous: 'normal' });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: registryCollections,
+    synchronous: 'normal',
+  });
   const objects = await openFolderStore(join(folder, 'objects'));
   const world: World = {
-    store, objects, folder, now: Date.now(),
-    registry: (options = {}) => new Registry({ store, objects, tiers: loadTiers(), policy: 'any', log: { info: () => {}, warn: () => {} }, now: () => world.now, ...options }),
+    store,
+    objects,
+    folder,
+    now: Date.now(),
+    registry: (options = {}) =>
+      new Registry({
+        store,
+        objects,
+        tiers: loadTiers(),
+        policy: 'any',
+        log: { info: () => {}, warn: () => {} },
+        now: () => world.now,
+        ...options,
+      }),
     async close() {
       await store.close();
       await rm(folder, { recursive: true });
@@ -51,8 +67,19 @@ export interface SomePackage {
   readonly note?: string;
 }
 
-export async function packageOf({ id, version = '1.0.0', description = 'Something', readme, changelog, uses, note }: SomePackage): Promise<Buffer> {
-  const body = uses === undefined ? ['run: echo something'] : ['stages:', ...uses.flatMap((each, index) => [`  s${index}:`, `    uses: ${each}`])];
+export async function packageOf({
+  id,
+  version = '1.0.0',
+  description = 'Something',
+  readme,
+  changelog,
+  uses,
+  note,
+}: SomePackage): Promise<Buffer> {
+  const body =
+    uses === undefined
+      ? ['run: echo something']
+      : ['stages:', ...uses.flatMap((each, index) => [`  s${index}:`, `    uses: ${each}`])];
   const manifest = [`id: ${id}`, `version: ${version}`, `description: ${description}`, ...body, ''].join('\n');
   const folder = await mkdtemp(join(tmpdir(), 'penstock-package-'));
   try {
@@ -75,7 +102,12 @@ export async function upload(registry: Registry, caller: RegistryCaller, bytes: 
 }
 
 /** Uploads and publishes. */
-export async function publish(registry: Registry, caller: RegistryCaller, some: SomePackage, options: Partial<PublishRequest> = {}): Promise<PublishAnswer> {
+export async function publish(
+  registry: Registry,
+  caller: RegistryCaller,
+  some: SomePackage,
+  options: Partial<PublishRequest> = {},
+): Promise<PublishAnswer> {
   const packageHash = await upload(registry, caller, await packageOf(some));
   return await registry.publish({ caller, packageHash, ...options });
 }

@@ -6,11 +6,13 @@ test('so many at once, the others in their order, and no more than so many of th
   const turns = new Turns(2, 3);
   const begun: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
-  const all = ends.map(({ promise }, index) => turns.take(async () => {
-    begun.push(index);
-    await promise;
-    if (index === 1) throw new Error('failed');
-  }));
+  const all = ends.map(({ promise }, index) =>
+    turns.take(async () => {
+      begun.push(index);
+      await promise;
+      if (index === 1) throw new Error('failed');
+    }),
+  );
   await expect(turns.take(async () => {})).rejects.toThrow(Unavailable);
   expect(begun).toEqual([0, 1]);
   ends[1]?.resolve();

@@ -13,7 +13,9 @@ let privateHash: string;
 beforeAll(async () => {
   world = await makeWorld();
   registry = world.registry();
-  privateHash = (await publish(registry, a, { id: 'build/ours', description: 'quite unmistakable words' }, { visibility: 'private' })).version.packageHash;
+  privateHash = (
+    await publish(registry, a, { id: 'build/ours', description: 'quite unmistakable words' }, { visibility: 'private' })
+  ).version.packageHash;
   await publish(registry, a, { id: 'build/for-all', description: 'quite public words' });
   await publish(registry, b, { id: 'test/theirs', description: 'private to b' }, { visibility: 'private' });
 });
@@ -29,7 +31,12 @@ async function told(ask: () => unknown, name: string): Promise<string> {
   }
 }
 
-describe.each<[string, RegistryCaller]>([['another tenant', b], ['an anonymous caller', nobody], ['the service', { tenant: 'service', tier: 'enterprise', isAdmin: false }], ['an admin', { ...user('root'), isAdmin: true }]])('for %s', (_name, caller) => {
+describe.each<[string, RegistryCaller]>([
+  ['another tenant', b],
+  ['an anonymous caller', nobody],
+  ['the service', { tenant: 'service', tier: 'enterprise', isAdmin: false }],
+  ['an admin', { ...user('root'), isAdmin: true }],
+])('for %s', (_name, caller) => {
   const questions: readonly (readonly [string, (name: string) => unknown])[] = [
     ['extension', (name) => registry.extension({ caller, id: `build/${name}` })],
     ['extensionVersions', (name) => registry.versions({ caller, id: `build/${name}`, limit: 10, texts: true })],
@@ -45,7 +52,9 @@ describe.each<[string, RegistryCaller]>([['another tenant', b], ['an anonymous c
   test('no search, list or suggestion has it', async () => {
     for (const query of ['', 'ours', 'unmistakable', 'quite', 'our']) {
       for (const category of [undefined, 'build']) {
-        expect(registry.search({ caller, query, category, limit: 100 }).map(({ id }) => id)).not.toContain('build/ours');
+        expect(registry.search({ caller, query, category, limit: 100 }).map(({ id }) => id)).not.toContain(
+          'build/ours',
+        );
       }
     }
     expect(await told(() => registry.resolve({ caller, uses: ['build/our@1'] }), 'our@1')).not.toContain('ours');
@@ -54,7 +63,11 @@ describe.each<[string, RegistryCaller]>([['another tenant', b], ['an anonymous c
   test('its package cannot be downloaded, nor resolved by a lock that has its hash', async () => {
     expect(await registry.findPackage(caller, privateHash)).toBeNull();
     const lockOf = (hash: string) => [{ uses: 'build/ours@1', id: 'build/ours', version: '1.0.0', hash }];
-    const [real, made] = await Promise.all([privateHash, '0'.repeat(64)].map((hash) => told(() => registry.resolve({ caller, uses: ['build/ours@1'], lock: lockOf(hash) }), hash)));
+    const [real, made] = await Promise.all(
+      [privateHash, '0'.repeat(64)].map((hash) =>
+        told(() => registry.resolve({ caller, uses: ['build/ours@1'], lock: lockOf(hash) }), hash),
+      ),
+    );
     expect(real).toBe(made);
   });
 });
@@ -70,18 +83,27 @@ test('the owner sees it everywhere', async () => {
 test('a name that another tenant has privately is free, and each tenant gets its own', async () => {
   const mine = await publish(registry, b, { id: 'build/ours', description: 'of b' }, { visibility: 'private' });
   expect(await registry.extension({ caller: b, id: 'build/ours' })).toMatchObject({ description: 'of b' });
-  expect(await registry.extension({ caller: a, id: 'build/ours' })).toMatchObject({ description: 'quite unmistakable words' });
-  expect((await registry.resolve({ caller: b, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(mine.version.packageHash);
+  expect(await registry.extension({ caller: a, id: 'build/ours' })).toMatchObject({
+    description: 'quite unmistakable words',
+  });
+  expect((await registry.resolve({ caller: b, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(
+    mine.version.packageHash,
+  );
   expect((await registry.resolve({ caller: a, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(privateHash);
 });
 
 test('a public extension of a name that somebody has privately never takes its place there', async () => {
   const c = user('c');
   const open = await publish(registry, c, { id: 'build/ours', description: 'of c, for all' });
-  expect((await registry.resolve({ caller: nobody, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(open.version.packageHash);
+  expect((await registry.resolve({ caller: nobody, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(
+    open.version.packageHash,
+  );
   expect((await registry.resolve({ caller: a, uses: ['build/ours@*'] })).extensions[0]?.hash).toBe(privateHash);
   await publish(registry, a, { id: 'build/ours', version: '1.1.0' });
-  expect(await registry.extension({ caller: a, id: 'build/ours' })).toMatchObject({ visibility: 'private', latestVersion: '1.1.0' });
+  expect(await registry.extension({ caller: a, id: 'build/ours' })).toMatchObject({
+    visibility: 'private',
+    latestVersion: '1.1.0',
+  });
   expect(await registry.extension({ caller: nobody, id: 'build/ours' })).toMatchObject({ latestVersion: '1.0.0' });
 });
 
@@ -89,13 +111,23 @@ test('uploading and publishing the very bytes of a private package tells nothing
   const d = user('d');
   const bytes = await packageOf({ id: 'build/ours', description: 'quite unmistakable words' });
   const other = await packageOf({ id: 'build/unheard', description: 'quite unmistakable words' });
-  expect(await told(() => upload(registry, d, bytes), privateHash)).toBe(await told(async () => (await upload(registry, d, other)) && privateHash, privateHash));
+  expect(await told(() => upload(registry, d, bytes), privateHash)).toBe(
+    await told(async () => (await upload(registry, d, other)) && privateHash, privateHash),
+  );
   // The name is public by now, of another tenant: that is what d is told, and all.
-  await expect(registry.publish({ caller: d, packageHash: privateHash, visibility: 'private' })).rejects.toThrow(Forbidden);
+  await expect(registry.publish({ caller: d, packageHash: privateHash, visibility: 'private' })).rejects.toThrow(
+    Forbidden,
+  );
 });
 
 test('a yank of one tenant does not touch the other one of the same name', async () => {
   await registry.yank({ caller: b, id: 'build/ours', version: '1.0.0', yanked: true });
-  expect((await registry.versions({ caller: a, id: 'build/ours', limit: 10, texts: false })).some(({ yanked }) => yanked)).toBe(false);
-  expect((await registry.versions({ caller: nobody, id: 'build/ours', limit: 10, texts: false })).some(({ yanked }) => yanked)).toBe(false);
+  expect(
+    (await registry.versions({ caller: a, id: 'build/ours', limit: 10, texts: false })).some(({ yanked }) => yanked),
+  ).toBe(false);
+  expect(
+    (await registry.versions({ caller: nobody, id: 'build/ours', limit: 10, texts: false })).some(
+      ({ yanked }) => yanked,
+    ),
+  ).toBe(false);
 });

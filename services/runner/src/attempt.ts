@@ -4,7 +4,18 @@
  */
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BadOutputs, Chunker, readOutputs, type Executor, type StageExit, type StageFolders, type StageProcess, type StageSpec, type StopReason, type Workspaces } from '@penstock/executor';
+import {
+  BadOutputs,
+  Chunker,
+  readOutputs,
+  type Executor,
+  type StageExit,
+  type StageFolders,
+  type StageProcess,
+  type StageSpec,
+  type StopReason,
+  type Workspaces,
+} from '@penstock/executor';
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { StageReason } from '@penstock/run';
 import type { Logger } from '@penstock/telemetry';
@@ -55,11 +66,13 @@ export class Attempt {
     this.processGone = new Promise((done) => {
       this.#onProcessGone = done;
     });
-    this.result = this.#execute().catch((error: unknown) => {
-      // A full disk, a folder that is not ours: the machinery failed, not the stage.
-      parts.log.error({ err: error, ...this.ref }, 'a stage attempt could not be executed');
-      return this.#abandoned ? null : { ...this.ref, ...lost, logBytes: 0 };
-    }).finally(() => this.#onProcessGone());
+    this.result = this.#execute()
+      .catch((error: unknown) => {
+        // A full disk, a folder that is not ours: the machinery failed, not the stage.
+        parts.log.error({ err: error, ...this.ref }, 'a stage attempt could not be executed');
+        return this.#abandoned ? null : { ...this.ref, ...lost, logBytes: 0 };
+      })
+      .finally(() => this.#onProcessGone());
   }
 
   stop(reason: StopReason): void {
@@ -78,16 +91,22 @@ export class Attempt {
     const { job } = this;
     const { executor, workspaces, attemptLog } = this.#parts;
     const { stage, attempt } = job;
-    const chunker = new Chunker({ bytesMax: job.logBytesMax, emit: (chunk) => attemptLog.append({ stage, attempt, ...chunk }) });
+    const chunker = new Chunker({
+      bytesMax: job.logBytesMax,
+      emit: (chunk) => attemptLog.append({ stage, attempt, ...chunk }),
+    });
     const begun = performance.now();
     const prepared = await this.#prepare(chunker);
     if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
-    const timeoutMs = needsFetching(job) ? Math.max(1, Math.round(job.timeoutMs - (performance.now() - begun))) : job.timeoutMs;
+    const timeoutMs = needsFetching(job)
+      ? Math.max(1, Math.round(job.timeoutMs - (performance.now() - begun)))
+      : job.timeoutMs;
     this.#process = executor.start(this.#specOf(prepared, timeoutMs), chunker);
     if (this.#stopped !== null) this.#process.stop(this.#stopped);
     const exit = await this.#process.ended;
     this.#onProcessGone();
-    if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null) await delay(KILLED_WITH_OTHERS_MS);
+    if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
+      await delay(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
     if ((exit.kind === 'lost' || this.#abandoned) && (this.#abandoned || !(await this.#parts.sessionLives()))) {
       attemptLog.drop();
@@ -104,10 +123,12 @@ export class Attempt {
   async #prepare(chunker: Chunker): Promise<Prepared | Verdict> {
     const { job } = this;
     let isLate = false;
-    const timer = needsFetching(job) ? setTimeout(() => {
-      isLate = true;
-      this.#preparing.abort();
-    }, job.timeoutMs) : undefined;
+    const timer = needsFetching(job)
+      ? setTimeout(() => {
+          isLate = true;
+          this.#preparing.abort();
+        }, job.timeoutMs)
+      : undefined;
     try {
       return await prepareStage(job, this.#parts.workspaces, this.#parts.sources, this.#preparing.signal);
     } catch (error) {
@@ -141,7 +162,8 @@ export class Attempt {
       commands: job.commands,
       env: stageEnvironment(job, folders, packageFolder, process.env),
       shell: job.shell,
-      cwd: job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
+      cwd:
+        job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,
       graceMs: this.#parts.graceMs,
     };

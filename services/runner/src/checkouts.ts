@@ -29,7 +29,10 @@ export class Checkouts {
     this.#options = options;
     const { folder, log } = options;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    for (const name of readdirSync(folder)) removeTree(join(folder, name)).catch((error: unknown) => log.warn({ err: error }, 'an unfinished checkout could not be removed'));
+    for (const name of readdirSync(folder))
+      removeTree(join(folder, name)).catch((error: unknown) =>
+        log.warn({ err: error }, 'an unfinished checkout could not be removed'),
+      );
   }
 
   /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. It throws NotPrepared; the signal's reason. */
@@ -44,7 +47,11 @@ export class Checkouts {
         const fetched = await mirrors.fetch({ url: cloneUrl, commit, signal });
         await fetched.checkout(staging, { signal });
       } catch (error) {
-        throw error instanceof GitError ? new NotPrepared(`the workspace could not be checked out: ${error.message} (${error.code})`, { cause: error }) : error;
+        throw error instanceof GitError
+          ? new NotPrepared(`the workspace could not be checked out: ${error.message} (${error.code})`, {
+              cause: error,
+            })
+          : error;
       }
       try {
         await rename(staging, path);

@@ -115,7 +115,7 @@ export class AttemptLog {
     const head = Buffer.alloc(HEAD_BYTES);
     head.writeUInt32LE(bytes.length);
     const record = Buffer.concat([head, bytes]);
-    for (let at = 0; at < record.length; ) at += writeSync(spool.fd, record, at, record.length - at, spool.written + at);
+    for (let at = 0; at < record.length;) at += writeSync(spool.fd, record, at, record.length - at, spool.written + at);
     spool.written += record.length;
     this.#store.spooledBytes += record.length;
     return this.#store.spoolHasRoom() ? undefined : this.#store.spoolRoom();
@@ -155,7 +155,11 @@ export class AttemptLog {
     this.#store.options.writer.publish(this.#subject, bytes).then(
       () => this.#landed(),
       (error: unknown) => {
-        if (!this.#dropped) this.#store.options.log.error({ err: error, subject: this.#subject }, 'a log chunk could not be stored and is missing from the log');
+        if (!this.#dropped)
+          this.#store.options.log.error(
+            { err: error, subject: this.#subject },
+            'a log chunk could not be stored and is missing from the log',
+          );
         this.#landed();
       },
     );

@@ -109,7 +109,8 @@ export class Offers {
     for (const scheduler of schedulers.members) {
       if ((this.#shunned.get(scheduler) ?? 0) > now) continue;
       const candidate = { scheduler, asks: schedulers.isAsking(scheduler), open: credits.openAt(scheduler).length };
-      if (best === null || (candidate.asks !== best.asks ? candidate.asks : candidate.open < best.open)) best = candidate;
+      if (best === null || (candidate.asks !== best.asks ? candidate.asks : candidate.open < best.open))
+        best = candidate;
     }
     return best?.scheduler ?? null;
   }
@@ -121,7 +122,9 @@ export class Offers {
   #moveToDemand(): void {
     const { schedulers, credits } = this.#options;
     if (this.#stopped || schedulers.members.size < 2) return;
-    const needy = [...schedulers.members].some((scheduler) => schedulers.isAsking(scheduler) && credits.openAt(scheduler).length === 0);
+    const needy = [...schedulers.members].some(
+      (scheduler) => schedulers.isAsking(scheduler) && credits.openAt(scheduler).length === 0,
+    );
     if (!needy) return;
     const untaken = new Map(credits.olderThan(UNTAKEN_MS));
     for (const scheduler of schedulers.members) {
@@ -148,7 +151,9 @@ export class Offers {
     const { bus, log, runner, session, labels } = this.#options;
     const request: PullRequest = { session, runner, labels, credits, withdraw };
     try {
-      const reply = await bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, { timeoutMs: PULL_TIMEOUT_MS });
+      const reply = await bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, {
+        timeoutMs: PULL_TIMEOUT_MS,
+      });
       // What was not withdrawn was granted: its stage is on its way, and the credit stays open for it.
       this.#options.credits.close(reply.withdrawn);
       if (reply.ok) return;

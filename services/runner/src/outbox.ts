@@ -5,7 +5,16 @@
  * U1. A result is sent only after it is on disk, and forgotten only after an owner has answered `committed` or `obsolete`.
  * U2. Only the first send carries an offer: a later one could be granted when its slot has gone elsewhere.
  */
-import { appendFileSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { NoResponders, subjects, type AttemptRef, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
@@ -51,7 +60,9 @@ export class Outbox {
     for (const [id, result] of readPending(options.file)) this.#pending.set(id, result);
     ({ fd: this.#fd, bytes: this.#bytes } = this.#writtenAnew());
     this.#bytesMax = 2 * this.#bytes + FILE_BYTES_KEPT;
-    this.earlierAnswered = Promise.all([...this.#pending].map(([id, result]) => this.#deliver(id, result))).then(() => !this.#closed);
+    this.earlierAnswered = Promise.all([...this.#pending].map(([id, result]) => this.#deliver(id, result))).then(
+      () => !this.#closed,
+    );
   }
 
   /** Whether the attempt's result is unanswered. */
@@ -89,7 +100,12 @@ export class Outbox {
     closeSync(this.#fd);
   }
 
-  async #deliver(id: string, result: PendingResult, offer: Offer | null = null, answered?: { offerTaken(taken: boolean): void; done(): void }): Promise<void> {
+  async #deliver(
+    id: string,
+    result: PendingResult,
+    offer: Offer | null = null,
+    answered?: { offerTaken(taken: boolean): void; done(): void },
+  ): Promise<void> {
     const { bus, log, runner } = this.#options;
     const { partition, request } = result;
     for (let first = true; !this.#closed; first = false) {
@@ -98,14 +114,20 @@ export class Outbox {
       const sentAt = performance.now();
       try {
         const body: ResultRequest = carried === null ? request : { ...request, offer: carried };
-        const reply = await bus.request<ResultRequest, ResultReply>(subjects.result(partition, runner), body, { timeoutMs: RESEND_MS });
+        const reply = await bus.request<ResultRequest, ResultReply>(subjects.result(partition, runner), body, {
+          timeoutMs: RESEND_MS,
+        });
         if (carried !== null) answered?.offerTaken(reply.ok && reply.offerTaken);
         if (reply.ok) return this.#answered(id, answered);
         log.debug({ ...request, code: reply.code }, 'a result was not taken; it is sent again');
       } catch (error) {
         if (carried !== null) answered?.offerTaken(false);
         if (error instanceof NoResponders) waitMs = RETRY_UNOWNED_MS;
-        if (first) log.debug({ err: error, runId: request.runId, stage: request.stage }, 'a result was not answered; it is sent again');
+        if (first)
+          log.debug(
+            { err: error, runId: request.runId, stage: request.stage },
+            'a result was not answered; it is sent again',
+          );
       }
       await this.#wait(Math.max(RETRY_UNOWNED_MS, waitMs - (performance.now() - sentAt)));
     }
@@ -166,7 +188,13 @@ export function resultId(ref: { readonly session: string; readonly credit: numbe
 
 /** P12: what does not match all of it is something else. */
 export function isSame(one: AttemptRef, other: AttemptRef): boolean {
-  return one.runId === other.runId && one.stage === other.stage && one.attempt === other.attempt && one.session === other.session && one.credit === other.credit;
+  return (
+    one.runId === other.runId &&
+    one.stage === other.stage &&
+    one.attempt === other.attempt &&
+    one.session === other.session &&
+    one.credit === other.credit
+  );
 }
 
 function lineOf(id: string, result: PendingResult): string {

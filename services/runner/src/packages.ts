@@ -33,7 +33,10 @@ export class Packages {
     this.#cache = new ExtensionCache(join(options.folder, 'packages'), { bytesMax: CACHE_BYTES_MAX });
     this.#copies = join(options.folder, 'package-copies');
     mkdirSync(this.#copies, { recursive: true, mode: 0o700 });
-    for (const name of readdirSync(this.#copies)) removeTree(join(this.#copies, name)).catch((error: unknown) => options.log.warn({ err: error }, 'an unfinished copy of a package could not be removed'));
+    for (const name of readdirSync(this.#copies))
+      removeTree(join(this.#copies, name)).catch((error: unknown) =>
+        options.log.warn({ err: error }, 'an unfinished copy of a package could not be removed'),
+      );
   }
 
   /** A copy of the package at `path`, where nothing is: all of it at once, read-only for who is not root. @throws NotPrepared; the signal's reason */
@@ -54,14 +57,20 @@ export class Packages {
     } catch (error) {
       await removeTree(copy);
       signal.throwIfAborted();
-      throw new NotPrepared(`the extension ${id}@${version} could not be fetched: ${error instanceof Error ? error.message : 'for no known reason'}`, { cause: error });
+      throw new NotPrepared(
+        `the extension ${id}@${version} could not be fetched: ${error instanceof Error ? error.message : 'for no known reason'}`,
+        { cause: error },
+      );
     }
   }
 
   /** Shared by all who wait for the package, so nobody's signal ends it; each part has a deadline, and the cache a bound. */
   async *#fetch(hash: string): AsyncIterable<Uint8Array> {
-    for (let offset = 0, size = 1; offset < size; ) {
-      const part = await callService<PackageRequest, PackagePart>(this.#options.bus, 'registry', 'package', { hash, offset });
+    for (let offset = 0, size = 1; offset < size;) {
+      const part = await callService<PackageRequest, PackagePart>(this.#options.bus, 'registry', 'package', {
+        hash,
+        offset,
+      });
       const bytes = Buffer.from(part.data, 'base64');
       if (bytes.length === 0) throw new Error('the registry has sent less than it said');
       offset += bytes.length;

@@ -23,11 +23,19 @@ export function needsFetching({ origin, extension }: Job): boolean {
 }
 
 /** @throws NotPrepared; the signal's reason */
-export async function prepareStage(job: Job, workspaces: Workspaces, { checkouts, packages }: Sources, signal: AbortSignal): Promise<Prepared> {
+export async function prepareStage(
+  job: Job,
+  workspaces: Workspaces,
+  { checkouts, packages }: Sources,
+  signal: AbortSignal,
+): Promise<Prepared> {
   // A name for files: stage names may hold anything.
   const attempt = randomUUID();
   const folders = await workspaces.prepare({
-    runId: job.runId, attempt, key: job.key, signal,
+    runId: job.runId,
+    attempt,
+    key: job.key,
+    signal,
     fresh: job.workspace === 'fresh',
     declaresOutputs: job.outputs.length > 0,
     fill: checkouts.filling(job, signal),

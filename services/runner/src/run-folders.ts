@@ -39,7 +39,8 @@ export class RunFolders {
     mkdirSync(options.root, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(options.root)) {
       if (!/^\d+$/.test(name)) continue;
-      for (const runId of this.of(Number(name)).list()) this.#runs.set(runId, { partition: Number(name), usedAt: Number.NEGATIVE_INFINITY });
+      for (const runId of this.of(Number(name)).list())
+        this.#runs.set(runId, { partition: Number(name), usedAt: Number.NEGATIVE_INFINITY });
     }
     this.#timer = setInterval(() => void this.#askAboutUnused(), ASK_MS);
     this.#timer.unref();
@@ -86,7 +87,11 @@ export class RunFolders {
     this.#asking = true;
     try {
       const unused = Map.groupBy(this.#unused(), ([, partition]) => partition);
-      for (const [partition, runs] of unused) await this.#ask(partition, runs.map(([runId]) => runId));
+      for (const [partition, runs] of unused)
+        await this.#ask(
+          partition,
+          runs.map(([runId]) => runId),
+        );
     } finally {
       this.#asking = false;
     }
@@ -103,12 +108,19 @@ export class RunFolders {
   async #ask(partition: number, runIds: readonly string[]): Promise<void> {
     const { bus, log } = this.#options;
     try {
-      const reply = await bus.requestRetrying<OpenRequest, OpenReply>(subjects.owner(partition, 'open'), { runIds }, { deadlineMs: 4 * ASK_TIMEOUT_MS, timeoutMs: ASK_TIMEOUT_MS });
+      const reply = await bus.requestRetrying<OpenRequest, OpenReply>(
+        subjects.owner(partition, 'open'),
+        { runIds },
+        { deadlineMs: 4 * ASK_TIMEOUT_MS, timeoutMs: ASK_TIMEOUT_MS },
+      );
       if (!reply.ok) return;
       const open = new Set(reply.open);
       this.release(runIds.filter((runId) => !open.has(runId)));
     } catch (error) {
-      log.debug({ err: error, partition }, 'the owner could not be asked which folders it still needs; it is asked again');
+      log.debug(
+        { err: error, partition },
+        'the owner could not be asked which folders it still needs; it is asked again',
+      );
     }
   }
 }

@@ -11,8 +11,20 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  createLogWriter, subjects, LATER,
-  type AttemptRef, type Bus, type BusSubscription, type Job, type JobReply, type LogWriter, type Release, type Responder, type RunnerLease, type StopReply, type StopRequest,
+  createLogWriter,
+  subjects,
+  LATER,
+  type AttemptRef,
+  type Bus,
+  type BusSubscription,
+  type Job,
+  type JobReply,
+  type LogWriter,
+  type Release,
+  type Responder,
+  type RunnerLease,
+  type StopReply,
+  type StopRequest,
 } from '@penstock/bus';
 import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
 import type { Mirrors } from '@penstock/git';
@@ -128,9 +140,19 @@ class RunnerService implements Runner {
     this.#leftoversFile = options.leftoversFile ?? join(own, 'leftovers');
     this.#sessions = new SessionList({ bus, log, runner: runnerId, file: join(own, 'sessions') });
     this.#writer = createLogWriter(bus);
-    this.#chunks = new ChunkStore({ writer: this.#writer, folder: join(own, 'spool'), spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX, log });
+    this.#chunks = new ChunkStore({
+      writer: this.#writer,
+      folder: join(own, 'spool'),
+      spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX,
+      log,
+    });
     this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
-    this.#folders = new RunFolders({ bus, log, root: join(options.dataDir, 'work'), isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId) });
+    this.#folders = new RunFolders({
+      bus,
+      log,
+      root: join(options.dataDir, 'work'),
+      isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
+    });
     this.#sources = {
       checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
       packages: new Packages({ bus, folder: own, log }),
@@ -139,7 +161,9 @@ class RunnerService implements Runner {
       changed: () => this.#shift?.offers.pump(),
       gone: (scheduler) => this.#shift?.offers.gone(scheduler),
     });
-    this.#subscriptions.push(bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)));
+    this.#subscriptions.push(
+      bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)),
+    );
   }
 
   get running(): number {
@@ -169,7 +193,11 @@ class RunnerService implements Runner {
     const { log } = this.#options;
     const deadline = delay(limitMs, 'late' as const, { ref: false });
     await this.#shift?.offers.stop();
-    if ((await Promise.race([this.#idle(), deadline])) === 'late') log.warn({ stages: this.#running.size }, 'stages still run at the end of the drain; they are ended and count as lost');
+    if ((await Promise.race([this.#idle(), deadline])) === 'late')
+      log.warn(
+        { stages: this.#running.size },
+        'stages still run at the end of the drain; they are ended and count as lost',
+      );
     else await Promise.race([this.#outbox.empty(), delay(ANSWERS_MS_MAX, undefined, { ref: false })]);
     await this.close();
   }
@@ -203,14 +231,23 @@ class RunnerService implements Runner {
   async #beginSession(): Promise<Shift> {
     const { bus, log, runnerId, labels, slots, leaseMs = LEASE_MS } = this.#options;
     const session = await Session.begin({
-      bus, log, runner: runnerId, leaseMs,
+      bus,
+      log,
+      runner: runnerId,
+      leaseMs,
       lease: (id) => this.#leaseOf(id),
       createExecutor: (guard) => this.#createExecutor(guard),
     });
     this.#sessions.begun(session.id);
     const credits = new Credits(bootClockMs);
     const offers = new Offers({
-      bus, log, runner: runnerId, session: session.id, labels, slots, credits,
+      bus,
+      log,
+      runner: runnerId,
+      session: session.id,
+      labels,
+      slots,
+      credits,
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
     });
@@ -251,7 +288,7 @@ class RunnerService implements Runner {
   /** From one session to the next. */
   async #serve(first: Shift): Promise<void> {
     const { log } = this.#options;
-    for (let shift = first; ; ) {
+    for (let shift = first; ;) {
       const why = await shift.session.over;
       if (this.#closing !== null) return;
       log.warn({ session: shift.session.id, why }, 'the session is over: what it ran is ended, and a new one begins');
@@ -331,7 +368,8 @@ class RunnerService implements Runner {
       sources: this.#sources,
       attemptLog: this.#chunks.open(job.runId, runnerId),
       sessionLives: () => shift.session.lives(),
-      log, graceMs,
+      log,
+      graceMs,
     });
     this.#held.set(id, attempt);
     this.#running.add(attempt);
@@ -342,13 +380,17 @@ class RunnerService implements Runner {
         this.#held.delete(id);
       } else {
         const credit = shift.offers.offerAlong(scheduler);
-        this.#outbox.put({ partition: job.partition, request: result }, credit === null ? null : { scheduler, credit }, {
-          offerTaken: (taken) => {
-            if (!taken && credit !== null) shift.credits.close([credit]);
-            shift.offers.pump();
+        this.#outbox.put(
+          { partition: job.partition, request: result },
+          credit === null ? null : { scheduler, credit },
+          {
+            offerTaken: (taken) => {
+              if (!taken && credit !== null) shift.credits.close([credit]);
+              shift.offers.pump();
+            },
+            done: () => this.#held.delete(id),
           },
-          done: () => this.#held.delete(id),
-        });
+        );
       }
       shift.offers.pump();
       if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();

@@ -1,5 +1,14 @@
 /** Which schedulers there are (the bucket `members`), and which of them have stages waiting that this runner could take. */
-import { buckets, subjects, watchLeases, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership } from '@penstock/bus';
+import {
+  buckets,
+  subjects,
+  watchLeases,
+  type Bus,
+  type BusSubscription,
+  type Demand,
+  type LeaseWatch,
+  type Membership,
+} from '@penstock/bus';
 
 /** Demand is announced every second while there is some; two lost messages are no end of it. */
 const DEMAND_MS = 3_000;

@@ -11,34 +11,60 @@ import { startRunner } from './runner.ts';
 const DRAIN_MS = 30_000;
 
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
-  return runService({
-    name: 'runner',
-    keys: ['dataDir', 'runnerId', 'slots', 'runnerLabels', 'runnerLeaseSecs', 'mode', 'gitAllowedHosts', 'gitCredentialsFile', 'gitCacheBytesMax'],
-    async start({ settings, bus, log, stopping }) {
-      const dataDir = resolve(settings.dataDir);
-      mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-      const mirrors = openMirrors({
-        folder: join(dataDir, 'runner', 'mirrors'),
-        bytesMax: settings.gitCacheBytesMax,
-        // A runner listens for probes only; where others can reach it, others can be expected to send it work.
-        policy: { mode: settings.mode ?? serverMode({ listen: settings.internalListen }) ?? 'production', allowedHosts: settings.gitAllowedHosts },
-        credentialsFile: settings.gitCredentialsFile,
-        log,
-      });
-      const runner = await retryUntilDone('beginning a session', log, stopping, () => startRunner({
-        bus, log, dataDir, mirrors,
-        runnerId: settings.runnerId ?? hostname().replaceAll(/[^A-Za-z0-9_-]/gu, '-').slice(0, 64),
-        slots: settings.slots ?? availableParallelism(),
-        labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
-        leaseMs: settings.runnerLeaseSecs * 1000,
-      }));
-      return {
-        ready: () => (runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve()),
-        drain: async () => {
-          await runner.drain(DRAIN_MS);
-          await mirrors.close();
-        },
-      };
+  return runService(
+    {
+      name: 'runner',
+      keys: [
+        'dataDir',
+        'runnerId',
+        'slots',
+        'runnerLabels',
+        'runnerLeaseSecs',
+        'mode',
+        'gitAllowedHosts',
+        'gitCredentialsFile',
+        'gitCacheBytesMax',
+      ],
+      async start({ settings, bus, log, stopping }) {
+        const dataDir = resolve(settings.dataDir);
+        mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+        const mirrors = openMirrors({
+          folder: join(dataDir, 'runner', 'mirrors'),
+          bytesMax: settings.gitCacheBytesMax,
+          // A runner listens for probes only; where others can reach it, others can be expected to send it work.
+          policy: {
+            mode: settings.mode ?? serverMode({ listen: settings.internalListen }) ?? 'production',
+            allowedHosts: settings.gitAllowedHosts,
+          },
+          credentialsFile: settings.gitCredentialsFile,
+          log,
+        });
+        const runner = await retryUntilDone('beginning a session', log, stopping, () =>
+          startRunner({
+            bus,
+            log,
+            dataDir,
+            mirrors,
+            runnerId:
+              settings.runnerId ??
+              hostname()
+                .replaceAll(/[^A-Za-z0-9_-]/gu, '-')
+                .slice(0, 64),
+            slots: settings.slots ?? availableParallelism(),
+            labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
+            leaseMs: settings.runnerLeaseSecs * 1000,
+          }),
+        );
+        return {
+          ready: () =>
+            runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve(),
+          drain: async () => {
+            await runner.drain(DRAIN_MS);
+            await mirrors.close();
+          },
+        };
+      },
     },
-  }, env);
+    env,
+  );
 }

@@ -49,7 +49,9 @@ export class SessionList {
 function readSessions(file: string): readonly string[] {
   try {
     // A line that a kill has cut short names no session.
-    return readFileSync(file, 'utf8').split('\n').filter((line) => /^[0-9a-f-]{36}$/.test(line));
+    return readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => /^[0-9a-f-]{36}$/.test(line));
   } catch {
     return [];
   }

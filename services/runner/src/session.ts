@@ -43,7 +43,10 @@ export class Session {
     const executor = options.createExecutor(guard);
     try {
       const warm = executor.prewarm(1);
-      const lease = await acquireLease(options.bus, buckets.runners, `${options.runner}.${id}`, options.lease(id), { ttlMs: options.leaseMs, now: bootClockMs });
+      const lease = await acquireLease(options.bus, buckets.runners, `${options.runner}.${id}`, options.lease(id), {
+        ttlMs: options.leaseMs,
+        now: bootClockMs,
+      });
       await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));
       await warm;
       return new Session(id, options, { guard, executor, lease });
@@ -107,7 +110,11 @@ export class Session {
         return;
       }
       if (renewal.kind === 'accepted') await this.#guard.setDeadline(deadlineOf(renewal.sentAtMs, leaseMs));
-      else log.warn({ err: renewal.cause, session: this.id }, 'the lease could not be renewed; it is tried again until the guard ends the session');
+      else
+        log.warn(
+          { err: renewal.cause, session: this.id },
+          'the lease could not be renewed; it is tried again until the guard ends the session',
+        );
     } catch (error) {
       // The guard goes on with the deadline that it has.
       if (!this.isOver) log.warn({ err: error, session: this.id }, 'the lease could not be renewed');

@@ -5,7 +5,12 @@ import type { Job } from '@penstock/bus';
 /** Of the runner's own environment: where programs are, and how to speak to people. */
 const INHERITED = ['PATH', 'LANG', 'LANGUAGE', 'LC_ALL', 'LC_CTYPE', 'TZ'];
 
-export function stageEnvironment(job: Job, folders: StageFolders, packageFolder: string | undefined, own: Readonly<Record<string, string | undefined>>): Record<string, string> {
+export function stageEnvironment(
+  job: Job,
+  folders: StageFolders,
+  packageFolder: string | undefined,
+  own: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
   const { origin } = job;
   const env: Record<string, string> = { LANG: 'C.UTF-8' };
   for (const name of INHERITED) {

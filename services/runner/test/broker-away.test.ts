@@ -47,7 +47,10 @@ describe('while the broker is away (P18)', () => {
   test('a stage goes on and its log waits on disk; both are reported when it is back, whole', async () => {
     await begin(60_000);
     const lines = 120_000;
-    const { job } = await scheduler.grant({ script: `echo up; until [ -e go ]; do sleep 0.05; done; seq -f 'line %.0f ${'x'.repeat(80)}' ${lines}; echo done >marker`, logBytesMax: 64 * MIB });
+    const { job } = await scheduler.grant({
+      script: `echo up; until [ -e go ]; do sleep 0.05; done; seq -f 'line %.0f ${'x'.repeat(80)}' ${lines}; echo done >marker`,
+      logBytesMax: 64 * MIB,
+    });
     while (!(await scheduler.logOf(job.runId)).includes('up')) continue;
     broker.pause();
     writeFileSync(join(dataDir, 'work', '0', job.runId, 'shared', 'go'), '');

@@ -1,6 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -44,8 +53,23 @@ afterEach(async () => {
 });
 
 async function start(): Promise<Runner> {
-  mirrors = openMirrors({ folder: join(dataDir, 'runner', 'mirrors'), bytesMax: 1024 ** 3, policy: { mode: 'development', allowedHosts: [] }, log: silentLogger() });
-  runner = await startRunner({ bus, runnerId: RUNNER, slots: 3, labels: ['linux'], dataDir, leaseMs: 6_000, graceMs: 500, mirrors, log: silentLogger() });
+  mirrors = openMirrors({
+    folder: join(dataDir, 'runner', 'mirrors'),
+    bytesMax: 1024 ** 3,
+    policy: { mode: 'development', allowedHosts: [] },
+    log: silentLogger(),
+  });
+  runner = await startRunner({
+    bus,
+    runnerId: RUNNER,
+    slots: 3,
+    labels: ['linux'],
+    dataDir,
+    leaseMs: 6_000,
+    graceMs: 500,
+    mirrors,
+    log: silentLogger(),
+  });
   return runner;
 }
 
@@ -78,18 +102,28 @@ async function grant(more: Partial<Job> & { readonly script?: string }): Promise
   return job;
 }
 
-async function run(more: Partial<Job> & { readonly script?: string }): Promise<{ readonly job: Job; readonly result: ResultRequest; readonly log: string }> {
+async function run(
+  more: Partial<Job> & { readonly script?: string },
+): Promise<{ readonly job: Job; readonly result: ResultRequest; readonly log: string }> {
   const job = await grant(more);
   const result = await scheduler.results.next();
   return { job, result, log: await scheduler.logOf(job.runId) };
 }
 
 /** A server that takes a request and never answers; `asked` says that it came. */
-async function silentServer(): Promise<{ readonly url: string; readonly asked: Promise<unknown>; readonly server: Server }> {
+async function silentServer(): Promise<{
+  readonly url: string;
+  readonly asked: Promise<unknown>;
+  readonly server: Server;
+}> {
   const server = createServer(() => {});
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/a/b`, asked: once(server, 'request'), server };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/a/b`,
+    asked: once(server, 'request'),
+    server,
+  };
 }
 
 function end(server: Server): Promise<unknown> {
@@ -104,7 +138,8 @@ describe('a run with a repository', () => {
     commit('second');
     await start();
     const origin = originAt(first);
-    const script = 'cat file; git rev-parse HEAD; git log -1 --format=%s; git status --porcelain; git remote get-url origin; echo made >made';
+    const script =
+      'cat file; git rev-parse HEAD; git log -1 --format=%s; git status --porcelain; git remote get-url origin; echo made >made';
     const { job, result, log } = await run({ origin, script });
     expect(result).toMatchObject({ status: 'success' });
     expect(log.trimEnd().split('\n')).toEqual([`first${first}`, 'first', `file://${repository}`]);
@@ -116,9 +151,22 @@ describe('a run with a repository', () => {
     await start();
     const origin = originAt(commit('first'));
     const { job } = await run({ origin, script: 'echo made >made' });
-    const fresh = await run({ runId: job.runId, stage: 'test', workspace: 'fresh', origin, script: 'cat file; test ! -e made; rm -rf .git file' });
+    const fresh = await run({
+      runId: job.runId,
+      stage: 'test',
+      workspace: 'fresh',
+      origin,
+      script: 'cat file; test ! -e made; rm -rf .git file',
+    });
     expect(fresh.result).toMatchObject({ status: 'success' });
-    const again = await run({ runId: job.runId, stage: 'test', attempt: 2, workspace: 'fresh', origin, script: 'git status --porcelain; cat file' });
+    const again = await run({
+      runId: job.runId,
+      stage: 'test',
+      attempt: 2,
+      workspace: 'fresh',
+      origin,
+      script: 'git status --porcelain; cat file',
+    });
     expect(again.result).toMatchObject({ status: 'success' });
     expect(readdirSync(join(dataDir, 'runner', 'checkouts'))).toEqual([]);
   });
@@ -127,9 +175,17 @@ describe('a run with a repository', () => {
     await start();
     const origin = originAt(commit('first'));
     const runId = 'run-together';
-    await Promise.all(['a', 'b', 'c'].map((stage) => grant({ runId, stage, origin, script: `echo ${stage} >>seen; cat file` })));
-    for (let stages = 0; stages < 3; stages += 1) expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
-    expect(readFileSync(join(dataDir, 'work', '0', runId, 'shared', 'seen'), 'utf8').trim().split('\n').toSorted()).toEqual(['a', 'b', 'c']);
+    await Promise.all(
+      ['a', 'b', 'c'].map((stage) => grant({ runId, stage, origin, script: `echo ${stage} >>seen; cat file` })),
+    );
+    for (let stages = 0; stages < 3; stages += 1)
+      expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
+    expect(
+      readFileSync(join(dataDir, 'work', '0', runId, 'shared', 'seen'), 'utf8')
+        .trim()
+        .split('\n')
+        .toSorted(),
+    ).toEqual(['a', 'b', 'c']);
   });
 
   test('finds its workspace again after a restart of the runner, and starts from the commit after its loss (P19)', async () => {
@@ -139,11 +195,15 @@ describe('a run with a repository', () => {
     scheduler.openRuns = [job.runId];
     await stop();
     await start();
-    expect((await run({ runId: job.runId, stage: 'test', origin, script: 'cat made' })).result).toMatchObject({ status: 'success' });
+    expect((await run({ runId: job.runId, stage: 'test', origin, script: 'cat made' })).result).toMatchObject({
+      status: 'success',
+    });
     await stop();
     rmSync(dataDir, { recursive: true });
     await start();
-    expect((await run({ runId: job.runId, stage: 'deploy', origin, script: 'cat file; test ! -e made' })).result).toMatchObject({ status: 'success' });
+    expect(
+      (await run({ runId: job.runId, stage: 'deploy', origin, script: 'cat file; test ! -e made' })).result,
+    ).toMatchObject({ status: 'success' });
   });
 
   test('has no path from its workspace to the mirror, and no git of the runner ever works in a folder that a stage had', async () => {
@@ -155,7 +215,9 @@ describe('a run with a repository', () => {
     const { job, result, log } = await run({ origin, script });
     expect(result).toMatchObject({ status: 'success' });
     expect(log).not.toContain(dataDir);
-    expect((await run({ runId: job.runId, stage: 'test', origin, script: 'true' })).result).toMatchObject({ status: 'success' });
+    expect((await run({ runId: job.runId, stage: 'test', origin, script: 'true' })).result).toMatchObject({
+      status: 'success',
+    });
     expect(existsSync(traces)).toBe(false);
   });
 });
@@ -173,7 +235,9 @@ describe('a checkout that fails', () => {
     expect(log).toContain('the workspace could not be checked out');
     expect(log).toContain(code);
     expect(existsSync(join(dataDir, 'work', '0', job.runId, 'shared'))).toBe(false);
-    expect((await run({ origin: originAt(commit('second')), script: 'cat file' })).result).toMatchObject({ status: 'success' });
+    expect((await run({ origin: originAt(commit('second')), script: 'cat file' })).result).toMatchObject({
+      status: 'success',
+    });
   });
 
   test('is ended by a cancel, in the middle of the fetch (P14)', async () => {

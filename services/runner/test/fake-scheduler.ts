@@ -1,9 +1,30 @@
 /** A scheduler of one's own making: it owns every partition of a real broker and grants what a test tells it to. */
 import { randomUUID } from 'node:crypto';
 import {
-  acquireLease, buckets, connectBus, ensureStreams, readChunks, subjects, watchLeases,
-  type AttemptRef, type Bus, type BusSubscription, type Job, type JobReply, type Lease, type LeaseEvent, type LeaseWatch, type OpenReply, type OpenRequest,
-  type PullReply, type PullRequest, type ResultReply, type ResultRequest, type RunnerLease, type StopReply, type StopRequest,
+  acquireLease,
+  buckets,
+  connectBus,
+  ensureStreams,
+  readChunks,
+  subjects,
+  watchLeases,
+  type AttemptRef,
+  type Bus,
+  type BusSubscription,
+  type Job,
+  type JobReply,
+  type Lease,
+  type LeaseEvent,
+  type LeaseWatch,
+  type OpenReply,
+  type OpenRequest,
+  type PullReply,
+  type PullRequest,
+  type ResultReply,
+  type ResultRequest,
+  type RunnerLease,
+  type StopReply,
+  type StopRequest,
 } from '@penstock/bus';
 
 export const RUNNER = 'runner-1';
@@ -53,7 +74,12 @@ export class FakeScheduler {
   /** Whether a result's offer is taken. */
   takeOffers = true;
   /** Answers to results; null: none at all. */
-  answerResult: (request: ResultRequest) => ResultReply | null = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: this.takeOffers });
+  answerResult: (request: ResultRequest) => ResultReply | null = () => ({
+    ok: true,
+    answer: 'committed',
+    epoch: 1,
+    offerTaken: this.takeOffers,
+  });
   #subscriptions: BusSubscription[] = [];
   #watch: LeaseWatch | null = null;
   #lease: Lease | null = null;
@@ -104,20 +130,33 @@ export class FakeScheduler {
     this.#watch = watchLeases<RunnerLease>(bus, buckets.runners, (event) => this.leases.put(event));
     await this.#watch.ready;
     await bus.flush();
-    this.#lease = await acquireLease(bus, buckets.members, this.member, { member: this.member, startedAt: '' }, { ttlMs: 600_000 });
+    this.#lease = await acquireLease(
+      bus,
+      buckets.members,
+      this.member,
+      { member: this.member, startedAt: '' },
+      { ttlMs: 600_000 },
+    );
   }
 
   /** The keys of all leases of runners, as the broker has them now. */
   async leasesNow(): Promise<string[]> {
     const keys: string[] = [];
-    const watch = watchLeases<RunnerLease>(this.bus, buckets.runners, ({ kind, key }) => void (kind === 'put' && keys.push(key)));
+    const watch = watchLeases<RunnerLease>(
+      this.bus,
+      buckets.runners,
+      ({ kind, key }) => void (kind === 'put' && keys.push(key)),
+    );
     await watch.ready;
     watch.stop();
     return keys;
   }
 
   /** Grants a stage on the next open credit, as a job. */
-  async grant(more: Partial<Job> & { readonly script?: string } = {}, offered?: Offered): Promise<{ readonly job: Job; readonly reply: JobReply }> {
+  async grant(
+    more: Partial<Job> & { readonly script?: string } = {},
+    offered?: Offered,
+  ): Promise<{ readonly job: Job; readonly reply: JobReply }> {
     const job = this.jobFor(offered ?? (await this.offers.next()), more);
     this.open.delete(job.credit);
     return { job, reply: await this.send(job) };
@@ -125,9 +164,23 @@ export class FakeScheduler {
 
   jobFor(offered: Offered, { script = 'true', ...more }: Partial<Job> & { readonly script?: string } = {}): Job {
     return {
-      runId: `run-${randomUUID()}`, stage: 'build', attempt: 1, session: offered.session, credit: offered.credit,
-      partition: 0, epoch: 1, key: 'tenant', pipelineName: 'p', origin: { kind: 'api' }, workspace: 'shared',
-      commands: [{ script, bindings: {} }], env: {}, outputs: [], timeoutMs: 60_000, logBytesMax: 4 * 1024 ** 2, repeated: false,
+      runId: `run-${randomUUID()}`,
+      stage: 'build',
+      attempt: 1,
+      session: offered.session,
+      credit: offered.credit,
+      partition: 0,
+      epoch: 1,
+      key: 'tenant',
+      pipelineName: 'p',
+      origin: { kind: 'api' },
+      workspace: 'shared',
+      commands: [{ script, bindings: {} }],
+      env: {},
+      outputs: [],
+      timeoutMs: 60_000,
+      logBytesMax: 4 * 1024 ** 2,
+      repeated: false,
       ...more,
     };
   }
@@ -138,7 +191,11 @@ export class FakeScheduler {
 
   stopAttempt(ref: AttemptRef, reason: 'cancelled' | 'timeout' = 'cancelled'): Promise<StopReply> {
     const { runId, stage, attempt, session, credit } = ref;
-    return this.bus.request<StopRequest, StopReply>(subjects.stop(RUNNER), { runId, stage, attempt, session, credit, reason }, { timeoutMs: 2_000 });
+    return this.bus.request<StopRequest, StopReply>(
+      subjects.stop(RUNNER),
+      { runId, stage, attempt, session, credit, reason },
+      { timeoutMs: 2_000 },
+    );
   }
 
   release(runIds: readonly string[]): void {

@@ -17,13 +17,24 @@ function owner(silentOn: string): { readonly bus: Bus; readonly asked: string[] 
   const asked: string[] = [];
   const request = (_subject: string, { stage }: ResultRequest): Promise<ResultReply> => {
     asked.push(stage);
-    return stage === silentOn ? new Promise(() => {}) : Promise.resolve({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
+    return stage === silentOn
+      ? new Promise(() => {})
+      : Promise.resolve({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
   };
   return { bus: { request } as unknown as Bus, asked };
 }
 
 function result(credit: number, stage: string): ResultRequest {
-  return { runId: 'r', stage, attempt: 1, session: 's', credit, status: 'success', outputs: { v: 'x'.repeat(1_000) }, logBytes: 0 };
+  return {
+    runId: 'r',
+    stage,
+    attempt: 1,
+    session: 's',
+    credit,
+    status: 'success',
+    outputs: { v: 'x'.repeat(1_000) },
+    logBytes: 0,
+  };
 }
 
 describe('the file of results (P16)', () => {
@@ -33,7 +44,9 @@ describe('the file of results (P16)', () => {
     const outbox = open(owner('slow').bus);
     outbox.put({ partition: 0, request: result(0, 'slow') }, null, { offerTaken: () => {}, done: () => {} });
     for (let credit = 1; credit <= 2_000; credit++) {
-      await new Promise<void>((done) => outbox.put({ partition: 0, request: result(credit, 'quick') }, null, { offerTaken: () => {}, done }));
+      await new Promise<void>((done) =>
+        outbox.put({ partition: 0, request: result(credit, 'quick') }, null, { offerTaken: () => {}, done }),
+      );
     }
     outbox.close();
     expect(statSync(file).size).toBeLessThan(512 * 1024);

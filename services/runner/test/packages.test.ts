@@ -36,7 +36,16 @@ beforeEach(async () => {
       return { data: bytes.subarray(request.offset, request.offset + 100).toString('base64'), size: bytes.length };
     },
   });
-  runner = await startRunner({ bus, runnerId: RUNNER, slots: 2, labels: [], dataDir: join(folder, 'data'), leaseMs: 6_000, graceMs: 500, log: silentLogger() });
+  runner = await startRunner({
+    bus,
+    runnerId: RUNNER,
+    slots: 2,
+    labels: [],
+    dataDir: join(folder, 'data'),
+    leaseMs: 6_000,
+    graceMs: 500,
+    log: silentLogger(),
+  });
 });
 afterEach(async () => {
   await runner.close();
@@ -49,14 +58,19 @@ afterEach(async () => {
 async function publish(): Promise<NonNullable<Job['extension']>> {
   const source = join(folder, 'source');
   mkdirSync(join(source, 'lib'), { recursive: true });
-  writeFileSync(join(source, 'extension.yaml'), 'id: utility/greet\nversion: 1.0.0\ndescription: Greets.\nrun: sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"\n');
+  writeFileSync(
+    join(source, 'extension.yaml'),
+    'id: utility/greet\nversion: 1.0.0\ndescription: Greets.\nrun: sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"\n',
+  );
   writeFileSync(join(source, 'lib', 'greet.sh'), 'echo hello\n');
   const { bytes, hash } = await packFolder(source);
   packages.set(hash, Buffer.from(bytes));
   return { id: 'utility/greet', version: '1.0.0', hash };
 }
 
-async function run(more: Partial<Job> & { readonly script?: string }): Promise<{ readonly job: Job; readonly result: ResultRequest; readonly log: string }> {
+async function run(
+  more: Partial<Job> & { readonly script?: string },
+): Promise<{ readonly job: Job; readonly result: ResultRequest; readonly log: string }> {
   const { job } = await scheduler.grant(more);
   const result = await scheduler.results.next();
   return { job, result, log: await scheduler.logOf(job.runId) };
@@ -64,12 +78,16 @@ async function run(more: Partial<Job> & { readonly script?: string }): Promise<{
 
 test('a stage finds the package of its extension, fetched once, and what it does to it reaches no other stage', async () => {
   const extension = await publish();
-  const script = 'sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"; chmod -R u+w "$SERVICE_EXTENSION_PATH"; echo "echo changed" >"$SERVICE_EXTENSION_PATH/lib/greet.sh"; rm "$SERVICE_EXTENSION_PATH/extension.yaml"';
+  const script =
+    'sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"; chmod -R u+w "$SERVICE_EXTENSION_PATH"; echo "echo changed" >"$SERVICE_EXTENSION_PATH/lib/greet.sh"; rm "$SERVICE_EXTENSION_PATH/extension.yaml"';
   const first = await run({ extension, script });
   expect(first).toMatchObject({ result: { status: 'success' }, log: 'hello\n' });
   const requests = asked.length;
   expect(requests).toBeGreaterThan(1);
-  const second = await run({ extension, script: 'sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"; ls "$SERVICE_EXTENSION_PATH"' });
+  const second = await run({
+    extension,
+    script: 'sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"; ls "$SERVICE_EXTENSION_PATH"',
+  });
   expect(second.log).toBe('hello\nextension.yaml\nlib\n');
   expect(asked).toHaveLength(requests);
   expect(readdirSync(join(folder, 'data', 'work', '0', first.job.runId))).toEqual(['shared']);
@@ -78,9 +96,12 @@ test('a stage finds the package of its extension, fetched once, and what it does
 
 test.each([
   ['that the registry does not have', (): void => packages.clear()],
-  ['whose bytes are others', (): void => {
-    for (const [hash, bytes] of packages) packages.set(hash, Buffer.concat([bytes, Buffer.from('x')]));
-  }],
+  [
+    'whose bytes are others',
+    (): void => {
+      for (const [hash, bytes] of packages) packages.set(hash, Buffer.concat([bytes, Buffer.from('x')]));
+    },
+  ],
 ])('a package %s fails the stage, with the reason checkout and the extension in its log', async (_what, spoil) => {
   const extension = await publish();
   spoil();

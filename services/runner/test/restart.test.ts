@@ -54,7 +54,16 @@ test('the lease of a session that a kill has left is ended at the next start, no
 
 test('not before every result of it that was kept is answered: its attempts would count as lost (P16)', async () => {
   const dead = await leaveSession();
-  const request: ResultRequest = { runId: `run-${randomUUID()}`, stage: 'build', attempt: 1, session: dead, credit: 7, status: 'success', exitCode: 0, logBytes: 0 };
+  const request: ResultRequest = {
+    runId: `run-${randomUUID()}`,
+    stage: 'build',
+    attempt: 1,
+    session: dead,
+    credit: 7,
+    status: 'success',
+    exitCode: 0,
+    logBytes: 0,
+  };
   writeFileSync(join(dataDir, 'runner', 'results'), `${JSON.stringify({ id: `${dead}/7`, partition: 0, request })}\n`);
   let answered = false;
   scheduler.answerResult = () => {

@@ -34,7 +34,17 @@ afterEach(async () => {
 });
 
 async function start(more: Partial<RunnerOptions> = {}): Promise<Runner> {
-  const runner = await startRunner({ bus, runnerId: RUNNER, slots: 2, labels: ['linux'], dataDir, leaseMs: 6_000, graceMs: 500, log: silentLogger(), ...more });
+  const runner = await startRunner({
+    bus,
+    runnerId: RUNNER,
+    slots: 2,
+    labels: ['linux'],
+    dataDir,
+    leaseMs: 6_000,
+    graceMs: 500,
+    log: silentLogger(),
+    ...more,
+  });
   runners.push(runner);
   return runner;
 }
@@ -54,7 +64,8 @@ function processesOf(runId: string): string[] {
 describe('a stage', () => {
   test('runs and is reported with its outputs and the end of its log (P16)', async () => {
     await start();
-    const script = 'echo "hello from $PENSTOCK_STAGE of $PENSTOCK_PIPELINE"; echo oops >&2; echo version=1.2 >> "$SERVICE_OUTPUT"; echo other=x >> "$SERVICE_OUTPUT"';
+    const script =
+      'echo "hello from $PENSTOCK_STAGE of $PENSTOCK_PIPELINE"; echo oops >&2; echo version=1.2 >> "$SERVICE_OUTPUT"; echo other=x >> "$SERVICE_OUTPUT"';
     const { job, reply } = await scheduler.grant({ script, outputs: ['version'] });
     expect(reply.answer).toBe('accepted');
     const result = await scheduler.results.next();
@@ -68,11 +79,23 @@ describe('a stage', () => {
   test('sees its own environment, that of its run, and nothing of the runner', async () => {
     process.env['RUNNER_SECRET'] = 'canary';
     await start();
-    const { job } = await scheduler.grant({ script: 'env; pwd', env: { OWN: "it's\nmine" }, origin: { kind: 'webhook', repository: 'a/b', ref: 'refs/heads/$(touch x)', commit: 'c0ffee' } });
+    const { job } = await scheduler.grant({
+      script: 'env; pwd',
+      env: { OWN: "it's\nmine" },
+      origin: { kind: 'webhook', repository: 'a/b', ref: 'refs/heads/$(touch x)', commit: 'c0ffee' },
+    });
     await scheduler.results.next();
     const log = await scheduler.logOf(job.runId);
     delete process.env['RUNNER_SECRET'];
-    for (const line of ['CI=true', `PENSTOCK_RUN_ID=${job.runId}`, 'PENSTOCK_ATTEMPT=1', 'PENSTOCK_REPOSITORY=a/b', 'PENSTOCK_REF=refs/heads/$(touch x)', 'PENSTOCK_COMMIT=c0ffee', "OWN=it's\nmine"]) {
+    for (const line of [
+      'CI=true',
+      `PENSTOCK_RUN_ID=${job.runId}`,
+      'PENSTOCK_ATTEMPT=1',
+      'PENSTOCK_REPOSITORY=a/b',
+      'PENSTOCK_REF=refs/heads/$(touch x)',
+      'PENSTOCK_COMMIT=c0ffee',
+      "OWN=it's\nmine",
+    ]) {
       expect(log).toContain(`${line}\n`);
     }
     expect(log).not.toContain('canary');
@@ -178,7 +201,9 @@ describe('a grant (P12)', () => {
   test('of another session is not answered', async () => {
     await start();
     const job = scheduler.jobFor({ ...(await scheduler.offers.next()), session: 'an-old-one' });
-    await expect(scheduler.bus.request('job.' + RUNNER, job, { timeoutMs: 300 })).rejects.toMatchObject({ tag: 'RequestTimeout' });
+    await expect(scheduler.bus.request('job.' + RUNNER, job, { timeoutMs: 300 })).rejects.toMatchObject({
+      tag: 'RequestTimeout',
+    });
   });
 });
 
@@ -212,7 +237,9 @@ describe('results (P16)', () => {
     scheduler.answerResult = () => null;
     const { job } = await scheduler.grant();
     await scheduler.results.next();
-    await scheduler.leaseWhere((event) => event.kind === 'put' && event.value.attempts.some(({ runId }) => runId === job.runId));
+    await scheduler.leaseWhere(
+      (event) => event.kind === 'put' && event.value.attempts.some(({ runId }) => runId === job.runId),
+    );
     scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
     const again = await scheduler.results.next();
     expect(again).toMatchObject({ runId: job.runId });

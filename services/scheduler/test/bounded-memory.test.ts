@@ -6,7 +6,16 @@ import { Harness, HOUR_MS, stage, text } from './support.ts';
 const one = text([stage('a')]);
 
 function waiting(isWaiting: () => boolean): ReadyStage {
-  return { key: 'ada', priority: 0, labels: ['gpu'], labelSet: 'gpu', stage: 'a', waits: isWaiting, boundTo: () => undefined, grant: () => true };
+  return {
+    key: 'ada',
+    priority: 0,
+    labels: ['gpu'],
+    labelSet: 'gpu',
+    stage: 'a',
+    waits: isWaiting,
+    boundTo: () => undefined,
+    grant: () => true,
+  };
 }
 
 describe('bounded memory', () => {

@@ -7,16 +7,40 @@ import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } fr
 import { createdOf } from './stories.ts';
 import { NOW, stage, text } from './support.ts';
 
-const head: CommitHead = { id: 'c1', kind: 'runs', partition: 3, epoch: 7, number: 12, owner: 'me', minReader: COMMIT_FORMAT, at: NOW };
-const created = (yaml: string): RunCreated => ({ type: 'run_created', at: NOW, tenant: 't', key: 'k', pipelineName: 'p', yaml, priority: 0, origin: { kind: 'api' } });
+const head: CommitHead = {
+  id: 'c1',
+  kind: 'runs',
+  partition: 3,
+  epoch: 7,
+  number: 12,
+  owner: 'me',
+  minReader: COMMIT_FORMAT,
+  at: NOW,
+};
+const created = (yaml: string): RunCreated => ({
+  type: 'run_created',
+  at: NOW,
+  tenant: 't',
+  key: 'k',
+  pipelineName: 'p',
+  yaml,
+  priority: 0,
+  origin: { kind: 'api' },
+});
 
-describe('a commit\'s bytes', () => {
+describe("a commit's bytes", () => {
   test('are read back as they were written, whatever the text', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 400 }), (piece, times) => {
-      const event = created(piece.repeat(times));
-      const commit = decodeCommit(encodeCommit(head, [{ id: 'r', from: 1, events: [encodeEvent(event)] }]));
-      expect(commit).toEqual({ ...head, runs: [{ id: 'r', from: 1, events: [{ ...event, yaml: event.yaml.toWellFormed() }] }] });
-    }), { numRuns: 30 });
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 400 }), (piece, times) => {
+        const event = created(piece.repeat(times));
+        const commit = decodeCommit(encodeCommit(head, [{ id: 'r', from: 1, events: [encodeEvent(event)] }]));
+        expect(commit).toEqual({
+          ...head,
+          runs: [{ id: 'r', from: 1, events: [{ ...event, yaml: event.yaml.toWellFormed() }] }],
+        });
+      }),
+      { numRuns: 30 },
+    );
   });
 
   test('a long text is deflated', () => {
@@ -42,7 +66,10 @@ describe('joining decisions (P1)', () => {
     builder.add(run(), 2, [queued]);
     builder.add(one, 3, [queued, queued]);
     const draft = builder.take();
-    expect([...(draft?.runs.values() ?? [])].map(({ from, to, events }) => [from, to, events.length])).toEqual([[2, 4, 3], [2, 2, 1]]);
+    expect([...(draft?.runs.values() ?? [])].map(({ from, to, events }) => [from, to, events.length])).toEqual([
+      [2, 4, 3],
+      [2, 2, 1],
+    ]);
     expect(builder.take()).toBeUndefined();
   });
 

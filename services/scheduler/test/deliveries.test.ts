@@ -68,7 +68,7 @@ describe('grants (P12)', () => {
     expect(world.events()).toContain('run_completed');
   });
 
-  test('nothing is sent outside the owner\'s limit; it is made up for', () => {
+  test("nothing is sent outside the owner's limit; it is made up for", () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one);

@@ -17,7 +17,12 @@ class Queue {
     const { key = 'k', priority = 0, labels = [], boundTo = () => undefined } = more;
     this.#waiting.add(stage);
     this.dispatch.offer({
-      key, priority, labels, labelSet: labels.join(','), stage, boundTo,
+      key,
+      priority,
+      labels,
+      labelSet: labels.join(','),
+      stage,
+      boundTo,
       waits: () => this.#waiting.has(stage),
       grant: (credit) => {
         this.granted.push(stage);
@@ -73,7 +78,7 @@ describe('the order (D1)', () => {
     expect(granted.filter((stage) => stage.startsWith('h'))).toHaveLength(30);
   });
 
-  test('a key with 2,000 waiting stages delays another key\'s single stage by at most one slot\'s turnover', () => {
+  test("a key with 2,000 waiting stages delays another key's single stage by at most one slot's turnover", () => {
     const queue = new Queue();
     queue.lease('r');
     for (let index = 0; index < 2_000; index++) queue.offer(`big${index}`, { key: 'big' });
@@ -120,7 +125,7 @@ describe('who can take a stage (D2)', () => {
 });
 
 describe('credits (D3, P11)', () => {
-  test('are not spent before their session\'s lease is known, nor after it is over', () => {
+  test("are not spent before their session's lease is known, nor after it is over", () => {
     const queue = new Queue();
     queue.offer('a');
     expect(queue.credit('r', 1)).toEqual([]);
@@ -171,7 +176,10 @@ describe('what is kept', () => {
     queue.offer('a');
     queue.offer('b', { labels: ['gpu'] });
     queue.offer('c', { labels: ['gpu'] });
-    expect(queue.dispatch.demand()).toEqual([{ labels: [], count: 1 }, { labels: ['gpu'], count: 2 }]);
+    expect(queue.dispatch.demand()).toEqual([
+      { labels: [], count: 1 },
+      { labels: ['gpu'], count: 2 },
+    ]);
   });
 
   test('stages that wait no more leave queues that nobody looks at', () => {

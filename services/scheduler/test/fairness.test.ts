@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Harness, stage, text } from './support.ts';
 
 describe('fairness over keys', () => {
-  test('one key with 2,000 queued stages delays another key\'s single stage by at most one slot\'s turnover', () => {
+  test("one key with 2,000 queued stages delays another key's single stage by at most one slot's turnover", () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(text(Array.from({ length: 2_000 }, (_, index) => stage(`s${index}`))), { key: 'big' });

@@ -3,9 +3,29 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acquireLease, bucketAgeMs, buckets, connectBus, deleteBuckets, ensureStreams, openLog, subjects, type Bus, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import {
+  acquireLease,
+  bucketAgeMs,
+  buckets,
+  connectBus,
+  deleteBuckets,
+  ensureStreams,
+  openLog,
+  subjects,
+  type Bus,
+  type PullReply,
+  type PullRequest,
+  type RunnerLease,
+} from '@penstock/bus';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, ownerOf, startScheduler } from '@penstock/scheduler';
-import { openSqliteStore, runCollections, RunsRepository, type Checkpoint, type DocumentStore, type RunDocument } from '@penstock/store';
+import {
+  openSqliteStore,
+  runCollections,
+  RunsRepository,
+  type Checkpoint,
+  type DocumentStore,
+  type RunDocument,
+} from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -84,18 +104,28 @@ describe('the end of a membership', () => {
     await expect.poll(() => scheduler.member, { interval: 5, timeout: 10_000 }).not.toBe('');
     await scheduler.settled();
     await scheduler.close();
-    for (const partition of [0, 1]) expect(new Set([first, scheduler.member, ...(await ownersIn(partition))])).toEqual(new Set([first, scheduler.member]));
+    for (const partition of [0, 1])
+      expect(new Set([first, scheduler.member, ...(await ownersIn(partition))])).toEqual(
+        new Set([first, scheduler.member]),
+      );
   }, 30_000);
 });
 
 describe('a partition that is handed over (P3)', () => {
-  test('P3: is opened by its new owner at the word of its release, without a tick of anybody\'s clock', async () => {
+  test("P3: is opened by its new owner at the word of its release, without a tick of anybody's clock", async () => {
     await deleteBuckets(bus);
     await ensureStreams(bus, STREAMS);
     // Nobody tries again by itself.
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
-      const scheduler = (): ReturnType<typeof startScheduler> => startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, leasesProvenDead: true, log: silentLogger() });
+      const scheduler = (): ReturnType<typeof startScheduler> =>
+        startScheduler({
+          bus,
+          ledger: new RunsRepository(store),
+          partitions: 2,
+          leasesProvenDead: true,
+          log: silentLogger(),
+        });
       const first = await scheduler();
       await expect.poll(() => first.owned, { timeout: 10_000, interval: 5 }).toBe(2);
       const others: Awaited<typeof first>[] = [];
@@ -124,7 +154,19 @@ describe('a bucket that was made anew', () => {
     const last = await log.last();
     const number = last === null ? 1 : decodeCommit(last.bytes).number + 1;
     const epoch = last === null ? 1 : decodeCommit(last.bytes).epoch + 1;
-    const bytes = encodeCommit({ id: randomUUID(), kind: 'opened', partition: 0, epoch, number, owner: 'before', minReader: COMMIT_FORMAT, at: 0 }, []);
+    const bytes = encodeCommit(
+      {
+        id: randomUUID(),
+        kind: 'opened',
+        partition: 0,
+        epoch,
+        number,
+        owner: 'before',
+        minReader: COMMIT_FORMAT,
+        at: 0,
+      },
+      [],
+    );
     await log.append(bytes, { commitId: randomUUID(), expectedSequence: last?.sequence ?? 0 });
     await deleteBuckets(bus);
     await ensureStreams(bus, STREAMS);
@@ -132,7 +174,13 @@ describe('a bucket that was made anew', () => {
 
   test('P5: says nothing of an owner before one membership has passed since', async () => {
     await ownedBefore();
-    const scheduler = await startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, membershipMs: MEMBERSHIP_MS, log: silentLogger() });
+    const scheduler = await startScheduler({
+      bus,
+      ledger: new RunsRepository(store),
+      partitions: 2,
+      membershipMs: MEMBERSHIP_MS,
+      log: silentLogger(),
+    });
     await expect.poll(() => scheduler.owned, { timeout: 10_000, interval: 5 }).toBe(2);
     expect(await bucketAgeMs(bus, buckets.members)).toBeGreaterThanOrEqual(MEMBERSHIP_MS);
     await scheduler.close();
@@ -140,22 +188,38 @@ describe('a bucket that was made anew', () => {
 
   test('P17: where the start proves everybody dead there is nothing to wait for', async () => {
     await ownedBefore();
-    const scheduler = await startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, membershipMs: 600_000, leasesProvenDead: true, log: silentLogger() });
+    const scheduler = await startScheduler({
+      bus,
+      ledger: new RunsRepository(store),
+      partitions: 2,
+      membershipMs: 600_000,
+      leasesProvenDead: true,
+      log: silentLogger(),
+    });
     await expect.poll(() => scheduler.owned, { timeout: 10_000, interval: 5 }).toBe(2);
     await scheduler.close();
   }, 30_000);
 });
 
 describe('a runner speaks in its own name', () => {
-  test('P10: slots that it offers under another\'s are not taken, a lease under another\'s is ignored', async () => {
+  test("P10: slots that it offers under another's are not taken, a lease under another's is ignored", async () => {
     await ensureStreams(bus, STREAMS);
     const warned: string[] = [];
-    const log = { ...silentLogger(), warn: (_fields: unknown, message: string) => void warned.push(message) } as unknown as ReturnType<typeof silentLogger>;
+    const log = {
+      ...silentLogger(),
+      warn: (_fields: unknown, message: string) => void warned.push(message),
+    } as unknown as ReturnType<typeof silentLogger>;
     const scheduler = await startScheduler({ bus, ledger: new RunsRepository(store), partitions: 2, log });
     const offer = (runner: string): PullRequest => ({ session: 's', runner, labels: [], credits: [1], withdraw: [] });
     const subject = subjects.pull(scheduler.member, 'mallory');
-    expect(await bus.request<PullRequest, PullReply>(subject, offer('alice'), { timeoutMs: 5_000 })).toEqual({ ok: false, withdrawn: [] });
-    expect(await bus.request<PullRequest, PullReply>(subject, offer('mallory'), { timeoutMs: 5_000 })).toEqual({ ok: true, withdrawn: [] });
+    expect(await bus.request<PullRequest, PullReply>(subject, offer('alice'), { timeoutMs: 5_000 })).toEqual({
+      ok: false,
+      withdrawn: [],
+    });
+    expect(await bus.request<PullRequest, PullReply>(subject, offer('mallory'), { timeoutMs: 5_000 })).toEqual({
+      ok: true,
+      withdrawn: [],
+    });
     const lease: RunnerLease = { runner: 'alice', session: 's', labels: [], slots: 1, attempts: [] };
     await acquireLease(bus, buckets.runners, 'mallory.s', lease, { ttlMs: 60_000 });
     await expect.poll(() => warned).toContain('a lease names another runner or session than its key; it is ignored');

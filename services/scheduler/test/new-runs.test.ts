@@ -7,17 +7,39 @@ import { encodeEvent } from '../src/run/commit.ts';
 import { Harness, HOUR_MS, NOW, stage, text } from './support.ts';
 
 const one = text([stage('a')]);
-const build: ResolvedExtension = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'a'.repeat(64), manifest: 'id: build/node\nversion: 2.1.0\ndescription: builds\nrun: npm ci\n' };
+const build: ResolvedExtension = {
+  uses: 'build/node@^2',
+  id: 'build/node',
+  version: '2.1.0',
+  hash: 'a'.repeat(64),
+  manifest: 'id: build/node\nversion: 2.1.0\ndescription: builds\nrun: npm ci\n',
+};
 const lock = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'a'.repeat(64) };
 
 describe('a run that ends as it begins', () => {
   test.each([
-    ['SKIPPED', undefined], ['FAILED', 'checkout'], ['FAILED', 'pipeline_file'], ['FAILED', 'quota'],
+    ['SKIPPED', undefined],
+    ['FAILED', 'checkout'],
+    ['FAILED', 'pipeline_file'],
+    ['FAILED', 'quota'],
   ] as const)('%s (%s): is one commit, without stages', (status, reason) => {
     const world = new Harness();
     const { replies } = world.create('', { ended: { pipelineName: 'org/repository', status, reason } });
-    expect(world.acknowledge().runs.map(({ events }) => events.map(({ type }) => type))).toEqual([['run_created', 'run_completed']]);
-    expect(replies).toMatchObject([{ ok: true, run: { pipelineName: 'org/repository', status, reason: reason ?? null, stages: [], finishedAt: expect.any(String) } }]);
+    expect(world.acknowledge().runs.map(({ events }) => events.map(({ type }) => type))).toEqual([
+      ['run_created', 'run_completed'],
+    ]);
+    expect(replies).toMatchObject([
+      {
+        ok: true,
+        run: {
+          pipelineName: 'org/repository',
+          status,
+          reason: reason ?? null,
+          stages: [],
+          finishedAt: expect.any(String),
+        },
+      },
+    ]);
     world.project();
     expect(world.load.liveRuns).toBe(0);
   });
@@ -42,7 +64,11 @@ describe('a run that ends as it begins', () => {
     world.create('', { ended: { pipelineName: 'org/repository', status: 'FAILED', reason: 'checkout' } });
     const [entry] = world.acknowledge().runs;
     const [created] = entry?.events ?? [];
-    expect(created?.type === 'run_created' && definedRun(created, new Definitions()).definition).toEqual({ name: 'org/repository', schedule: [], stages: [] });
+    expect(created?.type === 'run_created' && definedRun(created, new Definitions()).definition).toEqual({
+      name: 'org/repository',
+      schedule: [],
+      stages: [],
+    });
   });
 
   test('an empty text without an end is no pipeline', () => {
@@ -59,7 +85,7 @@ describe('a run with extensions', () => {
     expect(replies).toMatchObject([{ ok: true, run: { extensions: [lock] } }]);
   });
 
-  test('a stage\'s extension goes with its job', () => {
+  test("a stage's extension goes with its job", () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { uses: _uses, ...extension } = lock;
@@ -71,11 +97,32 @@ describe('a run with extensions', () => {
   test('manifests are deflated in the journal, whatever the length of the text', () => {
     const manifest = `${build.manifest}${'# a line like any other\n'.repeat(5_000)}`;
     for (const yaml of [one, `${one}${' '.repeat(4_000)}`]) {
-      const event: RunCreated = { type: 'run_created', at: NOW, tenant: 't', key: 'k', pipelineName: 'p', yaml, extensions: [{ ...build, manifest }], priority: 0, origin: { kind: 'api' } };
+      const event: RunCreated = {
+        type: 'run_created',
+        at: NOW,
+        tenant: 't',
+        key: 'k',
+        pipelineName: 'p',
+        yaml,
+        extensions: [{ ...build, manifest }],
+        priority: 0,
+        origin: { kind: 'api' },
+      };
       const encoded = encodeEvent(event);
       expect(encoded.length).toBeLessThan(manifest.length / 20);
-      const head = { id: 'c', kind: 'runs', partition: 0, epoch: 1, number: 1, owner: 'me', minReader: COMMIT_FORMAT, at: NOW } as const;
-      expect(decodeCommit(encodeCommit(head, [{ id: 'r', from: 1, events: [encoded] }])).runs[0]?.events).toEqual([event]);
+      const head = {
+        id: 'c',
+        kind: 'runs',
+        partition: 0,
+        epoch: 1,
+        number: 1,
+        owner: 'me',
+        minReader: COMMIT_FORMAT,
+        at: NOW,
+      } as const;
+      expect(decodeCommit(encodeCommit(head, [{ id: 'r', from: 1, events: [encoded] }])).runs[0]?.events).toEqual([
+        event,
+      ]);
     }
   });
 
@@ -105,21 +152,42 @@ describe('definitions', () => {
 });
 
 describe('where a run comes from', () => {
-  const origin = { kind: 'webhook', repository: 'org/repository', ref: 'refs/heads/$(touch x)', commit: 'c0ffee', provider: 'git_host_a', source: '.pipeline.yaml', cloneUrl: 'https://user:secret@host/org/repository.git' } as const;
+  const origin = {
+    kind: 'webhook',
+    repository: 'org/repository',
+    ref: 'refs/heads/$(touch x)',
+    commit: 'c0ffee',
+    provider: 'git_host_a',
+    source: '.pipeline.yaml',
+    cloneUrl: 'https://user:secret@host/org/repository.git',
+  } as const;
 
   test('is told to its stages as data, and to the runner with the address to fetch from', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one, { origin });
     world.settle();
-    expect(world.job(0)).toMatchObject({ origin, env: { SERVICE_REPOSITORY: 'org/repository', SERVICE_REF: 'refs/heads/$(touch x)', SERVICE_COMMIT: 'c0ffee', SERVICE_PROVIDER: 'git_host_a' } });
+    expect(world.job(0)).toMatchObject({
+      origin,
+      env: {
+        SERVICE_REPOSITORY: 'org/repository',
+        SERVICE_REF: 'refs/heads/$(touch x)',
+        SERVICE_COMMIT: 'c0ffee',
+        SERVICE_PROVIDER: 'git_host_a',
+      },
+    });
   });
 
   test('is shown in the view, without the address', () => {
     const world = new Harness();
     const { replies } = world.create(one, { origin });
     world.settle();
-    expect(replies).toMatchObject([{ ok: true, run: { source: '.pipeline.yaml', repository: 'org/repository', ref: 'refs/heads/$(touch x)', commit: 'c0ffee' } }]);
+    expect(replies).toMatchObject([
+      {
+        ok: true,
+        run: { source: '.pipeline.yaml', repository: 'org/repository', ref: 'refs/heads/$(touch x)', commit: 'c0ffee' },
+      },
+    ]);
     expect(JSON.stringify(replies)).not.toContain('secret');
   });
 });

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { ConcurrencyGroups, ownerOf } from '@penstock/scheduler';
 
 const members = ['a3f9c2', '77be01', '5d10ee', 'c0ffee'];
-const share = (of: readonly string[]): (string | undefined)[] => Array.from({ length: 256 }, (_, partition) => ownerOf(partition, of));
+const share = (of: readonly string[]): (string | undefined)[] =>
+  Array.from({ length: 256 }, (_, partition) => ownerOf(partition, of));
 
 describe('who should own a partition', () => {
   test('everybody answers alike, in whatever order the members are known', () => {
@@ -17,10 +18,11 @@ describe('who should own a partition', () => {
     }
   });
 
-  test('a member\'s going moves only its own share', () => {
+  test("a member's going moves only its own share", () => {
     const before = share(members);
     const after = share(members.slice(1));
-    const others = (owners: readonly (string | undefined)[]): (string | undefined)[] => owners.filter((_, partition) => before[partition] !== members[0]);
+    const others = (owners: readonly (string | undefined)[]): (string | undefined)[] =>
+      owners.filter((_, partition) => before[partition] !== members[0]);
     expect(others(after)).toEqual(others(before));
   });
 
@@ -41,7 +43,7 @@ describe('concurrency groups', () => {
     expect(groups.members('k', 'g')).toEqual([]);
   });
 
-  test('are a key\'s own', () => {
+  test("are a key's own", () => {
     const groups = new ConcurrencyGroups();
     groups.enter('k', 'g', '1');
     expect(groups.members('other', 'g')).toEqual([]);

@@ -14,7 +14,9 @@ describe('decide, commit, act (P1)', () => {
     world.acknowledge();
     expect(replies).toMatchObject([{ ok: true, created: true, epoch: 7 }]);
     expect(world.shown).toEqual(['run_created', 'stages_queued', 'stage_started']);
-    expect(world.jobs).toMatchObject([{ runner: 'r1', message: { stage: 'a', attempt: 1, session: 'r1-s', credit: 1, repeated: false } }]);
+    expect(world.jobs).toMatchObject([
+      { runner: 'r1', message: { stage: 'a', attempt: 1, session: 'r1-s', credit: 1, repeated: false } },
+    ]);
   });
 
   test('one commit is under way at a time; what is decided meanwhile joins the next', () => {
@@ -34,7 +36,11 @@ describe('decide, commit, act (P1)', () => {
     world.settle();
     const { replies } = world.result(world.job(0), 'success', { scheduler: 'me', credit: 2 });
     expect(replies).toEqual([]);
-    expect(world.acknowledge().runs[0]?.events.map(({ type }) => type)).toEqual(['stage_completed', 'stages_queued', 'stage_started']);
+    expect(world.acknowledge().runs[0]?.events.map(({ type }) => type)).toEqual([
+      'stage_completed',
+      'stages_queued',
+      'stage_started',
+    ]);
     expect(replies).toEqual([{ ok: true, answer: 'committed', epoch: 7, offerTaken: true }]);
   });
 
@@ -51,12 +57,14 @@ describe('decide, commit, act (P1)', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test('a partition that is being handed over takes no grants, of others\' matching either', () => {
+  test("a partition that is being handed over takes no grants, of others' matching either", () => {
     const world = new Harness();
     world.create(one);
     world.settle();
     let released = false;
-    world.partition.release(() => { released = true; });
+    world.partition.release(() => {
+      released = true;
+    });
     expect(released).toBe(true);
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
     world.dispatch.addCredits(world.now, { runner: 'r1', session: 'r1-s', credits: [1] });
@@ -76,13 +84,16 @@ describe('ids live once (P7)', () => {
     expect(world.events().filter((type) => type === 'run_created')).toHaveLength(1);
   });
 
-  test('another\'s run under the same id is a conflict', () => {
+  test("another's run under the same id is a conflict", () => {
     const world = new Harness();
     const { id } = world.create(one);
     expect(world.create(one, { id, key: 'eve' }).replies).toMatchObject([{ ok: false, code: 'CONFLICT' }]);
   });
 
-  test.each([['older than an hour', HOUR_MS + 1, 2 * HOUR_MS], ['older than the opening plus a minute', 0, 30_000]])('an id %s asks the store', (_what, ageMs, openForMs) => {
+  test.each([
+    ['older than an hour', HOUR_MS + 1, 2 * HOUR_MS],
+    ['older than the opening plus a minute', 0, 30_000],
+  ])('an id %s asks the store', (_what, ageMs, openForMs) => {
     const world = new Harness();
     world.now += openForMs;
     world.create(one, { id: world.id({ ageMs }) });
@@ -100,7 +111,7 @@ describe('ids live once (P7)', () => {
     expect(world.create(one, { id }).replies).toMatchObject([{ ok: true, created: false, run: null }]);
   });
 
-  test('without the store\'s answer nothing is created', () => {
+  test("without the store's answer nothing is created", () => {
     const world = new Harness();
     world.stored = 'unavailable';
     expect(world.create(one).replies).toMatchObject([{ ok: false, code: 'UNAVAILABLE' }]);
@@ -165,7 +176,10 @@ describe('memory (P6)', () => {
     world.result(world.job(0));
     world.settle();
     const taken = world.partition.takeDirty(10);
-    world.partition.projected(world.partition.sequence - 1, taken.map(({ run }) => run));
+    world.partition.projected(
+      world.partition.sequence - 1,
+      taken.map(({ run }) => run),
+    );
     expect(world.load.liveRuns).toBe(1);
     world.partition.projected(world.partition.sequence, []);
     expect(world.load.liveRuns).toBe(0);
@@ -206,7 +220,9 @@ describe('memory (P6)', () => {
   ])('new runs are refused while %s', (message, load) => {
     const world = new Harness();
     Object.assign(world.load, load);
-    expect(world.create(one).replies).toMatchObject([{ ok: false, code: 'UNAVAILABLE', message, retryAfterSecs: expect.any(Number) }]);
+    expect(world.create(one).replies).toMatchObject([
+      { ok: false, code: 'UNAVAILABLE', message, retryAfterSecs: expect.any(Number) },
+    ]);
   });
 
   test('no grants from 95 % of the journal, results always (P8)', () => {
@@ -223,13 +239,14 @@ describe('memory (P6)', () => {
     expect(world.inFlight).toBe(1);
   });
 
-  test('a bad pipeline is the sender\'s mistake', () => {
+  test("a bad pipeline is the sender's mistake", () => {
     expect(new Harness().create('stages: [').replies).toMatchObject([{ ok: false, code: 'BAD_USER_INPUT' }]);
   });
 });
 
 describe('concurrency groups', () => {
-  const grouped = (cancelInProgress = false): string => text([stage('a')], { concurrency: { group: ['main'], cancelInProgress } });
+  const grouped = (cancelInProgress = false): string =>
+    text([stage('a')], { concurrency: { group: ['main'], cancelInProgress } });
 
   test('runs go one at a time in the order of their creation, the next in the same commit', () => {
     const world = new Harness();
@@ -277,7 +294,10 @@ describe('concurrency groups', () => {
 
   test('a run whose turn had come when its owner died is admitted by the next', () => {
     const created = createdOf(grouped(), { group: 'main' });
-    const [, held] = [createdOf(grouped(), { group: 'main' }), created.restored([{ type: 'run_held', at: NOW, reason: 'group' }])];
+    const [, held] = [
+      createdOf(grouped(), { group: 'main' }),
+      created.restored([{ type: 'run_held', at: NOW, reason: 'group' }]),
+    ];
     const world = new Harness({ runs: [held] });
     world.session('r1-s', { credits: 1 });
     world.settle();
@@ -287,7 +307,15 @@ describe('concurrency groups', () => {
 });
 
 describe('take-over', () => {
-  const started = { type: 'stage_started', at: NOW, stage: 'a', attempt: 1, runner: 'r1', session: 'r1-s', credit: 3 } as const;
+  const started = {
+    type: 'stage_started',
+    at: NOW,
+    stage: 'a',
+    attempt: 1,
+    runner: 'r1',
+    session: 'r1-s',
+    credit: 3,
+  } as const;
   const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
 
   test('grants without a known answer are repeated to their own session, never offered to others (P12)', () => {
@@ -312,17 +340,29 @@ describe('take-over', () => {
     expect(world.events()).toEqual(['stage_completed', 'run_completed']);
   });
 
-  test('a cancelled run\'s attempt is stopped again (P14)', () => {
+  test("a cancelled run's attempt is stopped again (P14)", () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
-    world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).restored([queued, started, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])] });
+    world.partition.start({
+      sequence: 100,
+      commitNumber: 1,
+      runs: [createdOf(one).restored([queued, started, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])],
+    });
     expect(world.stops).toHaveLength(1);
     expect(world.jobs).toHaveLength(0);
   });
 
   test('deadlines are taken up from the journal: a retry that is due is queued', () => {
     const retried = text([stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } })]);
-    const world = new Harness({ runs: [createdOf(retried).restored([queued, started, { type: 'stage_retrying', at: NOW, stage: 'a', attempt: 1, reason: 'exit', logBytes: 0, dueAt: NOW + 1_000 }])] });
+    const world = new Harness({
+      runs: [
+        createdOf(retried).restored([
+          queued,
+          started,
+          { type: 'stage_retrying', at: NOW, stage: 'a', attempt: 1, reason: 'exit', logBytes: 0, dueAt: NOW + 1_000 },
+        ]),
+      ],
+    });
     expect(world.partition.nextWake()).toBe(NOW + 1_000);
     world.later(1_000);
     world.settle();
@@ -345,14 +385,18 @@ describe('take-over', () => {
   test('a run that cannot be restored is quarantined also when its turn in a group comes before', () => {
     const grouped = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: false } });
     const first = createdOf(grouped, { group: 'main' }).poisoned([queued]);
-    const held = createdOf(grouped, { group: 'main', at: NOW + 1 }).poisoned([{ type: 'run_held', at: NOW, reason: 'group' }]);
+    const held = createdOf(grouped, { group: 'main', at: NOW + 1 }).poisoned([
+      { type: 'run_held', at: NOW, reason: 'group' },
+    ]);
     const world = new Harness({ runs: [first, held] });
     world.settle();
     expect(world.events()).toEqual(['run_quarantined', 'run_quarantined']);
   });
 
   test('a run that ended before it could not be restored ends no second time', () => {
-    const world = new Harness({ runs: [createdOf(one).poisoned([queued, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])] });
+    const world = new Harness({
+      runs: [createdOf(one).poisoned([queued, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])],
+    });
     world.settle();
     expect(world.events()).toEqual([]);
     world.project();
@@ -366,7 +410,11 @@ describe('take-over', () => {
     world.create(text([poisoned]));
     world.settle();
     const [run] = [...world.partition.liveRuns];
-    Object.defineProperty(run?.plan.stages[0]?.definition, 'retry', { get: () => { throw new TypeError('poison'); } });
+    Object.defineProperty(run?.plan.stages[0]?.definition, 'retry', {
+      get: () => {
+        throw new TypeError('poison');
+      },
+    });
     world.result(world.job(0), 'failed');
     world.settle();
     expect(world.events().slice(-2)).toEqual(['run_quarantined', 'attempt_gone']);
@@ -417,7 +465,9 @@ describe('reading (I3)', () => {
     world.settle();
     world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
     const said: { runs: readonly { status: string }[] }[] = [];
-    world.partition.get({ runIds: [id] }, (reply) => { if (reply.ok) said.push(reply); });
+    world.partition.get({ runIds: [id] }, (reply) => {
+      if (reply.ok) said.push(reply);
+    });
     expect(said).toEqual([]);
     world.settle();
     expect(said[0]?.runs).toMatchObject([{ status: 'CANCELLED' }]);
@@ -430,10 +480,13 @@ describe('reading (I3)', () => {
     const said: unknown[] = [];
     world.partition.watch({ runId: id, after: 1 }, (reply) => void said.push(reply));
     world.partition.watch({ runId: world.id(), after: 0 }, (reply) => void said.push(reply));
-    expect(said).toMatchObject([{ ok: true, run: { version: 2, events: [{ type: 'stages_queued' }], more: false } }, { ok: true, run: null }]);
+    expect(said).toMatchObject([
+      { ok: true, run: { version: 2, events: [{ type: 'stages_queued' }], more: false } },
+      { ok: true, run: null },
+    ]);
   });
 
-  test('another tenant\'s run does not exist', () => {
+  test("another tenant's run does not exist", () => {
     const world = new Harness();
     const { id } = world.create(one);
     world.settle();

@@ -32,14 +32,32 @@ class SlowStore {
   } as unknown as RunsLedger;
 }
 
-function projected(harness: Harness, store: SlowStore, pauses: () => void = () => {}): { readonly projector: Projector; done(): Promise<void> } {
+function projected(
+  harness: Harness,
+  store: SlowStore,
+  pauses: () => void = () => {},
+): { readonly projector: Projector; done(): Promise<void> } {
   const projector = new Projector({
-    partition: harness.partition, incarnation: 1, ledger: store.ledger, journal: {} as never, load: harness.load, log: { warn: () => {} },
+    partition: harness.partition,
+    incarnation: 1,
+    ledger: store.ledger,
+    journal: {} as never,
+    load: harness.load,
+    log: { warn: () => {} },
     clock: { now: () => harness.now, pause: async () => pauses(), turn: async () => {} },
   });
   projector.projectSoon();
   // What is under way goes on to its end before it stops; with nothing left that is the end of all.
-  return { projector, done: async () => { while (store.checkpoints.length === 0) await new Promise((resolve) => { setImmediate(resolve); }); await projector.stop(); } };
+  return {
+    projector,
+    done: async () => {
+      while (store.checkpoints.length === 0)
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+      await projector.stop();
+    },
+  };
 }
 
 function withEndedRuns(): Harness {
@@ -75,7 +93,9 @@ describe('a store that is behind', () => {
       refused = true;
       throw new Error('away');
     };
-    await projected(harness, store, () => { pauses += 1; }).done();
+    await projected(harness, store, () => {
+      pauses += 1;
+    }).done();
     expect(refused).toBe(true);
     expect(pauses).toBeGreaterThan(1);
     expect(store.written).toHaveLength(RUNS);
@@ -85,19 +105,26 @@ describe('a store that is behind', () => {
   it('has so many writes of a scheduler at a time, whatever its partitions have to write', async () => {
     let running = 0;
     let most = 0;
-    const ledger = withBoundedWrites({
-      saveCheckpoint: async () => {
-        running += 1;
-        most = Math.max(most, running);
-        await new Promise((resolve) => { setImmediate(resolve); });
-        running -= 1;
-        return 'saved';
-      },
-      saveBatch: () => Promise.reject(new Error('away')),
-    } as unknown as RunsLedger, 3);
-    const writes = Array.from({ length: 20 }, (_, index) => (index % 2 === 0
-      ? ledger.saveCheckpoint({ partition: index, incarnation: 1, sequence: 1, commit: 1 })
-      : ledger.saveBatch([]).catch(() => 'failed')));
+    const ledger = withBoundedWrites(
+      {
+        saveCheckpoint: async () => {
+          running += 1;
+          most = Math.max(most, running);
+          await new Promise((resolve) => {
+            setImmediate(resolve);
+          });
+          running -= 1;
+          return 'saved';
+        },
+        saveBatch: () => Promise.reject(new Error('away')),
+      } as unknown as RunsLedger,
+      3,
+    );
+    const writes = Array.from({ length: 20 }, (_, index) =>
+      index % 2 === 0
+        ? ledger.saveCheckpoint({ partition: index, incarnation: 1, sequence: 1, commit: 1 })
+        : ledger.saveBatch([]).catch(() => 'failed'),
+    );
     expect((await Promise.all(writes)).filter((each) => each === 'saved')).toHaveLength(10);
     expect(most).toBeLessThanOrEqual(3);
     expect(running).toBe(0);

@@ -3,7 +3,16 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectBus, ensureStreams, subjects, type Bus, type CancelReply, type CreateReply, type CreateRequest, type GetReply } from '@penstock/bus';
+import {
+  connectBus,
+  ensureStreams,
+  subjects,
+  type Bus,
+  type CancelReply,
+  type CreateReply,
+  type CreateRequest,
+  type GetReply,
+} from '@penstock/bus';
 import { monthOf, newRunId, type RunView } from '@penstock/run';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
@@ -44,7 +53,15 @@ function request<Req, Rep>(verb: 'create' | 'cancel' | 'get', body: Req): Promis
 
 function create(more: Partial<CreateRequest> = {}): Promise<CreateReply> {
   const runId = newRunId({ now: Date.now(), key: TENANT, random: randomBytes(10) });
-  return request<CreateRequest, CreateReply>('create', { runId, tenant: TENANT, key: TENANT, yaml: YAML, origin: { kind: 'api' }, limits: LIMITS, ...more });
+  return request<CreateRequest, CreateReply>('create', {
+    runId,
+    tenant: TENANT,
+    key: TENANT,
+    yaml: YAML,
+    origin: { kind: 'api' },
+    limits: LIMITS,
+    ...more,
+  });
 }
 
 async function view(runId: string): Promise<RunView | undefined> {
@@ -68,18 +85,34 @@ test('P23: counts and places go from owner to owner, and a refused id comes back
   created(await create({ yaml: '', ended: { pipelineName: 'org/repository', status: 'SKIPPED' } }));
   expect(created(await create()).status).toBe('QUEUED');
   const runId = newRunId({ now: Date.now(), key: TENANT, random: randomBytes(10) });
-  expect(await create({ runId })).toMatchObject({ ok: false, code: 'QUOTA_EXCEEDED', retryAfterSecs: expect.any(Number) });
+  expect(await create({ runId })).toMatchObject({
+    ok: false,
+    code: 'QUOTA_EXCEEDED',
+    retryAfterSecs: expect.any(Number),
+  });
   const ended = { pipelineName: 'org/repository', status: 'FAILED', reason: 'quota' } as const;
-  expect(created(await create({ runId, yaml: '', ended }))).toMatchObject({ id: runId, status: 'FAILED', reason: 'quota', stages: [] });
+  expect(created(await create({ runId, yaml: '', ended }))).toMatchObject({
+    id: runId,
+    status: 'FAILED',
+    reason: 'quota',
+    stages: [],
+  });
   const month = monthOf(Date.now());
-  await expect.poll(() => runs.usage({ tenant: TENANT, month }), { interval: 5, timeout: 10_000 }).toMatchObject({ pipelineRuns: 4, concurrentRuns: 1 });
+  await expect
+    .poll(() => runs.usage({ tenant: TENANT, month }), { interval: 5, timeout: 10_000 })
+    .toMatchObject({ pipelineRuns: 4, concurrentRuns: 1 });
   await second.close();
 
   const third = await scheduler();
   expect(await create()).toMatchObject({ ok: false, code: 'QUOTA_EXCEEDED' });
-  expect(await request<unknown, CancelReply>('cancel', { runId: goesOn.id, tenants: [TENANT] })).toMatchObject({ ok: true, run: { status: 'CANCELLED' } });
+  expect(await request<unknown, CancelReply>('cancel', { runId: goesOn.id, tenants: [TENANT] })).toMatchObject({
+    ok: true,
+    run: { status: 'CANCELLED' },
+  });
   // Its place is the next one's, which waits for a runner now and is held no more.
-  await expect.poll(async () => (await view(waits.id))?.stages[0]?.status, { interval: 5, timeout: 10_000 }).toBe('QUEUED');
+  await expect
+    .poll(async () => (await view(waits.id))?.stages[0]?.status, { interval: 5, timeout: 10_000 })
+    .toBe('QUEUED');
   expect(created(await create({ limits: { ...LIMITS, pipelineRunLimit: 5 } })).status).toBe('QUEUED');
   await third.close();
 }, 60_000);

@@ -6,8 +6,12 @@ import { Harness, NOW, stage, text } from './support.ts';
 
 const one = text([stage('a')]);
 const UNLIMITED = 2_147_483_647;
-const atOnce = (maxConcurrent: number): { limits: { pipelineRunLimit: number; maxConcurrent: number } } => ({ limits: { pipelineRunLimit: UNLIMITED, maxConcurrent } });
-const aMonth = (pipelineRunLimit: number): { limits: { pipelineRunLimit: number; maxConcurrent: number } } => ({ limits: { pipelineRunLimit, maxConcurrent: UNLIMITED } });
+const atOnce = (maxConcurrent: number): { limits: { pipelineRunLimit: number; maxConcurrent: number } } => ({
+  limits: { pipelineRunLimit: UNLIMITED, maxConcurrent },
+});
+const aMonth = (pipelineRunLimit: number): { limits: { pipelineRunLimit: number; maxConcurrent: number } } => ({
+  limits: { pipelineRunLimit, maxConcurrent: UNLIMITED },
+});
 const held = { type: 'run_held', at: NOW, reason: 'quota' } as const;
 const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
 
@@ -15,9 +19,17 @@ describe('runs at once', () => {
   test('P23: over maxConcurrent a run is held as QUEUED, and admitted in the commit that ends another', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
-    const [first, second, third] = [world.create(one, atOnce(1)), world.create(one, atOnce(1)), world.create(one, atOnce(1))];
+    const [first, second, third] = [
+      world.create(one, atOnce(1)),
+      world.create(one, atOnce(1)),
+      world.create(one, atOnce(1)),
+    ];
     world.settle();
-    expect([first, second, third].map(({ replies: [reply] }) => reply?.ok === true && reply.run?.status)).toEqual(['RUNNING', 'QUEUED', 'QUEUED']);
+    expect([first, second, third].map(({ replies: [reply] }) => reply?.ok === true && reply.run?.status)).toEqual([
+      'RUNNING',
+      'QUEUED',
+      'QUEUED',
+    ]);
     expect(world.jobs.map(({ message }) => message.runId)).toEqual([first.id]);
     world.result(world.job(0));
     expect(world.acknowledge().runs.map(({ id, events }) => [id, events.map(({ type }) => type)])).toEqual([
@@ -35,7 +47,9 @@ describe('runs at once', () => {
     world.session('r1-s', { credits: 3 });
     const used = (key: string, at = NOW): unknown => {
       let told: unknown;
-      world.partition.get({ runIds: [], usage: { key, month: monthOf(at) } }, (reply) => { told = reply.ok ? reply.usage : reply; });
+      world.partition.get({ runIds: [], usage: { key, month: monthOf(at) } }, (reply) => {
+        told = reply.ok ? reply.usage : reply;
+      });
       return told;
     };
     const { replies } = world.create(one, atOnce(1));
@@ -63,7 +77,11 @@ describe('runs at once', () => {
   test('P23: a cancelled run keeps its place until its processes are gone; a held one gives nothing back', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
-    const [first, second, third] = [world.create(one, atOnce(1)), world.create(one, atOnce(1)), world.create(one, atOnce(1))];
+    const [first, second, third] = [
+      world.create(one, atOnce(1)),
+      world.create(one, atOnce(1)),
+      world.create(one, atOnce(1)),
+    ];
     world.settle();
     for (const { id } of [first, second]) world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
     world.settle();
@@ -153,7 +171,10 @@ describe('runs at once', () => {
 
   test('P23: a place that was free when the owner died is taken by the next', () => {
     const waiting = createdOf(one, { maxConcurrent: 1 }).restored([held]);
-    const world = new Harness({ runs: [waiting], usages: [{ tenant: 'ada', key: 'ada', maxConcurrent: 1, months: [] }] });
+    const world = new Harness({
+      runs: [waiting],
+      usages: [{ tenant: 'ada', key: 'ada', maxConcurrent: 1, months: [] }],
+    });
     world.settle();
     expect(world.events()).toEqual(['run_admitted', 'stages_queued']);
   });
@@ -170,7 +191,11 @@ describe('runs a month', () => {
     expect(third.replies).toEqual([]);
     world.settle();
     const [reply] = third.replies;
-    expect(reply).toMatchObject({ ...refused, message: 'the limit of 2 runs a month is used up; the next month begins at 2027-02-01T00:00:00.000Z', retryAfterSecs: (monthEnd('2027-01') - NOW) / 1000 });
+    expect(reply).toMatchObject({
+      ...refused,
+      message: 'the limit of 2 runs a month is used up; the next month begins at 2027-02-01T00:00:00.000Z',
+      retryAfterSecs: (monthEnd('2027-01') - NOW) / 1000,
+    });
     expect(world.create(one, aMonth(3)).replies).toEqual([]);
     world.settle();
     expect(created(world).map(({ runOfMonth }) => runOfMonth)).toEqual([1, 2, 3]);
@@ -214,15 +239,32 @@ describe('runs a month', () => {
     const world = new Harness();
     world.create(one, aMonth(1));
     const { id } = world.create(one, aMonth(1));
-    const { replies } = world.create('', { id, ended: { pipelineName: 'org/repository', status: 'FAILED', reason: 'quota' }, ...aMonth(1) });
+    const { replies } = world.create('', {
+      id,
+      ended: { pipelineName: 'org/repository', status: 'FAILED', reason: 'quota' },
+      ...aMonth(1),
+    });
     world.settle();
-    expect(replies).toMatchObject([{ ok: true, created: true, run: { id, status: 'FAILED', reason: 'quota', pipelineName: 'org/repository', stages: [] } }]);
+    expect(replies).toMatchObject([
+      {
+        ok: true,
+        created: true,
+        run: { id, status: 'FAILED', reason: 'quota', pipelineName: 'org/repository', stages: [] },
+      },
+    ]);
     expect(created(world).at(-1)).not.toHaveProperty('runOfMonth');
     expect(world.create(one, aMonth(2)).replies).toEqual([]);
   });
 
   test('P23: a take-over goes on counting where the store and the open runs say', () => {
-    const usages = [{ tenant: 'ada', key: 'ada', maxConcurrent: null, months: [{ month: '2027-01', runs: 4, stageMs: 0, isStored: true }] }];
+    const usages = [
+      {
+        tenant: 'ada',
+        key: 'ada',
+        maxConcurrent: null,
+        months: [{ month: '2027-01', runs: 4, stageMs: 0, isStored: true }],
+      },
+    ];
     const world = new Harness({ usages, runs: [createdOf(one, { key: 'eve', runOfMonth: 7 }).restored([queued])] });
     world.settle();
     expect(world.create(one, aMonth(4)).replies).toMatchObject([refused]);
@@ -252,14 +294,20 @@ describe('what is told to the store of a key', () => {
     expect(world.partition.takeCounters()).toEqual([{ ...row, stageMs: 1_500 }]);
   });
 
-  test('P23: what a key has now stands in its newest month, also where that is the one of an earlier owner\'s clock', () => {
+  test("P23: what a key has now stands in its newest month, also where that is the one of an earlier owner's clock", () => {
     const months = [{ month: '2027-02', runs: 3, stageMs: 0, isStored: true }];
-    const world = new Harness({ runs: [createdOf(one).restored([queued])], usages: [{ tenant: 'ada', key: 'ada', maxConcurrent: 5, months }] });
+    const world = new Harness({
+      runs: [createdOf(one).restored([queued])],
+      usages: [{ tenant: 'ada', key: 'ada', maxConcurrent: 5, months }],
+    });
     expect(world.partition.takeCounters()).toMatchObject([{ month: '2027-02', runs: 3, active: 1, maxConcurrent: 5 }]);
     for (const { id } of world.partition.liveRuns) world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
     world.create(one, atOnce(2));
     world.settle();
-    expect(world.partition.takeCounters().find(({ month }) => month === '2027-02')).toMatchObject({ active: 1, maxConcurrent: 2 });
+    expect(world.partition.takeCounters().find(({ month }) => month === '2027-02')).toMatchObject({
+      active: 1,
+      maxConcurrent: 2,
+    });
     expect(world.create(one, aMonth(1)).replies).toMatchObject([{ code: 'QUOTA_EXCEEDED' }]);
   });
 
@@ -276,5 +324,7 @@ describe('what is told to the store of a key', () => {
 });
 
 function created(world: Harness): Extract<RunEvent, { type: 'run_created' }>[] {
-  return world.appended.flatMap(({ commit }) => commit.runs.flatMap(({ events }) => events.filter((event) => event.type === 'run_created')));
+  return world.appended.flatMap(({ commit }) =>
+    commit.runs.flatMap(({ events }) => events.filter((event) => event.type === 'run_created')),
+  );
 }

@@ -6,8 +6,21 @@ import { definitions, NOW, settings } from './support.ts';
 
 let count = 0;
 
-export function createdOf(yaml: string, more: Partial<RunCreated> = {}): { restored(events: readonly RunEvent[]): LiveRun; poisoned(events: readonly RunEvent[]): LiveRun } {
-  const created: RunCreated = { type: 'run_created', at: NOW, tenant: 'ada', key: 'ada', pipelineName: 'ship', yaml, priority: 0, origin: { kind: 'api' }, ...more };
+export function createdOf(
+  yaml: string,
+  more: Partial<RunCreated> = {},
+): { restored(events: readonly RunEvent[]): LiveRun; poisoned(events: readonly RunEvent[]): LiveRun } {
+  const created: RunCreated = {
+    type: 'run_created',
+    at: NOW,
+    tenant: 'ada',
+    key: 'ada',
+    pipelineName: 'ship',
+    yaml,
+    priority: 0,
+    origin: { kind: 'api' },
+    ...more,
+  };
   const id = newRunId({ now: NOW, key: 'ada', random: Uint8Array.of(1, 0, 0, 0, 0, 0, ++count >> 8, count & 255) });
   return {
     restored: (events) => LiveRun.restore(id, definitions.find(yaml).definition, [created, ...events], settings),

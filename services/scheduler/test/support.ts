@@ -3,8 +3,18 @@ import type { CreateRequest, Job, RunnerLease, StopRequest } from '@penstock/bus
 import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import { newRunId } from '@penstock/run';
 import {
-  BadPipeline, decodeCommit, Dispatch, Partition,
-  type Commit, type DefinitionSource, type JobAnswer, type PartitionPorts, type PartitionSettings, type RestoredPartition, type SchedulerLoad, type StopAnswer,
+  BadPipeline,
+  decodeCommit,
+  Dispatch,
+  Partition,
+  type Commit,
+  type DefinitionSource,
+  type JobAnswer,
+  type PartitionPorts,
+  type PartitionSettings,
+  type RestoredPartition,
+  type SchedulerLoad,
+  type StopAnswer,
 } from '@penstock/scheduler';
 
 export const HOUR_MS = 3_600_000;
@@ -12,8 +22,18 @@ export const NOW = 1_800_000_000_000;
 
 export function stage(name: string, more: Partial<StageDefinition> = {}): StageDefinition {
   return {
-    name, after: [], runsAfterFailure: false, commands: [{ script: 'true', bindings: {} }], env: {}, timeoutMs: 60_000,
-    retry: { max: 0, backoff: 'constant', delayMs: 1_000, on: ['failure'] }, allowFailure: false, workspace: 'shared', runsOn: [], outputs: [], ...more,
+    name,
+    after: [],
+    runsAfterFailure: false,
+    commands: [{ script: 'true', bindings: {} }],
+    env: {},
+    timeoutMs: 60_000,
+    retry: { max: 0, backoff: 'constant', delayMs: 1_000, on: ['failure'] },
+    allowFailure: false,
+    workspace: 'shared',
+    runsOn: [],
+    outputs: [],
+    ...more,
   };
 }
 
@@ -30,7 +50,13 @@ export const definitions: DefinitionSource = {
 };
 
 export const settings: PartitionSettings = {
-  partition: 0, member: 'me', epoch: 7, queueTimeoutMs: 24 * HOUR_MS, logBytesMax: 1_000, workspaceGraceMs: 15_000, liveRunsPerKeyMax: 100,
+  partition: 0,
+  member: 'me',
+  epoch: 7,
+  queueTimeoutMs: 24 * HOUR_MS,
+  logBytesMax: 1_000,
+  workspaceGraceMs: 15_000,
+  liveRunsPerKeyMax: 100,
 };
 
 interface Sent<Message, Answer> {
@@ -58,11 +84,17 @@ export class Harness {
   #acknowledged = 0;
   #sequence = 100;
 
-  constructor(options: Partial<Pick<RestoredPartition, 'runs' | 'usages' | 'neverOwned'>> & { readonly settings?: Partial<PartitionSettings>; readonly start?: boolean } = {}) {
+  constructor(
+    options: Partial<Pick<RestoredPartition, 'runs' | 'usages' | 'neverOwned'>> & {
+      readonly settings?: Partial<PartitionSettings>;
+      readonly start?: boolean;
+    } = {},
+  ) {
     const ports: PartitionPorts = {
       now: () => this.now,
       newCommitId: () => `c${++this.#ids}`,
-      append: (bytes, { expectedSequence }) => void this.appended.push({ commit: decodeCommit(bytes), expectedSequence }),
+      append: (bytes, { expectedSequence }) =>
+        void this.appended.push({ commit: decodeCommit(bytes), expectedSequence }),
       mayAct: () => this.mayAct,
       publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
       sendJob: (runner, message, answer) => void this.jobs.push({ runner, message, answer }),
@@ -79,13 +111,26 @@ export class Harness {
       projectSoon: () => {},
       warn: () => {},
     };
-    this.partition = new Partition({ ...settings, ...options.settings }, ports, { dispatch: this.dispatch, definitions, load: this.load });
+    this.partition = new Partition({ ...settings, ...options.settings }, ports, {
+      dispatch: this.dispatch,
+      definitions,
+      load: this.load,
+    });
     const { runs = [], usages, neverOwned } = options;
-    if (options.start !== false) this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned });
+    if (options.start !== false)
+      this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned });
   }
 
   /** A session with a lease and so many credits. */
-  session(session: string, more: { readonly runner?: string; readonly credits?: number; readonly labels?: readonly string[]; readonly attempts?: RunnerLease['attempts'] } = {}): void {
+  session(
+    session: string,
+    more: {
+      readonly runner?: string;
+      readonly credits?: number;
+      readonly labels?: readonly string[];
+      readonly attempts?: RunnerLease['attempts'];
+    } = {},
+  ): void {
     const { runner = session.split('-')[0] ?? session, credits = 0, labels = [], attempts = [] } = more;
     const lease: RunnerLease = { runner, session, labels, slots: 4, attempts };
     this.dispatch.sessionSeen(lease);
@@ -100,13 +145,25 @@ export class Harness {
 
   id(more: { readonly key?: string; readonly ageMs?: number } = {}): string {
     const { key = 'ada', ageMs = 0 } = more;
-    return newRunId({ now: this.now - ageMs, key, random: Uint8Array.of(0, 0, 0, 0, 0, 0, ++this.#ids >> 8, this.#ids & 255) });
+    return newRunId({
+      now: this.now - ageMs,
+      key,
+      random: Uint8Array.of(0, 0, 0, 0, 0, 0, ++this.#ids >> 8, this.#ids & 255),
+    });
   }
 
-  create(yaml: string, more: { readonly id?: string } & Partial<Pick<CreateRequest, 'key' | 'priority' | 'limits' | 'ended' | 'extensions' | 'origin'>> = {}): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
+  create(
+    yaml: string,
+    more: { readonly id?: string } & Partial<
+      Pick<CreateRequest, 'key' | 'priority' | 'limits' | 'ended' | 'extensions' | 'origin'>
+    > = {},
+  ): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
     const { key = 'ada', id = this.id({ key }), origin = { kind: 'api' }, ...rest } = more;
     const replies: Parameters<Parameters<Partition['create']>[1]>[0][] = [];
-    this.partition.create({ runId: id, tenant: 'ada', key, yaml, origin, ...rest }, (reply) => void replies.push(reply));
+    this.partition.create(
+      { runId: id, tenant: 'ada', key, yaml, origin, ...rest },
+      (reply) => void replies.push(reply),
+    );
     return { id, replies };
   }
 
@@ -135,11 +192,19 @@ export class Harness {
   }
 
   /** The result of the last job sent for this stage. */
-  result(job: Job, status: 'success' | 'failed' = 'success', offer?: { readonly scheduler: string; readonly credit: number }): { readonly replies: unknown[] } {
+  result(
+    job: Job,
+    status: 'success' | 'failed' = 'success',
+    offer?: { readonly scheduler: string; readonly credit: number },
+  ): { readonly replies: unknown[] } {
     const replies: unknown[] = [];
     const runner = this.jobs.find(({ message }) => message === job)?.runner ?? '';
     const { runId, stage: name, attempt, session, credit } = job;
-    this.partition.result({ runId, stage: name, attempt, session, credit, status, logBytes: 1, offer }, runner, (reply) => void replies.push(reply));
+    this.partition.result(
+      { runId, stage: name, attempt, session, credit, status, logBytes: 1, offer },
+      runner,
+      (reply) => void replies.push(reply),
+    );
     return { replies };
   }
 
@@ -152,7 +217,10 @@ export class Harness {
   /** Everything dirty is written and the checkpoint stands at the last commit. */
   project(): void {
     const { sequence, dirtyRuns } = this.partition;
-    this.partition.projected(sequence, this.partition.takeDirty(dirtyRuns).map(({ run }) => run));
+    this.partition.projected(
+      sequence,
+      this.partition.takeDirty(dirtyRuns).map(({ run }) => run),
+    );
   }
 
   events(): string[] {

@@ -1,15 +1,43 @@
 import { describe, expect, test } from 'vitest';
 import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { viewOf, type RunEvent } from '@penstock/run';
-import { COMMIT_FORMAT, decodeCommit, encodeCommit, handBack, LiveRun, loadPartition, openPartition, type Commit, type Opening, type RunEntry } from '@penstock/scheduler';
+import {
+  COMMIT_FORMAT,
+  decodeCommit,
+  encodeCommit,
+  handBack,
+  LiveRun,
+  loadPartition,
+  openPartition,
+  type Commit,
+  type Opening,
+  type RunEntry,
+} from '@penstock/scheduler';
 import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
 import { encodeEvent } from '../src/run/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';
 
 const yaml = text([stage('a'), stage('b')]);
-const created: RunEvent = { type: 'run_created', at: NOW, tenant: 'ada', key: 'ada', pipelineName: 'ship', yaml, priority: 0, origin: { kind: 'api' } };
+const created: RunEvent = {
+  type: 'run_created',
+  at: NOW,
+  tenant: 'ada',
+  key: 'ada',
+  pipelineName: 'ship',
+  yaml,
+  priority: 0,
+  origin: { kind: 'api' },
+};
 const queued: RunEvent = { type: 'stages_queued', at: NOW, stages: ['a', 'b'] };
-const started: RunEvent = { type: 'stage_started', at: NOW, stage: 'a', attempt: 1, runner: 'r', session: 's', credit: 1 };
+const started: RunEvent = {
+  type: 'stage_started',
+  at: NOW,
+  stage: 'a',
+  attempt: 1,
+  runner: 'r',
+  session: 's',
+  credit: 1,
+};
 const story: readonly RunEvent[] = [created, queued, started];
 
 /** A log and a store in memory, and a member that wants the partition. */
@@ -28,22 +56,52 @@ class Place implements PartitionLog {
   opening(member = 'me'): Opening {
     this.living.add(member);
     return {
-      partition: 0, member, log: this, ledger: this.#ledger, signal: new AbortController().signal,
-      isGone: async (other) => !this.living.has(other), now: () => NOW, newCommitId: () => `c${++this.#ids}`,
+      partition: 0,
+      member,
+      log: this,
+      ledger: this.#ledger,
+      signal: new AbortController().signal,
+      isGone: async (other) => !this.living.has(other),
+      now: () => NOW,
+      newCommitId: () => `c${++this.#ids}`,
     };
   }
 
-  add(kind: Commit['kind'], more: { readonly owner?: string; readonly epoch?: number; readonly number?: number; readonly runs?: readonly RunEntry[] } = {}): LogEntry {
+  add(
+    kind: Commit['kind'],
+    more: {
+      readonly owner?: string;
+      readonly epoch?: number;
+      readonly number?: number;
+      readonly runs?: readonly RunEntry[];
+    } = {},
+  ): LogEntry {
     const { owner = 'old', epoch = 1, number = this.entries.length + 1, runs = [] } = more;
     const head = { id: `x${++this.#ids}`, kind, partition: 0, epoch, number, owner, minReader: COMMIT_FORMAT, at: NOW };
-    const entry = { sequence: ++this.#sequence, commitId: head.id, bytes: encodeCommit(head, runs.map(({ id, from, events }) => ({ id, from, events: events.map(encodeEvent) }))) };
+    const entry = {
+      sequence: ++this.#sequence,
+      commitId: head.id,
+      bytes: encodeCommit(
+        head,
+        runs.map(({ id, from, events }) => ({ id, from, events: events.map(encodeEvent) })),
+      ),
+    };
     this.entries.push(entry);
     return entry;
   }
 
   document(id: string, events: readonly RunEvent[], sequence: number, more: Partial<RunDocument> = {}): void {
     const { state } = LiveRun.restore(id, definitions.find(yaml).definition, [...events], settings);
-    this.documents.set(id, { partition: 0, open: true, incarnation: 1, sequence, state, events, view: viewOf(state), ...more });
+    this.documents.set(id, {
+      partition: 0,
+      open: true,
+      incarnation: 1,
+      sequence,
+      state,
+      events,
+      view: viewOf(state),
+      ...more,
+    });
   }
 
   commits(): Commit[] {
@@ -58,7 +116,10 @@ class Place implements PartitionLog {
     yield* this.entries.filter(({ sequence }) => sequence >= fromSequence);
   }
 
-  async append(bytes: Uint8Array, { commitId, expectedSequence }: { readonly commitId: string; readonly expectedSequence: number }): Promise<AppendResult> {
+  async append(
+    bytes: Uint8Array,
+    { commitId, expectedSequence }: { readonly commitId: string; readonly expectedSequence: number },
+  ): Promise<AppendResult> {
     const last = this.entries.at(-1) ?? null;
     if ((last?.sequence ?? 0) !== expectedSequence) return { ok: false, kind: 'deposed', last };
     this.entries.push({ sequence: ++this.#sequence, commitId, bytes });
@@ -81,7 +142,11 @@ class Place implements PartitionLog {
     },
     saveCheckpoint: async () => 'saved',
     openOf: () => this.#where(({ open }) => open),
-    laterThan: (_partition, { incarnation, sequence }) => this.#where((document) => document.incarnation > incarnation || (document.incarnation === incarnation && document.sequence > sequence)),
+    laterThan: (_partition, { incarnation, sequence }) =>
+      this.#where(
+        (document) =>
+          document.incarnation > incarnation || (document.incarnation === incarnation && document.sequence > sequence),
+      ),
     getAsOwner: async (id) => this.documents.get(id) ?? null,
     exists: async () => new Set(),
     saveCounters: async () => {},
@@ -108,7 +173,7 @@ describe('opening a partition (P3)', () => {
     expect(place.commits()).toMatchObject([{ kind: 'opened', owner: 'me', number: 1 }]);
   });
 
-  test('a living owner\'s partition is not, one that was released or whose owner is gone is', async () => {
+  test("a living owner's partition is not, one that was released or whose owner is gone is", async () => {
     const place = new Place();
     place.living.add('old');
     place.add('opened');
@@ -147,7 +212,7 @@ describe('handing a partition back (P3)', () => {
     expect(place.commits().at(-1)?.kind).toBe('released');
   });
 
-  test('what is another\'s, or released already, is left alone', async () => {
+  test("what is another's, or released already, is left alone", async () => {
     const place = new Place();
     expect(await handBack(place.opening(), undefined)).toBe(true);
     place.add('opened', { owner: 'other' });
@@ -205,14 +270,17 @@ describe('what is read back (P6)', () => {
       place.point = { partition: 0, incarnation: 1, sequence: second.sequence, commit: 2 };
     };
     place.entries.splice(0, 2);
-    const runs = opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
+    const runs =
+      opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
     expect(reads).toBe(2);
     expect(runs?.map(({ events }) => events)).toEqual([story]);
   });
 
   test('a run that this build cannot restore comes with its attempts, and its cause', async () => {
     const place = new Place();
-    place.add('runs', { runs: [{ id: 'run1', from: 1, events: [{ ...created, yaml: 'newer: text' }, queued, started] }] });
+    place.add('runs', {
+      runs: [{ id: 'run1', from: 1, events: [{ ...created, yaml: 'newer: text' }, queued, started] }],
+    });
     const [run] = await takeOver(place);
     expect(run?.poison).toContain('1:1 no pipeline');
     expect(run?.state.liveAttempts).toBe(1);
@@ -234,7 +302,8 @@ describe('the store is ahead of the log', () => {
     const opening = place.opening();
     const opened = await openPartition(opening);
     expect(opened).toMatchObject({ incarnation: 2, epoch: 2_000_000_000, commitNumber: 3 });
-    const runs = opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
+    const runs =
+      opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
     expect(runs?.map(({ events }) => events)).toEqual([story]);
     // Written as the old sequence, the run's next documents would count as old.
     expect(runs?.[0]?.committedSequence).toBe(opened?.sequence);
@@ -247,12 +316,16 @@ describe('the store is ahead of the log', () => {
     expect(await openPartition(place.opening())).toMatchObject({ incarnation: 2, epoch: 2_000_000_001 });
   });
 
-  test('what was lost of a run\'s commits is read from its document, also when that is closed since', async () => {
+  test("what was lost of a run's commits is read from its document, also when that is closed since", async () => {
     const place = ahead();
     await openPartition(place.opening());
     const end: RunEvent = { type: 'run_cancelled', at: NOW, cancelledStages: 2 };
     const gone: RunEvent = { type: 'attempt_gone', at: NOW, stage: 'a', attempt: 1 };
-    const last = place.add('runs', { owner: 'me', epoch: 2_000_000_000, runs: [{ id: 'run1', from: 4, events: [end, gone] }] });
+    const last = place.add('runs', {
+      owner: 'me',
+      epoch: 2_000_000_000,
+      runs: [{ id: 'run1', from: 4, events: [end, gone] }],
+    });
     place.document('run1', [...story, end, gone], last.sequence, { open: false, incarnation: 2 });
     place.point = { partition: 0, incarnation: 2, sequence: last.sequence + 5, commit: 9 };
     const runs = await takeOver(place);

@@ -29,7 +29,20 @@ describe('too much for a message', () => {
     const job = world.job(world.jobs.findIndex(({ message }) => message.stage === 'a'));
     const replies: unknown[] = [];
     const { runId, attempt, session, credit } = job;
-    world.partition.result({ runId, stage: 'a', attempt, session, credit, status: 'success', outputs: { v: '\u0001'.repeat(RUN_OUTPUTS_MAX / 4) }, logBytes: 0 }, 'r1', (reply) => void replies.push(reply));
+    world.partition.result(
+      {
+        runId,
+        stage: 'a',
+        attempt,
+        session,
+        credit,
+        status: 'success',
+        outputs: { v: '\u0001'.repeat(RUN_OUTPUTS_MAX / 4) },
+        logBytes: 0,
+      },
+      'r1',
+      (reply) => void replies.push(reply),
+    );
     world.settle();
     expect(replies).toMatchObject([{ ok: true, answer: 'committed' }]);
     expect(Math.max(...bytesOf(world))).toBeLessThan(PAYLOAD_BYTES_MAX);
@@ -40,17 +53,35 @@ describe('too much for a message', () => {
   test('P12: a job whose values fill no message fails its stage, and the grants behind it in the same commit are sent', () => {
     const world = new Harness();
     const output = { expression: { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } } as const;
-    const env = Object.fromEntries(Array.from({ length: 256 }, (_, index) => [`E${index}`, Array.from({ length: 100 }, () => output)]));
+    const env = Object.fromEntries(
+      Array.from({ length: 256 }, (_, index) => [`E${index}`, Array.from({ length: 100 }, () => output)]),
+    );
     world.session('r1-s', { credits: 1 });
     const { id } = world.create(text([stage('a', { outputs: ['v'] }), stage('b', { after: ['a'], env })]));
     world.settle();
     const { runId, attempt, session, credit } = world.job(0);
-    world.partition.result({ runId, stage: 'a', attempt, session, credit, status: 'success', outputs: { v: 'x'.repeat(64 * 1024) }, logBytes: 0 }, 'r1', () => {});
+    world.partition.result(
+      {
+        runId,
+        stage: 'a',
+        attempt,
+        session,
+        credit,
+        status: 'success',
+        outputs: { v: 'x'.repeat(64 * 1024) },
+        logBytes: 0,
+      },
+      'r1',
+      () => {},
+    );
     world.create(text([stage('c')]), { key: 'bob' });
     world.credit('r1-s', 'r1', 2, 3);
     world.settle();
     expect(world.jobs.map(({ message }) => message.stage)).toEqual(['a', 'c']);
-    expect([...world.partition.liveRuns].find((run) => run.id === id)?.state).toMatchObject({ status: 'FAILED', stages: [{ status: 'SUCCESS' }, { status: 'FAILED', reason: 'quota' }] });
+    expect([...world.partition.liveRuns].find((run) => run.id === id)?.state).toMatchObject({
+      status: 'FAILED',
+      stages: [{ status: 'SUCCESS' }, { status: 'FAILED', reason: 'quota' }],
+    });
   });
 
   test('P19: the folders of tens of thousands of runs are released in words that a message carries', () => {

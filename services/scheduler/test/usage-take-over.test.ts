@@ -6,50 +6,115 @@ import { loadUsages, type ReplayedEvents } from '../src/shell/usage-take-over.ts
 
 const NOW = Date.parse('2026-11-15T12:00:00Z');
 const story = (runOfMonth: number, more: Partial<Extract<RunEvent, { type: 'run_created' }>> = {}): RunEvent[] => [
-  { type: 'run_created', at: NOW, tenant: 'ada', key: 'ada', pipelineName: 'p', yaml: '-', priority: 0, origin: { kind: 'api' }, runOfMonth, ...more },
+  {
+    type: 'run_created',
+    at: NOW,
+    tenant: 'ada',
+    key: 'ada',
+    pipelineName: 'p',
+    yaml: '-',
+    priority: 0,
+    origin: { kind: 'api' },
+    runOfMonth,
+    ...more,
+  },
   { type: 'stages_queued', at: NOW, stages: ['a'] },
   { type: 'stage_started', at: NOW + 1_000, stage: 'a', attempt: 1, runner: 'r', session: 's', credit: 1 },
   { type: 'stage_completed', at: NOW + 3_500, stage: 'a', attempt: 1, status: 'SUCCESS', logBytes: 0 },
 ];
 const counter = (more: Partial<RunCounter> = {}): RunCounter => ({
-  partition: 0, tenant: 'ada', key: 'ada', month: '2026-11', runs: 4, stageMs: 10_000, active: 0, maxConcurrent: 3, incarnation: 1, sequence: 50, ...more,
+  partition: 0,
+  tenant: 'ada',
+  key: 'ada',
+  month: '2026-11',
+  runs: 4,
+  stageMs: 10_000,
+  active: 0,
+  maxConcurrent: 3,
+  incarnation: 1,
+  sequence: 50,
+  ...more,
 });
-const commit = (sequence: number, events: readonly RunEvent[], more: Partial<ReplayedEvents> = {}): ReplayedEvents => ({ incarnation: 1, sequence, story: events, from: 1, count: events.length, ...more });
+const commit = (sequence: number, events: readonly RunEvent[], more: Partial<ReplayedEvents> = {}): ReplayedEvents => ({
+  incarnation: 1,
+  sequence,
+  story: events,
+  from: 1,
+  count: events.length,
+  ...more,
+});
 
 async function load(counters: readonly RunCounter[], replayed: readonly ReplayedEvents[], now = NOW): Promise<unknown> {
-  return loadUsages({ async *countersOf(_partition, month) { yield* counters.filter((one) => one.month === month); } }, 0, replayed, now);
+  return loadUsages(
+    {
+      async *countersOf(_partition, month) {
+        yield* counters.filter((one) => one.month === month);
+      },
+    },
+    0,
+    replayed,
+    now,
+  );
 }
 
 describe('usage at a take-over (P23)', () => {
   test('P23: the counters alone, where the log says nothing more', async () => {
-    expect(await load([counter()], [])).toEqual([{ tenant: 'ada', key: 'ada', maxConcurrent: 3, months: [{ month: '2026-11', runs: 4, stageMs: 10_000, isStored: true }] }]);
+    expect(await load([counter()], [])).toEqual([
+      {
+        tenant: 'ada',
+        key: 'ada',
+        maxConcurrent: 3,
+        months: [{ month: '2026-11', runs: 4, stageMs: 10_000, isStored: true }],
+      },
+    ]);
   });
 
   test('P23: commits behind a counter are added to it, those that it stands for are not', async () => {
     const months = (usages: unknown): unknown => (usages as { months: unknown }[])[0]?.months;
-    expect(months(await load([counter()], [commit(50, story(4))]))).toEqual([{ month: '2026-11', runs: 4, stageMs: 10_000, isStored: true }]);
-    expect(months(await load([counter()], [commit(51, story(5))]))).toEqual([{ month: '2026-11', runs: 5, stageMs: 12_500, isStored: false }]);
+    expect(months(await load([counter()], [commit(50, story(4))]))).toEqual([
+      { month: '2026-11', runs: 4, stageMs: 10_000, isStored: true },
+    ]);
+    expect(months(await load([counter()], [commit(51, story(5))]))).toEqual([
+      { month: '2026-11', runs: 5, stageMs: 12_500, isStored: false },
+    ]);
     const events = story(5);
-    expect(months(await load([counter()], [commit(50, events, { count: 3 }), commit(51, events, { from: 4, count: 1 })]))).toEqual([{ month: '2026-11', runs: 5, stageMs: 12_500, isStored: false }]);
+    expect(
+      months(await load([counter()], [commit(50, events, { count: 3 }), commit(51, events, { from: 4, count: 1 })])),
+    ).toEqual([{ month: '2026-11', runs: 5, stageMs: 12_500, isStored: false }]);
   });
 
   test('P23: the places are those of the newest run, in whichever month it was', async () => {
     const before = counter({ month: '2026-10', maxConcurrent: 1, sequence: 40 });
     expect(await load([before, counter({ maxConcurrent: null })], [])).toMatchObject([{ maxConcurrent: null }]);
     expect(await load([before], [])).toMatchObject([{ maxConcurrent: 1 }]);
-    expect(await load([before, counter()], [commit(51, story(5, { maxConcurrent: 7 }))])).toMatchObject([{ maxConcurrent: 7 }]);
+    expect(await load([before, counter()], [commit(51, story(5, { maxConcurrent: 7 }))])).toMatchObject([
+      { maxConcurrent: 7 },
+    ]);
     expect(await load([before, counter()], [commit(51, story(5))])).toMatchObject([{ maxConcurrent: null }]);
-    expect(await load([before, counter()], [commit(49, story(4, { maxConcurrent: 7 }))])).toMatchObject([{ maxConcurrent: 3 }]);
+    expect(await load([before, counter()], [commit(49, story(4, { maxConcurrent: 7 }))])).toMatchObject([
+      { maxConcurrent: 3 },
+    ]);
   });
 
   test('P23: the sequences of a log that was lost say nothing about those of the new one', async () => {
-    expect(await load([counter()], [commit(7, story(5), { incarnation: 2 })])).toMatchObject([{ months: [{ runs: 5, stageMs: 12_500 }] }]);
-    expect(await load([counter({ incarnation: 2, sequence: 3 })], [commit(40, story(4))])).toMatchObject([{ months: [{ runs: 4, stageMs: 10_000 }] }]);
+    expect(await load([counter()], [commit(7, story(5), { incarnation: 2 })])).toMatchObject([
+      { months: [{ runs: 5, stageMs: 12_500 }] },
+    ]);
+    expect(await load([counter({ incarnation: 2, sequence: 3 })], [commit(40, story(4))])).toMatchObject([
+      { months: [{ runs: 4, stageMs: 10_000 }] },
+    ]);
   });
 
-  test('P23: also months that an earlier owner\'s clock was in', async () => {
+  test("P23: also months that an earlier owner's clock was in", async () => {
     const nextMonth = Date.parse('2026-11-30T23:59:59Z');
-    expect(await load([counter({ month: '2026-12', runs: 2 })], [], nextMonth)).toMatchObject([{ months: [{ month: '2026-12', runs: 2 }] }]);
-    expect(await load([counter({ month: '2026-05', runs: 9 })], [commit(60, story(10, { at: Date.parse('2026-05-02T00:00:00Z') }))])).toMatchObject([{ months: [{ month: '2026-05', runs: 10 }, { month: '2026-11' }] }]);
+    expect(await load([counter({ month: '2026-12', runs: 2 })], [], nextMonth)).toMatchObject([
+      { months: [{ month: '2026-12', runs: 2 }] },
+    ]);
+    expect(
+      await load(
+        [counter({ month: '2026-05', runs: 9 })],
+        [commit(60, story(10, { at: Date.parse('2026-05-02T00:00:00Z') }))],
+      ),
+    ).toMatchObject([{ months: [{ month: '2026-05', runs: 10 }, { month: '2026-11' }] }]);
   });
 });

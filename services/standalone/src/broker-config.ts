@@ -31,15 +31,21 @@ export async function storeLimits(storeDir: string, limitFile: string): Promise<
   const earlier = Number(await readFile(limitFile, 'utf8').catch(() => '0'));
   const storeBytesMax = Math.max(wanted, earlier || 0);
   await writeFile(limitFile, String(storeBytesMax), { mode: 0o600 });
-  return { storeBytesMax, journalBytesMax: Math.floor(wanted * JOURNAL_SHARE), logsBytesMax: Math.floor(wanted * LOGS_SHARE) };
+  return {
+    storeBytesMax,
+    journalBytesMax: Math.floor(wanted * JOURNAL_SHARE),
+    logsBytesMax: Math.floor(wanted * LOGS_SHARE),
+  };
 }
 
 async function bytesIn(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const sizes = entries.filter((entry) => entry.isFile()).map(async (entry) => {
-    const file = await stat(join(entry.parentPath, entry.name)).catch(() => null);
-    return file?.size ?? 0;
-  });
+  const sizes = entries
+    .filter((entry) => entry.isFile())
+    .map(async (entry) => {
+      const file = await stat(join(entry.parentPath, entry.name)).catch(() => null);
+      return file?.size ?? 0;
+    });
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 

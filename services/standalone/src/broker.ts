@@ -107,7 +107,9 @@ async function endSurvivor(pidFile: string, log: BusLog): Promise<void> {
   if (present?.startedAt !== identity.startedAt) return;
   log.warn({ pid: identity.pid }, 'ending the broker of an earlier serve');
   if (!(await endProcess(identity, SURVIVOR_GRACE_MS))) {
-    throw new Error(`the broker of an earlier serve (process ${identity.pid}) cannot be ended: end it, then start again`);
+    throw new Error(
+      `the broker of an earlier serve (process ${identity.pid}) cannot be ended: end it, then start again`,
+    );
   }
 }
 
@@ -151,14 +153,23 @@ class Supervisor implements EmbeddedBroker {
   async start(): Promise<void> {
     await this.#writeConfiguration();
     const running = await this.#spawn();
-    const connecting = connectBus({ servers: this.url, user: this.user, pass: this.password, name: 'broker-probe', connectTimeoutMs: READY_TIMEOUT_MS });
+    const connecting = connectBus({
+      servers: this.url,
+      user: this.user,
+      pass: this.password,
+      name: 'broker-probe',
+      connectTimeoutMs: READY_TIMEOUT_MS,
+    });
     const ended = running.process.then(async () => {
       throw new Error(`the broker ended while it started: ${(await this.#lastWords(running)).trim()}`);
     });
     try {
       this.#bus = await Promise.race([connecting, ended]);
     } catch (error) {
-      void connecting.then((bus) => bus.close(0), () => {});
+      void connecting.then(
+        (bus) => bus.close(0),
+        () => {},
+      );
       throw error;
     }
     ended.catch(() => {}); // from here on the supervision sees its end
@@ -177,7 +188,10 @@ class Supervisor implements EmbeddedBroker {
       await running.process;
     }
     await this.#supervision;
-    await Promise.all([rm(join(this.#folder, 'pid'), { force: true }), rm(join(this.#folder, 'nats.conf'), { force: true })]);
+    await Promise.all([
+      rm(join(this.#folder, 'pid'), { force: true }),
+      rm(join(this.#folder, 'nats.conf'), { force: true }),
+    ]);
   }
 
   async #writeConfiguration(): Promise<void> {
@@ -211,7 +225,7 @@ class Supervisor implements EmbeddedBroker {
     if (identity === null) return running;
     // A full disk must not keep the broker down: it frees space as well as it takes it.
     await writeFile(join(this.#folder, 'pid'), JSON.stringify(identity), { mode: 0o600 }).catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'the broker\'s process number could not be recorded');
+      this.#options.log.error({ err: error }, "the broker's process number could not be recorded");
     });
     return running;
   }
@@ -224,7 +238,11 @@ class Supervisor implements EmbeddedBroker {
       const result = await running.process;
       this.#running = null;
       if (signal.aborted) return;
-      const end: BrokerEnd = { exitCode: result.exitCode, signal: result.signal, output: await this.#lastWords(running) };
+      const end: BrokerEnd = {
+        exitCode: result.exitCode,
+        signal: result.signal,
+        output: await this.#lastWords(running),
+      };
       this.#options.log.error({ ...end }, 'the broker ended, starting it again');
       this.#options.onExit?.(end);
       if (performance.now() - running.startedAtMs >= STABLE_MS) failures = 1;
@@ -271,14 +289,22 @@ class Supervisor implements EmbeddedBroker {
       failures += 1;
       if (failures < PROBE_FAILURES_MAX || signal.aborted) continue;
       failures = 0;
-      this.#options.log.error({ pid: this.pid }, stuck ? 'the broker does not write although there is room again, ending it' : 'the broker does not answer, ending it');
+      this.#options.log.error(
+        { pid: this.pid },
+        stuck
+          ? 'the broker does not write although there is room again, ending it'
+          : 'the broker does not answer, ending it',
+      );
       running.process.kill('SIGKILL');
     }
   }
 
   async #lastWords(running: Running): Promise<string> {
     const log = await readFile(join(this.#folder, 'broker.log'), 'utf8').catch(() => '');
-    const complaints = log.split('\n').filter((line) => /\[(ERR|FTL)\]/.test(line)).slice(-3);
+    const complaints = log
+      .split('\n')
+      .filter((line) => /\[(ERR|FTL)\]/.test(line))
+      .slice(-3);
     return [running.output, ...complaints].join('\n').slice(-OUTPUT_CHARACTERS_MAX);
   }
 }

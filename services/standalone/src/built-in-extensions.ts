@@ -15,5 +15,7 @@ export async function builtInExtensions(): Promise<BuiltInPackage[]> {
     .flatMap((category) => readdirSync(join(FOLDER, category.name)).map((name) => join(category.name, name)))
     .filter((name) => existsSync(join(FOLDER, name, MANIFEST_NAME)))
     .toSorted();
-  return await Promise.all(folders.map(async (name) => ({ name, bytes: (await packFolder(join(FOLDER, name))).bytes })));
+  return await Promise.all(
+    folders.map(async (name) => ({ name, bytes: (await packFolder(join(FOLDER, name))).bytes })),
+  );
 }

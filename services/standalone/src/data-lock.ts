@@ -23,7 +23,10 @@ export function lockDataFolder(dataDir: string): DataLock {
     database.exec('PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
   } catch (cause) {
     database.close();
-    throw new DataFolderInUse(`another penstock serve${holderOf(pidFile)} is using the data folder ${dataDir}: stop it, or name another folder with --data-dir`, { cause });
+    throw new DataFolderInUse(
+      `another penstock serve${holderOf(pidFile)} is using the data folder ${dataDir}: stop it, or name another folder with --data-dir`,
+      { cause },
+    );
   }
   writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 });
   return { release: () => database.close() };

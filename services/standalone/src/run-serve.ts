@@ -2,17 +2,59 @@
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { providerSettings } from '@penstock/auth';
-import { ConfigurationError, isShortSecret, loadTiers, readConfiguration, serverMode, unknownVariables } from '@penstock/config';
+import {
+  ConfigurationError,
+  isShortSecret,
+  loadTiers,
+  readConfiguration,
+  serverMode,
+  unknownVariables,
+} from '@penstock/config';
 import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
 import { apiKeyFile, jwtSecretFile, keptSecret } from './keys.ts';
 import { reachableUrl } from './reachable-url.ts';
 import { serve, type ServeOptions } from './serve.ts';
 
 const KEYS = [
-  'listen', 'mode', 'dataDir', 'corsOrigins', 'playground', 'apiKey', 'jwtSecret', 'publicRead', 'triggerWaitSecs', 'natsUrl', 'natsServer', 'natsSync', 'natsReplicas',
-  'baseUrl', 'gitHostBaseUrl', 'gitHostIssuer', 'gitHostClientId', 'gitHostClientSecret', 'admins', 'defaultTier', 'tiersFile',
-  'introspection', 'trustProxy', 'rateLimitRead', 'rateLimitApi', 'rateLimitWebhook', ...WEBHOOK_KEYS, 'gitCredentialsFile', 'gitCacheBytesMax', 'extensionPolicy', 'objectsUrl',
-  'storeUrl', 'partitions', 'runnerLeaseSecs', 'queueTimeout', 'slots', 'runnerLabels', 'logBytesMax', 'logLevel',
+  'listen',
+  'mode',
+  'dataDir',
+  'corsOrigins',
+  'playground',
+  'apiKey',
+  'jwtSecret',
+  'publicRead',
+  'triggerWaitSecs',
+  'natsUrl',
+  'natsServer',
+  'natsSync',
+  'natsReplicas',
+  'baseUrl',
+  'gitHostBaseUrl',
+  'gitHostIssuer',
+  'gitHostClientId',
+  'gitHostClientSecret',
+  'admins',
+  'defaultTier',
+  'tiersFile',
+  'introspection',
+  'trustProxy',
+  'rateLimitRead',
+  'rateLimitApi',
+  'rateLimitWebhook',
+  ...WEBHOOK_KEYS,
+  'gitCredentialsFile',
+  'gitCacheBytesMax',
+  'extensionPolicy',
+  'objectsUrl',
+  'storeUrl',
+  'partitions',
+  'runnerLeaseSecs',
+  'queueTimeout',
+  'slots',
+  'runnerLabels',
+  'logBytesMax',
+  'logLevel',
 ] as const;
 
 /** Weaker than this and a key can be guessed. */
@@ -21,7 +63,10 @@ const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
 /** Resolves with the exit code, once everything has stopped. A second signal ends the process at once. */
-export async function runServe(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<number> {
+export async function runServe(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
   let prepared: ReturnType<typeof prepare>;
   try {
     prepared = prepare(argv, env);
@@ -44,12 +89,21 @@ export async function runServe(argv: readonly string[], env: Readonly<Record<str
   }
 }
 
-function prepare(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): { options(): ServeOptions; lines(url: string): string[] } {
+function prepare(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): { options(): ServeOptions; lines(url: string): string[] } {
   const { values: flags } = parseArgs({
     args: [...argv],
-    options: { listen: { type: 'string' }, 'data-dir': { type: 'string' }, playground: { type: 'boolean' }, 'cors-origins': { type: 'string' } },
+    options: {
+      listen: { type: 'string' },
+      'data-dir': { type: 'string' },
+      playground: { type: 'boolean' },
+      'cors-origins': { type: 'string' },
+    },
   });
-  const given = (name: string, value: string | undefined): { name: string; value: string } | undefined => (value === undefined ? undefined : { name, value });
+  const given = (name: string, value: string | undefined): { name: string; value: string } | undefined =>
+    value === undefined ? undefined : { name, value };
   const settings = readConfiguration(KEYS, {
     env,
     flags: {
@@ -107,14 +161,29 @@ function prepare(argv: readonly string[], env: Readonly<Record<string, string | 
     `Penstock listens on ${url}`,
     `  mode         ${mode}${mode === 'development' ? ' (a loopback address; SERVICE_MODE=production changes it)' : ''}`,
     `  data folder  ${dataDir}`,
-    settings.apiKey === undefined ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})` : '  API key      as given by SERVICE_API_KEY',
+    settings.apiKey === undefined
+      ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})`
+      : '  API key      as given by SERVICE_API_KEY',
     `  reading      ${publicRead ? 'public: everybody who reaches this address may read runs' : 'with a token only'}`,
-    ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS ? [`  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`] : []),
+    ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS
+      ? [
+          `  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`,
+        ]
+      : []),
     ...(settings.playground ? [`  playground   ${url}/graphql/playground`] : []),
-    ...(settings.baseUrl === undefined && reachableUrl(url) !== url ? [`  warning      SERVICE_BASE_URL is not set: logins and links lead to ${reachableUrl(url)}, which only this machine reaches`] : []),
+    ...(settings.baseUrl === undefined && reachableUrl(url) !== url
+      ? [
+          `  warning      SERVICE_BASE_URL is not set: logins and links lead to ${reachableUrl(url)}, which only this machine reaches`,
+        ]
+      : []),
     ...webhooks.warnings.map((warning) => `  warning      ${warning}`),
-    ...(isShortSecret(settings.jwtSecret) ? ['  warning      JWT_SECRET is shorter than 32 bytes; make one with: openssl rand -hex 32'] : []),
-    ...unknownVariables(env).map(({ name, suggestion }) => `  warning      ${name} is not a variable of this server${suggestion === null ? '' : `; did you mean ${suggestion}?`}`),
+    ...(isShortSecret(settings.jwtSecret)
+      ? ['  warning      JWT_SECRET is shorter than 32 bytes; make one with: openssl rand -hex 32']
+      : []),
+    ...unknownVariables(env).map(
+      ({ name, suggestion }) =>
+        `  warning      ${name} is not a variable of this server${suggestion === null ? '' : `; did you mean ${suggestion}?`}`,
+    ),
   ];
   return { options, lines };
 }

@@ -15,7 +15,15 @@ import { openObjectStore } from '@penstock/object-store';
 import { PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
-import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository, type DocumentStore, type StoreAddress } from '@penstock/store';
+import {
+  auditCollections,
+  AuditRepository,
+  openStore,
+  runCollections,
+  RunsRepository,
+  type DocumentStore,
+  type StoreAddress,
+} from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
 import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
 import { builtInExtensions } from './built-in-extensions.ts';
@@ -81,7 +89,8 @@ const DRAIN_MS = 10_000;
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
   makeDataFolder(dataDir);
-  const logFor = (service: string): Logger => createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });
+  const logFor = (service: string): Logger =>
+    createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });
   const log = logFor('serve');
   const started: (() => Promise<unknown> | void)[] = [];
   const close = async (): Promise<void> => {
@@ -99,7 +108,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const leftoversFile = join(dataDir, 'leftovers');
     await killLeftovers(leftoversFile);
     const bus = await startBus(options, log, started);
-    const store = await openStore(options.store, [...runCollections, ...gatewayCollections, ...auditCollections, ...authCollections, ...ingestCollections, ...registryCollections]);
+    const store = await openStore(options.store, [
+      ...runCollections,
+      ...gatewayCollections,
+      ...auditCollections,
+      ...authCollections,
+      ...ingestCollections,
+      ...registryCollections,
+    ]);
     started.push(() => store.close());
     const gateway = await startServices(options, { bus, store, logFor, leftoversFile }, started);
     return { url: gateway.url, close };
@@ -113,16 +129,22 @@ async function startBus(options: ServeOptions, log: Logger, started: (() => Prom
   let broker: EmbeddedBroker | undefined;
   if (options.natsUrl === undefined) {
     broker = await startEmbeddedBroker({
-      dataDir: options.dataDir, binary: options.natsBinary ?? 'nats-server', log, sync: options.natsSync,
+      dataDir: options.dataDir,
+      binary: options.natsBinary ?? 'nats-server',
+      log,
+      sync: options.natsSync,
       onExit: (end) => log.error({ ...end }, 'the broker has ended; it is being started again'),
     });
     started.push(() => broker?.stop());
   }
-  const bus = await connectBus(broker === undefined
-    ? { servers: options.natsUrl ?? '', name: 'serve', log }
-    : { servers: broker.url, user: broker.user, pass: broker.password, name: 'serve', log });
+  const bus = await connectBus(
+    broker === undefined
+      ? { servers: options.natsUrl ?? '', name: 'serve', log }
+      : { servers: broker.url, user: broker.user, pass: broker.password, name: 'serve', log },
+  );
   started.push(() => bus.close());
-  const limits = broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };
+  const limits =
+    broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };
   // The data folder's lock proves that everybody in these buckets is dead (P17). A broker that is shared proves nothing.
   if (broker !== undefined) await deleteBuckets(bus);
   await ensureStreams(bus, { partitions: options.partitions, replicas: options.natsReplicas, ...limits });
@@ -131,7 +153,17 @@ async function startBus(options: ServeOptions, log: Logger, started: (() => Prom
 
 async function startServices(
   options: ServeOptions,
-  { bus, store, logFor, leftoversFile }: { readonly bus: Bus; readonly store: DocumentStore; logFor(service: string): Logger; readonly leftoversFile: string },
+  {
+    bus,
+    store,
+    logFor,
+    leftoversFile,
+  }: {
+    readonly bus: Bus;
+    readonly store: DocumentStore;
+    logFor(service: string): Logger;
+    readonly leftoversFile: string;
+  },
   started: (() => Promise<unknown> | void)[],
 ): Promise<RunningGateway> {
   const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax, mode } = options;
@@ -139,21 +171,34 @@ async function startServices(
   const audit = new AuditRepository(store, { log: logFor('audit') });
   started.push(() => audit.close());
   const scheduler: Scheduler = await startScheduler({
-    bus, ledger: runs, log: logFor('scheduler'), partitions, runnerLeaseMs, queueTimeoutMs, logBytesMax,
+    bus,
+    ledger: runs,
+    log: logFor('scheduler'),
+    partitions,
+    runnerLeaseMs,
+    queueTimeoutMs,
+    logBytesMax,
     leasesProvenDead: options.natsUrl === undefined,
   });
   started.push(() => scheduler.close());
   // The intake reads a file where the runner checks out the whole: one fetch serves both.
   const mirrors = openMirrors({
-    folder: join(dataDir, 'mirrors'), bytesMax: options.gitCacheBytesMax, credentialsFile: options.gitCredentialsFile, log: logFor('git'),
+    folder: join(dataDir, 'mirrors'),
+    bytesMax: options.gitCacheBytesMax,
+    credentialsFile: options.gitCredentialsFile,
+    log: logFor('git'),
     policy: { mode, allowedHosts: options.webhooks.allowedHosts },
   });
   started.push(() => mirrors.close());
   const runner: Runner = await startRunner({
-    bus, runnerId: RUNNER_ID, mirrors,
+    bus,
+    runnerId: RUNNER_ID,
+    mirrors,
     slots: options.slots ?? Math.max(2, availableParallelism()),
     labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
-    dataDir, leaseMs: runnerLeaseMs ?? 15_000, leftoversFile,
+    dataDir,
+    leaseMs: runnerLeaseMs ?? 15_000,
+    leftoversFile,
     log: logFor('runner'),
   });
   started.push(() => runner.drain(DRAIN_MS));
@@ -162,29 +207,68 @@ async function startServices(
   let listening = '';
   const baseUrl = (): string => options.baseUrl ?? listening;
   const auth = startAuth({
-    bus, store, audit, mode, baseUrl,
-    jwtSecret: options.jwtSecret, dashboardUrl: options.dashboardUrl, provider: options.provider, admins: options.admins, defaultTier: options.defaultTier,
+    bus,
+    store,
+    audit,
+    mode,
+    baseUrl,
+    jwtSecret: options.jwtSecret,
+    dashboardUrl: options.dashboardUrl,
+    provider: options.provider,
+    admins: options.admins,
+    defaultTier: options.defaultTier,
     log: logFor('auth'),
   });
   started.push(() => auth.close());
   const registry = await startRegistry({
-    bus, store, tiers: options.tiers, policy: options.extensionPolicy, log: logFor('registry'),
+    bus,
+    store,
+    tiers: options.tiers,
+    policy: options.extensionPolicy,
+    log: logFor('registry'),
     objects: await openObjectStore(options.objectsUrl ?? join(dataDir, 'objects'), { bus, bucket: PACKAGES_BUCKET }),
   });
   started.push(() => registry.close());
   await registry.publishBuiltIns(await builtInExtensions());
   const ingest = await startWebhookIngest({
-    ...options.webhooks, bus, store, mirrors, partitions, baseUrl,
-    jwtSecret: options.jwtSecret, tiers: options.tiers, log: logFor('webhook-ingest'),
+    ...options.webhooks,
+    bus,
+    store,
+    mirrors,
+    partitions,
+    baseUrl,
+    jwtSecret: options.jwtSecret,
+    tiers: options.tiers,
+    log: logFor('webhook-ingest'),
   });
   started.push(() => ingest.close());
   const gateway = await startGateway({
-    listen: options.listen, bus, runs, store, partitions, audit, mode,
-    apiKey: options.apiKey, jwtSecret: options.jwtSecret, sessionLives: storedSessions(store), publicRead: options.publicRead, corsOrigins: options.corsOrigins,
-    rateLimits: options.rateLimits, trustProxy: options.trustProxy, playground: options.playground, introspection: options.introspection,
-    tiers: options.tiers, tenantTier: options.tenantTier, logLevel: options.logLevel,
-    triggerWaitSecs: options.triggerWaitSecs, log: logFor('gateway'),
-    routes: [(app) => auth.addRoutes(app), (app) => ingest.addRoutes(app), (app, around) => registry.addRoutes(app, around)],
+    listen: options.listen,
+    bus,
+    runs,
+    store,
+    partitions,
+    audit,
+    mode,
+    apiKey: options.apiKey,
+    jwtSecret: options.jwtSecret,
+    sessionLives: storedSessions(store),
+    publicRead: options.publicRead,
+    corsOrigins: options.corsOrigins,
+    rateLimits: options.rateLimits,
+    trustProxy: options.trustProxy,
+    playground: options.playground,
+    introspection: options.introspection,
+    tiers: options.tiers,
+    tenantTier: options.tenantTier,
+    logLevel: options.logLevel,
+    triggerWaitSecs: options.triggerWaitSecs,
+    log: logFor('gateway'),
+    routes: [
+      (app) => auth.addRoutes(app),
+      (app) => ingest.addRoutes(app),
+      (app, around) => registry.addRoutes(app, around),
+    ],
   });
   listening = reachableUrl(gateway.url);
   started.push(() => gateway.close());

@@ -21,7 +21,8 @@ let onExit: (end: BrokerEnd) => void;
 
 const start = (): Promise<EmbeddedBroker> =>
   startEmbeddedBroker({ dataDir, binary: brokerBinary(), log: silent, probeMs: 100, onExit: (end) => onExit(end) });
-const connect = ({ url, user, password }: EmbeddedBroker): Promise<Bus> => connectBus({ servers: url, user, pass: password, name: 'test' });
+const connect = ({ url, user, password }: EmbeddedBroker): Promise<Bus> =>
+  connectBus({ servers: url, user, pass: password, name: 'test' });
 const nextEnd = (): Promise<BrokerEnd> => new Promise((resolve) => (onExit = resolve));
 
 beforeEach(async () => {
@@ -100,7 +101,10 @@ describe('the embedded broker', () => {
     const first = await start();
     await first.stop();
     const configFile = join(dataDir, 'survivor.conf');
-    await writeFile(configFile, `listen: "127.0.0.1:-1"\njetstream { store_dir: ${JSON.stringify(join(dataDir, 'broker', 'store'))} }\n`);
+    await writeFile(
+      configFile,
+      `listen: "127.0.0.1:-1"\njetstream { store_dir: ${JSON.stringify(join(dataDir, 'broker', 'store'))} }\n`,
+    );
     const survivor = spawn(brokerBinary(), ['-c', configFile], { stdio: 'ignore' });
     const ended = once(survivor, 'exit');
     const identity = await identify(survivor.pid ?? -1);
@@ -114,9 +118,13 @@ describe('the embedded broker', () => {
   });
 
   it('P17: a killed serve leaves a store that the next start opens alone, with all that was acknowledged', async () => {
-    const serve = spawn(process.execPath, [fileURLToPath(new URL('fixtures/broker-holder.ts', import.meta.url)), dataDir, brokerBinary()], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const serve = spawn(
+      process.execPath,
+      [fileURLToPath(new URL('fixtures/broker-holder.ts', import.meta.url)), dataDir, brokerBinary()],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     const [line] = (await once(createInterface({ input: serve.stdout }), 'line')) as [string];
     const left = await identify(Number(line));
     expect(left).not.toBeNull();
@@ -133,7 +141,10 @@ describe('the embedded broker', () => {
     try {
       const first = await start();
       await first.stop();
-      await writeFile(join(dataDir, 'broker', 'pid'), JSON.stringify({ pid: bystander.pid, startedAt: 'another boot/1' }));
+      await writeFile(
+        join(dataDir, 'broker', 'pid'),
+        JSON.stringify({ pid: bystander.pid, startedAt: 'another boot/1' }),
+      );
       broker = await start();
       expect(await identify(bystander.pid ?? -1)).not.toBeNull();
     } finally {

@@ -18,7 +18,9 @@ export interface CallsOptions extends DecisionSources {
   now(): number;
 }
 
-type Handlers = { readonly [V in IngestVerb]: (request: IngestCalls[V]['request']) => Promise<IngestCalls[V]['answer']> };
+type Handlers = {
+  readonly [V in IngestVerb]: (request: IngestCalls[V]['request']) => Promise<IngestCalls[V]['answer']>;
+};
 
 /** Two names or more, of what no host refuses in one. */
 const REPOSITORY = /^[^\s/\p{Cc}]+(?:\/[^\s/\p{Cc}]+)+$/u;
@@ -26,13 +28,20 @@ const REPOSITORY_CHARACTERS_MAX = 300;
 
 export function ingestCalls(options: CallsOptions): Handlers {
   const { deliveries, connections, bus } = options;
-  const shown = ({ id, provider, repository, createdAt }: Connection): ConnectionView => ({ id, provider, repository, webhookUrl: options.webhookUrl(), createdAt: new Date(createdAt).toISOString() });
+  const shown = ({ id, provider, repository, createdAt }: Connection): ConnectionView => ({
+    id,
+    provider,
+    repository,
+    webhookUrl: options.webhookUrl(),
+    createdAt: new Date(createdAt).toISOString(),
+  });
   const tellOthers = (): void => bus.publish(subjects.connections, {});
   return {
     async connect({ userId, provider: providerName, repository }) {
       const provider = providerNamed(providerName);
       if (provider === undefined) throw new BadUserInput("'provider' must be git_host_a or git_host_b.");
-      if (!REPOSITORY.test(repository) || repository.length > REPOSITORY_CHARACTERS_MAX || !repository.isWellFormed()) throw new BadUserInput("'repository' must be the full path of a repository, as in owner/name.");
+      if (!REPOSITORY.test(repository) || repository.length > REPOSITORY_CHARACTERS_MAX || !repository.isWellFormed())
+        throw new BadUserInput("'repository' must be the full path of a repository, as in owner/name.");
       const connected = await connections.connect(userId, provider.name, repository, options.now());
       tellOthers();
       return { ...shown(connected), secret: connected.secret };
@@ -41,7 +50,8 @@ export function ingestCalls(options: CallsOptions): Handlers {
       return { repositories: (await connections.of(userId)).map(shown) };
     },
     async disconnect({ userId, id }) {
-      if (!(await connections.disconnect(userId, id))) throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+      if (!(await connections.disconnect(userId, id)))
+        throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
       tellOthers();
       return { disconnected: true };
     },
@@ -56,7 +66,8 @@ export function ingestCalls(options: CallsOptions): Handlers {
       const found = await deliveries.find(id, tenants);
       if (found === null) throw new NotFound(`There is no delivery '${id.slice(0, 100)}'.`);
       const { delivery } = found;
-      if (delivery.cloneUrl === '') throw new BadUserInput('Nothing can come of this delivery: it was refused before its commit was looked for.');
+      if (delivery.cloneUrl === '')
+        throw new BadUserInput('Nothing can come of this delivery: it was refused before its commit was looked for.');
       if (!dryRun) {
         const again = await options.intake.replay(delivery);
         return deliveryView(again, null, again.runId);

@@ -14,53 +14,80 @@ const CONNECTIONS_MAX = 20_000;
 const CLOSE_MS_MAX = 12_000;
 
 export function runWebhookIngestService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
-  return runService({
-    name: 'webhook-ingest',
-    isBehindIngress: true,
-    keys: [
-      ...WEBHOOK_KEYS, ...HTTP_KEYS, 'dataDir', 'jwtSecret', 'baseUrl', 'storeUrl', 'partitions', 'tiersFile',
-      'gitCredentialsFile', 'gitCacheBytesMax',
-    ],
-    check(settings) {
-      if (settings.jwtSecret === undefined) throw new ConfigurationError(['JWT_SECRET is missing; an ingest that runs apart needs the one that the other services have']);
-      webhookSettings(settings, serverMode(settings) ?? 'production');
+  return runService(
+    {
+      name: 'webhook-ingest',
+      isBehindIngress: true,
+      keys: [
+        ...WEBHOOK_KEYS,
+        ...HTTP_KEYS,
+        'dataDir',
+        'jwtSecret',
+        'baseUrl',
+        'storeUrl',
+        'partitions',
+        'tiersFile',
+        'gitCredentialsFile',
+        'gitCacheBytesMax',
+      ],
+      check(settings) {
+        if (settings.jwtSecret === undefined)
+          throw new ConfigurationError([
+            'JWT_SECRET is missing; an ingest that runs apart needs the one that the other services have',
+          ]);
+        webhookSettings(settings, serverMode(settings) ?? 'production');
+      },
+      async start({ settings, bus, log, stopping }) {
+        const mode = serverMode(settings) ?? 'production';
+        const { settings: webhooks, warnings } = webhookSettings(settings, mode);
+        for (const warning of warnings) log.warn({}, warning);
+        const store = await retryUntilDone('opening the store', log, stopping, () =>
+          openStore(settings.storeUrl, [...runCollections, ...ingestCollections]),
+        );
+        const mirrors = openMirrors({
+          folder: join(resolve(settings.dataDir), 'ingest-mirrors'),
+          bytesMax: settings.gitCacheBytesMax,
+          partial: true,
+          log,
+          policy: { mode, allowedHosts: settings.gitAllowedHosts },
+          credentialsFile: settings.gitCredentialsFile,
+        });
+        const peers = countPeers(bus, 'webhook-ingest');
+        const app = buildServer({
+          ...httpSettings(settings, () => peers.count()),
+          connectionsMax: CONNECTIONS_MAX,
+          log,
+        });
+        let listening = '';
+        // The scheduler sets the streams up.
+        const ingest = await retryUntilDone('taking deliveries', log, stopping, () =>
+          startWebhookIngest({
+            ...webhooks,
+            bus,
+            store,
+            log,
+            mirrors,
+            partitions: settings.partitions ?? PARTITIONS,
+            jwtSecret: settings.jwtSecret ?? '',
+            baseUrl: () => settings.baseUrl ?? listening,
+            tiers: loadTiers(settings.tiersFile),
+          }),
+        );
+        await ingest.addRoutes(app);
+        listening = await app.listen({ ...settings.listen, backlog: 1_024 });
+        log.info({ url: listening }, 'listens');
+        return {
+          ready: () => store.ping(),
+          async drain() {
+            peers.stop();
+            await closeWithin(app, CLOSE_MS_MAX);
+            await ingest.close();
+            await mirrors.close();
+            await store.close();
+          },
+        };
+      },
     },
-    async start({ settings, bus, log, stopping }) {
-      const mode = serverMode(settings) ?? 'production';
-      const { settings: webhooks, warnings } = webhookSettings(settings, mode);
-      for (const warning of warnings) log.warn({}, warning);
-      const store = await retryUntilDone('opening the store', log, stopping, () => openStore(settings.storeUrl, [...runCollections, ...ingestCollections]));
-      const mirrors = openMirrors({
-        folder: join(resolve(settings.dataDir), 'ingest-mirrors'), bytesMax: settings.gitCacheBytesMax, partial: true, log,
-        policy: { mode, allowedHosts: settings.gitAllowedHosts },
-        credentialsFile: settings.gitCredentialsFile,
-      });
-      const peers = countPeers(bus, 'webhook-ingest');
-      const app = buildServer({
-        ...httpSettings(settings, () => peers.count()), connectionsMax: CONNECTIONS_MAX, log,
-      });
-      let listening = '';
-      // The scheduler sets the streams up.
-      const ingest = await retryUntilDone('taking deliveries', log, stopping, () => startWebhookIngest({
-        ...webhooks, bus, store, log, mirrors,
-        partitions: settings.partitions ?? PARTITIONS,
-        jwtSecret: settings.jwtSecret ?? '',
-        baseUrl: () => settings.baseUrl ?? listening,
-        tiers: loadTiers(settings.tiersFile),
-      }));
-      await ingest.addRoutes(app);
-      listening = await app.listen({ ...settings.listen, backlog: 1_024 });
-      log.info({ url: listening }, 'listens');
-      return {
-        ready: () => store.ping(),
-        async drain() {
-          peers.stop();
-          await closeWithin(app, CLOSE_MS_MAX);
-          await ingest.close();
-          await mirrors.close();
-          await store.close();
-        },
-      };
-    },
-  }, env);
+    env,
+  );
 }

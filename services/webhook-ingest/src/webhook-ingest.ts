@@ -86,22 +86,41 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   const connections = new ConnectionsRepository(store, keys.connections);
   const waits = new OutcomeWaits({ bus, owners, reads, deliveries });
   const statuses = new StatusOutbox({
-    bus, store, reads, log, now,
+    bus,
+    store,
+    reads,
+    log,
+    now,
     hosts: options.statusHosts ?? {},
     urlOfRun: (runId) => `${options.dashboardUrl ?? options.baseUrl()}/runs/${runId}`,
   });
 
   const tiers = new TenantTiers(options);
-  const sources = { bus, mirrors, template: options.template ?? null, log, tierOf: (delivery: Delivery) => tiers.tierOf(delivery) };
+  const sources = {
+    bus,
+    mirrors,
+    template: options.template ?? null,
+    log,
+    tierOf: (delivery: Delivery) => tiers.tierOf(delivery),
+  };
   const processing = new Processing({
-    ...sources, owners, deliveries, now,
+    ...sources,
+    owners,
+    deliveries,
+    now,
     limitsOf: (delivery) => tiers.limitsOf(delivery),
     beginStatus: (delivery, decision) => beginStatus(statuses, mode, delivery, decision),
     concurrency: options.concurrency,
   });
   const policy: ClonePolicy = { mode, allowedHosts: options.allowedHosts };
   const intake = new Intake({
-    bus, deliveries, waits, keys, policy, log, now,
+    bus,
+    deliveries,
+    waits,
+    keys,
+    policy,
+    log,
+    now,
     verification: { connections, secrets: options.secrets ?? {}, requireSecret: options.requireSecret ?? false },
     repositories: options.repositories,
     waitMs: (options.waitSecs ?? WAIT_SECS) * 1000,
@@ -109,10 +128,18 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     waitingIn: (lane) => processing.waitingIn(lane),
     refusals: new Refusals(deliveries, log, now),
   });
-  const calls = answerCalls(bus, 'webhook-ingest', ingestCalls({
-    ...sources, deliveries, connections, intake, now,
-    webhookUrl: () => `${options.baseUrl()}/webhook`,
-  }));
+  const calls = answerCalls(
+    bus,
+    'webhook-ingest',
+    ingestCalls({
+      ...sources,
+      deliveries,
+      connections,
+      intake,
+      now,
+      webhookUrl: () => `${options.baseUrl()}/webhook`,
+    }),
+  );
   const changes = bus.subscribe(subjects.connections, () => connections.forget());
   processing.start();
   statuses.start();
@@ -165,9 +192,22 @@ class TenantTiers {
  * An unsigned delivery says nothing about who pushed, and a status written for it would say it with the server's voice:
  * only where everybody is trusted anyway.
  */
-async function beginStatus(statuses: StatusOutbox, mode: ServerMode, delivery: Delivery, decision: Decision): Promise<void> {
+async function beginStatus(
+  statuses: StatusOutbox,
+  mode: ServerMode,
+  delivery: Delivery,
+  decision: Decision,
+): Promise<void> {
   if (decision.kind === 'nothing' || (decision.kind === 'ended' && decision.status === 'SKIPPED')) return;
   if (delivery.verified === 'none' && mode === 'production') return;
   const { provider, repository, commit, ref, runId, tenant } = delivery;
-  await statuses.add({ provider, repository, commit, ref, runId, tenant, context: `penstock/${decision.pipelineName}`.slice(0, 200) });
+  await statuses.add({
+    provider,
+    repository,
+    commit,
+    ref,
+    runId,
+    tenant,
+    context: `penstock/${decision.pipelineName}`.slice(0, 200),
+  });
 }

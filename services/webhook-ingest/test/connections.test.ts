@@ -4,7 +4,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { connectionsSpec } from '../src/model/collections.ts';
 import { ConnectionsRepository } from '../src/model/connections-repository.ts';
 import { ingestKeys } from '../src/model/delivery.ts';
-import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
+import {
+  githubPush,
+  githubSignature,
+  gitlabPush,
+  makeRepository,
+  pipelineText,
+  type TestRepository,
+} from './repository.ts';
 import { makeWorld, type Answer, type RunningIngest, type World } from './world.ts';
 
 let world: World;
@@ -32,14 +39,23 @@ const call = <V extends IngestVerb>(verb: V, request: IngestCalls[V]['request'])
 let count = 0;
 const signed = (payload: Record<string, unknown>, secret: string, to = ingest): Promise<Answer> => {
   const text = JSON.stringify(payload);
-  return to.send(text, { 'x-github-event': 'push', 'x-github-delivery': `c${(count += 1)}`, 'x-hub-signature-256': githubSignature(text, secret) });
+  return to.send(text, {
+    'x-github-event': 'push',
+    'x-github-delivery': `c${(count += 1)}`,
+    'x-hub-signature-256': githubSignature(text, secret),
+  });
 };
 const push = (name: string): Record<string, unknown> => githubPush({ url: repository.url, commit, repository: name });
 
 describe('a connected repository', () => {
   it('its secret is shown once, and what is signed with it belongs to its user', async () => {
     const connected = await call('connect', { userId: 'u1', provider: 'git_host_a', repository: 'acme/owned' });
-    expect(connected).toMatchObject({ provider: 'git_host_a', repository: 'acme/owned', webhookUrl: 'http://ci.example/webhook', secret: expect.stringMatching(/^.{40,}$/u) });
+    expect(connected).toMatchObject({
+      provider: 'git_host_a',
+      repository: 'acme/owned',
+      webhookUrl: 'http://ci.example/webhook',
+      secret: expect.stringMatching(/^.{40,}$/u),
+    });
     const { repositories } = await call('connections', { userId: 'u1' });
     expect(repositories).toMatchObject([{ id: connected.id, repository: 'acme/owned' }]);
     expect(JSON.stringify(repositories)).not.toContain(connected.secret);
@@ -49,14 +65,26 @@ describe('a connected repository', () => {
     expect(await world.reads.view(body.run_id ?? '', ['service'])).toBeNull();
     expect(await world.reads.view(body.run_id ?? '', ['user/u1'])).toMatchObject({ tenant: 'user/u1', key: 'user/u1' });
     expect(world.jobs.at(-1)?.origin).toMatchObject({ trusted: true });
-    expect((await call('deliveries', { tenants: ['user/u1'], limit: 5 })).deliveries).toMatchObject([{ verified: 'connection', runId: body.run_id }]);
+    expect((await call('deliveries', { tenants: ['user/u1'], limit: 5 })).deliveries).toMatchObject([
+      { verified: 'connection', runId: body.run_id },
+    ]);
   });
 
   it('two users may connect the same one: the secret tells whose delivery it is, also with one id', async () => {
-    const secrets = await Promise.all(['u2', 'u3'].map(async (userId) => (await call('connect', { userId, provider: 'git_host_b', repository: 'acme/shared' })).secret));
+    const secrets = await Promise.all(
+      ['u2', 'u3'].map(
+        async (userId) => (await call('connect', { userId, provider: 'git_host_b', repository: 'acme/shared' })).secret,
+      ),
+    );
     const answers = [];
     for (const token of secrets) {
-      answers.push(await ingest.send(gitlabPush({ url: repository.url, commit, repository: 'acme/shared' }), { 'x-gitlab-event': 'Push Hook', 'x-gitlab-event-uuid': 'one', 'x-gitlab-token': token }));
+      answers.push(
+        await ingest.send(gitlabPush({ url: repository.url, commit, repository: 'acme/shared' }), {
+          'x-gitlab-event': 'Push Hook',
+          'x-gitlab-event-uuid': 'one',
+          'x-gitlab-token': token,
+        }),
+      );
     }
     expect(await world.reads.view(answers[0]?.body.run_id ?? '', ['user/u2'])).toMatchObject({ status: 'SUCCESS' });
     expect(await world.reads.view(answers[1]?.body.run_id ?? '', ['user/u3'])).toMatchObject({ status: 'SUCCESS' });
@@ -96,14 +124,22 @@ describe('a connected repository', () => {
     const request = { userId: 'u8', provider: 'git_host_a', repository: 'acme/twice' };
     await call('connect', request);
     await expect(call('connect', { ...request, repository: 'Acme/Twice' })).rejects.toMatchObject({ code: 'CONFLICT' });
-    for (const bad of [{ provider: 'svn' }, { repository: '' }, { repository: 'acme' }, { repository: 'a b/c' }, { repository: '/x' }]) {
+    for (const bad of [
+      { provider: 'svn' },
+      { repository: '' },
+      { repository: 'acme' },
+      { repository: 'a b/c' },
+      { repository: '/x' },
+    ]) {
       await expect(call('connect', { ...request, ...bad })).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
     }
   });
 
   it('its secret is in the store encrypted, and unreadable under another JWT_SECRET', async () => {
     const { secret } = await call('connect', { userId: 'u9', provider: 'git_host_a', repository: 'acme/kept' });
-    const [row] = await world.store.collection(connectionsSpec).list({ where: { userId: 'u9' }, orderBy: { field: 'createdAt', direction: 'desc' }, limit: 1 });
+    const [row] = await world.store
+      .collection(connectionsSpec)
+      .list({ where: { userId: 'u9' }, orderBy: { field: 'createdAt', direction: 'desc' }, limit: 1 });
     expect(Buffer.from(row?.secret ?? '').toString('latin1')).not.toContain(secret);
     const other = new ConnectionsRepository(world.store, ingestKeys('another secret that is long enough').connections);
     expect(await other.secretsOf('git_host_a', 'acme/kept')).toEqual([]);

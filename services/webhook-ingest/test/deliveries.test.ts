@@ -30,7 +30,8 @@ const newId = (): string => `delivery-${(count += 1)}`;
 const github = (id: string): Record<string, string> => ({ 'x-github-event': 'push', 'x-github-delivery': id });
 const call = <V extends IngestVerb>(verb: V, request: IngestCalls[V]['request']): Promise<IngestCalls[V]['answer']> =>
   callService<IngestCalls[V]['request'], IngestCalls[V]['answer']>(world.bus, 'webhook-ingest', verb, request);
-const deliveryOf = async (id: string): Promise<DeliveryView | null> => (await call('delivery', { id, tenants: ['service'] })).delivery;
+const deliveryOf = async (id: string): Promise<DeliveryView | null> =>
+  (await call('delivery', { id, tenants: ['service'] })).delivery;
 
 describe('the same delivery again', () => {
   it('answers the first result and starts nothing', async () => {
@@ -47,7 +48,10 @@ describe('the same delivery again', () => {
     const ingest = await world.ingest();
     const id = newId();
     const first = await ingest.send(push, github(id));
-    const again = await ingest.send(githubPush({ url: repository.url, commit: 'c'.repeat(40), ref: 'refs/heads/other' }), github(id));
+    const again = await ingest.send(
+      githubPush({ url: repository.url, commit: 'c'.repeat(40), ref: 'refs/heads/other' }),
+      github(id),
+    );
     expect(again.body).toEqual(first.body);
   });
 
@@ -55,7 +59,9 @@ describe('the same delivery again', () => {
     const [one, two] = [await world.ingest(), await world.ingest({ beside: true })];
     const runs = (await world.runsOf()).length;
     const id = newId();
-    const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two).send(push, github(id))));
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two).send(push, github(id))),
+    );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(new Set(answers.map(({ body }) => body.run_id)).size).toBe(1);
     expect(new Set(answers.map(({ body }) => body['status']))).toEqual(new Set(['Success']));
@@ -67,11 +73,17 @@ describe('the same delivery again', () => {
     const first = await (await world.ingest({ waitSecs: 0 })).send(push, github(id));
     expect(first.body).toMatchObject({ status: 'Pending', source: 'none', run_id: expect.any(String) });
     const restarted = await world.ingest();
-    expect((await restarted.send(push, github(id))).body).toMatchObject({ run_id: first.body.run_id, status: 'Success' });
+    expect((await restarted.send(push, github(id))).body).toMatchObject({
+      run_id: first.body.run_id,
+      status: 'Success',
+    });
     // As an hour later: what was processed is gone from the stream.
     await openDeliveryLog(world.bus).removeProcessed(Date.now() + 60_000);
     const runs = (await world.runsOf()).length;
-    expect((await (await world.ingest()).send(push, github(id))).body).toMatchObject({ run_id: first.body.run_id, status: 'Success' });
+    expect((await (await world.ingest()).send(push, github(id))).body).toMatchObject({
+      run_id: first.body.run_id,
+      status: 'Success',
+    });
     expect((await (await world.ingest({ waitSecs: 0 })).send(push, github(id))).body).toEqual(first.body);
     expect((await world.runsOf()).length).toBe(runs);
   });
@@ -82,10 +94,17 @@ describe('the same delivery again', () => {
     const first = await ingest.send(push, github(id));
     await openDeliveryLog(world.bus).removeProcessed(Date.now() + 60_000);
     const log = openDeliveryLog(world.bus);
-    const known = await world.store.collection(deliveriesSpec).list({ where: { runId: String(first.body.run_id) }, limit: 1 });
+    const known = await world.store
+      .collection(deliveriesSpec)
+      .list({ where: { runId: String(first.body.run_id) }, limit: 1 });
     const delivery = JSON.parse(String(known[0]?.delivery)) as Record<string, unknown>;
     const runId = String(delivery['runId']).replace(/.$/, (last) => (last === '0' ? '1' : '0'));
-    const decided = new Promise((resolve) => world.bus.subscribe<{ runId: string }>('ingest.decided', (message) => message.runId === runId && resolve(message)));
+    const decided = new Promise((resolve) =>
+      world.bus.subscribe<{ runId: string }>(
+        'ingest.decided',
+        (message) => message.runId === runId && resolve(message),
+      ),
+    );
     await log.persist(String(delivery['id']), Buffer.from(JSON.stringify({ ...delivery, runId })), 'lane');
     await decided;
     expect(await world.reads.view(runId, ['service'])).toMatchObject({ status: 'SKIPPED', stages: [] });
@@ -96,18 +115,29 @@ describe('the same delivery again', () => {
 describe('which deliveries are the same', () => {
   it('without an id every one counts', async () => {
     const ingest = await world.ingest();
-    const ids = [await ingest.send(push, { 'x-github-event': 'push' }), await ingest.send(push, { 'x-github-event': 'push' })].map(({ body }) => body.run_id);
+    const ids = [
+      await ingest.send(push, { 'x-github-event': 'push' }),
+      await ingest.send(push, { 'x-github-event': 'push' }),
+    ].map(({ body }) => body.run_id);
     expect(new Set(ids).size).toBe(2);
   });
 
   it("GitLab: two refs of one push with one event's id are two; the idempotency key goes before it", async () => {
     const ingest = await world.ingest();
     const event = { 'x-gitlab-event': 'Push Hook', 'x-gitlab-event-uuid': 'event-1' };
-    const send = async (ref: string, headers: Record<string, string>) => (await ingest.send(gitlabPush({ url: repository.url, commit, ref }), headers)).body.run_id;
-    const [main, other, again] = [await send('refs/heads/main', event), await send('refs/heads/other', event), await send('refs/heads/main', event)];
+    const send = async (ref: string, headers: Record<string, string>) =>
+      (await ingest.send(gitlabPush({ url: repository.url, commit, ref }), headers)).body.run_id;
+    const [main, other, again] = [
+      await send('refs/heads/main', event),
+      await send('refs/heads/other', event),
+      await send('refs/heads/main', event),
+    ];
     expect(other).not.toBe(main);
     expect(again).toBe(main);
-    const [key, sameKey] = [await send('refs/heads/main', { ...event, 'idempotency-key': 'k' }), await send('refs/heads/main', { 'x-gitlab-event': 'Push Hook', 'idempotency-key': 'k' })];
+    const [key, sameKey] = [
+      await send('refs/heads/main', { ...event, 'idempotency-key': 'k' }),
+      await send('refs/heads/main', { 'x-gitlab-event': 'Push Hook', 'idempotency-key': 'k' }),
+    ];
     expect(key).not.toBe(main);
     expect(sameKey).toBe(key);
   });
@@ -115,15 +145,26 @@ describe('which deliveries are the same', () => {
   it('one id for two repositories is two', async () => {
     const ingest = await world.ingest();
     const id = newId();
-    const [one, two] = [await ingest.send(push, github(id)), await ingest.send({ ...push, repository: { full_name: 'acme/fork', clone_url: repository.url } }, github(id))];
+    const [one, two] = [
+      await ingest.send(push, github(id)),
+      await ingest.send({ ...push, repository: { full_name: 'acme/fork', clone_url: repository.url } }, github(id)),
+    ];
     expect(one.body.run_id).not.toBe(two.body.run_id);
   });
 });
 
 describe('a run id once answered becomes a run', () => {
   it.each([
-    ['SKIPPED where there is no pipeline', () => githubPush({ url: repository.url, commit: repository.commit({ 'README.md': 'x' }) }), { status: 'SKIPPED', stages: [], pipelineName: 'acme/demo' }],
-    ['FAILED where the clone failed', () => githubPush({ url: 'file:///nonexistent', commit }), { status: 'FAILED', reason: 'checkout', stages: [] }],
+    [
+      'SKIPPED where there is no pipeline',
+      () => githubPush({ url: repository.url, commit: repository.commit({ 'README.md': 'x' }) }),
+      { status: 'SKIPPED', stages: [], pipelineName: 'acme/demo' },
+    ],
+    [
+      'FAILED where the clone failed',
+      () => githubPush({ url: 'file:///nonexistent', commit }),
+      { status: 'FAILED', reason: 'checkout', stages: [] },
+    ],
   ])('%s', async (_name, payload, expected) => {
     const ingest = await world.ingest({ waitSecs: 0 });
     const id = newId();
@@ -137,11 +178,16 @@ describe('a run id once answered becomes a run', () => {
   it('also where it was answered because the clone took too long, and no pipeline was in it', async () => {
     const bare = repository.commit({ 'README.md': 'x' });
     const cloned = Promise.withResolvers<void>();
-    const ingest = await world.ingest({ waitSecs: 1, mirrors: { fetch: async (request) => (await cloned.promise, await world.mirrors.fetch(request)) } });
+    const ingest = await world.ingest({
+      waitSecs: 1,
+      mirrors: { fetch: async (request) => (await cloned.promise, await world.mirrors.fetch(request)) },
+    });
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: bare }), github(newId()));
     expect(body).toMatchObject({ status: 'Pending', source: 'none', run_id: expect.any(String) });
     cloned.resolve();
-    await expect.poll(async () => (await world.reads.view(body.run_id ?? '', ['service']))?.status, { timeout: 10_000 }).toBe('SKIPPED');
+    await expect
+      .poll(async () => (await world.reads.view(body.run_id ?? '', ['service']))?.status, { timeout: 10_000 })
+      .toBe('SKIPPED');
   });
 
   it('and none is answered by a server that stops before it knows: 503, and the delivery is there at the next start', async () => {
@@ -180,7 +226,16 @@ describe('limits', () => {
   });
 
   it("the tenant's month used up: a run that failed with the reason quota", async () => {
-    const tiers = { limitsOf: () => ({ pipelineRunLimit: 0, maxConcurrent: 1, logBytesMax: 1, artifactStorageMb: 1, canUsePrivateExtensions: false, canPublishExtensions: false }) };
+    const tiers = {
+      limitsOf: () => ({
+        pipelineRunLimit: 0,
+        maxConcurrent: 1,
+        logBytesMax: 1,
+        artifactStorageMb: 1,
+        canUsePrivateExtensions: false,
+        canPublishExtensions: false,
+      }),
+    };
     const ingest = await world.ingest({ tenantTier: 'free', tiers });
     const { body } = await ingest.send(push, github(newId()));
     expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), error: { code: 'quota' } });
@@ -195,7 +250,13 @@ describe('decisions, for people', () => {
     const id = newId();
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: filtered }), github(id));
     const view = await deliveryOf(id);
-    expect(view).toMatchObject({ deliveryId: id, runId: body.run_id, outcome: 'Skipped', pipelineName: 'tagged', verified: 'none' });
+    expect(view).toMatchObject({
+      deliveryId: id,
+      runId: body.run_id,
+      outcome: 'Skipped',
+      pipelineName: 'tagged',
+      verified: 'none',
+    });
     expect(view?.trace.at(-1)).toEqual({ step: 'matched', passed: false, detail: 'filtered by on.push.tags' });
     expect(await deliveryOf(view?.id ?? '')).toEqual(view);
     expect(await deliveryOf(body.run_id ?? '')).toEqual(view);
@@ -207,7 +268,9 @@ describe('decisions, for people', () => {
   it('of what was ignored are kept too', async () => {
     const ingest = await world.ingest();
     await ingest.send({ zen: 'x', repository: { full_name: 'acme/pinged' } }, { 'x-github-event': 'ping' });
-    await expect.poll(async () => (await call('deliveries', { tenants: ['service'], limit: 1 })).deliveries[0]).toMatchObject({ repository: 'acme/pinged', outcome: 'Ignored', runId: null });
+    await expect
+      .poll(async () => (await call('deliveries', { tenants: ['service'], limit: 1 })).deliveries[0])
+      .toMatchObject({ repository: 'acme/pinged', outcome: 'Ignored', runId: null });
   });
 
   it('a dry run decides anew and starts nothing; a replay is a run of its own', async () => {
@@ -222,7 +285,9 @@ describe('decisions, for people', () => {
     expect(replayed).toMatchObject({ outcome: 'Pending', replayOf: expect.any(String) });
     expect(replayed.runId).not.toBe(body.run_id);
     await expect.poll(async () => (await world.reads.view(replayed.runId ?? '', ['service']))?.status).toBe('SUCCESS');
-    await expect(call('replay', { id, tenants: ['user/other'], dryRun: true })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(call('replay', { id, tenants: ['user/other'], dryRun: true })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    });
   });
 });
 
@@ -238,18 +303,31 @@ describe('trouble', () => {
     const back = new Promise<void>((resolve) => world.bus.events.once('reconnected', () => resolve()));
     await world.broker.restart();
     await back;
-    await expect.poll(async () => (await ingest.send(push, github(id))).body['status'], { timeout: 30_000 }).toBe('Success');
+    await expect
+      .poll(async () => (await ingest.send(push, github(id))).body['status'], { timeout: 30_000 })
+      .toBe('Success');
     expect((await world.runsOf()).length).toBe(runs + 1);
   });
 });
 
 describe('poison', () => {
   it('what cannot be decided about is a run that failed, quarantined, and holds up nobody', async () => {
-    const ingest = await world.ingest({ mirrors: { fetch: ({ url, commit: wanted }) => (url.endsWith('poison') ? Promise.reject(new TypeError('no')) : world.mirrors.fetch({ url, commit: wanted })) } });
-    const poisoned = ingest.send(githubPush({ url: 'file:///poison', commit, repository: 'acme/poison' }), github(newId()));
+    const ingest = await world.ingest({
+      mirrors: {
+        fetch: ({ url, commit: wanted }) =>
+          url.endsWith('poison') ? Promise.reject(new TypeError('no')) : world.mirrors.fetch({ url, commit: wanted }),
+      },
+    });
+    const poisoned = ingest.send(
+      githubPush({ url: 'file:///poison', commit, repository: 'acme/poison' }),
+      github(newId()),
+    );
     expect((await ingest.send(push, github(newId()))).body).toMatchObject({ status: 'Success' });
     const { body } = await poisoned;
     expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), error: { code: 'quarantined' } });
-    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'FAILED', reason: 'quarantined' });
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({
+      status: 'FAILED',
+      reason: 'quarantined',
+    });
   });
 });

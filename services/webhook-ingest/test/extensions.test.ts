@@ -25,7 +25,10 @@ beforeAll(async () => {
     resolve: (request: ResolveRequest) => {
       asked.push(request);
       const message = "There is no extension 'build/tool'; did you mean 'build/tools'?";
-      if (!isKnown) throw new BadUserInput(message, { unresolved: [{ uses: 'build/tool@^1', message, candidates: ['build/tools'] }] });
+      if (!isKnown)
+        throw new BadUserInput(message, {
+          unresolved: [{ uses: 'build/tool@^1', message, candidates: ['build/tools'] }],
+        });
       return { extensions: [{ ...RESOLVED, manifest: MANIFEST }] };
     },
   });
@@ -42,7 +45,8 @@ beforeEach(() => {
 async function pushed(files: Readonly<Record<string, string>>, signed = true): Promise<Record<string, unknown>> {
   const payload = githubPush({ url: repository.url, commit: repository.commit(files) });
   const signature = signed ? { 'x-hub-signature-256': githubSignature(JSON.stringify(payload), SECRET) } : {};
-  return (await (signed ? ingest : await world.ingest()).send(payload, { 'x-github-event': 'push', ...signature })).body;
+  return (await (signed ? ingest : await world.ingest()).send(payload, { 'x-github-event': 'push', ...signature }))
+    .body;
 }
 
 describe('a pushed file that uses an extension', () => {
@@ -54,17 +58,32 @@ describe('a pushed file that uses an extension', () => {
   });
 
   it('brings along the lock of its repository', async () => {
-    expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': formatLock([RESOLVED]) })).toMatchObject({ status: 'Success' });
+    expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': formatLock([RESOLVED]) })).toMatchObject({
+      status: 'Success',
+    });
     expect(asked).toMatchObject([{ lock: [RESOLVED] }]);
   });
 
   it('fails at a lock that is none, and at an extension that nobody knows, before anything runs', async () => {
-    expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': 'nonsense' })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringContaining("make it anew with 'penstock lock --update'") } });
+    expect(await pushed({ '.pipeline.yaml': FILE, '.pipeline.lock': 'nonsense' })).toMatchObject({
+      status: 'Failed',
+      error: { code: 'pipeline_file', message: expect.stringContaining("make it anew with 'penstock lock --update'") },
+    });
     expect(asked).toEqual([]);
     isKnown = false;
-    expect(await pushed({ '.pipeline.yaml': FILE })).toMatchObject({ status: 'Failed', error: { code: 'pipeline_file', message: expect.stringMatching(/^line \d+, column \d+: There is no extension 'build\/tool'; did you mean 'build\/tools'\?$/) } });
+    expect(await pushed({ '.pipeline.yaml': FILE })).toMatchObject({
+      status: 'Failed',
+      error: {
+        code: 'pipeline_file',
+        message: expect.stringMatching(
+          /^line \d+, column \d+: There is no extension 'build\/tool'; did you mean 'build\/tools'\?$/,
+        ),
+      },
+    });
     const more = await pushed({ '.pipeline.yaml': `${FILE}\nsteps: {}\n` });
-    expect(more).toMatchObject({ error: { message: expect.stringMatching(/There is no extension 'build\/tool'.*; line \d+, column 1: .*steps/) } });
+    expect(more).toMatchObject({
+      error: { message: expect.stringMatching(/There is no extension 'build\/tool'.*; line \d+, column 1: .*steps/) },
+    });
   });
 
   it('that nobody signed sees what everybody sees: no private extension of the tenant', async () => {

@@ -26,7 +26,12 @@ export async function startFakeHost(): Promise<FakeHost> {
   const server = createServer((request, response) => {
     void bodyOf(request).then((body) => {
       const answer = answers.shift();
-      if (answer === undefined) told.push({ path: request.url ?? '', headers: request.headers, body: JSON.parse(body) as Record<string, string> });
+      if (answer === undefined)
+        told.push({
+          path: request.url ?? '',
+          headers: request.headers,
+          body: JSON.parse(body) as Record<string, string>,
+        });
       response.writeHead(answer?.status ?? 201, { 'content-type': 'application/json', ...answer?.headers });
       response.end('{}');
     });
@@ -35,7 +40,8 @@ export async function startFakeHost(): Promise<FakeHost> {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told, answers,
+    told,
+    answers,
     statesOf: (commit) => told.filter(({ path }) => path.endsWith(commit)).map(({ body }) => body['state'] ?? ''),
     close: async () => {
       server.closeAllConnections();

@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
+import {
+  githubPush,
+  githubSignature,
+  gitlabPush,
+  makeRepository,
+  pipelineText,
+  type TestRepository,
+} from './repository.ts';
 import { makeWorld, type RunningIngest, type World } from './world.ts';
 
 let world: World;
@@ -34,23 +41,57 @@ describe('a push', () => {
   ])('of %s runs the file of its commit and answers with all fields', async (_name, headers, payload, provider) => {
     const { status, body } = await ingest.send(payload({ url: repository.url, commit }), headers);
     expect(status).toBe(200);
-    expect(body).toEqual({ accepted: true, provider, repository: 'acme/demo', ref: 'refs/heads/main', commit, run_id: expect.any(String), status: 'Success', source: '.pipeline.yaml' });
+    expect(body).toEqual({
+      accepted: true,
+      provider,
+      repository: 'acme/demo',
+      ref: 'refs/heads/main',
+      commit,
+      run_id: expect.any(String),
+      status: 'Success',
+      source: '.pipeline.yaml',
+    });
     const run = await world.reads.view(body.run_id ?? '', ['service']);
     expect(run).toMatchObject({ pipelineName: 'demo', status: 'SUCCESS', key: 'service/acme/demo' });
     const job = world.jobs.find(({ runId }) => runId === body.run_id);
-    expect(job?.origin).toMatchObject({ kind: 'webhook', provider, repository: 'acme/demo', ref: 'refs/heads/main', commit, cloneUrl: repository.url, trusted: false, source: '.pipeline.yaml' });
+    expect(job?.origin).toMatchObject({
+      kind: 'webhook',
+      provider,
+      repository: 'acme/demo',
+      ref: 'refs/heads/main',
+      commit,
+      cloneUrl: repository.url,
+      trusted: false,
+      source: '.pipeline.yaml',
+    });
   });
 
   it('of a tag is a push with GitLab too, and runs the commit that the tag names', async () => {
-    const { body } = await ingest.send({ ...gitlabPush({ url: repository.url, commit, ref: 'refs/tags/v1' }), after: 'f'.repeat(40) }, { 'x-gitlab-event': 'Tag Push Hook' });
+    const { body } = await ingest.send(
+      { ...gitlabPush({ url: repository.url, commit, ref: 'refs/tags/v1' }), after: 'f'.repeat(40) },
+      { 'x-gitlab-event': 'Tag Push Hook' },
+    );
     expect(body).toMatchObject({ accepted: true, status: 'Success', commit, ref: 'refs/tags/v1' });
   });
 
   it.each([
-    ['GitHub', { 'x-github-event': 'push' }, (url: string) => ({ repository: { full_name: 'acme/demo', html_url: url, git_url: 'git://git.example/acme/demo.git' } })],
-    ['GitLab', { 'x-gitlab-event': 'Push Hook' }, (url: string) => ({ project: { path_with_namespace: 'acme/demo', url } })],
+    [
+      'GitHub',
+      { 'x-github-event': 'push' },
+      (url: string) => ({
+        repository: { full_name: 'acme/demo', html_url: url, git_url: 'git://git.example/acme/demo.git' },
+      }),
+    ],
+    [
+      'GitLab',
+      { 'x-gitlab-event': 'Push Hook' },
+      (url: string) => ({ project: { path_with_namespace: 'acme/demo', url } }),
+    ],
   ])('of %s is cloned from what other address the payload has', async (_name, headers, addresses) => {
-    const { body } = await ingest.send({ ref: 'refs/heads/main', after: commit, ...addresses(repository.url) }, headers);
+    const { body } = await ingest.send(
+      { ref: 'refs/heads/main', after: commit, ...addresses(repository.url) },
+      headers,
+    );
     expect(body).toMatchObject({ status: 'Success', commit });
   });
 
@@ -65,14 +106,31 @@ describe('a push', () => {
   it.each([
     ['a ping', { 'x-github-event': 'ping' }, { zen: 'x', repository: { full_name: 'acme/demo' } }],
     ['another event', { 'x-github-event': 'issues' }, { action: 'opened' }],
-    ['a deleted branch', { 'x-github-event': 'push' }, { ref: 'refs/heads/x', after: '0'.repeat(40), deleted: true, repository: { full_name: 'acme/demo' } }],
-    ["GitLab's deleted branch", { 'x-gitlab-event': 'Push Hook' }, { ref: 'refs/heads/x', after: '0'.repeat(40), checkout_sha: null, project: { path_with_namespace: 'acme/demo' } }],
+    [
+      'a deleted branch',
+      { 'x-github-event': 'push' },
+      { ref: 'refs/heads/x', after: '0'.repeat(40), deleted: true, repository: { full_name: 'acme/demo' } },
+    ],
+    [
+      "GitLab's deleted branch",
+      { 'x-gitlab-event': 'Push Hook' },
+      { ref: 'refs/heads/x', after: '0'.repeat(40), checkout_sha: null, project: { path_with_namespace: 'acme/demo' } },
+    ],
     ["GitLab's merge request", { 'x-gitlab-event': 'Merge Request Hook' }, { object_kind: 'merge_request' }],
   ])('%s is ignored', async (_name, headers, payload) => {
     const { status, body } = await ingest.send(payload, headers);
     expect(status).toBe(200);
     expect(body).toMatchObject({ accepted: false, status: 'Ignored', run_id: null, source: 'none' });
-    expect(Object.keys(body).toSorted()).toEqual(['accepted', 'commit', 'provider', 'ref', 'repository', 'run_id', 'source', 'status']);
+    expect(Object.keys(body).toSorted()).toEqual([
+      'accepted',
+      'commit',
+      'provider',
+      'ref',
+      'repository',
+      'run_id',
+      'source',
+      'status',
+    ]);
   });
 
   it.each([
@@ -84,10 +142,30 @@ describe('a push', () => {
     ['a list', { 'x-github-event': 'push' }, '[]'],
     ['a byte order mark', { 'x-github-event': 'push' }, '\uFEFF{}'],
     ['no repository', { 'x-github-event': 'push' }, JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40) })],
-    ['a commit that is an option', { 'x-github-event': 'push' }, JSON.stringify({ ref: 'refs/heads/main', after: '--output=/x', repository: { full_name: 'a/b', clone_url: 'file:///x' } })],
-    ['no address to clone from', { 'x-github-event': 'push' }, JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40), repository: { full_name: 'a/b', clone_url: 5 } })],
-    ["no address of GitLab's to clone from", { 'x-gitlab-event': 'Push Hook' }, JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40), project: { path_with_namespace: 'a/b' } })],
-    ['a ref that is none', { 'x-github-event': 'push' }, JSON.stringify({ ref: '-x', after: 'a'.repeat(40), repository: { full_name: 'a/b', clone_url: 'file:///x' } })],
+    [
+      'a commit that is an option',
+      { 'x-github-event': 'push' },
+      JSON.stringify({
+        ref: 'refs/heads/main',
+        after: '--output=/x',
+        repository: { full_name: 'a/b', clone_url: 'file:///x' },
+      }),
+    ],
+    [
+      'no address to clone from',
+      { 'x-github-event': 'push' },
+      JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40), repository: { full_name: 'a/b', clone_url: 5 } }),
+    ],
+    [
+      "no address of GitLab's to clone from",
+      { 'x-gitlab-event': 'Push Hook' },
+      JSON.stringify({ ref: 'refs/heads/main', after: 'a'.repeat(40), project: { path_with_namespace: 'a/b' } }),
+    ],
+    [
+      'a ref that is none',
+      { 'x-github-event': 'push' },
+      JSON.stringify({ ref: '-x', after: 'a'.repeat(40), repository: { full_name: 'a/b', clone_url: 'file:///x' } }),
+    ],
   ])('%s is answered 400', async (_name, headers, payload) => {
     const { status, body } = await ingest.send(payload ?? githubPush({ url: repository.url, commit }), headers);
     expect(status).toBe(400);
@@ -100,24 +178,50 @@ describe('a push', () => {
     expect((await ingest.send(big(25 * 1024 * 1024), { 'x-github-event': 'push' })).status).toBe(400);
   });
 
-  it.each(['http://169.254.169.254/x', 'ext::sh -c id', 'ssh://-oProxyCommand=id/x', 'git@host:-x', '-x', '//evil/x'])('S32: %s starts nothing', async (url) => {
-    const before = [(await world.runsOf()).length, world.fetches.length];
-    const { status, body } = await ingest.send(githubPush({ url, commit }), github());
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ accepted: true, status: 'Failed', run_id: null, source: 'none', error: { code: 'address_not_allowed' } });
-    expect([(await world.runsOf()).length, world.fetches.length]).toEqual(before);
-  });
+  it.each(['http://169.254.169.254/x', 'ext::sh -c id', 'ssh://-oProxyCommand=id/x', 'git@host:-x', '-x', '//evil/x'])(
+    'S32: %s starts nothing',
+    async (url) => {
+      const before = [(await world.runsOf()).length, world.fetches.length];
+      const { status, body } = await ingest.send(githubPush({ url, commit }), github());
+      expect(status).toBe(200);
+      expect(body).toMatchObject({
+        accepted: true,
+        status: 'Failed',
+        run_id: null,
+        source: 'none',
+        error: { code: 'address_not_allowed' },
+      });
+      expect([(await world.runsOf()).length, world.fetches.length]).toEqual(before);
+    },
+  );
 
   it('is posted; other methods are answered 405', async () => {
     const response = await ingest.app.inject({ method: 'GET', url: '/webhook' });
-    expect([response.statusCode, response.headers['allow'], response.headers['x-content-type-options']]).toEqual([405, expect.stringContaining('POST'), 'nosniff']);
+    expect([response.statusCode, response.headers['allow'], response.headers['x-content-type-options']]).toEqual([
+      405,
+      expect.stringContaining('POST'),
+      'nosniff',
+    ]);
   });
 
   it('a commit or a repository that is not there is a run that failed with the reason checkout', async () => {
-    for (const push of [githubPush({ url: repository.url, commit: 'a'.repeat(40) }), githubPush({ url: 'file:///nonexistent/repository', commit })]) {
+    for (const push of [
+      githubPush({ url: repository.url, commit: 'a'.repeat(40) }),
+      githubPush({ url: 'file:///nonexistent/repository', commit }),
+    ]) {
       const { body } = await ingest.send(push, github());
-      expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), source: 'none', error: { code: 'checkout' } });
-      expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'FAILED', reason: 'checkout', stages: [], pipelineName: 'acme/demo' });
+      expect(body).toMatchObject({
+        status: 'Failed',
+        run_id: expect.any(String),
+        source: 'none',
+        error: { code: 'checkout' },
+      });
+      expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({
+        status: 'FAILED',
+        reason: 'checkout',
+        stages: [],
+        pipelineName: 'acme/demo',
+      });
     }
   });
 
@@ -126,55 +230,102 @@ describe('a push', () => {
     ['S35: a file that is a link', { '.pipeline.yaml': null }],
   ])('%s is a run that failed with the reason pipeline_file', async (_name, files) => {
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: repository.commit(files) }), github());
-    expect(body).toMatchObject({ status: 'Failed', run_id: expect.any(String), source: '.pipeline.yaml', error: { code: 'pipeline_file' } });
+    expect(body).toMatchObject({
+      status: 'Failed',
+      run_id: expect.any(String),
+      source: '.pipeline.yaml',
+      error: { code: 'pipeline_file' },
+    });
     expect(JSON.stringify(body)).not.toContain('root:');
-    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'FAILED', reason: 'pipeline_file', stages: [] });
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({
+      status: 'FAILED',
+      reason: 'pipeline_file',
+      stages: [],
+    });
   });
 
   it('no pipeline: Skipped, and no run', async () => {
-    const { body } = await ingest.send(githubPush({ url: repository.url, commit: repository.commit({ 'README.md': 'x' }) }), github());
+    const { body } = await ingest.send(
+      githubPush({ url: repository.url, commit: repository.commit({ 'README.md': 'x' }) }),
+      github(),
+    );
     expect(body).toMatchObject({ accepted: true, status: 'Skipped', run_id: null, source: 'none' });
   });
 
   it('the first of the three files is taken', async () => {
     const [yaml, yml, legacy] = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
     const sources = [];
-    for (const files of [{ [yaml]: pipelineText('p'), [yml]: pipelineText('p') }, { [yml]: pipelineText('p'), [legacy]: pipelineText('p') }, { [legacy]: pipelineText('p') }].map((each) => each as Record<string, string>)) {
-      sources.push((await ingest.send(githubPush({ url: repository.url, commit: repository.commit(files) }), github())).body['source']);
+    for (const files of [
+      { [yaml]: pipelineText('p'), [yml]: pipelineText('p') },
+      { [yml]: pipelineText('p'), [legacy]: pipelineText('p') },
+      { [legacy]: pipelineText('p') },
+    ].map((each) => each as Record<string, string>)) {
+      sources.push(
+        (await ingest.send(githubPush({ url: repository.url, commit: repository.commit(files) }), github())).body[
+          'source'
+        ],
+      );
     }
     expect(sources).toEqual([yaml, yml, '.pipeline/pipeline.yaml']);
   });
 
   it('a push that the triggers do not match is a run without stages, SKIPPED', async () => {
-    const filtered = repository.commit({ '.pipeline.yaml': pipelineText('filtered', 'on:\n  push:\n    branches: [release/**]\n    paths: [src/**]\n') });
+    const filtered = repository.commit({
+      '.pipeline.yaml': pipelineText('filtered', 'on:\n  push:\n    branches: [release/**]\n    paths: [src/**]\n'),
+    });
     const send = async (ref: string, changed: string[]): Promise<string> =>
-      String((await ingest.send(githubPush({ url: repository.url, commit: filtered, ref, changed, message: 'x' }), github())).body['status']);
+      String(
+        (await ingest.send(githubPush({ url: repository.url, commit: filtered, ref, changed, message: 'x' }), github()))
+          .body['status'],
+      );
     expect(await send('refs/heads/main', ['src/a'])).toBe('Skipped');
     expect(await send('refs/tags/v1', ['src/a'])).toBe('Skipped');
     expect(await send('refs/heads/release/1', ['docs/a'])).toBe('Skipped');
     expect(await send('refs/heads/release/1', ['src/a'])).toBe('Success');
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: filtered }), github());
-    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ status: 'SKIPPED', stages: [], pipelineName: 'filtered' });
+    expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({
+      status: 'SKIPPED',
+      stages: [],
+      pipelineName: 'filtered',
+    });
   });
 
-  it.each(['fix [skip ci]', 'fix\n\n[CI skip]'])('[skip ci] in the message of the payload or of the commit: Skipped (%j)', async (message) => {
-    const told = await ingest.send(githubPush({ url: repository.url, commit, message }), github());
-    const untold = await ingest.send(githubPush({ url: repository.url, commit: repository.commit({ '.pipeline.yaml': pipelineText('x') }, message) }), github());
-    expect([told.body['status'], untold.body['status']]).toEqual(['Skipped', 'Skipped']);
-  });
+  it.each(['fix [skip ci]', 'fix\n\n[CI skip]'])(
+    '[skip ci] in the message of the payload or of the commit: Skipped (%j)',
+    async (message) => {
+      const told = await ingest.send(githubPush({ url: repository.url, commit, message }), github());
+      const untold = await ingest.send(
+        githubPush({
+          url: repository.url,
+          commit: repository.commit({ '.pipeline.yaml': pipelineText('x') }, message),
+        }),
+        github(),
+      );
+      expect([told.body['status'], untold.body['status']]).toEqual(['Skipped', 'Skipped']);
+    },
+  );
 });
 
 describe('signatures', () => {
-  it('S28: GitHub\'s has one form, over the raw bytes', async () => {
+  it("S28: GitHub's has one form, over the raw bytes", async () => {
     const ingest = await world.ingest({ secrets: { git_host_a: 'secret' } });
     const text = JSON.stringify(githubPush({ url: repository.url, commit }));
-    const send = (payload: string | Buffer, signature?: string) => ingest.send(payload, { ...github(), ...(signature === undefined ? {} : { 'x-hub-signature-256': signature }) });
+    const send = (payload: string | Buffer, signature?: string) =>
+      ingest.send(payload, { ...github(), ...(signature === undefined ? {} : { 'x-hub-signature-256': signature }) });
     const good = githubSignature(text, 'secret');
     expect((await send(text, good)).body).toMatchObject({ status: 'Success' });
     expect(world.jobs.at(-1)?.origin).toMatchObject({ trusted: true });
     const bad = [
-      undefined, '', githubSignature(text, 'other'), good.replace('sha256=', 'sha1='), good.replace('sha256=', ''),
-      `sha256=${good.slice(7).toUpperCase()}`, good.slice(0, -1), `${good}0`, `${good} `, good.slice(7),
+      undefined,
+      '',
+      githubSignature(text, 'other'),
+      good.replace('sha256=', 'sha1='),
+      good.replace('sha256=', ''),
+      `sha256=${good.slice(7).toUpperCase()}`,
+      good.slice(0, -1),
+      `${good}0`,
+      `${good} `,
+      good.slice(7),
     ];
     for (const signature of bad) {
       const answer = await send(text, signature);
@@ -189,10 +340,12 @@ describe('signatures', () => {
 
   it("GitLab's token is compared whole", async () => {
     const ingest = await world.ingest({ secrets: { git_host_b: 'token' } });
-    const send = (headers: Record<string, string>) => ingest.send(gitlabPush({ url: repository.url, commit }), { 'x-gitlab-event': 'Push Hook', ...headers });
+    const send = (headers: Record<string, string>) =>
+      ingest.send(gitlabPush({ url: repository.url, commit }), { 'x-gitlab-event': 'Push Hook', ...headers });
     expect((await send({ 'x-gitlab-token': 'token' })).status).toBe(200);
     expect((await send({ 'x-hostb-token': 'token' })).status).toBe(200);
-    for (const token of ['toke', 'token2', 'TOKEN', '']) expect((await send({ 'x-gitlab-token': token })).status).toBe(401);
+    for (const token of ['toke', 'token2', 'TOKEN', ''])
+      expect((await send({ 'x-gitlab-token': token })).status).toBe(401);
     expect((await send({})).status).toBe(401);
   });
 
@@ -205,17 +358,26 @@ describe('signatures', () => {
     const ingest = await world.ingest();
     const runs = (await world.runsOf()).length;
     const page = { origin: 'http://rebound.example:8080', host: 'rebound.example:8080' };
-    expect(await ingest.send(githubPush({ url: repository.url, commit }), { ...github(), ...page })).toMatchObject({ status: 403, body: { error: 'forbidden' } });
+    expect(await ingest.send(githubPush({ url: repository.url, commit }), { ...github(), ...page })).toMatchObject({
+      status: 403,
+      body: { error: 'forbidden' },
+    });
     expect(await world.runsOf()).toHaveLength(runs);
     const signing = await world.ingest({ secrets: { git_host_a: 'a secret' } });
     const body = JSON.stringify(githubPush({ url: repository.url, commit }));
-    expect((await signing.send(body, { ...github(), ...page, 'x-hub-signature-256': githubSignature(body, 'a secret') })).status).toBe(200);
+    expect(
+      (await signing.send(body, { ...github(), ...page, 'x-hub-signature-256': githubSignature(body, 'a secret') }))
+        .status,
+    ).toBe(200);
   });
 });
 
 describe('what the server decides', () => {
   it("the template takes precedence, and its values are the push's, as data", async () => {
-    const template = pipelineText('from-server').replace('echo built', 'echo "${{ webhook.repository }} ${{ webhook.ref }} ${{ webhook.commit }} ${{ webhook.provider }}"');
+    const template = pipelineText('from-server').replace(
+      'echo built',
+      'echo "${{ webhook.repository }} ${{ webhook.ref }} ${{ webhook.commit }} ${{ webhook.provider }}"',
+    );
     const ingest = await world.ingest({ template });
     const ref = 'refs/heads/$(touch x)`id`"\'\n';
     const { body } = await ingest.send(githubPush({ url: repository.url, commit, ref }), github());
@@ -227,24 +389,47 @@ describe('what the server decides', () => {
 
   it('SERVICE_WEBHOOK_REPOSITORIES bounds which repositories are accepted', async () => {
     const ingest = await world.ingest({ repositories: ['acme/*', '!acme/secret'] });
-    const send = async (name: string) => (await ingest.send(githubPush({ url: repository.url, commit, repository: name }), github())).body;
+    const send = async (name: string) =>
+      (await ingest.send(githubPush({ url: repository.url, commit, repository: name }), github())).body;
     expect(await send('acme/demo')).toMatchObject({ status: 'Success' });
-    expect(await send('acme/secret')).toMatchObject({ status: 'Failed', run_id: null, error: { code: 'repository_not_allowed' } });
+    expect(await send('acme/secret')).toMatchObject({
+      status: 'Failed',
+      run_id: null,
+      error: { code: 'repository_not_allowed' },
+    });
     expect(await send('evil/demo')).toMatchObject({ status: 'Failed', run_id: null });
   });
 
   it('S32: in production the address is built from an allowed host, whatever the payload says', async () => {
     const asked: string[] = [];
-    const mirrors = { fetch: async ({ url }: { url: string }) => (asked.push(url), await world.mirrors.fetch({ url: repository.url, commit })) };
+    const mirrors = {
+      fetch: async ({ url }: { url: string }) => (
+        asked.push(url),
+        await world.mirrors.fetch({ url: repository.url, commit })
+      ),
+    };
     const ingest = await world.ingest({ mode: 'production', allowedHosts: ['git.example'], mirrors });
-    const send = async (url: string, name = 'acme/demo') => (await ingest.send(githubPush({ url, commit, repository: name }), github())).body;
+    const send = async (url: string, name = 'acme/demo') =>
+      (await ingest.send(githubPush({ url, commit, repository: name }), github())).body;
     expect(await send('https://git.example/evil/other.git')).toMatchObject({ status: 'Success' });
     expect(await send('git@git.example:evil/other.git')).toMatchObject({ status: 'Success' });
     expect(asked).toEqual(['https://git.example/acme/demo.git', 'ssh://git@git.example/acme/demo.git']);
-    for (const url of [repository.url, 'http://git.example/a/b', 'https://other.example/a/b', 'https://git.example@evil/a/b', 'https://127.0.0.1/a/b', 'https://[::ffff:127.0.0.1]/a/b']) {
-      expect(await send(url), url).toMatchObject({ status: 'Failed', run_id: null, error: { code: 'address_not_allowed' } });
+    for (const url of [
+      repository.url,
+      'http://git.example/a/b',
+      'https://other.example/a/b',
+      'https://git.example@evil/a/b',
+      'https://127.0.0.1/a/b',
+      'https://[::ffff:127.0.0.1]/a/b',
+    ]) {
+      expect(await send(url), url).toMatchObject({
+        status: 'Failed',
+        run_id: null,
+        error: { code: 'address_not_allowed' },
+      });
     }
-    for (const name of ['../x', 'acme/../x', 'acme', '-a/b', 'a/b c', 'a/b?x']) expect(await send('https://git.example/a/b', name), name).toMatchObject({ status: 'Failed', run_id: null });
+    for (const name of ['../x', 'acme/../x', 'acme', '-a/b', 'a/b c', 'a/b?x'])
+      expect(await send('https://git.example/a/b', name), name).toMatchObject({ status: 'Failed', run_id: null });
     expect(asked).toHaveLength(2);
   });
 });

@@ -18,7 +18,8 @@ function controlled(concurrency: number) {
   });
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   return {
-    lanes, begun,
+    lanes,
+    begun,
     end: async (piece: string) => (ends.get(piece)?.resolve(), await settled()),
     fail: async (piece: string) => (ends.get(piece)?.reject(new Error('no')), await settled()),
   };

@@ -17,10 +17,20 @@ export interface TestRepository {
 
 export function makeRepository(): TestRepository {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-repository-'));
-  const git = (...args: readonly string[]): string => execFileSync('git', ['-C', folder, ...args], {
-    encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'],
-    env: { PATH: process.env['PATH'], HOME: folder, GIT_CONFIG_NOSYSTEM: '1', GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.com' },
-  }).trim();
+  const git = (...args: readonly string[]): string =>
+    execFileSync('git', ['-C', folder, ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: {
+        PATH: process.env['PATH'],
+        HOME: folder,
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_AUTHOR_NAME: 'a',
+        GIT_AUTHOR_EMAIL: 'a@example.com',
+        GIT_COMMITTER_NAME: 'a',
+        GIT_COMMITTER_EMAIL: 'a@example.com',
+      },
+    }).trim();
   git('init', '-q', '-b', 'main');
   return {
     folder,
@@ -55,21 +65,49 @@ export interface PushOptions {
 }
 
 /** As GitHub sends it, the part of it that matters. */
-export function githubPush({ repository = 'acme/demo', ref = 'refs/heads/main', url, commit, message, changed }: PushOptions): Record<string, unknown> {
+export function githubPush({
+  repository = 'acme/demo',
+  ref = 'refs/heads/main',
+  url,
+  commit,
+  message,
+  changed,
+}: PushOptions): Record<string, unknown> {
   const head = message === undefined ? null : { id: commit, message };
-  const commits = changed === undefined ? [] : [{ id: commit, message: message ?? '', added: [], removed: [], modified: changed }];
+  const commits =
+    changed === undefined ? [] : [{ id: commit, message: message ?? '', added: [], removed: [], modified: changed }];
   return {
-    ref, before: '0'.repeat(40), after: commit, created: false, deleted: false, forced: false,
-    repository: { full_name: repository, clone_url: url, private: false }, head_commit: head, commits,
+    ref,
+    before: '0'.repeat(40),
+    after: commit,
+    created: false,
+    deleted: false,
+    forced: false,
+    repository: { full_name: repository, clone_url: url, private: false },
+    head_commit: head,
+    commits,
   };
 }
 
 /** As GitLab documents it, the part of it that matters. */
-export function gitlabPush({ repository = 'acme/demo', ref = 'refs/heads/main', url, commit, message = 'a change', changed = ['README.md'] }: PushOptions): Record<string, unknown> {
+export function gitlabPush({
+  repository = 'acme/demo',
+  ref = 'refs/heads/main',
+  url,
+  commit,
+  message = 'a change',
+  changed = ['README.md'],
+}: PushOptions): Record<string, unknown> {
   return {
-    object_kind: 'push', event_name: 'push', before: '0'.repeat(40), after: commit, ref, checkout_sha: commit,
+    object_kind: 'push',
+    event_name: 'push',
+    before: '0'.repeat(40),
+    after: commit,
+    ref,
+    checkout_sha: commit,
     project: { path_with_namespace: repository, git_http_url: url, web_url: `https://gitlab.example/${repository}` },
-    commits: [{ id: commit, message, added: [], modified: changed, removed: [] }], total_commits_count: 1,
+    commits: [{ id: commit, message, added: [], modified: changed, removed: [] }],
+    total_commits_count: 1,
   };
 }
 

@@ -5,21 +5,31 @@ import { readConfiguration } from '@penstock/config';
 import { describe, expect, it } from 'vitest';
 import { WEBHOOK_KEYS, webhookSettings } from '../src/index.ts';
 
-const settingsOf = (env: Record<string, string>, mode: 'development' | 'production' = 'production') => webhookSettings(readConfiguration(WEBHOOK_KEYS, { env }), mode);
-const TEMPLATE = "engine: any\npipeline:\n  name: t\nstages:\n  a:\n    run: echo ${{ webhook.ref }}\n";
+const settingsOf = (env: Record<string, string>, mode: 'development' | 'production' = 'production') =>
+  webhookSettings(readConfiguration(WEBHOOK_KEYS, { env }), mode);
+const TEMPLATE = 'engine: any\npipeline:\n  name: t\nstages:\n  a:\n    run: echo ${{ webhook.ref }}\n';
 
 describe('the secrets of a production server', () => {
   it('missing, and nothing bounding who may push: a warning that says whose code it runs', () => {
-    expect(settingsOf({}).warnings).toEqual([expect.stringMatching(/ANYONE'S CODE.*SERVICE_WEBHOOK_SECRET and SERVICE_WEBHOOK_TOKEN/u)]);
-    expect(settingsOf({ SERVICE_WEBHOOK_SECRET: 'x' }).warnings).toEqual([expect.stringContaining('SERVICE_WEBHOOK_TOKEN')]);
-    expect(settingsOf({ SERVICE_WEBHOOK_REPOSITORIES: 'a/*' }).warnings).toEqual([expect.stringContaining('SERVICE_WEBHOOK_REPOSITORIES')]);
+    expect(settingsOf({}).warnings).toEqual([
+      expect.stringMatching(/ANYONE'S CODE.*SERVICE_WEBHOOK_SECRET and SERVICE_WEBHOOK_TOKEN/u),
+    ]);
+    expect(settingsOf({ SERVICE_WEBHOOK_SECRET: 'x' }).warnings).toEqual([
+      expect.stringContaining('SERVICE_WEBHOOK_TOKEN'),
+    ]);
+    expect(settingsOf({ SERVICE_WEBHOOK_REPOSITORIES: 'a/*' }).warnings).toEqual([
+      expect.stringContaining('SERVICE_WEBHOOK_REPOSITORIES'),
+    ]);
     expect(settingsOf({ SERVICE_WEBHOOK_SECRET: 'x', SERVICE_WEBHOOK_TOKEN: 'y' }).warnings).toEqual([]);
     expect(settingsOf({}, 'development').warnings).toEqual([]);
   });
 
   it('required and missing: no start', () => {
     expect(() => settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true' })).toThrow(/SERVICE_WEBHOOK_SECRET/u);
-    expect(settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true', SERVICE_WEBHOOK_TOKEN: 'y' })).toMatchObject({ settings: { requireSecret: true }, warnings: [] });
+    expect(settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true', SERVICE_WEBHOOK_TOKEN: 'y' })).toMatchObject({
+      settings: { requireSecret: true },
+      warnings: [],
+    });
     expect(settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true' }, 'development').settings.requireSecret).toBe(true);
   });
 });
@@ -35,7 +45,9 @@ describe('the server template', () => {
 
   it('that is not there, or no pipeline, is refused at the start', () => {
     expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: '/nonexistent' })).toThrow(/SERVICE_WEBHOOK_PIPELINE/u);
-    expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: 'pipeline:\n  nam: x' })).toThrow(/SERVICE_WEBHOOK_PIPELINE: .*line 2/su);
+    expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: 'pipeline:\n  nam: x' })).toThrow(
+      /SERVICE_WEBHOOK_PIPELINE: .*line 2/su,
+    );
   });
 });
 
@@ -46,12 +58,23 @@ describe('where statuses go', () => {
 
   it('nowhere without a token, else to the public APIs', () => {
     expect(hosts({})).toEqual({});
-    expect(hosts(tokens)).toEqual({ git_host_a: { apiUrl: 'https://api.github.com', token: 'a' }, git_host_b: { apiUrl: 'https://gitlab.com/api/v4', token: 'b' } });
+    expect(hosts(tokens)).toEqual({
+      git_host_a: { apiUrl: 'https://api.github.com', token: 'a' },
+      git_host_b: { apiUrl: 'https://gitlab.com/api/v4', token: 'b' },
+    });
   });
 
-  it('an API of one\'s own is that of the provider that is configured', () => {
-    expect(hosts({ ...tokens, ...own, GIT_HOST_PROVIDER: 'github' })).toMatchObject({ git_host_a: { apiUrl: own.GIT_HOST_API_URL }, git_host_b: { apiUrl: 'https://gitlab.com/api/v4' } });
-    expect(hosts({ ...tokens, ...own, GIT_HOST_PROVIDER: 'gitlab' })).toMatchObject({ git_host_a: { apiUrl: 'https://api.github.com' }, git_host_b: { apiUrl: own.GIT_HOST_API_URL } });
-    expect(hosts({ SERVICE_GIT_HOST_B_TOKEN: 'b', ...own })).toMatchObject({ git_host_b: { apiUrl: own.GIT_HOST_API_URL } });
+  it("an API of one's own is that of the provider that is configured", () => {
+    expect(hosts({ ...tokens, ...own, GIT_HOST_PROVIDER: 'github' })).toMatchObject({
+      git_host_a: { apiUrl: own.GIT_HOST_API_URL },
+      git_host_b: { apiUrl: 'https://gitlab.com/api/v4' },
+    });
+    expect(hosts({ ...tokens, ...own, GIT_HOST_PROVIDER: 'gitlab' })).toMatchObject({
+      git_host_a: { apiUrl: 'https://api.github.com' },
+      git_host_b: { apiUrl: own.GIT_HOST_API_URL },
+    });
+    expect(hosts({ SERVICE_GIT_HOST_B_TOKEN: 'b', ...own })).toMatchObject({
+      git_host_b: { apiUrl: own.GIT_HOST_API_URL },
+    });
   });
 });

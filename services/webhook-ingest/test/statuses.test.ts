@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statusesSpec } from '../src/model/collections.ts';
 import { startFakeHost, type FakeHost } from './fake-host.ts';
-import { githubPush, githubSignature, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
+import {
+  githubPush,
+  githubSignature,
+  gitlabPush,
+  makeRepository,
+  pipelineText,
+  type TestRepository,
+} from './repository.ts';
 import { makeWorld, type RunningIngest, type World } from './world.ts';
 
 let world: World;
@@ -24,14 +31,35 @@ afterEach(async () => {
   await host.close();
 });
 
-const both = () => ({ git_host_a: { apiUrl: host.url, token: 'token-a' }, git_host_b: { apiUrl: `${host.url}/api/v4`, token: 'token-b' } });
-const newCommit = (name = 'demo'): string => repository.commit({ '.pipeline.yaml': pipelineText(name) }, `change ${Math.random()}`);
-const start = (options = {}): Promise<RunningIngest> => world.ingest({ secrets: { git_host_a: 's', git_host_b: 't' }, statusHosts: both(), dashboardUrl: 'https://ci.example', ...options });
+const both = () => ({
+  git_host_a: { apiUrl: host.url, token: 'token-a' },
+  git_host_b: { apiUrl: `${host.url}/api/v4`, token: 'token-b' },
+});
+const newCommit = (name = 'demo'): string =>
+  repository.commit({ '.pipeline.yaml': pipelineText(name) }, `change ${Math.random()}`);
+const start = (options = {}): Promise<RunningIngest> =>
+  world.ingest({
+    secrets: { git_host_a: 's', git_host_b: 't' },
+    statusHosts: both(),
+    dashboardUrl: 'https://ci.example',
+    ...options,
+  });
 const pushA = (ingest: RunningIngest, commit: string, url = repository.url) => {
   const text = JSON.stringify(githubPush({ url, commit }));
   return ingest.send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
 };
-const expectNoneLeft = () => expect.poll(async () => (await world.store.collection(statusesSpec).list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: 10 })).length, { timeout: 20_000 }).toBe(0);
+const expectNoneLeft = () =>
+  expect
+    .poll(
+      async () =>
+        (
+          await world.store
+            .collection(statusesSpec)
+            .list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: 10 })
+        ).length,
+      { timeout: 20_000 },
+    )
+    .toBe(0);
 
 describe('commit statuses', () => {
   it('GitHub is told what the run became, with the address of the run', async () => {
@@ -48,9 +76,15 @@ describe('commit statuses', () => {
 
   it('GitLab is told in its own words', async () => {
     const commit = newCommit();
-    await (await start()).send(gitlabPush({ url: repository.url, commit }), { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': 't' });
+    await (
+      await start()
+    ).send(gitlabPush({ url: repository.url, commit }), { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': 't' });
     await expectNoneLeft();
-    expect(host.told.at(-1)).toMatchObject({ path: `/api/v4/projects/acme%2Fdemo/statuses/${commit}`, headers: { 'private-token': 'token-b' }, body: { state: 'success', name: 'penstock/demo', ref: 'main' } });
+    expect(host.told.at(-1)).toMatchObject({
+      path: `/api/v4/projects/acme%2Fdemo/statuses/${commit}`,
+      headers: { 'private-token': 'token-b' },
+      body: { state: 'success', name: 'penstock/demo', ref: 'main' },
+    });
   });
 
   it('a run that goes on is pending, and what it becomes follows, never the other way round', async () => {
@@ -71,14 +105,19 @@ describe('commit statuses', () => {
     expect(host.statesOf(commit)).toEqual(['failure']);
   });
 
-  it.each(['acme/../../x', '..', './x'])('a repository that is named %s sends the token to no other place of the API', async (name) => {
-    const commit = newCommit();
-    const text = JSON.stringify(githubPush({ url: repository.url, commit, repository: name }));
-    const { body } = await (await start()).send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
-    expect(body).toMatchObject({ status: 'Success' });
-    await expectNoneLeft();
-    expect(host.told).toEqual([]);
-  });
+  it.each(['acme/../../x', '..', './x'])(
+    'a repository that is named %s sends the token to no other place of the API',
+    async (name) => {
+      const commit = newCommit();
+      const text = JSON.stringify(githubPush({ url: repository.url, commit, repository: name }));
+      const { body } = await (
+        await start()
+      ).send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
+      expect(body).toMatchObject({ status: 'Success' });
+      await expectNoneLeft();
+      expect(host.told).toEqual([]);
+    },
+  );
 
   it('a host that is away, slow to be pleased or over its limits has the final one in the end', async () => {
     const ingest = await start();
@@ -112,7 +151,10 @@ describe('commit statuses', () => {
     await pushA(await start({ statusHosts: {} }), newCommit());
     const mirrors = { fetch: ({ commit }: { commit: string }) => world.mirrors.fetch({ url: repository.url, commit }) };
     const production = await start({ mode: 'production', allowedHosts: ['git.example'], secrets: {}, mirrors });
-    const { body } = await production.send(githubPush({ url: 'https://git.example/acme/demo.git', commit: newCommit() }), { 'x-github-event': 'push' });
+    const { body } = await production.send(
+      githubPush({ url: 'https://git.example/acme/demo.git', commit: newCommit() }),
+      { 'x-github-event': 'push' },
+    );
     expect(body).toMatchObject({ status: 'Success' });
     await expectNoneLeft();
     expect(host.told).toEqual([]);

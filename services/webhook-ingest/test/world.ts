@@ -3,7 +3,20 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acquireLease, buckets, connectBus, ensureStreams, subjects, type Bus, type Job, type JobReply, type PullRequest, type ResultReply, type ResultRequest, type RunnerLease } from '@penstock/bus';
+import {
+  acquireLease,
+  buckets,
+  connectBus,
+  ensureStreams,
+  subjects,
+  type Bus,
+  type Job,
+  type JobReply,
+  type PullRequest,
+  type ResultReply,
+  type ResultRequest,
+  type RunnerLease,
+} from '@penstock/bus';
 import { loadTiers } from '@penstock/config';
 import { openMirrors, type Mirrors } from '@penstock/git';
 import { buildServer } from '@penstock/http';
@@ -62,30 +75,62 @@ export async function makeWorld(): Promise<World> {
   const bus = await connectBus({ servers: broker.url, name: 'ingest' });
   const schedulerBus = await connectBus({ servers: broker.url, name: 'scheduler' });
   await ensureStreams(bus, { partitions: PARTITIONS, journalBytesMax: 256 * MIB, logsBytesMax: 64 * MIB });
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [...runCollections, ...ingestCollections], synchronous: 'normal' });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: [...runCollections, ...ingestCollections],
+    synchronous: 'normal',
+  });
   const runs = new RunsRepository(store);
-  const scheduler = await startScheduler({ bus: schedulerBus, ledger: runs, log: silentLogger(), partitions: PARTITIONS });
+  const scheduler = await startScheduler({
+    bus: schedulerBus,
+    ledger: runs,
+    log: silentLogger(),
+    partitions: PARTITIONS,
+  });
   await scheduler.settled();
   const jobs: Job[] = [];
   const runner = await startRunner(schedulerBus, scheduler, jobs, () => world.held);
   const owners = new Owners(bus, PARTITIONS);
   const reads = new RunReads(owners, runs);
   const fetches: string[] = [];
-  const opened = openMirrors({ folder: join(folder, 'mirrors'), bytesMax: 512 * MIB, policy: { mode: 'development', allowedHosts: [] }, log: silentLogger() });
+  const opened = openMirrors({
+    folder: join(folder, 'mirrors'),
+    bytesMax: 512 * MIB,
+    policy: { mode: 'development', allowedHosts: [] },
+    log: silentLogger(),
+  });
   const mirrors: Mirrors = {
     fetch: (request) => (fetches.push(request.url), opened.fetch(request)),
     close: () => opened.close(),
   };
   const open: (() => Promise<void>)[] = [];
   const world: World = {
-    broker, bus, store, runs, reads, scheduler, jobs, mirrors, fetches,
+    broker,
+    bus,
+    store,
+    runs,
+    reads,
+    scheduler,
+    jobs,
+    mirrors,
+    fetches,
     held: false,
     release: () => runner.release(),
     async ingest({ beside = false, ...options } = {}) {
       if (!beside) for (const end of open.splice(0)) await end();
       const ingest = await startWebhookIngest({
-        bus, store, mirrors, log: silentLogger(), partitions: PARTITIONS, mode: 'development', allowedHosts: [], jwtSecret: JWT_SECRET,
-        baseUrl: () => 'http://ci.example', tiers: loadTiers(), waitSecs: 20, ...options,
+        bus,
+        store,
+        mirrors,
+        log: silentLogger(),
+        partitions: PARTITIONS,
+        mode: 'development',
+        allowedHosts: [],
+        jwtSecret: JWT_SECRET,
+        baseUrl: () => 'http://ci.example',
+        tiers: loadTiers(),
+        waitSecs: 20,
+        ...options,
       });
       const app = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLogger() });
       await ingest.addRoutes(app);
@@ -98,10 +143,13 @@ export async function makeWorld(): Promise<World> {
       };
       open.push(close);
       return {
-        app, ingest, close,
+        app,
+        ingest,
+        close,
         async send(payload, headers = {}) {
           const response = await app.inject({
-            method: 'POST', url: '/webhook',
+            method: 'POST',
+            url: '/webhook',
             headers: { 'content-type': 'application/json', ...headers },
             payload: typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : JSON.stringify(payload),
           });
@@ -126,7 +174,12 @@ export async function makeWorld(): Promise<World> {
   return world;
 }
 
-async function startRunner(bus: Bus, scheduler: Scheduler, jobs: Job[], held: () => boolean): Promise<{ stop(): void; release(): void }> {
+async function startRunner(
+  bus: Bus,
+  scheduler: Scheduler,
+  jobs: Job[],
+  held: () => boolean,
+): Promise<{ stop(): void; release(): void }> {
   const waiting: (() => void)[] = [];
   const runner = 'noop';
   const session = randomBytes(8).toString('hex');
@@ -138,15 +191,29 @@ async function startRunner(bus: Bus, scheduler: Scheduler, jobs: Job[], held: ()
     jobs.push(job);
     const ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session, credit: job.credit };
     credit += 1;
-    const result: ResultRequest = { ...ref, status: 'success', logBytes: 0, offer: { scheduler: scheduler.member, credit } };
-    const report = (): void => void bus.request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, { timeoutMs: 10_000 }).catch(() => {});
+    const result: ResultRequest = {
+      ...ref,
+      status: 'success',
+      logBytes: 0,
+      offer: { scheduler: scheduler.member, credit },
+    };
+    const report = (): void =>
+      void bus
+        .request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, { timeoutMs: 10_000 })
+        .catch(() => {});
     if (held()) waiting.push(report);
     else setImmediate(report);
     return { ...ref, answer: 'accepted' };
   });
   // Credits end after half a minute: offered anew, as a runner does.
   const offer = (): void => {
-    const pull: PullRequest = { session, runner, labels: [], credits: Array.from({ length: 4 }, () => (credit += 1)), withdraw: [] };
+    const pull: PullRequest = {
+      session,
+      runner,
+      labels: [],
+      credits: Array.from({ length: 4 }, () => (credit += 1)),
+      withdraw: [],
+    };
     void bus.request(subjects.pull(scheduler.member, runner), pull, { timeoutMs: 5_000 }).catch(() => {});
   };
   offer();

@@ -22,14 +22,25 @@ export const extensionCommand: Command = {
       ['penstock extension publish hello', 'give it to others'],
       ['penstock help extension publish', 'everything about one of them'],
     ],
-    exitCodes: [[EXIT.success, 'shown'], [EXIT.usage, 'there is no such command']],
+    exitCodes: [
+      [EXIT.success, 'shown'],
+      [EXIT.usage, 'there is no such command'],
+    ],
   },
   async run({ positionals: [name] }, { terminal }) {
     if (name === undefined) {
-      terminal.print(groupOverview('extension', commandsOf('extension').map((entry) => [entry.name, entry.summary] as const)));
+      terminal.print(
+        groupOverview(
+          'extension',
+          commandsOf('extension').map((entry) => [entry.name, entry.summary] as const),
+        ),
+      );
       return EXIT.success;
     }
     const close = nearestWord(name, NAMES);
-    throw new UsageError(`there is no command 'extension ${printableText(name)}'${close === undefined ? '' : `, did you mean 'extension ${close}'?`}\nThe commands are ${NAMES.join(', ')}.`, 'extension');
+    throw new UsageError(
+      `there is no command 'extension ${printableText(name)}'${close === undefined ? '' : `, did you mean 'extension ${close}'?`}\nThe commands are ${NAMES.join(', ')}.`,
+      'extension',
+    );
   },
 };

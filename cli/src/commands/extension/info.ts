@@ -11,12 +11,20 @@ export const extensionInfoCommand: Command = {
   spec: {
     name: 'extension info',
     usage: '[options] <category>/<name>[@<version or range>]',
-    about: 'Shows an extension of a server: what it does, its versions, and the inputs and outputs of the newest one, or of the one that is named.',
+    about:
+      'Shows an extension of a server: what it does, its versions, and the inputs and outputs of the newest one, or of the one that is named.',
     options: { json: { type: 'boolean', text: 'One JSON object.' }, ...SERVER_OPTIONS },
     positionals: { min: 1, max: 1, missing: 'name the extension: <category>/<name>' },
     environment: SERVER_ENVIRONMENT,
-    examples: [['penstock extension info build/node', 'the newest version'], ['penstock extension info build/node@1.0.0', 'another one']],
-    exitCodes: [[EXIT.success, 'shown'], [EXIT.failure, 'there is none, or the server refused'], [EXIT.usage, 'wrong usage']],
+    examples: [
+      ['penstock extension info build/node', 'the newest version'],
+      ['penstock extension info build/node@1.0.0', 'another one'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'shown'],
+      [EXIT.failure, 'there is none, or the server refused'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   run: info,
 };
@@ -26,19 +34,33 @@ async function info(args: ParsedArguments, context: CommandContext): Promise<num
   const [given = ''] = args.positionals;
   const id = given.split('@', 1)[0] ?? '';
   const fault = extensionIdFault(id);
-  if (fault !== undefined) throw new UsageError(`${fault.message}${fault.suggestion === undefined ? '' : ` (${fault.suggestion})`}`, 'extension info');
+  if (fault !== undefined)
+    throw new UsageError(
+      `${fault.message}${fault.suggestion === undefined ? '' : ` (${fault.suggestion})`}`,
+      'extension info',
+    );
   const client = await clientOf(args, context)();
   const found = await showExtension(client, id);
-  if (found === undefined) throw new ServerError(`there is no extension ${printableText(id)} on ${client.server.base}; look for one with 'penstock extension search'`);
+  if (found === undefined)
+    throw new ServerError(
+      `there is no extension ${printableText(id)} on ${client.server.base}; look for one with 'penstock extension search'`,
+    );
   const wanted = given === id ? found.extension.latestVersion : given.slice(id.length + 1);
-  const resolved = wanted === null ? undefined : (await resolveExtensions(client, [`${id}@${wanted}`], [])).find((entry) => entry.id === id);
+  const resolved =
+    wanted === null
+      ? undefined
+      : (await resolveExtensions(client, [`${id}@${wanted}`], [])).find((entry) => entry.id === id);
   const parsed = resolved === undefined ? undefined : parseManifest(resolved.manifest);
   const manifest = parsed?.ok === true ? parsed.manifest : undefined;
   if (args.flag('json')) {
-    terminal.print(`${JSON.stringify({ ...found.extension, versions: found.versions, version: resolved?.version ?? null, inputs: manifest?.inputs ?? [], outputs: manifest?.outputs ?? [] })}\n`);
+    terminal.print(
+      `${JSON.stringify({ ...found.extension, versions: found.versions, version: resolved?.version ?? null, inputs: manifest?.inputs ?? [], outputs: manifest?.outputs ?? [] })}\n`,
+    );
     return EXIT.success;
   }
-  terminal.print(`${printableText(id)}${resolved === undefined ? '' : ` ${printableText(resolved.version)}`}: ${printableText(manifest?.description ?? found.extension.description)}\n`);
+  terminal.print(
+    `${printableText(id)}${resolved === undefined ? '' : ` ${printableText(resolved.version)}`}: ${printableText(manifest?.description ?? found.extension.description)}\n`,
+  );
   if (manifest !== undefined) for (const line of signatureLines(manifest)) terminal.print(`${printableText(line)}\n`);
   terminal.print('\nVersions:\n');
   for (const version of found.versions) terminal.print(`  ${printableText(versionLine(version))}\n`);
@@ -50,7 +72,11 @@ function signatureLines({ inputs, outputs }: ExtensionManifest): string[] {
   if (inputs.length > 0) lines.push('', 'Inputs:');
   for (const input of inputs) {
     const type = input.type === 'choice' ? input.options.join(' | ') : input.type;
-    const rest = input.required ? ', required' : input.default === undefined || input.default === '' ? '' : `, default ${input.default}`;
+    const rest = input.required
+      ? ', required'
+      : input.default === undefined || input.default === ''
+        ? ''
+        : `, default ${input.default}`;
     lines.push(`  ${input.name} (${type}${rest})${input.description === '' ? '' : `: ${input.description}`}`);
   }
   if (outputs.length > 0) lines.push('', 'Outputs:');

@@ -10,26 +10,38 @@ export const extensionInitCommand: Command = {
   spec: {
     name: 'extension init',
     usage: '<category>/<name> [folder]',
-    about: 'Begins an extension: a folder with an example that works, to be changed into what is wanted. The folder is called by the name if none is given; it must be empty or not there yet.',
+    about:
+      'Begins an extension: a folder with an example that works, to be changed into what is wanted. The folder is called by the name if none is given; it must be empty or not there yet.',
     options: {},
     positionals: { min: 1, max: 2, missing: 'name the extension: <category>/<name>, such as utility/hello' },
     examples: [
       ['penstock extension init utility/hello', 'in the folder hello'],
       ['penstock extension test hello who=world', 'and see what it does'],
     ],
-    exitCodes: [[EXIT.success, 'the files are written'], [EXIT.usage, 'the name is none, or the folder is in use']],
+    exitCodes: [
+      [EXIT.success, 'the files are written'],
+      [EXIT.usage, 'the name is none, or the folder is in use'],
+    ],
   },
   run: init,
 };
 
-async function init({ positionals: [id = '', given] }: ParsedArguments, { cwd, terminal }: CommandContext): Promise<number> {
+async function init(
+  { positionals: [id = '', given] }: ParsedArguments,
+  { cwd, terminal }: CommandContext,
+): Promise<number> {
   const fault = extensionIdFault(id);
-  if (fault !== undefined) throw new UsageError(`${fault.message}${fault.suggestion === undefined ? '' : ` (${fault.suggestion})`}`, 'extension init');
+  if (fault !== undefined)
+    throw new UsageError(
+      `${fault.message}${fault.suggestion === undefined ? '' : ` (${fault.suggestion})`}`,
+      'extension init',
+    );
   const folder = given ?? id.slice(id.indexOf('/') + 1);
   const place = resolve(cwd, folder);
   try {
     await mkdir(place, { recursive: true });
-    if ((await readdir(place)).length > 0) throw new FileError(`${printableText(folder)} is not empty: name another folder`);
+    if ((await readdir(place)).length > 0)
+      throw new FileError(`${printableText(folder)} is not empty: name another folder`);
     for (const [name, { text, isProgram }] of Object.entries(exampleFiles(id))) {
       await writeFile(join(place, name), text, { flag: 'wx' });
       if (isProgram === true) await chmod(join(place, name), 0o755);
@@ -37,7 +49,9 @@ async function init({ positionals: [id = '', given] }: ParsedArguments, { cwd, t
     }
   } catch (error) {
     if (error instanceof FileError) throw error;
-    throw new FileError(`cannot write to ${printableText(folder)}: ${printableText((error as Error).message)}`, { cause: error });
+    throw new FileError(`cannot write to ${printableText(folder)}: ${printableText((error as Error).message)}`, {
+      cause: error,
+    });
   }
   terminal.note(`Try it: penstock extension test ${printableText(folder)} who=world`);
   return EXIT.success;

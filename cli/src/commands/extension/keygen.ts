@@ -20,8 +20,15 @@ export const extensionKeygenCommand: Command = {
     options: { register: { type: 'boolean', text: 'Tell the server the public key.' }, ...SERVER_OPTIONS },
     positionals: { min: 0, max: 1, missing: '' },
     environment: SERVER_ENVIRONMENT,
-    examples: [['penstock extension keygen ~/.config/extension.key --register', 'once'], ['penstock extension publish hello --key ~/.config/extension.key', 'then sign what you publish']],
-    exitCodes: [[EXIT.success, 'the key is written'], [EXIT.failure, 'the server refused it'], [EXIT.usage, 'the file is there already, or cannot be written']],
+    examples: [
+      ['penstock extension keygen ~/.config/extension.key --register', 'once'],
+      ['penstock extension publish hello --key ~/.config/extension.key', 'then sign what you publish'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'the key is written'],
+      [EXIT.failure, 'the server refused it'],
+      [EXIT.usage, 'the file is there already, or cannot be written'],
+    ],
   },
   run: keygen,
 };
@@ -35,7 +42,12 @@ async function keygen(args: ParsedArguments, context: CommandContext): Promise<n
     await writeFile(resolve(cwd, name), keys.privateKey, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST';
-    throw new FileError(isThere ? `${printableText(name)} is there already: name another file` : `cannot write ${printableText(name)}: ${printableText((error as Error).message)}`, { cause: error });
+    throw new FileError(
+      isThere
+        ? `${printableText(name)} is there already: name another file`
+        : `cannot write ${printableText(name)}: ${printableText((error as Error).message)}`,
+      { cause: error },
+    );
   }
   terminal.print(`${keys.publicKey}\n`);
   if (args.flag('register')) {

@@ -18,9 +18,21 @@ export const extensionPublishCommand: Command = {
       'takes a package. Needs an account or a token with the scope publish.',
     options: {
       private: { type: 'boolean', text: 'Only you may see and use it.' },
-      public: { type: 'boolean', text: 'Everybody may. Without either it is as the versions before, and public for the first.' },
-      key: { type: 'string', short: 'k', value: 'FILE', text: 'Sign the package with this private key; its public key must be known to the server.' },
-      signature: { type: 'string', value: 'BASE64', text: 'The signature that penstock extension sign has printed for this very package.' },
+      public: {
+        type: 'boolean',
+        text: 'Everybody may. Without either it is as the versions before, and public for the first.',
+      },
+      key: {
+        type: 'string',
+        short: 'k',
+        value: 'FILE',
+        text: 'Sign the package with this private key; its public key must be known to the server.',
+      },
+      signature: {
+        type: 'string',
+        value: 'BASE64',
+        text: 'The signature that penstock extension sign has printed for this very package.',
+      },
       ...COLOR_OPTIONS,
       ...SERVER_OPTIONS,
     },
@@ -30,20 +42,30 @@ export const extensionPublishCommand: Command = {
       ['penstock extension publish hello', 'on the server of this machine'],
       ['penstock extension publish hello --key ~/.config/extension.key', 'signed'],
     ],
-    exitCodes: [[EXIT.success, 'it is published'], [EXIT.failure, 'the extension has problems, or the server refused'], [EXIT.usage, 'there is no such extension, or wrong usage']],
+    exitCodes: [
+      [EXIT.success, 'it is published'],
+      [EXIT.failure, 'the extension has problems, or the server refused'],
+      [EXIT.usage, 'there is no such extension, or wrong usage'],
+    ],
   },
   run: publish,
 };
 
 async function publish(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { cwd, env, terminal } = context;
-  const { manifest, bytes, hash, sizeBytes } = await readExtension(args.positionals[0] ?? '.', cwd, wantsColor(colorWish(args), env, terminal.errIsTerminal));
+  const { manifest, bytes, hash, sizeBytes } = await readExtension(
+    args.positionals[0] ?? '.',
+    cwd,
+    wantsColor(colorWish(args), env, terminal.errIsTerminal),
+  );
   const key = args.text('key');
   const signature = key === undefined ? args.text('signature') : await signatureWith(key, cwd, hash);
   const client = await clientOf(args, context)();
   await uploadPackage(client, bytes);
   const visibility = args.flag('private') ? 'private' : args.flag('public') ? 'public' : undefined;
   const { created, isSigned } = await publishPackage(client, { packageHash: hash, visibility, signature });
-  terminal.print(`${created ? 'Published' : 'Was published already:'} ${printableText(manifest.id)} ${printableText(manifest.version)}, ${readableSize(sizeBytes)}${isSigned ? ', signed' : ''}, SHA-256 ${hash}\n`);
+  terminal.print(
+    `${created ? 'Published' : 'Was published already:'} ${printableText(manifest.id)} ${printableText(manifest.version)}, ${readableSize(sizeBytes)}${isSigned ? ', signed' : ''}, SHA-256 ${hash}\n`,
+  );
   return EXIT.success;
 }

@@ -13,15 +13,27 @@ const spec: CommandSpec = {
   usage: '[options] [words]...',
   about: 'Finds extensions in the registry of a server, the best first; without words the most used ones.',
   options: {
-    category: { type: 'string', short: 'c', value: 'NAME', text: 'Only build, test, deploy, notify, security or utility.' },
+    category: {
+      type: 'string',
+      short: 'c',
+      value: 'NAME',
+      text: 'Only build, test, deploy, notify, security or utility.',
+    },
     limit: { type: 'string', short: 'n', value: 'N', text: `How many, 1 to 100; default ${LIMIT_DEFAULT}.` },
     json: { type: 'boolean', text: 'One JSON object a line.' },
     ...SERVER_OPTIONS,
   },
   positionals: { min: 0, max: 20, missing: '' },
   environment: SERVER_ENVIRONMENT,
-  examples: [['penstock extension search junit', 'by a word'], ['penstock extension search --category notify', 'by a category']],
-  exitCodes: [[EXIT.success, 'found, or there is none'], [EXIT.failure, 'the server cannot be reached or refused'], [EXIT.usage, 'wrong usage']],
+  examples: [
+    ['penstock extension search junit', 'by a word'],
+    ['penstock extension search --category notify', 'by a category'],
+  ],
+  exitCodes: [
+    [EXIT.success, 'found, or there is none'],
+    [EXIT.failure, 'the server cannot be reached or refused'],
+    [EXIT.usage, 'wrong usage'],
+  ],
 };
 
 export const extensionSearchCommand: Command = { spec, run: search };
@@ -31,7 +43,11 @@ async function search(args: ParsedArguments, context: CommandContext): Promise<n
   const wanted = args.text('limit');
   const limit = wanted === undefined ? LIMIT_DEFAULT : wholeNumber(spec, 'limit', wanted, { min: 1, max: 100 });
   const query = args.positionals.length === 0 ? undefined : args.positionals.join(' ');
-  const found = await searchExtensions(await clientOf(args, context)(), { query, category: args.text('category'), limit });
+  const found = await searchExtensions(await clientOf(args, context)(), {
+    query,
+    category: args.text('category'),
+    limit,
+  });
   if (args.flag('json')) {
     for (const extension of found) terminal.print(`${JSON.stringify(extension)}\n`);
     return EXIT.success;
@@ -39,7 +55,9 @@ async function search(args: ParsedArguments, context: CommandContext): Promise<n
   if (found.length === 0) terminal.note('penstock: there is none.');
   const width = Math.max(0, ...found.map(({ id, latestVersion }) => nameOf(id, latestVersion).length));
   for (const { id, latestVersion, description, visibility } of found) {
-    terminal.print(`${printableText(nameOf(id, latestVersion).padEnd(width))}  ${printableText(description)}${visibility === 'private' ? ' (private)' : ''}\n`);
+    terminal.print(
+      `${printableText(nameOf(id, latestVersion).padEnd(width))}  ${printableText(description)}${visibility === 'private' ? ' (private)' : ''}\n`,
+    );
   }
   return EXIT.success;
 }

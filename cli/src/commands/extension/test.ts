@@ -22,7 +22,11 @@ export const extensionTestCommand: Command = {
       'Runs an extension on this machine as the only stage of a pipeline, with the inputs given, and prints its outputs. It works in the folder that you are in. ' +
       'Extensions that it uses itself are asked of a server.',
     options: {
-      quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
+      quiet: {
+        type: 'boolean',
+        short: 'q',
+        text: 'Of the output only the end of each failed stage’s, and the summary.',
+      },
       json: { type: 'boolean', text: 'One JSON event a line instead of text.' },
       ...COLOR_OPTIONS,
       ...SERVER_OPTIONS,
@@ -52,9 +56,15 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   const stage = manifest.id.slice(manifest.id.indexOf('/') + 1);
   // JSON is YAML: an input may hold anything.
   const body = { uses, with: inputs };
-  const file = { name: `the test of ${manifest.id}`, text: JSON.stringify({ pipeline: { name: `test of ${manifest.id}` }, stages: { [stage]: body } }, undefined, 2) };
+  const file = {
+    name: `the test of ${manifest.id}`,
+    text: JSON.stringify({ pipeline: { name: `test of ${manifest.id}` }, stages: { [stage]: body } }, undefined, 2),
+  };
   const client = clientOf(args, context);
-  const { extensions, refusals } = manifest.uses.length === 0 ? { extensions: [], refusals: new Map<string, string>() } : await resolveFromServer(await client(), manifestText, []);
+  const { extensions, refusals } =
+    manifest.uses.length === 0
+      ? { extensions: [], refusals: new Map<string, string>() }
+      : await resolveFromServer(await client(), manifestText, []);
   const parsed = parsePipeline(file.text, { extensions: [own, ...extensions], refusals });
   if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
   const cache = openPackageCache(env);
@@ -64,10 +74,18 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   try {
     return await execute(parsed.definition, {
-      file, slots, executor, args, context, extensionFolders,
+      file,
+      slots,
+      executor,
+      args,
+      context,
+      extensionFolders,
       ended: (run) => {
         const tested = { name: stage, body, outputs: manifest.outputs.map(({ name }) => name) };
-        const outputs = manifest.form === 'stages' ? declaredOutputs(tested, [own, ...extensions], run) : Object.entries(run.stages[0]?.outputs ?? {});
+        const outputs =
+          manifest.form === 'stages'
+            ? declaredOutputs(tested, [own, ...extensions], run)
+            : Object.entries(run.stages[0]?.outputs ?? {});
         for (const [key, value] of outputs) terminal.note(`output ${printableText(key)}=${printableText(value)}`);
       },
     });
@@ -76,7 +94,10 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   }
 }
 
-function readPositionals(positionals: readonly string[]): { readonly folder: string; readonly inputs: Readonly<Record<string, string>> } {
+function readPositionals(positionals: readonly string[]): {
+  readonly folder: string;
+  readonly inputs: Readonly<Record<string, string>>;
+} {
   const [first, ...others] = positionals;
   const isFolder = first !== undefined && !/^[A-Za-z_][A-Za-z0-9_-]*=/.test(first);
   const inputs: Record<string, string> = Object.create(null) as Record<string, string>;

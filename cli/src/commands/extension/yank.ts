@@ -10,12 +10,20 @@ export const extensionYankCommand: Command = {
   spec: {
     name: 'extension yank',
     usage: '[options] <category>/<name>@<version>',
-    about: 'Keeps a version of an extension of yours from being used anew. Nothing is deleted: what has it in a lock, and runs that have begun, still work.',
+    about:
+      'Keeps a version of an extension of yours from being used anew. Nothing is deleted: what has it in a lock, and runs that have begun, still work.',
     options: { undo: { type: 'boolean', text: 'Let it be used again.' }, ...SERVER_OPTIONS },
     positionals: { min: 1, max: 1, missing: 'name the version: <category>/<name>@<version>' },
     environment: SERVER_ENVIRONMENT,
-    examples: [['penstock extension yank utility/hello@0.1.0', 'no new pipeline gets 0.1.0'], ['penstock extension yank --undo utility/hello@0.1.0', 'they do again']],
-    exitCodes: [[EXIT.success, 'done'], [EXIT.failure, 'the server refused'], [EXIT.usage, 'wrong usage']],
+    examples: [
+      ['penstock extension yank utility/hello@0.1.0', 'no new pipeline gets 0.1.0'],
+      ['penstock extension yank --undo utility/hello@0.1.0', 'they do again'],
+    ],
+    exitCodes: [
+      [EXIT.success, 'done'],
+      [EXIT.failure, 'the server refused'],
+      [EXIT.usage, 'wrong usage'],
+    ],
   },
   run: yank,
 };
@@ -24,10 +32,14 @@ async function yank(args: ParsedArguments, context: CommandContext): Promise<num
   const [given = ''] = args.positionals;
   const at = given.indexOf('@');
   const [id, version] = at === -1 ? [given, ''] : [given.slice(0, at), given.slice(at + 1)];
-  const fault = extensionIdFault(id)?.message ?? (version === '' ? `'${printableText(given)}' names no version: ${printableText(id)}@1.0.0` : undefined);
+  const fault =
+    extensionIdFault(id)?.message ??
+    (version === '' ? `'${printableText(given)}' names no version: ${printableText(id)}@1.0.0` : undefined);
   if (fault !== undefined) throw new UsageError(fault, 'extension yank');
   const yanked = !args.flag('undo');
   await yankVersion(await clientOf(args, context)(), id, version, yanked);
-  context.terminal.print(`${printableText(id)} ${printableText(version)} is ${yanked ? 'yanked: locks that have it still work' : 'no longer yanked'}.\n`);
+  context.terminal.print(
+    `${printableText(id)} ${printableText(version)} is ${yanked ? 'yanked: locks that have it still work' : 'no longer yanked'}.\n`,
+  );
   return EXIT.success;
 }

@@ -122,7 +122,9 @@ export class PartitionsMismatch extends BusError {
 export class BrokerTooOld extends BusError {
   readonly tag = 'BrokerTooOld';
   constructor(version: string, floor: string) {
-    super(`the broker is nats-server ${version}, but Penstock needs ${floor} or newer: older ones can lose acknowledged messages when killed`);
+    super(
+      `the broker is nats-server ${version}, but Penstock needs ${floor} or newer: older ones can lose acknowledged messages when killed`,
+    );
   }
 }
 

@@ -6,17 +6,35 @@
 /** Each verb with its question and its answer. */
 export interface IngestCalls {
   /** BAD_USER_INPUT: no such provider, no name of a repository. CONFLICT: connected already, or too many are. */
-  readonly connect: { readonly request: { readonly userId: string; readonly provider: string; readonly repository: string }; readonly answer: NewConnectionView };
+  readonly connect: {
+    readonly request: { readonly userId: string; readonly provider: string; readonly repository: string };
+    readonly answer: NewConnectionView;
+  };
   /** The newest first. */
-  readonly connections: { readonly request: { readonly userId: string }; readonly answer: { readonly repositories: readonly ConnectionView[] } };
+  readonly connections: {
+    readonly request: { readonly userId: string };
+    readonly answer: { readonly repositories: readonly ConnectionView[] };
+  };
   /** NOT_FOUND: no such connection, or another user's. */
-  readonly disconnect: { readonly request: { readonly userId: string; readonly id: string }; readonly answer: { readonly disconnected: true } };
+  readonly disconnect: {
+    readonly request: { readonly userId: string; readonly id: string };
+    readonly answer: { readonly disconnected: true };
+  };
   /** The newest first; those not processed yet are not among them. */
-  readonly deliveries: { readonly request: { readonly tenants: readonly string[]; readonly limit: number }; readonly answer: { readonly deliveries: readonly DeliveryView[] } };
+  readonly deliveries: {
+    readonly request: { readonly tenants: readonly string[]; readonly limit: number };
+    readonly answer: { readonly deliveries: readonly DeliveryView[] };
+  };
   /** By our id, the host's, or that of the run. */
-  readonly delivery: { readonly request: { readonly id: string; readonly tenants: readonly string[] }; readonly answer: { readonly delivery: DeliveryView | null } };
+  readonly delivery: {
+    readonly request: { readonly id: string; readonly tenants: readonly string[] };
+    readonly answer: { readonly delivery: DeliveryView | null };
+  };
   /** NOT_FOUND, or BAD_USER_INPUT for one of which nothing could ever come. `dryRun`: decided anew, and nothing started. */
-  readonly replay: { readonly request: { readonly id: string; readonly tenants: readonly string[]; readonly dryRun: boolean }; readonly answer: DeliveryView };
+  readonly replay: {
+    readonly request: { readonly id: string; readonly tenants: readonly string[]; readonly dryRun: boolean };
+    readonly answer: DeliveryView;
+  };
 }
 export type IngestVerb = keyof IngestCalls;
 

@@ -50,10 +50,18 @@ export interface CreateRequest {
    * A run that has ended as it begins, without stages (`yaml` is then empty): a push that matched nothing, or that failed
    * before its file was read. With the reason `quota` it counts against no limit.
    */
-  readonly ended?: { readonly pipelineName: string; readonly status: 'FAILED' | 'SKIPPED'; readonly reason?: StageReason | undefined } | undefined;
+  readonly ended?:
+    | {
+        readonly pipelineName: string;
+        readonly status: 'FAILED' | 'SKIPPED';
+        readonly reason?: StageReason | undefined;
+      }
+    | undefined;
 }
 /** `run: null`: it was created before and has left the owner's memory; it is in the store. CONFLICT: another's run has this id. */
-export type CreateReply = { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView | null } | OwnerRefusal;
+export type CreateReply =
+  | { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView | null }
+  | OwnerRefusal;
 
 /**
  * `run.<p>.cancel`. NOT_FOUND: not in the owner's memory, or of a tenant that is not among `tenants`; it may still be in the
@@ -63,7 +71,9 @@ export interface CancelRequest {
   readonly runId: string;
   readonly tenants: readonly string[];
 }
-export type CancelReply = { readonly ok: true; readonly epoch: number; readonly cancelledStages: number; readonly run: RunView } | OwnerRefusal;
+export type CancelReply =
+  | { readonly ok: true; readonly epoch: number; readonly cancelledStages: number; readonly run: RunView }
+  | OwnerRefusal;
 
 /** `run.<p>.get`: committed views of the runs that the owner has in memory; the others are in the store, or nowhere. */
 export interface GetRequest {
@@ -75,7 +85,12 @@ export interface GetRequest {
   readonly usage?: { readonly key: string; readonly month: string } | undefined;
 }
 export type GetReply =
-  | { readonly ok: true; readonly epoch: number; readonly runs: readonly RunView[]; readonly usage?: KeyUse | undefined }
+  | {
+      readonly ok: true;
+      readonly epoch: number;
+      readonly runs: readonly RunView[];
+      readonly usage?: KeyUse | undefined;
+    }
   | OwnerRefusal;
 /** As committed: what the store may have a little later. */
 export interface KeyUse {
@@ -95,9 +110,7 @@ export interface WatchRequest {
   readonly runId: string;
   readonly after: number;
 }
-export type WatchReply =
-  | { readonly ok: true; readonly epoch: number; readonly run: WatchedRun | null }
-  | OwnerRefusal;
+export type WatchReply = { readonly ok: true; readonly epoch: number; readonly run: WatchedRun | null } | OwnerRefusal;
 export interface WatchedRun {
   readonly tenant: string;
   /** The committed version; equal to the last event's unless `more`. */
@@ -126,7 +139,12 @@ export interface ResultRequest extends AttemptRef {
 }
 export type ResultReply =
   /** `offerTaken`: the credit counts as open at this scheduler, from the moment of the request. */
-  | { readonly ok: true; readonly answer: 'committed' | 'obsolete'; readonly epoch: number; readonly offerTaken: boolean }
+  | {
+      readonly ok: true;
+      readonly answer: 'committed' | 'obsolete';
+      readonly epoch: number;
+      readonly offerTaken: boolean;
+    }
   | OwnerRefusal;
 
 /**

@@ -64,13 +64,21 @@ class PullConsumer implements DeliveryConsumer {
   #stopped = false;
   readonly #onReconnected = (): void => this.#pull();
 
-  constructor(wire: Wire, onDelivery: (delivery: HeldDelivery) => void, heldMax: number, ensureConsumer: () => Promise<void>) {
+  constructor(
+    wire: Wire,
+    onDelivery: (delivery: HeldDelivery) => void,
+    heldMax: number,
+    ensureConsumer: () => Promise<void>,
+  ) {
     this.#wire = wire;
     this.#ensureConsumer = ensureConsumer;
     this.#onDelivery = onDelivery;
     this.#heldMax = heldMax;
     this.#inbox = wire.newInbox();
-    this.#subscription = wire.connection.subscribe(`${this.#inbox}.*`, { callback: (error, message) => (error === null ? this.#receive(message) : wire.log.error({ err: error }, 'the deliveries cannot be heard')) });
+    this.#subscription = wire.connection.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) =>
+        error === null ? this.#receive(message) : wire.log.error({ err: error }, 'the deliveries cannot be heard'),
+    });
     this.#working = setInterval(() => this.#sayWorking(), ACK_WAIT_MS / 3);
     this.#silence = setInterval(() => this.#pull(), HEARTBEAT_MS * 2.5);
     wire.events.on('reconnected', this.#onReconnected);
@@ -103,7 +111,12 @@ class PullConsumer implements DeliveryConsumer {
     this.#wanted = batch;
     const request = { batch, expires: nanos(PULL_MS), idle_heartbeat: nanos(HEARTBEAT_MS) };
     try {
-      this.#wire.send(`$JS.API.CONSUMER.MSG.NEXT.${streams.deliveries}.${DELIVERY_CONSUMER}`, JSON.stringify(request), undefined, `${this.#inbox}.${this.#pulls}`);
+      this.#wire.send(
+        `$JS.API.CONSUMER.MSG.NEXT.${streams.deliveries}.${DELIVERY_CONSUMER}`,
+        JSON.stringify(request),
+        undefined,
+        `${this.#inbox}.${this.#pulls}`,
+      );
     } catch (error) {
       this.#wire.log.warn({ err: error }, 'deliveries cannot be asked for; tried again');
     }
@@ -121,7 +134,12 @@ class PullConsumer implements DeliveryConsumer {
     const known = this.#held.has(sequence);
     this.#held.set(sequence, message.reply ?? '');
     this.#wanted -= 1;
-    if (!known) this.#onDelivery({ sequence, lane: message.headers?.get(LANE_HEADER) ?? '', acknowledge: () => this.#acknowledge(sequence) });
+    if (!known)
+      this.#onDelivery({
+        sequence,
+        lane: message.headers?.get(LANE_HEADER) ?? '',
+        acknowledge: () => this.#acknowledge(sequence),
+      });
     if (this.#wanted <= 0) this.#pull();
   }
 
@@ -134,7 +152,9 @@ class PullConsumer implements DeliveryConsumer {
     this.#failures += 1;
     this.#retry ??= setTimeout(() => {
       // The stream may have been made anew, without its consumer.
-      void this.#ensureConsumer().catch((error: unknown) => this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing')).finally(() => this.#pull());
+      void this.#ensureConsumer()
+        .catch((error: unknown) => this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing'))
+        .finally(() => this.#pull());
     }, backoffMs(this.#failures));
   }
 

@@ -81,7 +81,12 @@ class JetStreamDeliveries implements DeliveryLog {
   }
 
   async find(id: string): Promise<Uint8Array | null> {
-    const message = await leaderMessage(this.#wire, streams.deliveries, { last_by_subj: subjects.delivery(id) }, ATTEMPT_TIMEOUT_MS);
+    const message = await leaderMessage(
+      this.#wire,
+      streams.deliveries,
+      { last_by_subj: subjects.delivery(id) },
+      ATTEMPT_TIMEOUT_MS,
+    );
     return message?.bytes ?? null;
   }
 
@@ -103,7 +108,12 @@ class JetStreamDeliveries implements DeliveryLog {
       max_deliver: -1,
       headers_only: true,
     };
-    await api(this.#wire, `CONSUMER.CREATE.${streams.deliveries}.${DELIVERY_CONSUMER}`, { stream_name: streams.deliveries, config }, ATTEMPT_TIMEOUT_MS);
+    await api(
+      this.#wire,
+      `CONSUMER.CREATE.${streams.deliveries}.${DELIVERY_CONSUMER}`,
+      { stream_name: streams.deliveries, config },
+      ATTEMPT_TIMEOUT_MS,
+    );
   }
 
   backlog(): Promise<number> {
@@ -123,7 +133,8 @@ class JetStreamDeliveries implements DeliveryLog {
     const startTime = { batch: 1, next_by_subj: subjects.delivery('*'), start_time: new Date(before).toISOString() };
     const [younger] = await directBatch(this.#wire, streams.deliveries, startTime, ATTEMPT_TIMEOUT_MS);
     const keepFrom = Math.min(floor.stream_seq + 1, younger?.sequence ?? Infinity);
-    if (keepFrom > oldest.sequence) await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
+    if (keepFrom > oldest.sequence)
+      await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
   }
 
   /** D3. Once for all writes that find the stream full at the same time. */
@@ -138,14 +149,27 @@ class JetStreamDeliveries implements DeliveryLog {
 }
 
 function isTaken(error: unknown): boolean {
-  return error instanceof StoreRefused && (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown);
+  return (
+    error instanceof StoreRefused &&
+    (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown)
+  );
 }
 
 function isFull(error: unknown): boolean {
-  return error instanceof StoreRefused && (error.code === StoreCode.storeFailed || error.code === StoreCode.insufficientResources || error.code === StoreCode.storageExceeded);
+  return (
+    error instanceof StoreRefused &&
+    (error.code === StoreCode.storeFailed ||
+      error.code === StoreCode.insufficientResources ||
+      error.code === StoreCode.storageExceeded)
+  );
 }
 
 /** Whether the delivery may stand in the stream, by this write or another. */
 function isUndecided(error: unknown): boolean {
-  return isTaken(error) || error instanceof RequestTimeout || error instanceof NoResponders || (error instanceof BrokerAway && error.sent);
+  return (
+    isTaken(error) ||
+    error instanceof RequestTimeout ||
+    error instanceof NoResponders ||
+    (error instanceof BrokerAway && error.sent)
+  );
 }

@@ -40,7 +40,12 @@ const LEASE_MS = 15_000;
 const HEARTBEAT_MS = 2_000;
 const API_TIMEOUT_MS = 4_000;
 
-export function watchLeases<V>(bus: Bus, bucket: string, handler: (event: LeaseEvent<V>) => void, options: WatchOptions = {}): LeaseWatch {
+export function watchLeases<V>(
+  bus: Bus,
+  bucket: string,
+  handler: (event: LeaseEvent<V>) => void,
+  options: WatchOptions = {},
+): LeaseWatch {
   return new BucketWatch(wireOf(bus), bucket, handler, options.leaseMs ?? LEASE_MS);
 }
 
@@ -103,14 +108,15 @@ class BucketWatch<V> implements LeaseWatch {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopped;
-    for (let failures = 0; !signal.aborted; ) {
+    for (let failures = 0; !signal.aborted;) {
       try {
         await this.#oneRound();
         failures = 0;
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
-        if (this.#wire.connected) this.#wire.log.warn({ err: error, bucket: this.#bucket }, 'a watch of leases could not begin');
+        if (this.#wire.connected)
+          this.#wire.log.warn({ err: error, bucket: this.#bucket }, 'a watch of leases could not begin');
       }
       await pause(backoffMs(failures + 1), signal).catch(() => {});
     }
@@ -118,8 +124,17 @@ class BucketWatch<V> implements LeaseWatch {
 
   /** Until something is in doubt. */
   async #oneRound(): Promise<void> {
-    const round: Round = { abort: new AbortController(), seen: new Set(), initial: null, delivered: 0, drained: false, synced: false };
-    const ended = new Promise<void>((resolve) => round.abort.signal.addEventListener('abort', () => resolve(), { once: true }));
+    const round: Round = {
+      abort: new AbortController(),
+      seen: new Set(),
+      initial: null,
+      delivered: 0,
+      drained: false,
+      synced: false,
+    };
+    const ended = new Promise<void>((resolve) =>
+      round.abort.signal.addEventListener('abort', () => resolve(), { once: true }),
+    );
     this.#round = round;
     const consumer = `watch_${randomUUID()}`;
     let subscription: Subscription | undefined;
@@ -133,7 +148,12 @@ class BucketWatch<V> implements LeaseWatch {
         },
       });
       await this.#noteBucket();
-      const info = await api<{ num_pending: number }>(this.#wire, `CONSUMER.CREATE.${this.#stream}.${consumer}`, this.#consumerConfig(consumer, subscription.getSubject()), API_TIMEOUT_MS);
+      const info = await api<{ num_pending: number }>(
+        this.#wire,
+        `CONSUMER.CREATE.${this.#stream}.${consumer}`,
+        this.#consumerConfig(consumer, subscription.getSubject()),
+        API_TIMEOUT_MS,
+      );
       round.initial = info.num_pending + round.delivered;
       this.#maybeSynced(round);
       await ended;
@@ -143,7 +163,8 @@ class BucketWatch<V> implements LeaseWatch {
       this.#round = null;
       subscription?.unsubscribe();
       // Where this fails the broker removes it by itself: nobody listens to it.
-      if (this.#wire.connected) void api(this.#wire, `CONSUMER.DELETE.${this.#stream}.${consumer}`, undefined, API_TIMEOUT_MS).catch(() => {});
+      if (this.#wire.connected)
+        void api(this.#wire, `CONSUMER.DELETE.${this.#stream}.${consumer}`, undefined, API_TIMEOUT_MS).catch(() => {});
     }
   }
 
@@ -169,9 +190,18 @@ class BucketWatch<V> implements LeaseWatch {
 
   /** W2. */
   async #noteBucket(): Promise<void> {
-    const { created } = await api<{ created: string }>(this.#wire, `STREAM.INFO.${this.#stream}`, undefined, API_TIMEOUT_MS);
+    const { created } = await api<{ created: string }>(
+      this.#wire,
+      `STREAM.INFO.${this.#stream}`,
+      undefined,
+      API_TIMEOUT_MS,
+    );
     if (this.#created !== null && this.#created !== created) {
-      for (const key of this.#known) this.#orphans.set(key, setTimeout(() => this.#reportOrphan(key), this.#leaseMs));
+      for (const key of this.#known)
+        this.#orphans.set(
+          key,
+          setTimeout(() => this.#reportOrphan(key), this.#leaseMs),
+        );
       this.#known = new Set();
     }
     this.#created = created;
@@ -248,5 +278,9 @@ class BucketWatch<V> implements LeaseWatch {
 function parseDelivery(reply: string): { streamSequence: number; consumerSequence: number; pending: number } {
   const tokens = reply.split('.');
   const at = tokens.length > 9 ? 7 : 5;
-  return { streamSequence: Number(tokens[at]), consumerSequence: Number(tokens[at + 1]), pending: Number(tokens[at + 3]) };
+  return {
+    streamSequence: Number(tokens[at]),
+    consumerSequence: Number(tokens[at + 1]),
+    pending: Number(tokens[at + 3]),
+  };
 }

@@ -61,7 +61,13 @@ export function monotonicMs(): number {
 }
 
 /** Throws `LeaseHeld`, `BrokerAway`, `RequestTimeout`, `NoResponders`, `StoreRefused`, `NotPermitted`. */
-export async function acquireLease(bus: Bus, bucket: string, key: string, value: unknown, options: LeaseOptions): Promise<Lease> {
+export async function acquireLease(
+  bus: Bus,
+  bucket: string,
+  key: string,
+  value: unknown,
+  options: LeaseOptions,
+): Promise<Lease> {
   assert(options.ttlMs >= TTL_MS_MIN, `a lease of ${options.ttlMs} ms: the broker takes no TTL below ${TTL_MS_MIN} ms`);
   const lease = new KeyLease(wireOf(bus), bucket, key, options);
   await lease.acquire(value);
@@ -89,11 +95,17 @@ export async function endLease(bus: Bus, bucket: string, key: string): Promise<v
 }
 
 function markerOver(revision: number): Parameters<typeof store>[3] {
-  return { expectedLastSequence: revision, ttlMs: RELEASE_MARKER_TTL_MS, more: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' } };
+  return {
+    expectedLastSequence: revision,
+    ttlMs: RELEASE_MARKER_TTL_MS,
+    more: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' },
+  };
 }
 
 /** What a key holds, seen by one holder. */
-type Held = { readonly by: 'nobody' | 'me'; readonly revision: number; readonly write: number } | { readonly by: 'another' };
+type Held =
+  | { readonly by: 'nobody' | 'me'; readonly revision: number; readonly write: number }
+  | { readonly by: 'another' };
 
 class KeyLease implements Lease {
   readonly bucket: string;
@@ -247,5 +259,8 @@ function isSilence(error: unknown): error is Error {
 }
 
 function isWrongSequence(error: unknown): error is Error {
-  return error instanceof StoreRefused && (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown);
+  return (
+    error instanceof StoreRefused &&
+    (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown)
+  );
 }

@@ -28,7 +28,12 @@ const RUNNERS_MAX = 1_024;
  * A run's chunks with a sequence >= `fromSequence`, of all runners, in stored order, up to the last at the time of the
  * call. Throws what a request throws, and `StoreRefused`; begin again behind the last one seen.
  */
-export async function* readChunks(bus: Bus, runId: string, fromSequence: number, signal?: AbortSignal): AsyncIterable<StoredChunk> {
+export async function* readChunks(
+  bus: Bus,
+  runId: string,
+  fromSequence: number,
+  signal?: AbortSignal,
+): AsyncIterable<StoredChunk> {
   const wire = wireOf(bus);
   const last = Math.max(0, ...(await abortable(lastMessages(bus, runId), signal)).map(({ sequence }) => sequence));
   let next = Math.max(1, fromSequence);
@@ -51,7 +56,12 @@ export async function lastChunks(bus: Bus, runId: string): Promise<readonly Stor
 }
 
 function lastMessages(bus: Bus, runId: string): Promise<StoredMessage[]> {
-  return directBatch(wireOf(bus), streams.logs, { multi_last: [subjects.logOfRun(runId)], batch: RUNNERS_MAX }, READ_TIMEOUT_MS);
+  return directBatch(
+    wireOf(bus),
+    streams.logs,
+    { multi_last: [subjects.logOfRun(runId)], batch: RUNNERS_MAX },
+    READ_TIMEOUT_MS,
+  );
 }
 
 /** Chunks as they are stored, at most once (core NATS). */

@@ -120,7 +120,12 @@ class ChunkWriter implements LogWriter {
   }
 
   #hasRoom(): boolean {
-    return this.#failures === 0 && this.#waiting.length === 0 && this.#inFlight.size < this.#inFlightMax && this.#inFlightBytes < this.#inFlightBytesMax;
+    return (
+      this.#failures === 0 &&
+      this.#waiting.length === 0 &&
+      this.#inFlight.size < this.#inFlightMax &&
+      this.#inFlightBytes < this.#inFlightBytesMax
+    );
   }
 
   #pump(): void {
@@ -154,7 +159,8 @@ class ChunkWriter implements LogWriter {
           return this.#pump();
         }
         this.#failed.push(item);
-        if (this.#failures === 0) this.#wire.log.warn({ err: error, pending: this.pending }, 'log chunks could not be stored, trying again');
+        if (this.#failures === 0)
+          this.#wire.log.warn({ err: error, pending: this.pending }, 'log chunks could not be stored, trying again');
         this.#failures = Math.max(1, this.#failures);
         this.#maybeRetry();
       },

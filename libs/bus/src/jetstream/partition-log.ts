@@ -136,7 +136,11 @@ class JetStreamLog implements PartitionLog {
     }
   }
 
-  async #append(bytes: Uint8Array, { commitId, expectedSequence }: AppendOptions, signal?: AbortSignal): Promise<AppendResult> {
+  async #append(
+    bytes: Uint8Array,
+    { commitId, expectedSequence }: AppendOptions,
+    signal?: AbortSignal,
+  ): Promise<AppendResult> {
     const how = { expectedLastSequence: expectedSequence, more: { [COMMIT_HEADER]: commitId } };
     let behind = 0;
     for (let attempt = 1; ; attempt += 1) {
@@ -160,7 +164,10 @@ class JetStreamLog implements PartitionLog {
 
   async purgeTo(sequenceExclusive: number): Promise<{ purged: number }> {
     const kept = await leaderMessage(this.#wire, streams.journal, { seq: sequenceExclusive }, this.#timeoutMs);
-    assert(kept?.subject === this.subject, `a purge of ${this.subject} must stop at a commit that it keeps, ${sequenceExclusive} is none (P8)`);
+    assert(
+      kept?.subject === this.subject,
+      `a purge of ${this.subject} must stop at a commit that it keeps, ${sequenceExclusive} is none (P8)`,
+    );
     const request = { filter: this.subject, seq: sequenceExclusive };
     return await api<{ purged: number }>(this.#wire, `STREAM.PURGE.${streams.journal}`, request, this.#timeoutMs);
   }
@@ -174,7 +181,11 @@ class JetStreamLog implements PartitionLog {
     return message === null ? null : entryOf(message);
   }
 
-  async #untilAnswered<T>(operation: LogTrouble['operation'], signal: AbortSignal | undefined, ask: () => Promise<T>): Promise<T> {
+  async #untilAnswered<T>(
+    operation: LogTrouble['operation'],
+    signal: AbortSignal | undefined,
+    ask: () => Promise<T>,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await abortable(ask(), signal);
@@ -186,7 +197,12 @@ class JetStreamLog implements PartitionLog {
   }
 
   /** Throws what no repetition helps against; tells of the rest. */
-  #toRepeat(operation: LogTrouble['operation'], attempt: number, error: unknown, signal: AbortSignal | undefined): Error {
+  #toRepeat(
+    operation: LogTrouble['operation'],
+    attempt: number,
+    error: unknown,
+    signal: AbortSignal | undefined,
+  ): Error {
     signal?.throwIfAborted();
     if (!(error instanceof Error) || error instanceof MessageTooLarge || error instanceof NotPermitted) throw error;
     this.#onTrouble({ kind: troubleKind(error), operation, attempt, error });
@@ -199,10 +215,17 @@ function entryOf(message: StoredMessage): LogEntry {
 }
 
 function isWrongSequence(error: Error): boolean {
-  return error instanceof StoreRefused && (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown);
+  return (
+    error instanceof StoreRefused &&
+    (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown)
+  );
 }
 
-const FULL_CODES: readonly number[] = [StoreCode.storeFailed, StoreCode.insufficientResources, StoreCode.storageExceeded];
+const FULL_CODES: readonly number[] = [
+  StoreCode.storeFailed,
+  StoreCode.insufficientResources,
+  StoreCode.storageExceeded,
+];
 
 function troubleKind(error: Error): LogTrouble['kind'] {
   if (!(error instanceof StoreRefused)) return 'unavailable';

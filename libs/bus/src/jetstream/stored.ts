@@ -39,7 +39,13 @@ export interface StoreHeaders {
 }
 
 /** Resolves when the broker has acknowledged the message. */
-export async function store(wire: Wire, subject: string, bytes: Uint8Array, how: StoreHeaders, timeoutMs: number): Promise<{ sequence: number }> {
+export async function store(
+  wire: Wire,
+  subject: string,
+  bytes: Uint8Array,
+  how: StoreHeaders,
+  timeoutMs: number,
+): Promise<{ sequence: number }> {
   const message = await wire.call(subject, bytes, headersOf(how), timeoutMs);
   const ack = parseApi<{ seq?: number }>(subject, message);
   if (ack.seq === undefined) throw new BadReply(subject, 'an acknowledgement without a sequence');
@@ -49,7 +55,8 @@ export async function store(wire: Wire, subject: string, bytes: Uint8Array, how:
 export function headersOf(how: StoreHeaders): MsgHdrs | undefined {
   if (how.expectedLastSequence === undefined && how.ttlMs === undefined && how.more === undefined) return undefined;
   const head = headers();
-  if (how.expectedLastSequence !== undefined) head.set('Nats-Expected-Last-Subject-Sequence', String(how.expectedLastSequence));
+  if (how.expectedLastSequence !== undefined)
+    head.set('Nats-Expected-Last-Subject-Sequence', String(how.expectedLastSequence));
   if (how.ttlMs !== undefined) head.set('Nats-TTL', `${how.ttlMs}ms`);
   for (const [name, value] of Object.entries(how.more ?? {})) head.set(name, value);
   return head;
@@ -57,12 +64,20 @@ export function headersOf(how: StoreHeaders): MsgHdrs | undefined {
 
 export async function api<T>(wire: Wire, operation: string, body: unknown, timeoutMs: number): Promise<T> {
   const subject = `$JS.API.${operation}`;
-  return parseApi<T>(subject, await wire.call(subject, body === undefined ? '' : JSON.stringify(body), undefined, timeoutMs));
+  return parseApi<T>(
+    subject,
+    await wire.call(subject, body === undefined ? '' : JSON.stringify(body), undefined, timeoutMs),
+  );
 }
 
 export function parseApi<T>(subject: string, message: Msg): T {
   const answer = parseJson<T & { error?: { err_code?: number; code: number; description?: string } }>(message.data);
-  if (answer.error) throw new StoreRefused(subject, answer.error.err_code ?? answer.error.code, answer.error.description ?? 'no reason given');
+  if (answer.error)
+    throw new StoreRefused(
+      subject,
+      answer.error.err_code ?? answer.error.code,
+      answer.error.description ?? 'no reason given',
+    );
   return answer;
 }
 
@@ -103,7 +118,12 @@ function parseHeaders(base64: string | undefined): Map<string, string> {
 }
 
 /** From any replica, which may be behind; the right to it can be limited to the subject. */
-export async function replicaLast(wire: Wire, stream: string, subject: string, timeoutMs: number): Promise<StoredMessage | null> {
+export async function replicaLast(
+  wire: Wire,
+  stream: string,
+  subject: string,
+  timeoutMs: number,
+): Promise<StoredMessage | null> {
   const message = await wire.call(`$JS.API.DIRECT.GET.${stream}.${subject}`, '', undefined, timeoutMs);
   const code = message.headers?.code ?? 0;
   if (code === 404) return null;
@@ -121,7 +141,12 @@ export interface BatchRequest {
 }
 
 /** The next messages in order, from any replica; empty: there are none (there). `timeoutMs` is between two of them. */
-export function directBatch(wire: Wire, stream: string, request: BatchRequest, timeoutMs: number): Promise<StoredMessage[]> {
+export function directBatch(
+  wire: Wire,
+  stream: string,
+  request: BatchRequest,
+  timeoutMs: number,
+): Promise<StoredMessage[]> {
   const subject = `$JS.API.DIRECT.GET.${stream}`;
   return new Promise((resolve, reject) => {
     const messages: StoredMessage[] = [];
@@ -137,12 +162,14 @@ export function directBatch(wire: Wire, stream: string, request: BatchRequest, t
           resolve(messages);
           return handle.done();
         }
-        if (code !== 0) return handle.fail(new StoreRefused(subject, code, message.headers?.description ?? 'direct get'));
+        if (code !== 0)
+          return handle.fail(new StoreRefused(subject, code, message.headers?.description ?? 'direct get'));
         const stored = directMessage(message);
         // Each message names its predecessor in the batch: one that was lost on the way must not become a hole.
         const before = Number(stored.header('Nats-Last-Sequence') || 0);
         const last = messages.at(-1)?.sequence;
-        if (last !== undefined && before !== last) return handle.fail(new BadReply(subject, `message ${stored.sequence} follows ${before}, not ${last}`));
+        if (last !== undefined && before !== last)
+          return handle.fail(new BadReply(subject, `message ${stored.sequence} follows ${before}, not ${last}`));
         messages.push(stored);
         handle.touch();
       },

@@ -1,5 +1,13 @@
 /** Set-up of everything that JetStream keeps for us, the same at every start of every service. */
-import { DiscardPolicy, jetstreamManager, JetStreamApiError, type JetStreamManager, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
+import {
+  DiscardPolicy,
+  jetstreamManager,
+  JetStreamApiError,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from '@nats-io/jetstream';
 import { nanos, NoRespondersError, TimeoutError } from '@nats-io/transport-node';
 import { backoffMs, pause } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
@@ -62,7 +70,9 @@ async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string
   const { connection } = wireOf(bus);
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: SETUP_TRY_MS });
   const replicas = options.replicas ?? (connection.info?.cluster ? 3 : 1);
-  await ensureStream(manager, created, journalConfig(options, replicas), (stored) => checkPartitions(stored, options.partitions));
+  await ensureStream(manager, created, journalConfig(options, replicas), (stored) =>
+    checkPartitions(stored, options.partitions),
+  );
   await ensureStream(manager, created, logsConfig(options, replicas));
   await ensureStream(manager, created, deliveriesConfig(options, replicas));
   for (const bucket of Object.values(buckets)) await ensureStream(manager, created, bucketConfig(bucket, replicas));
@@ -70,8 +80,15 @@ async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string
 
 /** No answer, no leader, or a leader that does not know yet what another one has been told. */
 function mayPass(error: unknown): boolean {
-  if (error instanceof JetStreamApiError) return [StoreCode.streamNotFound, StoreCode.streamNameInUse, StoreCode.unavailable].some((code) => code === error.code);
-  return error instanceof TimeoutError || error instanceof NoRespondersError || (error instanceof Error && error.cause instanceof NoRespondersError);
+  if (error instanceof JetStreamApiError)
+    return [StoreCode.streamNotFound, StoreCode.streamNameInUse, StoreCode.unavailable].some(
+      (code) => code === error.code,
+    );
+  return (
+    error instanceof TimeoutError ||
+    error instanceof NoRespondersError ||
+    (error instanceof Error && error.cause instanceof NoRespondersError)
+  );
 }
 
 /** P17: forgets all memberships and runner leases; call `ensureStreams` afterwards. */
@@ -88,7 +105,12 @@ export async function deleteBuckets(bus: Bus): Promise<void> {
 
 /** How long ago the bucket was made, by the broker's clock: what a younger one lacks may have been in an earlier one (P5). */
 export async function bucketAgeMs(bus: Bus, bucket: string): Promise<number> {
-  const { created, ts } = await api<{ created: string; ts: string }>(wireOf(bus), `STREAM.INFO.${bucketStream(bucket)}`, undefined, SETUP_TRY_MS);
+  const { created, ts } = await api<{ created: string; ts: string }>(
+    wireOf(bus),
+    `STREAM.INFO.${bucketStream(bucket)}`,
+    undefined,
+    SETUP_TRY_MS,
+  );
   return Date.parse(ts) - Date.parse(created);
 }
 
@@ -139,7 +161,9 @@ function deliveriesConfig(options: StreamsOptions, replicas: number): Wanted {
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
     discard: DiscardPolicy.New,
-    max_bytes: options.deliveriesBytesMax ?? Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? JOURNAL_BYTES_MAX) / 6)),
+    max_bytes:
+      options.deliveriesBytesMax ??
+      Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? JOURNAL_BYTES_MAX) / 6)),
     num_replicas: replicas,
     duplicate_window: nanos(DUPLICATE_WINDOW_MS),
     allow_direct: true,
@@ -164,7 +188,12 @@ function bucketConfig(bucket: string, replicas: number): Wanted {
   };
 }
 
-async function ensureStream(manager: JetStreamManager, created: Set<string>, wanted: Wanted, check: (stored: StreamConfig) => void = () => {}): Promise<void> {
+async function ensureStream(
+  manager: JetStreamManager,
+  created: Set<string>,
+  wanted: Wanted,
+  check: (stored: StreamConfig) => void = () => {},
+): Promise<void> {
   let stored = await find(manager, wanted.name);
   if (stored === null) {
     // Also where the answer stays away: better one lease of waiting in vain than a bucket taken for an old one.
@@ -181,7 +210,8 @@ async function ensureStream(manager: JetStreamManager, created: Set<string>, wan
     }
   }
   check(stored);
-  if (differs(stored, wanted)) await manager.streams.update(wanted.name, { ...wanted, metadata: { ...stored.metadata, ...wanted.metadata } });
+  if (differs(stored, wanted))
+    await manager.streams.update(wanted.name, { ...wanted, metadata: { ...stored.metadata, ...wanted.metadata } });
 }
 
 async function find(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {

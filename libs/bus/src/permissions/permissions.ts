@@ -75,7 +75,8 @@ const RUNNER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** Throws a RangeError on a runner id that is no token, or stands there twice. */
 export function brokerPermissions(runners: readonly string[]): BrokerPermissions {
   const bad = runners.find((runner, index) => !RUNNER_ID.test(runner) || runners.indexOf(runner) !== index);
-  if (bad !== undefined) throw new RangeError(`"${bad}" is no runner id: 1 to 64 letters, digits, "_" and "-", each id once`);
+  if (bad !== undefined)
+    throw new RangeError(`"${bad}" is no runner id: 1 to 64 letters, digits, "_" and "-", each id once`);
   return {
     coreAccount: CORE_ACCOUNT,
     core: [setupUser(), schedulerUser()],
@@ -94,9 +95,19 @@ export function inboxPrefixOf(user: string): string {
 
 /** Creates and adjusts streams and buckets (`ensureStreams`); used at set-up, by no service. Deletes nothing. */
 function setupUser(): CoreUser {
-  const all = [streams.journal, streams.logs, streams.deliveries, ...Object.values(buckets).map(bucketStream), PACKAGES_STREAM];
+  const all = [
+    streams.journal,
+    streams.logs,
+    streams.deliveries,
+    ...Object.values(buckets).map(bucketStream),
+    PACKAGES_STREAM,
+  ];
   const verbs = ['INFO', 'CREATE', 'UPDATE'];
-  return coreUser('setup', all.flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))), []);
+  return coreUser(
+    'setup',
+    all.flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))),
+    [],
+  );
 }
 
 function schedulerUser(): CoreUser {
@@ -110,7 +121,9 @@ function schedulerUser(): CoreUser {
       api(`STREAM.PURGE.${streams.journal}`),
       api(`DIRECT.GET.${streams.logs}`),
       // With these `ensureStreams` finds all well; where it does not, it is refused.
-      ...[streams.journal, streams.logs, streams.deliveries, bucketStream(buckets.revocations)].map((stream) => api(`STREAM.INFO.${stream}`)),
+      ...[streams.journal, streams.logs, streams.deliveries, bucketStream(buckets.revocations)].map((stream) =>
+        api(`STREAM.INFO.${stream}`),
+      ),
       ...leaseKeys(buckets.members, '*'),
       ...[buckets.members, buckets.runners].flatMap(watchOf),
       subjects.events('*'),
@@ -153,10 +166,15 @@ function authUser(): PeerUser {
 function registryUser(): PeerUser {
   return peerUser('registry', 'REGISTRY', {
     asks: [
-      ...(['token', 'token.used', 'session'] as const).map((verb) => ({ ...one(subjects.service('auth', verb)), of: 'auth' })),
+      ...(['token', 'token.used', 'session'] as const).map((verb) => ({
+        ...one(subjects.service('auth', verb)),
+        of: 'auth',
+      })),
       ...watchOf(buckets.revocations).map(one),
       one(PACKAGES_SUBJECTS),
-      ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE', 'DIRECT.GET'].map((verb) => one(api(`${verb}.${PACKAGES_STREAM}`))),
+      ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE', 'DIRECT.GET'].map((verb) =>
+        one(api(`${verb}.${PACKAGES_STREAM}`)),
+      ),
       one(api(`DIRECT.GET.${PACKAGES_STREAM}.${PACKAGES_SUBJECTS}`)),
     ],
     hears: [`${inboxPrefixOf('registry')}.>`],
@@ -239,7 +257,21 @@ function coreUser(name: string, publish: readonly string[], subscribe: readonly 
   return { name, inboxPrefix, publish, subscribe: [`${inboxPrefix}.>`, ...subscribe] };
 }
 
-function peerUser(name: string, account: string, rights: Partial<Pick<PeerUser, 'asks' | 'hears' | 'answers' | 'serves' | 'tells'>>): PeerUser {
+function peerUser(
+  name: string,
+  account: string,
+  rights: Partial<Pick<PeerUser, 'asks' | 'hears' | 'answers' | 'serves' | 'tells'>>,
+): PeerUser {
   assert(account !== CORE_ACCOUNT);
-  return { name, account, inboxPrefix: inboxPrefixOf(name), asks: [], hears: [], answers: [], serves: [], tells: [], ...rights };
+  return {
+    name,
+    account,
+    inboxPrefix: inboxPrefixOf(name),
+    asks: [],
+    hears: [],
+    answers: [],
+    serves: [],
+    tells: [],
+    ...rights,
+  };
 }

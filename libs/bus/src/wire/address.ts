@@ -10,7 +10,8 @@ export function brokerAddress(urls: readonly string[]): BrokerAddress {
   let credentials: { user: string; pass: string } | undefined;
   const servers = urls.map((text) => {
     const url = new URL(text);
-    if (url.username !== '') credentials ??= { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
+    if (url.username !== '')
+      credentials ??= { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
     url.username = '';
     url.password = '';
     return url.href.replace(/\/$/u, '');

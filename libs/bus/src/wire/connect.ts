@@ -85,7 +85,11 @@ async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsC
       const hopeless = cause.name === 'AuthorizationError' || cause.name === 'InvalidArgumentError';
       const waitMs = backoffMs(attempt, RECONNECT_MS_MAX);
       if (hopeless || performance.now() + waitMs > deadline) {
-        throw new BrokerAway(`cannot connect to the broker at ${withoutCredentials(natsOptions.servers)}: ${cause.message}`, false, { cause });
+        throw new BrokerAway(
+          `cannot connect to the broker at ${withoutCredentials(natsOptions.servers)}: ${cause.message}`,
+          false,
+          { cause },
+        );
       }
       await pause(waitMs);
     }
@@ -104,5 +108,8 @@ async function countDials(connection: NatsConnection, set: (dials: number) => vo
 }
 
 function withoutCredentials(servers: string | string[] | undefined): string {
-  return [servers ?? []].flat().map((server) => server.replace(/\/\/[^@/]*@/, '//')).join(', ');
+  return [servers ?? []]
+    .flat()
+    .map((server) => server.replace(/\/\/[^@/]*@/, '//'))
+    .join(', ');
 }

@@ -78,7 +78,9 @@ export class NatsBus implements Bus {
       options.signal?.throwIfAborted();
       const leftMs = Math.max(1, deadline - performance.now());
       try {
-        return await this.request<Req, Rep>(subject, body, { timeoutMs: Math.min(leftMs, options.timeoutMs ?? leftMs) });
+        return await this.request<Req, Rep>(subject, body, {
+          timeoutMs: Math.min(leftMs, options.timeoutMs ?? leftMs),
+        });
       } catch (error) {
         const waitMs = backoffMs(attempt, RETRY_MS_MAX);
         if (!reachedNobody(error) || performance.now() + waitMs >= deadline) throw error;
@@ -100,7 +102,8 @@ export class NatsBus implements Bus {
     const subscription = this.#wire.connection.subscribe(subject, {
       callback: (error, message) => {
         if (error !== null) return log.error({ err: error, subject }, 'a subscription failed');
-        const failed = (cause: unknown): void => log.error({ err: cause, subject: message.subject }, 'a message could not be handled');
+        const failed = (cause: unknown): void =>
+          log.error({ err: cause, subject: message.subject }, 'a message could not be handled');
         try {
           const result: unknown = handler(parseJson<T>(message.data), { subject: message.subject });
           if (result instanceof Promise) result.catch(failed);

@@ -39,7 +39,8 @@ export class PartJoiner {
     const [index, count] = label.split('/').map(Number);
     this.#parts.push(data);
     this.#bytes += data.length;
-    if (index !== this.#parts.length || count === undefined) throw new BadReply(this.#subject, `part ${label} after ${this.#parts.length - 1}`);
+    if (index !== this.#parts.length || count === undefined)
+      throw new BadReply(this.#subject, `part ${label} after ${this.#parts.length - 1}`);
     if (this.#bytes > REPLY_BYTES_MAX) throw new BadReply(this.#subject, `longer than ${REPLY_BYTES_MAX} bytes`);
     return index === count ? Buffer.concat(this.#parts) : null;
   }

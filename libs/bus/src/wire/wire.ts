@@ -10,7 +10,13 @@
  * W2. Nothing is sent while disconnected: the client would keep it in an unbounded buffer and drop it at the next dial.
  */
 import { EventEmitter } from 'node:events';
-import { createInbox, type Msg, type MsgHdrs, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
+import {
+  createInbox,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  PermissionViolationError,
+} from '@nats-io/transport-node';
 import type { BusEvents, BusLog } from './bus.ts';
 import { BrokerAway, MessageTooLarge, NoResponders, NotPermitted, RequestTimeout } from '../contract/errors.ts';
 
@@ -73,7 +79,8 @@ export class Wire {
 
   /** Publishes, or throws `BrokerAway` (W2), `MessageTooLarge`. */
   send(subject: string, payload: string | Uint8Array, headers?: MsgHdrs, reply?: string): void {
-    if (!this.connected) throw new BrokerAway(this.#closed ? 'the bus is closed' : 'no connection to the broker', false);
+    if (!this.connected)
+      throw new BrokerAway(this.#closed ? 'the bus is closed' : 'no connection to the broker', false);
     const data = typeof payload === 'string' ? Buffer.from(payload) : payload;
     if (data.length > this.payloadBytesMax) throw new MessageTooLarge(subject, data.length, this.payloadBytesMax);
     if (headers === undefined) this.connection.publish(subject, data, reply === undefined ? {} : { reply });
@@ -96,7 +103,13 @@ export class Wire {
       touch: () => void this.#exchanges.get(token)?.timer.refresh(),
     };
     const timer = setTimeout(() => this.#finish(token, new RequestTimeout(subject, timeoutMs)), timeoutMs);
-    this.#exchanges.set(token, { subject, timeoutMs, timer, onMessage: (message) => onMessage(message, handle), onEnd });
+    this.#exchanges.set(token, {
+      subject,
+      timeoutMs,
+      timer,
+      onMessage: (message) => onMessage(message, handle),
+      onEnd,
+    });
     try {
       this.send(subject, payload, headers, this.#inbox + token);
     } catch (error) {

@@ -107,7 +107,11 @@ class RunningProcess implements StageProcess {
   }
 
   /** Up to the helper's order without a turn of the event loop, where a helper idles. */
-  async #run(spec: StageSpec, sink: OutputSink, { pool, scratch, oom }: { pool: HelperPool; scratch: Scratch; oom: OomCounter }): Promise<StageExit> {
+  async #run(
+    spec: StageSpec,
+    sink: OutputSink,
+    { pool, scratch, oom }: { pool: HelperPool; scratch: Scratch; oom: OomCounter },
+  ): Promise<StageExit> {
     let job: Job;
     try {
       job = renderJob(spec, (script) => scratch.writeScript(script));
@@ -148,7 +152,8 @@ class RunningProcess implements StageProcess {
 }
 
 async function unstartable(error: unknown, sink: OutputSink): Promise<StageExit> {
-  if (!(error instanceof UnstartableStage)) return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
+  if (!(error instanceof UnstartableStage))
+    return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
   await sink.write('system', Buffer.from(`the stage cannot start: ${error.message}\n`));
   return { kind: 'exit', code: UNSTARTABLE_CODE };
 }

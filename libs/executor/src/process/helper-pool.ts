@@ -109,7 +109,8 @@ export class HelperPool {
   }
 
   #keepSpares(): void {
-    const spares = this.#idle.filter((helper) => !this.#keys.has(helper)).length + this.#starting - this.#waiting.length;
+    const spares =
+      this.#idle.filter((helper) => !this.#keys.has(helper)).length + this.#starting - this.#waiting.length;
     // Not now: whoever takes a spare is about to start a stage.
     if (spares < this.#options.spareCount && !this.#closed) setImmediate(() => void this.#startOne());
   }

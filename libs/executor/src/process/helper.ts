@@ -16,7 +16,15 @@ import { HelperFailed } from '../errors.ts';
 import type { OutputSink, StageExit, StopReason } from '../port.ts';
 import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
 import { OutputPipe } from './output-pipe.ts';
-import { descendantsOf, identityOf, isAlive, membersOf, onlyChildOf, type ProcessIdentity, signalProcess } from './proc.ts';
+import {
+  descendantsOf,
+  identityOf,
+  isAlive,
+  membersOf,
+  onlyChildOf,
+  type ProcessIdentity,
+  signalProcess,
+} from './proc.ts';
 import type { Scratch } from './scratch.ts';
 
 /** Generous: a loaded machine is slow, and a helper that hangs is of no use to anyone. */
@@ -77,7 +85,12 @@ export class Helper {
     const { file, args } = launchCommand(isolation, covered, scratch.pipesFolder);
     const env = { PATH: HELPER_PATH, ...(job.path === null ? {} : { PENSTOCK_JOB: job.path }) };
     // A session of its own: what a terminal sends to the owner's group is the owner's to answer.
-    this.#child = spawn(file, args, { env, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd] });
+    this.#child = spawn(file, args, {
+      env,
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd],
+    });
     closeSync(stdout.writeFd);
     closeSync(stderr.writeFd);
     this.#pipes = [new OutputPipe('stdout', stdout.readFd), new OutputPipe('stderr', stderr.readFd)];
@@ -86,7 +99,10 @@ export class Helper {
     this.#control.on('error', () => {});
 
     this.#child.stderr?.on('data', (data: Buffer) => this.#onComplaint(data));
-    const deadline = setTimeout(() => this.#onFailed(new HelperFailed(`a helper was not ready within ${READY_MS_MAX} ms`)), READY_MS_MAX);
+    const deadline = setTimeout(
+      () => this.#onFailed(new HelperFailed(`a helper was not ready within ${READY_MS_MAX} ms`)),
+      READY_MS_MAX,
+    );
     this.ready = new Promise<void>((resolve, reject) => {
       this.#onReady = resolve;
       this.#onFailed = reject;
@@ -102,7 +118,7 @@ export class Helper {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
       this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
       ftruncateSync(this.#jobFd, 0);
-      for (let at = 0; at < job.length; ) at += writeSync(this.#jobFd, job, at, job.length - at, at);
+      for (let at = 0; at < job.length;) at += writeSync(this.#jobFd, job, at, job.length - at, at);
       this.#control.write('\n');
     });
   }
@@ -154,7 +170,8 @@ export class Helper {
 
   /** Why it does not start; later only the shell's remarks about killed stages. */
   #onComplaint(data: Buffer): void {
-    if (this.identities.length === 0) this.#complaint = (this.#complaint + data.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);
+    if (this.identities.length === 0)
+      this.#complaint = (this.#complaint + data.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);
   }
 
   #onControl(data: Buffer): void {
@@ -220,11 +237,16 @@ export class Helper {
     const first = this.identities[1];
     while (first !== undefined && isAlive(first)) await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
     // Killed is not gone: the others of a group end after its first.
-    while (this.isolation === 'group' && this.#stageProcesses().some(isAlive)) await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
+    while (this.isolation === 'group' && this.#stageProcesses().some(isAlive))
+      await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
     if (this.#stage === null) await Promise.all(this.#pipes.map((pipe) => pipe.finish()));
     else await this.#end(this.#stage.reported ?? { kind: 'lost', cause: `its helper was ended from outside (${how})` });
     const said = this.#complaint.trim();
-    this.#onFailed(new HelperFailed(`a helper (${this.isolation}) ended before it was ready (${how})${said === '' ? '' : `: ${said}`}`));
+    this.#onFailed(
+      new HelperFailed(
+        `a helper (${this.isolation}) ended before it was ready (${how})${said === '' ? '' : `: ${said}`}`,
+      ),
+    );
     for (const pipe of this.#pipes) pipe.close();
     this.#control.destroy();
     closeSync(this.#jobFd);
@@ -237,7 +259,11 @@ export function exitOfStop(reason: StopReason): StageExit {
 }
 
 /** Of two names of one number (SIGABRT, SIGIOT) the first is the usual one. */
-const signalNames = new Map<number, string>(Object.entries(constants.signals).reverse().map(([name, number]) => [number, name]));
+const signalNames = new Map<number, string>(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);
 
 /** A status above 128 is the shell's word for a signal; `exit 137` looks the same, to every shell. */
 function exitOf(code: number): StageExit {

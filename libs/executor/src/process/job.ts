@@ -15,10 +15,31 @@ const TOTAL_BYTES_MAX = 1_800_000;
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Shells keep these for themselves and refuse their assignment; `env` hands them on without one. */
-const SHELL_VARIABLES = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'GROUPS', 'LINENO', 'OPTIND', 'PPID', 'SHELLOPTS', 'UID', 'PWD', 'OLDPWD', '_']);
+const SHELL_VARIABLES = new Set([
+  'BASHOPTS',
+  'BASH_VERSINFO',
+  'EUID',
+  'GROUPS',
+  'LINENO',
+  'OPTIND',
+  'PPID',
+  'SHELLOPTS',
+  'UID',
+  'PWD',
+  'OLDPWD',
+  '_',
+]);
 const POSIX_SHELLS = new Set(['sh', 'ash', 'bash', 'dash', 'ksh', 'mksh', 'zsh']);
 /** How a program that is no shell takes its script, where that is not `-c`. */
-const SCRIPT_FLAGS: Readonly<Record<string, string>> = { node: '-e', bun: '-e', perl: '-e', ruby: '-e', lua: '-e', Rscript: '-e', php: '-r' };
+const SCRIPT_FLAGS: Readonly<Record<string, string>> = {
+  node: '-e',
+  bun: '-e',
+  perl: '-e',
+  ruby: '-e',
+  lua: '-e',
+  Rscript: '-e',
+  php: '-r',
+};
 
 export interface Job {
   readonly text: Buffer;
@@ -42,23 +63,35 @@ export function renderJob(spec: StageSpec, writeFile: (script: string) => string
   };
 
   const { env, shellVariables } = sortVariables({ PATH: DEFAULT_PATH, HOME: spec.cwd, ...spec.env });
-  const passed = shellVariables.length === 0 ? '' : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
+  const passed =
+    shellVariables.length === 0
+      ? ''
+      : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
   // What the way to this shell may have left in its environment.
   const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-', 'unset SHLVL PENSTOCK_JOB'];
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
-    lines.push(...exports({ ...env, ...bindings }), ...enter(spec.cwd, shell), `exec ${passed}${invoke('-e -c', script)}`);
+    lines.push(
+      ...exports({ ...env, ...bindings }),
+      ...enter(spec.cwd, shell),
+      `exec ${passed}${invoke('-e -c', script)}`,
+    );
   } else {
     // Programs that know nothing of each other: a process each.
     const flag = SCRIPT_FLAGS[basename(shell)] ?? '-c';
     lines.push(...exports(env), ...enter(spec.cwd, shell));
     for (const command of spec.commands) {
-      lines.push(`( ${exports(command.bindings).join('; ')}`, `exec ${passed}${invoke(flag, command.script)} ) || exit $?`);
+      lines.push(
+        `( ${exports(command.bindings).join('; ')}`,
+        `exec ${passed}${invoke(flag, command.script)} ) || exit $?`,
+      );
     }
   }
   const text = Buffer.from(`${lines.join('\n')}\n`);
   if (text.length > TOTAL_BYTES_MAX) {
-    throw new UnstartableStage(`its scripts and variables take ${text.length} bytes; a process can be given ${TOTAL_BYTES_MAX}`);
+    throw new UnstartableStage(
+      `its scripts and variables take ${text.length} bytes; a process can be given ${TOTAL_BYTES_MAX}`,
+    );
   }
   return { text, files };
 }
@@ -92,14 +125,22 @@ function exports(variables: Readonly<Record<string, string>>): string[] {
 }
 
 function enter(cwd: string, shell: string): string[] {
-  const lines = [`cd ${quote(cwd)} 2>/dev/null || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`, 'unset OLDPWD'];
+  const lines = [
+    `cd ${quote(cwd)} 2>/dev/null || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`,
+    'unset OLDPWD',
+  ];
   if (shell !== 'sh') {
-    lines.push(`command -v ${quote(shell)} >/dev/null || { echo ${quote(`penstock: there is no shell '${shell}' here`)} >&2; exit 127; }`);
+    lines.push(
+      `command -v ${quote(shell)} >/dev/null || { echo ${quote(`penstock: there is no shell '${shell}' here`)} >&2; exit 127; }`,
+    );
   }
   return lines;
 }
 
-function sortVariables(all: Readonly<Record<string, string>>): { env: Record<string, string>; shellVariables: [string, string][] } {
+function sortVariables(all: Readonly<Record<string, string>>): {
+  env: Record<string, string>;
+  shellVariables: [string, string][];
+} {
   const env: Record<string, string> = {};
   const shellVariables: [string, string][] = [];
   for (const [name, value] of Object.entries(all)) {
@@ -114,11 +155,13 @@ function checkVariable(name: string, value: string): void {
   checkName(name);
   checkText(value, `variable ${name}`);
   const bytes = name.length + 1 + Buffer.byteLength(value);
-  if (bytes > STRING_BYTES_MAX) throw new UnstartableStage(`the variable ${name} takes ${bytes} bytes; a process can be given ${STRING_BYTES_MAX}`);
+  if (bytes > STRING_BYTES_MAX)
+    throw new UnstartableStage(`the variable ${name} takes ${bytes} bytes; a process can be given ${STRING_BYTES_MAX}`);
 }
 
 function checkName(name: string): void {
-  if (!VARIABLE_NAME.test(name)) throw new UnstartableStage(`no shell can hold a variable named ${JSON.stringify(name)}`);
+  if (!VARIABLE_NAME.test(name))
+    throw new UnstartableStage(`no shell can hold a variable named ${JSON.stringify(name)}`);
 }
 
 function checkText(value: string, what: string): void {

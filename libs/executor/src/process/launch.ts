@@ -35,12 +35,20 @@ export function isolationsToTry(): readonly Isolation[] {
 /** `pipes` is the folder that holds the pipes of helpers yet to come. */
 export function launchCommand(isolation: Isolation, covered: CoveredFolder | undefined, pipes: string): LaunchCommand {
   const own = [HELPER_SHELL, HELPER_SCRIPT];
-  if (isolation === 'group') return withoutStrayDescriptors([...(process.platform === 'linux' ? DIE_WITH_OWNER : []), ...own, 'once']);
+  if (isolation === 'group')
+    return withoutStrayDescriptors([...(process.platform === 'linux' ? DIE_WITH_OWNER : []), ...own, 'once']);
   const user = isolation === 'user-namespace';
   const [uid, gid] = user ? [String(process.getuid?.()), String(process.getgid?.())] : ['', ''];
   // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
   const boot = ['setsid', ...own, 'boot', covered?.cover ?? '', keptInside(covered), pipes, uid, gid, HELPER_SHELL];
-  const names = [...(user ? ['--user', '--map-root-user'] : []), '--pid', '--mount', '--mount-proc', '--fork', '--kill-child=KILL'];
+  const names = [
+    ...(user ? ['--user', '--map-root-user'] : []),
+    '--pid',
+    '--mount',
+    '--mount-proc',
+    '--fork',
+    '--kill-child=KILL',
+  ];
   return withoutStrayDescriptors([...DIE_WITH_OWNER, 'unshare', ...names, '--', ...boot]);
 }
 
@@ -55,7 +63,10 @@ export function withoutStrayDescriptors(command: readonly string[]): LaunchComma
   const stray = inheritableDescriptors().filter((fd) => fd > 6);
   const [file = '', ...args] = command;
   if (stray.length === 0) return { file, args };
-  return { file: 'bash', args: ['-c', `${stray.map((fd) => `exec ${fd}>&-`).join('; ')}; exec "$@"`, 'bash', ...command] };
+  return {
+    file: 'bash',
+    args: ['-c', `${stray.map((fd) => `exec ${fd}>&-`).join('; ')}; exec "$@"`, 'bash', ...command],
+  };
 }
 
 function keptInside(covered: CoveredFolder | undefined): string {

@@ -50,7 +50,8 @@ export async function killLeftovers(file: string, deadlineMs = 10_000): Promise<
   for (const process of listed) signalProcess(process, 'SIGKILL');
   const deadline = performance.now() + deadlineMs;
   for (let left = listed; left.length > 0; left = left.filter(isAlive)) {
-    if (performance.now() > deadline) throw new Error(`processes of the last start do not end: ${left.map(({ pid }) => pid).join(', ')}`);
+    if (performance.now() > deadline)
+      throw new Error(`processes of the last start do not end: ${left.map(({ pid }) => pid).join(', ')}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
   rmSync(file, { force: true });
@@ -69,7 +70,8 @@ function readListed(file: string): ProcessIdentity[] {
   const found = new Map<string, ProcessIdentity>();
   for (const line of lines) {
     const match = /^(\d+) (\d+)$/.exec(line);
-    if (match?.[1] !== undefined && match[2] !== undefined) found.set(line, { pid: Number(match[1]), startTime: match[2] });
+    if (match?.[1] !== undefined && match[2] !== undefined)
+      found.set(line, { pid: Number(match[1]), startTime: match[2] });
   }
   return [...found.values()];
 }

@@ -22,7 +22,12 @@ export class OutputPipe {
   constructor(stream: 'stdout' | 'stderr', fd: number) {
     this.#stream = stream;
     this.#fd = fd;
-    const options = { fd, readable: true, writable: false, onread: { buffer: readBuffer, callback: (bytes: number) => this.#onBytes(bytes) } };
+    const options = {
+      fd,
+      readable: true,
+      writable: false,
+      onread: { buffer: readBuffer, callback: (bytes: number) => this.#onBytes(bytes) },
+    };
     this.#socket = new Socket(options);
     // A pipe ends when the last writer is gone; the helper's own end is seen through its process.
     this.#socket.on('error', () => {});

@@ -4,7 +4,18 @@
  * them open, so that no stage can reach another's.
  */
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { identityOf, isAlive } from './proc.ts';
@@ -87,7 +98,8 @@ function removeOrphans(parent: string): void {
   const own = pidNamespace();
   for (const name of readdirSync(parent)) {
     const [, namespace, pid, startTime] = /^penstock-(\d+)-(\d+)-(\d+)-/.exec(name) ?? [];
-    if (namespace !== own || pid === undefined || startTime === undefined || isAlive({ pid: Number(pid), startTime })) continue;
+    if (namespace !== own || pid === undefined || startTime === undefined || isAlive({ pid: Number(pid), startTime }))
+      continue;
     try {
       rmSync(join(parent, name), { recursive: true, force: true });
     } catch {

@@ -53,15 +53,30 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     });
 
     /** Each stage carries a mark in its environment by which all of its processes can be found. */
-    function start(script: string | readonly string[], more: Partial<StageSpec> = {}, sink: OutputSink = new RecordingSink()): { process: StageProcess; mark: string } {
+    function start(
+      script: string | readonly string[],
+      more: Partial<StageSpec> = {},
+      sink: OutputSink = new RecordingSink(),
+    ): { process: StageProcess; mark: string } {
       stages += 1;
       const mark = `${process.pid}-${name}-${stages}`;
       const commands = [script].flat().map((text) => ({ script: text, bindings: {} }));
-      const spec: StageSpec = { helperKey: 'key', commands, cwd: folder, timeoutMs: 60_000, graceMs: 400, ...more, env: { ...more.env, SUITE_MARK: mark } };
+      const spec: StageSpec = {
+        helperKey: 'key',
+        commands,
+        cwd: folder,
+        timeoutMs: 60_000,
+        graceMs: 400,
+        ...more,
+        env: { ...more.env, SUITE_MARK: mark },
+      };
       return { process: executor.start(spec, sink), mark };
     }
 
-    async function run(script: string | readonly string[], more: Partial<StageSpec> = {}): Promise<{ exit: StageExit; sink: RecordingSink; mark: string }> {
+    async function run(
+      script: string | readonly string[],
+      more: Partial<StageSpec> = {},
+    ): Promise<{ exit: StageExit; sink: RecordingSink; mark: string }> {
       const sink = new RecordingSink();
       const { process, mark } = start(script, more, sink);
       return { exit: await process.ended, sink, mark };
@@ -95,16 +110,23 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
 
     test('each command of a list has its own bindings', async () => {
       const sink = new RecordingSink();
-      const commands = ['one', "t'w\"o\n$(exit 1)"].map((value) => ({ script: 'printf %s "${V}"', bindings: { V: value } }));
-      expect(await executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, sink).ended).toEqual({ kind: 'exit', code: 0 });
-      expect(sink.text()).toBe("onet'w\"o\n$(exit 1)");
+      const commands = ['one', 't\'w"o\n$(exit 1)'].map((value) => ({
+        script: 'printf %s "${V}"',
+        bindings: { V: value },
+      }));
+      expect(
+        await executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, sink).ended,
+      ).toEqual({ kind: 'exit', code: 0 });
+      expect(sink.text()).toBe('onet\'w"o\n$(exit 1)');
     });
 
     test('a stage has exactly its environment, an empty stdin and three descriptors', async () => {
       const value = `quote ' double " dollar $(x) back\\slash \n line, ünïcode \u0085 \u{1f600}`;
       const { sink } = await run('printf %s "$V"', { env: { V: value } });
       expect(sink.text()).toBe(value);
-      const names = (await run('env | sed "s/=.*//" | sort; echo --; cat; ls /proc/self/fd | wc -l', { env: { A: '1' } })).sink.text();
+      const names = (
+        await run('env | sed "s/=.*//" | sort; echo --; cat; ls /proc/self/fd | wc -l', { env: { A: '1' } })
+      ).sink.text();
       // `ls` has its own listing open.
       expect(names).toBe('A\nHOME\nPATH\nPWD\nSUITE_MARK\n--\n4\n');
     });
@@ -135,7 +157,9 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     });
 
     test('all output arrives, whole and in order, bytes as they are', async () => {
-      const { sink } = await run('head -c 3000000 /dev/urandom | tee /proc/self/fd/2 | sha256sum | cut -c1-64 >sum; cat sum');
+      const { sink } = await run(
+        'head -c 3000000 /dev/urandom | tee /proc/self/fd/2 | sha256sum | cut -c1-64 >sum; cat sum',
+      );
       const { createHash } = await import('node:crypto');
       expect(sink.bytes('stderr')).toHaveLength(3_000_000);
       expect(sink.text()).toBe(`${createHash('sha256').update(sink.bytes('stderr')).digest('hex')}\n`);
@@ -171,7 +195,11 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     test('the fastest output and the longest line do not make the process grow', async () => {
       const chunker = new Chunker({ bytesMax: 4 * 1024 ** 2, emit: () => {} });
       const before = process.memoryUsage.rss();
-      const { process: stage } = start('head -c 300000000 /dev/zero | tr "\\0" x; yes | head -c 300000000', {}, chunker);
+      const { process: stage } = start(
+        'head -c 300000000 /dev/zero | tr "\\0" x; yes | head -c 300000000',
+        {},
+        chunker,
+      );
       let peak = before;
       const watching = setInterval(() => {
         peak = Math.max(peak, process.memoryUsage.rss());
@@ -183,17 +211,24 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     });
 
     test('it ends when its main process does, although a daemon holds its output, and the daemon with it', async () => {
-      const { exit, mark } = await run(contains ? '(setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &); exit 5' : '(trap "" TERM HUP; sleep 600) & exit 5');
+      const { exit, mark } = await run(
+        contains
+          ? '(setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &); exit 5'
+          : '(trap "" TERM HUP; sleep 600) & exit 5',
+      );
       expect(exit).toEqual({ kind: 'exit', code: 5 });
       expect(processesWith(mark)).toEqual([]);
     });
 
-    test.each(contains ? (['TERM', 'INT', 'KILL'] as const) : (['TERM', 'INT'] as const))('a stage that sends SIG%s to its own group ends by it, and harms no later one', async (signal) => {
-      const { exit, mark } = await run(`sleep 600 & kill -${signal} 0; sleep 600`);
-      expect(exit).toMatchObject({ kind: 'signal', signal: `SIG${signal}` });
-      expect(processesWith(mark)).toEqual([]);
-      expect((await run('exit 3')).exit).toEqual({ kind: 'exit', code: 3 });
-    });
+    test.each(contains ? (['TERM', 'INT', 'KILL'] as const) : (['TERM', 'INT'] as const))(
+      'a stage that sends SIG%s to its own group ends by it, and harms no later one',
+      async (signal) => {
+        const { exit, mark } = await run(`sleep 600 & kill -${signal} 0; sleep 600`);
+        expect(exit).toMatchObject({ kind: 'signal', signal: `SIG${signal}` });
+        expect(processesWith(mark)).toEqual([]);
+        expect((await run('exit 3')).exit).toEqual({ kind: 'exit', code: 3 });
+      },
+    );
 
     test('orphans are reaped and thousands of short children are no burden', async () => {
       const { exit } = await run('i=0; while [ $i -lt 500 ]; do (true &) ; i=$((i+1)); done');
@@ -202,7 +237,11 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
 
     test('a stop is SIGTERM to all of its processes', async () => {
       const sink = new RecordingSink();
-      const { process, mark } = start('trap "echo main; exit" TERM; (trap "echo child; exit" TERM; echo up; while :; do sleep 0.01; done) & wait; wait', {}, sink);
+      const { process, mark } = start(
+        'trap "echo main; exit" TERM; (trap "echo child; exit" TERM; echo up; while :; do sleep 0.01; done) & wait; wait',
+        {},
+        sink,
+      );
       await sink.until('up\n');
       process.stop('cancelled');
       expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
@@ -212,7 +251,11 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
 
     test('children have their grace although the main process ends at once', async () => {
       const sink = new RecordingSink();
-      const { process } = start('(trap "sleep 0.2; echo cleaned; exit" TERM; echo up; while :; do sleep 0.01; done) & wait', { graceMs: 10_000 }, sink);
+      const { process } = start(
+        '(trap "sleep 0.2; echo cleaned; exit" TERM; echo up; while :; do sleep 0.01; done) & wait',
+        { graceMs: 10_000 },
+        sink,
+      );
       await sink.until('up\n');
       process.stop('cancelled');
       await process.ended;
@@ -221,7 +264,11 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
 
     test('what ignores SIGTERM is killed after the grace', async () => {
       const sink = new RecordingSink();
-      const { process, mark } = start(`trap "" TERM; (${contains ? 'setsid' : ''} sleep 600 &); echo up; while :; do sleep 0.05; done`, {}, sink);
+      const { process, mark } = start(
+        `trap "" TERM; (${contains ? 'setsid' : ''} sleep 600 &); echo up; while :; do sleep 0.05; done`,
+        {},
+        sink,
+      );
       await sink.until('up\n');
       process.stop('cancelled');
       expect(await process.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
@@ -251,7 +298,13 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     test('closing ends what runs, and nothing starts afterwards', async () => {
       const own = create();
       const sink = new RecordingSink();
-      const spec: StageSpec = { helperKey: 'key', commands: [{ script: 'echo up; sleep 600', bindings: {} }], env: { SUITE_MARK: `${process.pid}-closing` }, cwd: folder, timeoutMs: 60_000 };
+      const spec: StageSpec = {
+        helperKey: 'key',
+        commands: [{ script: 'echo up; sleep 600', bindings: {} }],
+        env: { SUITE_MARK: `${process.pid}-closing` },
+        cwd: folder,
+        timeoutMs: 60_000,
+      };
       const running = own.start(spec, sink);
       await sink.until('up\n');
       await own.close();

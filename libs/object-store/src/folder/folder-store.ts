@@ -113,7 +113,9 @@ class FolderStore implements ObjectStore {
     checkKey(key);
     return await attempt('looking for an object', async () => {
       const found = await stat(join(this.#objects, key)).catch(absent);
-      return found === null || !found.isFile() ? null : { head: { key, size: found.size, storedAt: Math.floor(found.mtimeMs) }, file: identityOf(found) };
+      return found === null || !found.isFile()
+        ? null
+        : { head: { key, size: found.size, storedAt: Math.floor(found.mtimeMs) }, file: identityOf(found) };
     });
   }
 }
@@ -137,13 +139,18 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /** From the file that was found, opened when the first byte is wanted; once it is open, replacing it changes nothing here. */
-async function* readPieces(path: string, expectedFile: string, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+async function* readPieces(
+  path: string,
+  expectedFile: string,
+  from: number,
+  to: number,
+): AsyncGenerator<Uint8Array, void> {
   if (from >= to) return;
   const file = await attempt('reading an object', () => open(path, 'r'));
   try {
     const opened = await attempt('reading an object', () => file.stat());
     if (identityOf(opened) !== expectedFile) throw new ObjectsUnavailable('the object was replaced before it was read');
-    for (let at = from; at < to; ) {
+    for (let at = from; at < to;) {
       const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, to - at));
       const { bytesRead } = await attempt('reading an object', () => file.read(buffer, 0, buffer.length, at));
       if (bytesRead === 0) return;
@@ -166,7 +173,15 @@ async function* filesUnder(folder: string): AsyncGenerator<string, void> {
 }
 
 /** A number of a file that is gone is soon given to another: not so with the same time and size. */
-function identityOf({ ino, mtimeMs, size }: { readonly ino: number; readonly mtimeMs: number; readonly size: number }): string {
+function identityOf({
+  ino,
+  mtimeMs,
+  size,
+}: {
+  readonly ino: number;
+  readonly mtimeMs: number;
+  readonly size: number;
+}): string {
   return `${ino} ${mtimeMs} ${size}`;
 }
 
@@ -179,6 +194,8 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new ObjectsUnavailable(`${what} failed (${(error as NodeJS.ErrnoException).code ?? String(error)})`, { cause: error });
+    throw new ObjectsUnavailable(`${what} failed (${(error as NodeJS.ErrnoException).code ?? String(error)})`, {
+      cause: error,
+    });
   }
 }

@@ -9,7 +9,14 @@
  *     and are read from any replica, from the leader where a replica does not have them yet.
  */
 import { randomUUID } from 'node:crypto';
-import { DiscardPolicy, jetstreamManager, JetStreamApiError, RetentionPolicy, StorageType, type JetStreamManager } from '@nats-io/jetstream';
+import {
+  DiscardPolicy,
+  jetstreamManager,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  type JetStreamManager,
+} from '@nats-io/jetstream';
 import { connectionOf, type Bus } from '@penstock/bus';
 import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectDamaged, ObjectsUnavailable } from '../errors.ts';
@@ -47,13 +54,19 @@ interface KeyMessage {
  */
 export async function openNatsStore(options: NatsStoreOptions): Promise<ObjectStore> {
   const connection = connectionOf(options.bus);
-  const manager = await attempt('reaching JetStream', () => jetstreamManager(connection, { checkAPI: false, timeout: CALL_MS_MAX }));
+  const manager = await attempt('reaching JetStream', () =>
+    jetstreamManager(connection, { checkAPI: false, timeout: CALL_MS_MAX }),
+  );
   const replicas = options.replicas ?? (connection.info?.cluster === undefined ? 1 : 3);
   await attempt('making the bucket', () => makeStream(manager, options, replicas));
   return new NatsStore(manager, options.bucket);
 }
 
-async function makeStream(manager: JetStreamManager, { bucket, bytesMax }: NatsStoreOptions, replicas: number): Promise<void> {
+async function makeStream(
+  manager: JetStreamManager,
+  { bucket, bytesMax }: NatsStoreOptions,
+  replicas: number,
+): Promise<void> {
   const name = `OBJ_${bucket}`;
   // Looked for first: in an installation where the set-up makes the streams, a service may not.
   if (await exists(manager, name)) return;
@@ -92,7 +105,11 @@ async function exists(manager: JetStreamManager, name: string): Promise<boolean>
 class NatsStore implements ObjectStore {
   readonly #manager: JetStreamManager;
   readonly #stream: string;
-  readonly #subjects: { chunk(id: string, number: number | '*' | '>'): string; key(key: string): string; readonly keys: string };
+  readonly #subjects: {
+    chunk(id: string, number: number | '*' | '>'): string;
+    key(key: string): string;
+    readonly keys: string;
+  };
 
   constructor(manager: JetStreamManager, bucket: string) {
     this.#manager = manager;
@@ -144,7 +161,12 @@ class NatsStore implements ObjectStore {
     const { from = 0, to = message.size, sha256 } = options;
     const end = Math.min(to, message.size);
     const whole = from === 0 && end === message.size;
-    const bytes = verifiedBytes(key, this.#pieces(key, message, from, end), Math.max(0, end - from), whole ? sha256 : undefined);
+    const bytes = verifiedBytes(
+      key,
+      this.#pieces(key, message, from, end),
+      Math.max(0, end - from),
+      whole ? sha256 : undefined,
+    );
     return { head: { key, size: message.size, storedAt }, bytes };
   }
 
@@ -152,7 +174,9 @@ class NatsStore implements ObjectStore {
     checkKey(key);
     const found = await this.#keyMessage(key);
     if (found === null) return false;
-    const { purged } = await attempt('deleting an object', () => this.#manager.streams.purge(this.#stream, { filter: this.#subjects.key(key) }));
+    const { purged } = await attempt('deleting an object', () =>
+      this.#manager.streams.purge(this.#stream, { filter: this.#subjects.key(key) }),
+    );
     await this.#purgeChunks(found.message.id);
     return purged > 0;
   }
@@ -161,7 +185,9 @@ class NatsStore implements ObjectStore {
     const subjects = await this.#subjectsLike(this.#subjects.keys);
     const wanted = subjects.filter((subject) => keyOfSubject(subject).startsWith(prefix));
     for (let from = 0; from < wanted.length; from += LIST_BATCH) {
-      const heads = await Promise.all(wanted.slice(from, from + LIST_BATCH).map((subject) => this.head(keyOfSubject(subject))));
+      const heads = await Promise.all(
+        wanted.slice(from, from + LIST_BATCH).map((subject) => this.head(keyOfSubject(subject))),
+      );
       yield* heads.filter((head) => head !== null);
     }
   }
@@ -172,7 +198,9 @@ class NatsStore implements ObjectStore {
     const known = new Set<string>();
     const keys = await this.#subjectsLike(this.#subjects.keys);
     for (let from = 0; from < keys.length; from += LIST_BATCH) {
-      const found = await Promise.all(keys.slice(from, from + LIST_BATCH).map((subject) => this.#keyMessage(keyOfSubject(subject))));
+      const found = await Promise.all(
+        keys.slice(from, from + LIST_BATCH).map((subject) => this.#keyMessage(keyOfSubject(subject))),
+      );
       for (const each of found) if (each !== null) known.add(each.message.id);
     }
     let removed = 0;
@@ -193,7 +221,7 @@ class NatsStore implements ObjectStore {
 
   async *#pieces(key: string, message: KeyMessage, from: number, to: number): AsyncGenerator<Uint8Array, void> {
     const { id, chunkBytes } = message;
-    for (let at = from; at < to; ) {
+    for (let at = from; at < to;) {
       const number = Math.floor(at / chunkBytes);
       const subject = this.#subjects.chunk(id, number);
       const chunk = (await this.#message(subject, 'replica')) ?? (await this.#message(subject, 'leader'));
@@ -209,7 +237,9 @@ class NatsStore implements ObjectStore {
   /** A chunk that is not there: the object was replaced or deleted meanwhile, or is broken. */
   async #missing(key: string, { id }: KeyMessage): Promise<Error> {
     const now = await this.#keyMessage(key);
-    return now?.message.id === id ? new ObjectDamaged(key, 'a chunk is missing') : new ObjectsUnavailable(`${key} was replaced or deleted while it was read`);
+    return now?.message.id === id
+      ? new ObjectDamaged(key, 'a chunk is missing')
+      : new ObjectsUnavailable(`${key} was replaced or deleted while it was read`);
   }
 
   async #keyMessage(key: string): Promise<{ readonly message: KeyMessage; readonly storedAt: number } | null> {
@@ -217,10 +247,15 @@ class NatsStore implements ObjectStore {
     return stored === null ? null : { message: parseKeyMessage(stored.data), storedAt: stored.time.getTime() };
   }
 
-  async #message(subject: string, from: 'leader' | 'replica'): Promise<{ readonly data: Uint8Array; readonly time: Date } | null> {
+  async #message(
+    subject: string,
+    from: 'leader' | 'replica',
+  ): Promise<{ readonly data: Uint8Array; readonly time: Date } | null> {
     return await attempt('reading', async () => {
       try {
-        return await (from === 'leader' ? this.#manager.streams : this.#manager.direct).getMessage(this.#stream, { last_by_subj: subject });
+        return await (from === 'leader' ? this.#manager.streams : this.#manager.direct).getMessage(this.#stream, {
+          last_by_subj: subject,
+        });
       } catch (error) {
         if (hasCode(error, NO_MESSAGE)) return null;
         throw error;
@@ -233,7 +268,9 @@ class NatsStore implements ObjectStore {
   }
 
   async #purgeChunks(id: string): Promise<void> {
-    await attempt('deleting chunks', () => this.#manager.streams.purge(this.#stream, { filter: this.#subjects.chunk(id, '>') }));
+    await attempt('deleting chunks', () =>
+      this.#manager.streams.purge(this.#stream, { filter: this.#subjects.chunk(id, '>') }),
+    );
   }
 
   async #subjectsLike(filter: string): Promise<string[]> {
@@ -247,7 +284,7 @@ async function* inChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
   let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let filled = 0;
   for await (const piece of bytes) {
-    for (let at = 0; at < piece.length; ) {
+    for (let at = 0; at < piece.length;) {
       const taken = Math.min(CHUNK_BYTES - filled, piece.length - at);
       chunk.set(piece.subarray(at, at + taken), filled);
       filled += taken;
@@ -274,6 +311,8 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new ObjectsUnavailable(`${what} failed (${error instanceof Error ? error.message : String(error)})`, { cause: error });
+    throw new ObjectsUnavailable(`${what} failed (${error instanceof Error ? error.message : String(error)})`, {
+      cause: error,
+    });
   }
 }

@@ -49,7 +49,8 @@ export function renderTemplate(template: Template, scope: ExpressionScope): stri
 export function bindingsOf(command: Command, scope: ExpressionScope): Record<string, string> {
   const bindings: Record<string, string> = {};
   // NUL ends a variable for the operating system; a value that holds one could not be passed at all.
-  for (const [name, expression] of Object.entries(command.bindings)) bindings[name] = textOf(evaluate(expression, scope)).replaceAll('\0', '');
+  for (const [name, expression] of Object.entries(command.bindings))
+    bindings[name] = textOf(evaluate(expression, scope)).replaceAll('\0', '');
   return bindings;
 }
 

@@ -43,7 +43,13 @@ interface Token extends Part {
 /** Parses the text of one expression; the fault says where it goes wrong. */
 export function parseExpression(text: string): ParsedExpression | { readonly fault: ExpressionFault } {
   if (text.length > PIPELINE_LIMITS.expressionLengthMax) {
-    return { fault: { from: 0, to: text.length, message: `the expression is longer than ${PIPELINE_LIMITS.expressionLengthMax} characters` } };
+    return {
+      fault: {
+        from: 0,
+        to: text.length,
+        message: `the expression is longer than ${PIPELINE_LIMITS.expressionLengthMax} characters`,
+      },
+    };
   }
   try {
     return new ExpressionParser(tokenize(text)).parse();
@@ -76,7 +82,11 @@ function tokenize(text: string): Token[] {
       at += 1;
       continue;
     }
-    const token = stringAt(text, at) ?? matchAt(text, at, NUMBER, 'number') ?? matchAt(text, at, NAME, 'name') ?? symbolAt(text, at);
+    const token =
+      stringAt(text, at) ??
+      matchAt(text, at, NUMBER, 'number') ??
+      matchAt(text, at, NAME, 'name') ??
+      symbolAt(text, at);
     if (token === undefined) throw unexpectedCharacter(text, at);
     tokens.push(token);
     at = token.to;
@@ -119,9 +129,12 @@ function unexpectedCharacter(text: string, at: number): Fault {
   const part = { from: at, to: at + 1 };
   const character = text[at] ?? '';
   if (character === '=') return new Fault(part, "'=' compares nothing", "did you mean '=='?");
-  if (character === '&' || character === '|') return new Fault(part, `'${character}' is not an operator`, `did you mean '${character}${character}'?`);
-  if ('<>'.includes(character)) return new Fault(part, `'${character}' is not supported`, 'the comparisons are == and !=');
-  if ('+-*/%'.includes(character)) return new Fault(part, `'${character}' is not supported: expressions do not calculate`);
+  if (character === '&' || character === '|')
+    return new Fault(part, `'${character}' is not an operator`, `did you mean '${character}${character}'?`);
+  if ('<>'.includes(character))
+    return new Fault(part, `'${character}' is not supported`, 'the comparisons are == and !=');
+  if ('+-*/%'.includes(character))
+    return new Fault(part, `'${character}' is not supported: expressions do not calculate`);
   if (character === '$') return new Fault(part, "'$' is not a name", 'a name stands without $ inside ${{ }}');
   return new Fault(part, `${quoted(character)} means nothing in an expression`);
 }
@@ -169,7 +182,8 @@ class ExpressionParser {
   #unary(): Expression {
     const token = this.#peek();
     this.#depth += 1;
-    if (this.#depth > PIPELINE_LIMITS.expressionDepthMax) throw new Fault(token, `nested more than ${PIPELINE_LIMITS.expressionDepthMax} levels deep`);
+    if (this.#depth > PIPELINE_LIMITS.expressionDepthMax)
+      throw new Fault(token, `nested more than ${PIPELINE_LIMITS.expressionDepthMax} levels deep`);
     const expression: Expression = this.#take('!') ? { kind: 'not', operand: this.#unary() } : this.#primary();
     this.#depth -= 1;
     return expression;
@@ -184,7 +198,10 @@ class ExpressionParser {
       return inner;
     }
     if (token.kind === 'name') return this.#named(token);
-    throw new Fault(token, token.kind === 'end' ? 'the expression ends too early' : `a value is expected here, not ${quoted(token.text)}`);
+    throw new Fault(
+      token,
+      token.kind === 'end' ? 'the expression ends too early' : `a value is expected here, not ${quoted(token.text)}`,
+    );
   }
 
   #named(token: Token): Expression {
@@ -196,7 +213,8 @@ class ExpressionParser {
     for (;;) {
       if (this.#take('.')) {
         const key = this.#next();
-        if (key.kind !== 'name') throw new Fault(key, "a name must follow '.'", "other names go in brackets: ['my name']");
+        if (key.kind !== 'name')
+          throw new Fault(key, "a name must follow '.'", "other names go in brackets: ['my name']");
         path.push(key.text);
         to = key.to;
       } else if (this.#take('[')) {
@@ -209,7 +227,8 @@ class ExpressionParser {
       }
     }
     const [only] = path;
-    if (path.length === 1 && FUNCTIONS.some((name) => name === only)) throw new Fault(token, `${quoted(token.text)} is a function`, `did you mean '${token.text}()'?`);
+    if (path.length === 1 && FUNCTIONS.some((name) => name === only))
+      throw new Fault(token, `${quoted(token.text)} is a function`, `did you mean '${token.text}()'?`);
     this.#paths.push({ path, from: token.from, to });
     return { kind: 'path', path };
   }
@@ -217,7 +236,10 @@ class ExpressionParser {
   #call(token: Token): Expression {
     const name = FUNCTIONS.find((candidate) => candidate === token.text);
     if (name === undefined) {
-      const known = token.text === 'hash' ? "the function 'hash' is not supported yet" : `there is no function ${quoted(token.text)}`;
+      const known =
+        token.text === 'hash'
+          ? "the function 'hash' is not supported yet"
+          : `there is no function ${quoted(token.text)}`;
       throw new Fault(token, known, didYouMean(token.text, FUNCTIONS));
     }
     const close = this.#peek();
@@ -245,7 +267,11 @@ class ExpressionParser {
 
   #expect(symbol: string): Token {
     const token = this.#peek();
-    if (!this.#take(symbol)) throw new Fault(token, `'${symbol}' is expected here${token.kind === 'end' ? '' : `, not ${quoted(token.text)}`}`);
+    if (!this.#take(symbol))
+      throw new Fault(
+        token,
+        `'${symbol}' is expected here${token.kind === 'end' ? '' : `, not ${quoted(token.text)}`}`,
+      );
     return token;
   }
 }

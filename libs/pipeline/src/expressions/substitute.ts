@@ -67,7 +67,9 @@ export function substituteTemplate(template: Template, by: Substitution): Templa
 export function asExpression(template: Template): Expression {
   const [only] = template;
   if (template.every((part) => typeof part === 'string')) return literal(template.join(''));
-  return template.length === 1 && only !== undefined && typeof only !== 'string' ? only.expression : { kind: 'text', parts: template };
+  return template.length === 1 && only !== undefined && typeof only !== 'string'
+    ? only.expression
+    : { kind: 'text', parts: template };
 }
 
 export function conjunction(left: Expression | undefined, right: Expression | undefined): Expression | undefined {
@@ -77,7 +79,10 @@ export function conjunction(left: Expression | undefined, right: Expression | un
 
 /** The alternatives in order; the last decides where none before it is true. */
 export function disjunction(alternatives: readonly Expression[]): Expression | undefined {
-  return alternatives.reduceRight<Expression | undefined>((right, left) => (right === undefined ? left : { kind: 'binary', operator: '||', left, right }), undefined);
+  return alternatives.reduceRight<Expression | undefined>(
+    (right, left) => (right === undefined ? left : { kind: 'binary', operator: '||', left, right }),
+    undefined,
+  );
 }
 
 /** Counts the nodes of expressions as they would be written out; what is shared is counted for each place and looked at once. */

@@ -16,14 +16,25 @@ const QUOTING_SHELLS = new Set(['sh', 'bash', 'dash', 'ash', 'zsh', 'ksh']);
 const REMEDY = "give it a name under 'env:' and use that variable here";
 
 /** Reads one command. Its expressions are added to `sites`, to be checked when the file is known. */
-export function readCommand(node: ScalarNode, path: string, shell: string | undefined, reader: ExpressionReader, sites: ExpressionSite[]): Command | undefined {
+export function readCommand(
+  node: ScalarNode,
+  path: string,
+  shell: string | undefined,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): Command | undefined {
   const { problems } = reader;
   if (node.text.trim() === '') {
     problems.add(node, path, "'run' is empty", "write a command, such as 'run: make test'");
     return undefined;
   }
   if (utf8Length(node.text, PIPELINE_LIMITS.commandBytesMax) > PIPELINE_LIMITS.commandBytesMax) {
-    problems.add(node, path, `a command is longer than ${PIPELINE_LIMITS.commandBytesMax / 1024} KiB`, 'move it into a file of the repository');
+    problems.add(
+      node,
+      path,
+      `a command is longer than ${PIPELINE_LIMITS.commandBytesMax / 1024} KiB`,
+      'move it into a file of the repository',
+    );
     return undefined;
   }
   if (!hasExpression(node.text)) return { script: node.text, bindings: {} };
@@ -31,7 +42,13 @@ export function readCommand(node: ScalarNode, path: string, shell: string | unde
   if (read === undefined) return undefined;
   const name = shell === undefined ? 'sh' : shell.slice(shell.lastIndexOf('/') + 1);
   if (!QUOTING_SHELLS.has(name)) {
-    for (const site of read.sites) problems.add(wholeOf(site), path, `an expression cannot stand in a script for ${quoted(name)}, whose quoting is not known`, REMEDY);
+    for (const site of read.sites)
+      problems.add(
+        wholeOf(site),
+        path,
+        `an expression cannot stand in a script for ${quoted(name)}, whose quoting is not known`,
+        REMEDY,
+      );
     return undefined;
   }
   if (node.text.includes(EXPRESSION_MARK) || node.text.includes(BINDING_PREFIX)) {
@@ -70,7 +87,13 @@ function bind(
   sites.push(...found);
   for (const [index, reason] of refusals) {
     const site = found[index];
-    if (site !== undefined) reader.problems.add(wholeOf(site), path, `this expression could change what the shell executes: ${reason}`, REMEDY);
+    if (site !== undefined)
+      reader.problems.add(
+        wholeOf(site),
+        path,
+        `this expression could change what the shell executes: ${reason}`,
+        REMEDY,
+      );
   }
   if (refusals.size > 0) return undefined;
   // An expression in a comment is dropped from the script, and its binding with it.

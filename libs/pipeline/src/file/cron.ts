@@ -41,11 +41,17 @@ export interface CronFault {
 export function checkCron(line: string): CronFault | undefined {
   if (line.startsWith('@')) {
     const fields = Object.hasOwn(MACROS, line) ? MACROS[line] : undefined;
-    return { message: `'${line}' is not a cron line`, suggestion: fields === undefined ? "five fields, such as '30 4 * * 1-5'" : `write '${fields}'` };
+    return {
+      message: `'${line}' is not a cron line`,
+      suggestion: fields === undefined ? "five fields, such as '30 4 * * 1-5'" : `write '${fields}'`,
+    };
   }
   const fields = line.trim().split(/[ \t]+/);
   if (fields.length !== FIELDS.length) {
-    return { message: `a cron line has five fields, not ${fields.length}`, suggestion: "minute hour day month weekday, such as '30 4 * * 1-5'" };
+    return {
+      message: `a cron line has five fields, not ${fields.length}`,
+      suggestion: "minute hour day month weekday, such as '30 4 * * 1-5'",
+    };
   }
   const values: number[][] = [];
   for (const [index, field] of FIELDS.entries()) {
@@ -70,7 +76,14 @@ function readField(text: string, field: Field): { values: number[] } | CronFault
     const step = stepText === undefined ? 1 : Number(stepText);
     if (step < 1) return { message: `the step of the ${field.label} must be at least 1` };
     const from = range === '*' ? field.min : valueOf(low ?? '', field);
-    const to = range === '*' ? field.max : high === undefined ? (stepText === undefined ? from : field.max) : valueOf(high, field);
+    const to =
+      range === '*'
+        ? field.max
+        : high === undefined
+          ? stepText === undefined
+            ? from
+            : field.max
+          : valueOf(high, field);
     if (typeof from !== 'number') return from;
     if (typeof to !== 'number') return to;
     if (to < from) return { message: `the range '${item}' of the ${field.label} goes backwards` };
@@ -82,7 +95,9 @@ function readField(text: string, field: Field): { values: number[] } | CronFault
 function valueOf(text: string, field: Field): number | CronFault {
   const named = field.names.indexOf(text.toLowerCase());
   const value = named === -1 ? (/^[0-9]{1,3}$/.test(text) ? Number(text) : Number.NaN) : named + field.firstName;
-  if (Number.isNaN(value)) return { message: `'${text}' is not a ${field.label}`, suggestion: didYouMean(text, field.names) };
-  if (value < field.min || value > field.max) return { message: `the ${field.label} must be between ${field.min} and ${field.max}, not ${value}` };
+  if (Number.isNaN(value))
+    return { message: `'${text}' is not a ${field.label}`, suggestion: didYouMean(text, field.names) };
+  if (value < field.min || value > field.max)
+    return { message: `the ${field.label} must be between ${field.min} and ${field.max}, not ${value}` };
   return value;
 }

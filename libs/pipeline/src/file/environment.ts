@@ -13,7 +13,12 @@ import { utf8Length } from '../text/text-position.ts';
 export type Environment = ReadonlyMap<string, Template>;
 
 /** The variables in file order; values are text as written. Problems are noted and their variables left out. */
-export function readEnvironment(field: Field, place: Place, reader: ExpressionReader, sites: ExpressionSite[]): Environment {
+export function readEnvironment(
+  field: Field,
+  place: Place,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): Environment {
   const variables = new Map<string, Template>();
   const { problems } = reader;
   const map = readMap(field, 'a map of variables to texts');
@@ -26,19 +31,33 @@ export function readEnvironment(field: Field, place: Place, reader: ExpressionRe
     const path = joinPath(field.path, key);
     const fault = variableFault(key);
     if (fault !== undefined) problems.add(keySpan, path, fault);
-    else if (isNull(value)) problems.add(value, path, `the variable ${quoted(key)} has no value`, `write ${key}: '' for an empty text`);
-    else if (value.kind !== 'scalar') problems.add(value, path, `the variable ${quoted(key)} must be a text, not ${kindOf(value)}`);
+    else if (isNull(value))
+      problems.add(value, path, `the variable ${quoted(key)} has no value`, `write ${key}: '' for an empty text`);
+    else if (value.kind !== 'scalar')
+      problems.add(value, path, `the variable ${quoted(key)} must be a text, not ${kindOf(value)}`);
     else if (utf8Length(value.text, PIPELINE_LIMITS.envValueBytesMax) > PIPELINE_LIMITS.envValueBytesMax) {
-      problems.add(value, path, `the value of ${quoted(key)} is longer than ${PIPELINE_LIMITS.envValueBytesMax / 1024} KiB`);
+      problems.add(
+        value,
+        path,
+        `the value of ${quoted(key)} is longer than ${PIPELINE_LIMITS.envValueBytesMax / 1024} KiB`,
+      );
     } else if (isCodeVariable(key) && hasExpression(value.text)) {
-      problems.add(value, path, `${quoted(key)} cannot hold an expression: programs take its text as code, or as the name of a program`);
+      problems.add(
+        value,
+        path,
+        `${quoted(key)} cannot hold an expression: programs take its text as code, or as the name of a program`,
+      );
     } else variables.set(key, readTemplate(value, place, path, reader, sites));
   }
   return variables;
 }
 
 function variableFault(name: string): string | undefined {
-  if (name.length > 256 || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return `${quoted(name)} cannot be the name of a variable: letters, digits and '_', no digit first`;
-  if (name.startsWith(BINDING_PREFIX)) return `names that begin with '${BINDING_PREFIX}' are kept for the values of expressions`;
-  return name === 'SERVICE_OUTPUT' ? "'SERVICE_OUTPUT' is set by the runner: it names the file that takes a stage's outputs" : undefined;
+  if (name.length > 256 || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+    return `${quoted(name)} cannot be the name of a variable: letters, digits and '_', no digit first`;
+  if (name.startsWith(BINDING_PREFIX))
+    return `names that begin with '${BINDING_PREFIX}' are kept for the values of expressions`;
+  return name === 'SERVICE_OUTPUT'
+    ? "'SERVICE_OUTPUT' is set by the runner: it names the file that takes a stage's outputs"
+    : undefined;
 }

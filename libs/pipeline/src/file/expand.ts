@@ -23,7 +23,14 @@ import type { Cell } from './matrix.ts';
 import type { Problems } from '../text/problems.ts';
 import { NO_RETRY } from './stage.ts';
 import type { StageDraft } from './stage.ts';
-import { asExpression, conjunction, disjunction, literal, substitute, substituteTemplate } from '../expressions/substitute.ts';
+import {
+  asExpression,
+  conjunction,
+  disjunction,
+  literal,
+  substitute,
+  substituteTemplate,
+} from '../expressions/substitute.ts';
 import type { Substitution } from '../expressions/substitute.ts';
 
 /** Inside a first stage of an extension there is nothing before it. */
@@ -58,8 +65,24 @@ interface Frame {
 }
 
 const ROOT: Frame = {
-  extension: undefined, prefix: '', family: '', inputs: new Map(), envBelow: new Map(), envAbove: new Map(), variables: new Map(), after: [], when: undefined,
-  runsAfterFailure: false, timeoutMs: undefined, retry: undefined, workspace: undefined, workdir: undefined, runsOn: [], allowFailure: false, matrix: undefined, site: undefined,
+  extension: undefined,
+  prefix: '',
+  family: '',
+  inputs: new Map(),
+  envBelow: new Map(),
+  envAbove: new Map(),
+  variables: new Map(),
+  after: [],
+  when: undefined,
+  runsAfterFailure: false,
+  timeoutMs: undefined,
+  retry: undefined,
+  workspace: undefined,
+  workdir: undefined,
+  runsOn: [],
+  allowFailure: false,
+  matrix: undefined,
+  site: undefined,
 };
 
 /** What one stage of a level has become: itself, or the stages of its extension. */
@@ -78,7 +101,15 @@ export function expandPipeline(level: Level, problems: Problems): StageDefinitio
 export function expandExtension(body: ExtensionBody, problems: Problems): void {
   const extension: LoadedExtension = { id: body.id, version: body.version, hash: '', body, height: 1 };
   const inputs = new Map(body.inputs.map(({ name }) => [name, literal('')]));
-  if (body.level !== undefined) expandLevel(new ExpansionBudget(problems), body.level, { ...ROOT, extension, prefix: 'stage/', family: 'stage/', inputs, variables: variablesOf(body, inputs) });
+  if (body.level !== undefined)
+    expandLevel(new ExpansionBudget(problems), body.level, {
+      ...ROOT,
+      extension,
+      prefix: 'stage/',
+      family: 'stage/',
+      inputs,
+      variables: variablesOf(body, inputs),
+    });
 }
 
 /** Dependencies first, for the value of a name is known once its stage has been expanded; the result is in file order. */
@@ -123,8 +154,14 @@ class LevelExpansion {
       });
     return {
       stages: this.#expanded.flatMap((expanded) => expanded?.stages ?? []),
-      entries: of(({ entries }) => entries, (stage) => this.#isEntry(names.draftOf[stage] ?? 0)),
-      ends: of(({ ends }) => ends, (stage) => !before.has(stage)),
+      entries: of(
+        ({ entries }) => entries,
+        (stage) => this.#isEntry(names.draftOf[stage] ?? 0),
+      ),
+      ends: of(
+        ({ ends }) => ends,
+        (stage) => !before.has(stage),
+      ),
       outputs: this.#outputs(),
     };
   }
@@ -135,9 +172,14 @@ class LevelExpansion {
     const first = this.#level.names.firstOf[index] ?? 0;
     const body = draft.use?.extension?.body;
     const cells: readonly (Cell | undefined)[] = draft.matrix?.cells ?? [undefined];
-    const after = this.#isEntry(index) ? this.#frame.after : [...new Set((this.#level.graph.after[index] ?? []).flatMap((stage) => this.#expanded[stage]?.ends ?? []))];
+    const after = this.#isEntry(index)
+      ? this.#frame.after
+      : [...new Set((this.#level.graph.after[index] ?? []).flatMap((stage) => this.#expanded[stage]?.ends ?? []))];
     if (body?.level === undefined) this.#makeStages(draft, index, cells, after);
-    else for (const [offset, cell] of cells.entries()) if (!this.#whole.isFull) this.#expanded[first + offset] = this.#makeGroup(draft, index, cell, after, body, body.level);
+    else
+      for (const [offset, cell] of cells.entries())
+        if (!this.#whole.isFull)
+          this.#expanded[first + offset] = this.#makeGroup(draft, index, cell, after, body, body.level);
   }
 
   /** Plain stages, and those that take their command from an extension. What their cells share is one object. */
@@ -152,10 +194,18 @@ class LevelExpansion {
     const inputs = used === undefined ? frame.inputs : this.#inputsOf(draft, used.body, around);
     const inner = used === undefined ? by : { meaning: inputMeaning(inputs) };
     const commands = this.#commands(used?.body.commands ?? draft.commands, inner, site);
-    const env = this.#stageEnvironment(draft, by, used === undefined ? new Map() : this.#environment(used.body.env, inner, site), used === undefined ? frame.variables : variablesOf(used.body, inputs));
+    const env = this.#stageEnvironment(
+      draft,
+      by,
+      used === undefined ? new Map() : this.#environment(used.body.env, inner, site),
+      used === undefined ? frame.variables : variablesOf(used.body, inputs),
+    );
     const names = cells.map((cell) => `${frame.prefix}${cell?.name ?? draft.name}`);
     const { when, runsAfterFailure } = this.#condition(draft, index, around, site);
-    const textSize = this.#whole.sizeOfCommands(commands) + env.size + (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
+    const textSize =
+      this.#whole.sizeOfCommands(commands) +
+      env.size +
+      (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
     const shell = used === undefined ? draft.shell : used.body.shell;
@@ -181,14 +231,23 @@ class LevelExpansion {
         runsOn: labels.length > 0 ? labels : frame.runsOn,
         outputs: draft.outputs,
         ...(matrix === undefined ? {} : { matrix }),
-        ...(extension === undefined ? {} : { extension: { id: extension.id, version: extension.version, hash: extension.hash } }),
+        ...(extension === undefined
+          ? {}
+          : { extension: { id: extension.id, version: extension.version, hash: extension.hash } }),
       };
       this.#expanded[first + offset] = { stages: [stage], entries: [name], ends: [name], outputs: undefined };
     }
   }
 
   /** The stages of an extension in the place of one stage that uses it. */
-  #makeGroup(draft: StageDraft, index: number, cell: Cell | undefined, after: readonly string[], body: ExtensionBody, level: Level): Expanded {
+  #makeGroup(
+    draft: StageDraft,
+    index: number,
+    cell: Cell | undefined,
+    after: readonly string[],
+    body: ExtensionBody,
+    level: Level,
+  ): Expanded {
     const frame = this.#frame;
     const site = this.#siteOf(draft);
     const by = this.#substitution(cell);
@@ -224,15 +283,25 @@ class LevelExpansion {
   /** As the stage itself is written: its variables are others than those of the extension that it uses. */
   #outside(draft: StageDraft, by: Substitution, site: Site): Substitution {
     const seen = new Map([...this.#common, ...this.#environment(draft.env, by, site), ...this.#frame.envAbove]);
-    return { meaning: (path) => (path[0] === 'env' ? asExpression(seen.get(path[1] ?? '') ?? ['']) : by.meaning(path)) };
+    return {
+      meaning: (path) => (path[0] === 'env' ? asExpression(seen.get(path[1] ?? '') ?? ['']) : by.meaning(path)),
+    };
   }
 
   /** When the stage is looked at, and what must then hold. */
-  #condition(draft: StageDraft, index: number, by: Substitution, site: Site): { readonly when: Expression | undefined; readonly runsAfterFailure: boolean } {
+  #condition(
+    draft: StageDraft,
+    index: number,
+    by: Substitution,
+    site: Site,
+  ): { readonly when: Expression | undefined; readonly runsAfterFailure: boolean } {
     const frame = this.#frame;
-    const own = (calls?: Substitution['calls']): Expression | undefined => (draft.when === undefined ? undefined : this.#whole.bounded(substitute(draft.when, { ...by, calls }), site));
-    if (frame.extension === undefined) return { when: this.#isPlain ? draft.when : own(), runsAfterFailure: draft.runsAfterFailure };
-    if (this.#isEntry(index)) return { when: conjunction(frame.when, own(NOTHING_BEFORE)), runsAfterFailure: frame.runsAfterFailure };
+    const own = (calls?: Substitution['calls']): Expression | undefined =>
+      draft.when === undefined ? undefined : this.#whole.bounded(substitute(draft.when, { ...by, calls }), site);
+    if (frame.extension === undefined)
+      return { when: this.#isPlain ? draft.when : own(), runsAfterFailure: draft.runsAfterFailure };
+    if (this.#isEntry(index))
+      return { when: conjunction(frame.when, own(NOTHING_BEFORE)), runsAfterFailure: frame.runsAfterFailure };
     if (!draft.runsAfterFailure) return { when: own(), runsAfterFailure: false };
     return { when: conjunction(this.#hasBegun(index), own()), runsAfterFailure: true };
   }
@@ -241,7 +310,11 @@ class LevelExpansion {
   #hasBegun(index: number): Expression | undefined {
     const { names, graph } = this.#level;
     this.#ancestors ??= new Ancestors(graph, names);
-    const entries = names.fullNames.flatMap((_name, stage) => (this.#isEntry(names.draftOf[stage] ?? 0) && this.#ancestors?.has(index, stage) === true ? (this.#expanded[stage]?.entries ?? []) : []));
+    const entries = names.fullNames.flatMap((_name, stage) =>
+      this.#isEntry(names.draftOf[stage] ?? 0) && this.#ancestors?.has(index, stage) === true
+        ? (this.#expanded[stage]?.entries ?? [])
+        : [],
+    );
     return disjunction(entries.map((name) => compare(name, '!=', 'SKIPPED')));
   }
 
@@ -256,9 +329,15 @@ class LevelExpansion {
   #matrixOf(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): MatrixCell | undefined {
     const frame = this.#frame;
     // The expansions of an outer matrix share the stages inside, each with its like.
-    if (draft.matrix === undefined || values === undefined) return frame.matrix === undefined ? undefined : { ...frame.matrix, of: `${frame.family}${draft.name}` };
+    if (draft.matrix === undefined || values === undefined)
+      return frame.matrix === undefined ? undefined : { ...frame.matrix, of: `${frame.family}${draft.name}` };
     const { maxParallel, failFast } = draft.matrix;
-    return { of: `${frame.prefix}${draft.name}`, values, ...(maxParallel === undefined ? {} : { maxParallel }), failFast };
+    return {
+      of: `${frame.prefix}${draft.name}`,
+      values,
+      ...(maxParallel === undefined ? {} : { maxParallel }),
+      failFast,
+    };
   }
 
   #workdir(draft: StageDraft, by: Substitution, site: Site): Template | undefined {
@@ -271,31 +350,62 @@ class LevelExpansion {
     if (this.#isPlain || commands.every(({ bindings }) => Object.keys(bindings).length === 0)) return commands;
     return commands.map(({ script, bindings }) => ({
       script,
-      bindings: Object.fromEntries(Object.entries(bindings).map(([name, expression]) => [name, this.#whole.bounded(substitute(expression, by), site)])),
+      bindings: Object.fromEntries(
+        Object.entries(bindings).map(([name, expression]) => [
+          name,
+          this.#whole.bounded(substitute(expression, by), site),
+        ]),
+      ),
     }));
   }
 
-  #stageEnvironment(draft: StageDraft, by: Substitution, ofExtension: Environment, variables: Environment): { readonly record: Readonly<Record<string, Template>>; readonly size: number } {
+  #stageEnvironment(
+    draft: StageDraft,
+    by: Substitution,
+    ofExtension: Environment,
+    variables: Environment,
+  ): { readonly record: Readonly<Record<string, Template>>; readonly size: number } {
     const { envAbove } = this.#frame;
-    if (draft.env.size + ofExtension.size + variables.size + envAbove.size === 0) return { record: this.#commonRecord, size: this.#commonSize };
-    const merged = new Map([...this.#common, ...ofExtension, ...this.#environment(draft.env, by, this.#siteOf(draft)), ...envAbove, ...variables]);
+    if (draft.env.size + ofExtension.size + variables.size + envAbove.size === 0)
+      return { record: this.#commonRecord, size: this.#commonSize };
+    const merged = new Map([
+      ...this.#common,
+      ...ofExtension,
+      ...this.#environment(draft.env, by, this.#siteOf(draft)),
+      ...envAbove,
+      ...variables,
+    ]);
     return { record: toRecord(merged), size: this.#sizeOf(merged) };
   }
 
   #environment(env: Environment, by: Substitution | undefined, site?: Site): Environment {
     if (this.#isPlain || env.size === 0) return env;
     const substitution = by ?? this.#substitution(undefined);
-    return new Map([...env].map(([name, template]) => [name, this.#template(template, substitution, site ?? this.#frame.site ?? NOWHERE)]));
+    return new Map(
+      [...env].map(([name, template]) => [
+        name,
+        this.#template(template, substitution, site ?? this.#frame.site ?? NOWHERE),
+      ]),
+    );
   }
 
   #template(template: Template, by: Substitution, site: Site): Template {
     if (this.#isPlain) return template;
-    return substituteTemplate(template, by).map((part) => (typeof part === 'string' ? part : { expression: this.#whole.bounded(part.expression, site) }));
+    return substituteTemplate(template, by).map((part) =>
+      typeof part === 'string' ? part : { expression: this.#whole.bounded(part.expression, site) },
+    );
   }
 
   #inputsOf(draft: StageDraft, body: ExtensionBody, by: Substitution): Map<string, Expression> {
     const inputs = new Map<string, Expression>();
-    for (const { name } of body.inputs) inputs.set(name, this.#whole.bounded(asExpression(substituteTemplate(draft.use?.inputs.get(name) ?? [''], by)), this.#siteOf(draft)));
+    for (const { name } of body.inputs)
+      inputs.set(
+        name,
+        this.#whole.bounded(
+          asExpression(substituteTemplate(draft.use?.inputs.get(name) ?? [''], by)),
+          this.#siteOf(draft),
+        ),
+      );
     return inputs;
   }
 
@@ -316,7 +426,8 @@ class LevelExpansion {
         if (root === 'matrix') return cell === undefined ? undefined : literal(cell.values.get(name) ?? '');
         if (root !== 'stages') return undefined;
         const expanded = this.#expanded[byFullName.get(name) ?? -1];
-        if (expanded?.outputs !== undefined) return member === 'status' ? this.#statusOf(expanded) : (expanded.outputs.get(output) ?? literal(''));
+        if (expanded?.outputs !== undefined)
+          return member === 'status' ? this.#statusOf(expanded) : (expanded.outputs.get(output) ?? literal(''));
         return prefix === '' ? undefined : { kind: 'path', path: [root, `${prefix}${name}`, ...path.slice(2)] };
       },
     };
@@ -334,7 +445,12 @@ class LevelExpansion {
     if (body === undefined) return undefined;
     const by = this.#substitution(undefined);
     const site = this.#frame.site ?? NOWHERE;
-    return new Map([...body.values].map(([name, template]) => [name, this.#whole.bounded(asExpression(substituteTemplate(template, by)), site)]));
+    return new Map(
+      [...body.values].map(([name, template]) => [
+        name,
+        this.#whole.bounded(asExpression(substituteTemplate(template, by)), site),
+      ]),
+    );
   }
 
   #siteOf(draft: StageDraft): Site {
@@ -350,15 +466,29 @@ function inputMeaning(inputs: ReadonlyMap<string, Expression>): Substitution['me
 
 /** `INPUT_<NAME>` for every input. */
 function variablesOf(body: ExtensionBody, inputs: ReadonlyMap<string, Expression>): Environment {
-  return new Map(body.inputs.map(({ name, variable }) => {
-    const value = inputs.get(name);
-    if (value === undefined) return [variable, ['']];
-    return [variable, value.kind === 'literal' ? [String(value.value ?? '')] : value.kind === 'text' ? value.parts : [{ expression: value }]];
-  }));
+  return new Map(
+    body.inputs.map(({ name, variable }) => {
+      const value = inputs.get(name);
+      if (value === undefined) return [variable, ['']];
+      return [
+        variable,
+        value.kind === 'literal'
+          ? [String(value.value ?? '')]
+          : value.kind === 'text'
+            ? value.parts
+            : [{ expression: value }],
+      ];
+    }),
+  );
 }
 
 function compare(stage: string, operator: '==' | '!=', status: string): Expression {
-  return { kind: 'binary', operator, left: { kind: 'path', path: ['stages', stage, 'status'] }, right: literal(status) };
+  return {
+    kind: 'binary',
+    operator,
+    left: { kind: 'path', path: ['stages', stage, 'status'] },
+    right: literal(status),
+  };
 }
 
 /** One status for the stages of an extension: the worst of them; SKIPPED where its last ones all are. */
@@ -368,8 +498,19 @@ function statusOf({ stages, ends }: Expanded): Expression {
     return any === undefined ? undefined : conjunction(any, literal(status));
   };
   const counted = stages.filter(({ allowFailure }) => !allowFailure).map(({ name }) => name);
-  const skipped = conjunction(ends.map((name) => compare(name, '==', 'SKIPPED')).reduceRight<Expression | undefined>((right, left) => conjunction(left, right), undefined), literal('SKIPPED'));
-  return disjunction([has('FAILED', counted), has('CANCELLED', counted), skipped, literal('SUCCESS')].filter((value) => value !== undefined)) ?? literal('SUCCESS');
+  const skipped = conjunction(
+    ends
+      .map((name) => compare(name, '==', 'SKIPPED'))
+      .reduceRight<Expression | undefined>((right, left) => conjunction(left, right), undefined),
+    literal('SKIPPED'),
+  );
+  return (
+    disjunction(
+      [has('FAILED', counted), has('CANCELLED', counted), skipped, literal('SUCCESS')].filter(
+        (value) => value !== undefined,
+      ),
+    ) ?? literal('SUCCESS')
+  );
 }
 
 /** An object without a prototype: names such as `__proto__` and `constructor` are data. */

@@ -41,20 +41,39 @@ export class ExpansionBudget {
     this.#size += names.length * text;
     this.#dependencies += names.length * after.length;
     for (const name of names) {
-      if (name.length > PIPELINE_LIMITS.expandedNameLengthMax) this.#note(site, `the name of an expansion is longer than ${PIPELINE_LIMITS.expandedNameLengthMax} characters: ${quoted(name)}`);
+      if (name.length > PIPELINE_LIMITS.expandedNameLengthMax)
+        this.#note(
+          site,
+          `the name of an expansion is longer than ${PIPELINE_LIMITS.expandedNameLengthMax} characters: ${quoted(name)}`,
+        );
       if (this.#names.has(name)) this.#note(site, `two stages would have the name ${quoted(name)}`);
       this.#names.add(name);
     }
-    if (this.#size > PIPELINE_LIMITS.definitionTextMax) this.#fill(site, `the scripts and variables of all stages are more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`);
-    else if (this.#names.size > PIPELINE_LIMITS.stagesMax) this.#fill(site, `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages after the extensions are expanded`);
-    else if (this.#dependencies > PIPELINE_LIMITS.dependenciesMax) this.#fill(site, `the stages have more than ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} dependencies after the extensions are expanded`);
+    if (this.#size > PIPELINE_LIMITS.definitionTextMax)
+      this.#fill(
+        site,
+        `the scripts and variables of all stages are more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`,
+      );
+    else if (this.#names.size > PIPELINE_LIMITS.stagesMax)
+      this.#fill(
+        site,
+        `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages after the extensions are expanded`,
+      );
+    else if (this.#dependencies > PIPELINE_LIMITS.dependenciesMax)
+      this.#fill(
+        site,
+        `the stages have more than ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} dependencies after the extensions are expanded`,
+      );
     return !this.#isFull;
   }
 
   /** An expression that has grown beyond the bound is replaced by the empty text, and noted. */
   bounded(expression: Expression, site: Site): Expression {
     if (this.#nodes.of(expression) <= PIPELINE_LIMITS.expressionNodesMax) return expression;
-    this.#note(site, `an expression of this stage has more than ${PIPELINE_LIMITS.expressionNodesMax.toLocaleString('en')} parts, the inputs of extensions written out`);
+    this.#note(
+      site,
+      `an expression of this stage has more than ${PIPELINE_LIMITS.expressionNodesMax.toLocaleString('en')} parts, the inputs of extensions written out`,
+    );
     return literal('');
   }
 
@@ -63,11 +82,20 @@ export class ExpansionBudget {
   }
 
   sizeOfTemplate(template: Template): number {
-    return template.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : this.sizeOfExpression(part.expression)), 0);
+    return template.reduce(
+      (sum, part) => sum + (typeof part === 'string' ? part.length : this.sizeOfExpression(part.expression)),
+      0,
+    );
   }
 
   sizeOfCommands(commands: readonly Command[]): number {
-    return commands.reduce((sum, { script, bindings }) => sum + script.length + Object.values(bindings).reduce((nodes, expression) => nodes + NODE_SIZE * this.#nodes.of(expression), 0), 0);
+    return commands.reduce(
+      (sum, { script, bindings }) =>
+        sum +
+        script.length +
+        Object.values(bindings).reduce((nodes, expression) => nodes + NODE_SIZE * this.#nodes.of(expression), 0),
+      0,
+    );
   }
 
   #note(site: Site, message: string): void {

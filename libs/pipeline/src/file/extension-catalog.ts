@@ -23,9 +23,15 @@ export interface LoadedExtension {
   readonly height: number;
 }
 
-export type Finding = { readonly extension: LoadedExtension } | { readonly fault: UsesFault } | { readonly unresolved: true };
+export type Finding =
+  | { readonly extension: LoadedExtension }
+  | { readonly fault: UsesFault }
+  | { readonly unresolved: true };
 
-export type ReadManifest = (text: string, extensions: ExtensionCatalog) => { readonly body: ExtensionBody } | { readonly diagnostics: readonly Diagnostic[] };
+export type ReadManifest = (
+  text: string,
+  extensions: ExtensionCatalog,
+) => { readonly body: ExtensionBody } | { readonly diagnostics: readonly Diagnostic[] };
 
 export interface ExtensionCatalogOptions {
   readonly acceptsUnresolved: boolean;
@@ -49,8 +55,12 @@ export class ExtensionCatalog {
     this.#read = options.read;
     this.#refusals = options.refusals;
     const text = resolved.reduce((sum, { manifest }) => sum + manifest.length, 0);
-    if (resolved.length > PIPELINE_LIMITS.extensionsMax) this.#fault = { message: `the file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions` };
-    else if (text > PIPELINE_LIMITS.extensionsTextMax) this.#fault = { message: `the manifests of all extensions in use are larger than ${PIPELINE_LIMITS.extensionsTextMax / 1024} KiB` };
+    if (resolved.length > PIPELINE_LIMITS.extensionsMax)
+      this.#fault = { message: `the file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions` };
+    else if (text > PIPELINE_LIMITS.extensionsTextMax)
+      this.#fault = {
+        message: `the manifests of all extensions in use are larger than ${PIPELINE_LIMITS.extensionsTextMax / 1024} KiB`,
+      };
     else for (const entry of resolved) if (!this.#resolved.has(entry.uses)) this.#resolved.set(entry.uses, entry);
   }
 
@@ -59,7 +69,12 @@ export class ExtensionCatalog {
     const known = this.#findings.get(uses);
     if (known !== undefined) return known;
     const cycle = this.#open.indexOf(uses);
-    if (cycle !== -1) return { fault: { message: `extension ${quoted(uses)} uses itself: ${[...this.#open.slice(cycle), uses].map(quoted).join(' uses ')}` } };
+    if (cycle !== -1)
+      return {
+        fault: {
+          message: `extension ${quoted(uses)} uses itself: ${[...this.#open.slice(cycle), uses].map(quoted).join(' uses ')}`,
+        },
+      };
     if (this.#open.length >= PIPELINE_LIMITS.extensionDepthMax) return { fault: tooDeep(uses) };
     this.#open.push(uses);
     const finding = this.#load(uses);
@@ -77,24 +92,41 @@ export class ExtensionCatalog {
       const refusal = this.#refusals?.get(uses);
       if (refusal !== undefined) return { fault: { message: refusal } };
       if (this.#acceptsUnresolved) return { unresolved: true };
-      return { fault: { message: `extension ${quoted(uses)} cannot be resolved here`, suggestion: 'a server resolves it; on this machine penstock lock does, once' } };
+      return {
+        fault: {
+          message: `extension ${quoted(uses)} cannot be resolved here`,
+          suggestion: 'a server resolves it; on this machine penstock lock does, once',
+        },
+      };
     }
     const { id, version, hash } = resolved;
     const read = this.#read(resolved.manifest, this);
     if ('diagnostics' in read) {
       const [first] = read.diagnostics;
-      return { fault: { message: `extension ${quoted(`${id}@${version}`)} cannot be used: its extension.yaml is refused, ${first === undefined ? 'without a reason' : diagnosticLine(first)}` } };
+      return {
+        fault: {
+          message: `extension ${quoted(`${id}@${version}`)} cannot be used: its extension.yaml is refused, ${first === undefined ? 'without a reason' : diagnosticLine(first)}`,
+        },
+      };
     }
     const { body } = read;
     if (body.id !== id || body.version !== version || reference.id !== id) {
-      return { fault: { message: `extension ${quoted(uses)} was resolved to ${quoted(`${id}@${version}`)}, and its manifest is of ${quoted(`${body.id}@${body.version}`)}` } };
+      return {
+        fault: {
+          message: `extension ${quoted(uses)} was resolved to ${quoted(`${id}@${version}`)}, and its manifest is of ${quoted(`${body.id}@${body.version}`)}`,
+        },
+      };
     }
     const heights = body.level?.drafts.map(({ use }) => use?.extension?.height ?? 0) ?? [];
     const height = 1 + Math.max(0, ...heights);
-    return height > PIPELINE_LIMITS.extensionDepthMax ? { fault: tooDeep(uses) } : { extension: { id, version, hash, body, height } };
+    return height > PIPELINE_LIMITS.extensionDepthMax
+      ? { fault: tooDeep(uses) }
+      : { extension: { id, version, hash, body, height } };
   }
 }
 
 function tooDeep(uses: string): UsesFault {
-  return { message: `extensions use one another more than ${PIPELINE_LIMITS.extensionDepthMax} levels deep at ${quoted(uses)}` };
+  return {
+    message: `extensions use one another more than ${PIPELINE_LIMITS.extensionDepthMax} levels deep at ${quoted(uses)}`,
+  };
 }

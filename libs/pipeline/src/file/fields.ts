@@ -35,7 +35,13 @@ export interface Field {
  * The entries of a map by key. Keys that are not allowed are noted: with a suggestion, or as not supported yet.
  * `where` ends the message, as in "unknown key 'aftr' in stage 'build'".
  */
-export function readKeys(map: MapNode, allowed: readonly string[], where: string, path: string, problems: Problems): Map<string, MapEntry> {
+export function readKeys(
+  map: MapNode,
+  allowed: readonly string[],
+  where: string,
+  path: string,
+  problems: Problems,
+): Map<string, MapEntry> {
   const found = new Map<string, MapEntry>();
   for (const entry of map.entries) {
     const { key, keySpan } = entry;
@@ -45,7 +51,13 @@ export function readKeys(map: MapNode, allowed: readonly string[], where: string
     }
     const keyPath = joinPath(path, key);
     if (KEYS_TO_COME.has(key)) problems.add(keySpan, keyPath, `'${key}' is not supported yet`);
-    else if (key === '<<') problems.add(keySpan, keyPath, "merge keys ('<<') are not supported", 'write the keys out, or use an alias for a whole value');
+    else if (key === '<<')
+      problems.add(
+        keySpan,
+        keyPath,
+        "merge keys ('<<') are not supported",
+        'write the keys out, or use an alias for a whole value',
+      );
     else {
       problems.add(keySpan, keyPath, `unknown key ${quoted(key)} ${where}`, () => {
         const other = otherName(key, allowed);
@@ -93,8 +105,10 @@ export function readName(field: Field, wanted: string, lengthMax: number): strin
 export function nameFault(text: string, lengthMax: number): string | undefined {
   if (text === '') return 'must not be empty';
   if (text.length > lengthMax) return `is longer than ${lengthMax} characters`;
-  if (hasExpression(text)) return "cannot hold an expression: it is read before anything has a value";
-  return isPlainName(text) ? undefined : `has characters that a name cannot have (line breaks, control characters, blanks at its ends): ${quoted(text)}`;
+  if (hasExpression(text)) return 'cannot hold an expression: it is read before anything has a value';
+  return isPlainName(text)
+    ? undefined
+    : `has characters that a name cannot have (line breaks, control characters, blanks at its ends): ${quoted(text)}`;
 }
 
 /** One text or a list of them, each with its place. A list may be empty. */
@@ -108,7 +122,8 @@ export function readList(field: Field, wanted: string, countMax: number): Scalar
     mustBe(field, wanted);
     return undefined;
   }
-  if (node.items.length > countMax) field.problems.add(node, field.path, `'${field.name}' has more than ${countMax} entries`);
+  if (node.items.length > countMax)
+    field.problems.add(node, field.path, `'${field.name}' has more than ${countMax} entries`);
   const items: ScalarNode[] = [];
   for (const item of node.items) {
     if (item.kind === 'scalar' && !isNull(item)) items.push(item);
@@ -143,7 +158,8 @@ export function readInteger(field: Field, min: number, max: number): number | un
 export function readWord<Word extends string>(field: Field, words: readonly Word[]): Word | undefined {
   const { node } = field;
   const found = node.kind === 'scalar' ? words.find((word) => word === node.text) : undefined;
-  if (found === undefined) mustBe(field, oneOf(words), () => (node.kind === 'scalar' ? didYouMean(node.text, words) : undefined));
+  if (found === undefined)
+    mustBe(field, oneOf(words), () => (node.kind === 'scalar' ? didYouMean(node.text, words) : undefined));
   return found;
 }
 
@@ -158,7 +174,9 @@ export function readDuration(field: Field, minMs: number, maxMs: number): number
   const ms = node.kind === 'scalar' ? parseDuration(node.text) : undefined;
   if (ms !== undefined && ms >= minMs && ms <= maxMs) return ms;
   mustBe(field, `a duration such as 90s, 10m or 1h30m, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`, () =>
-    node.kind === 'scalar' && /^[0-9]{1,7}$/.test(node.text) ? `add the unit: '${node.text}s' or '${node.text}m'` : undefined,
+    node.kind === 'scalar' && /^[0-9]{1,7}$/.test(node.text)
+      ? `add the unit: '${node.text}s' or '${node.text}m'`
+      : undefined,
   );
   return undefined;
 }

@@ -33,14 +33,24 @@ export function nameStages(drafts: readonly StageDraft[], problems: Problems): S
     const names = draft.matrix === undefined ? [draft.name] : draft.matrix.cells.map((cell) => cell.name);
     countOf.push(names.length);
     for (const name of names) {
-      if (name.length > PIPELINE_LIMITS.expandedNameLengthMax) problems.add(draft.nameSpan, draft.path, `the name of an expansion is longer than ${PIPELINE_LIMITS.expandedNameLengthMax} characters: ${quoted(name)}`);
-      if (byFullName.has(name)) problems.add(draft.nameSpan, draft.path, `two stages would have the name ${quoted(name)}`);
+      if (name.length > PIPELINE_LIMITS.expandedNameLengthMax)
+        problems.add(
+          draft.nameSpan,
+          draft.path,
+          `the name of an expansion is longer than ${PIPELINE_LIMITS.expandedNameLengthMax} characters: ${quoted(name)}`,
+        );
+      if (byFullName.has(name))
+        problems.add(draft.nameSpan, draft.path, `two stages would have the name ${quoted(name)}`);
       byFullName.set(name, fullNames.length);
       draftOf.push(index);
       fullNames.push(name);
     }
     if (fullNames.length > PIPELINE_LIMITS.stagesMax) {
-      problems.add(draft.nameSpan, draft.path, `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages after the matrices are expanded`);
+      problems.add(
+        draft.nameSpan,
+        draft.path,
+        `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages after the matrices are expanded`,
+      );
       return undefined;
     }
   }
@@ -62,11 +72,16 @@ export function linkStages(drafts: readonly StageDraft[], names: StageNames, pro
     for (const node of draft.after) {
       const stage = names.byFullName.get(node.text);
       const named = names.byName.get(node.text);
-      if (named !== undefined) for (let offset = 0; offset < (names.countOf[named] ?? 0); offset++) targets.add((names.firstOf[named] ?? 0) + offset);
+      if (named !== undefined)
+        for (let offset = 0; offset < (names.countOf[named] ?? 0); offset++)
+          targets.add((names.firstOf[named] ?? 0) + offset);
       else if (stage !== undefined) targets.add(stage);
       else {
-        problems.add(node, `${draft.path}.after`, `stage ${quoted(draft.name)} comes after ${quoted(node.text)}, which is not a stage`, () =>
-          didYouMean(node.text, [...names.byName.keys(), ...names.byFullName.keys()]),
+        problems.add(
+          node,
+          `${draft.path}.after`,
+          `stage ${quoted(draft.name)} comes after ${quoted(node.text)}, which is not a stage`,
+          () => didYouMean(node.text, [...names.byName.keys(), ...names.byFullName.keys()]),
         );
       }
     }
@@ -74,7 +89,11 @@ export function linkStages(drafts: readonly StageDraft[], names: StageNames, pro
     return total > PIPELINE_LIMITS.dependenciesMax ? [] : [...targets];
   });
   if (total > PIPELINE_LIMITS.dependenciesMax) {
-    problems.add(drafts[0]?.nameSpan ?? { start: 0, end: 0 }, 'stages', `the stages have ${total.toLocaleString('en')} dependencies after expansion; at most ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} are allowed`);
+    problems.add(
+      drafts[0]?.nameSpan ?? { start: 0, end: 0 },
+      'stages',
+      `the stages have ${total.toLocaleString('en')} dependencies after expansion; at most ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} are allowed`,
+    );
     return { after, order: undefined };
   }
   const edges = after.map((targets) => [...new Set(targets.map((target) => names.draftOf[target] ?? 0))]);
@@ -85,7 +104,12 @@ export function linkStages(drafts: readonly StageDraft[], names: StageNames, pro
  * Tarjan's strongly connected components, without recursion: a chain of 2,000 stages must not cost the stack. Components
  * come out dependencies first; one of several drafts, or a draft that depends on itself, is a cycle.
  */
-function orderDrafts(drafts: readonly StageDraft[], edges: readonly (readonly number[])[], names: StageNames, problems: Problems): number[] | undefined {
+function orderDrafts(
+  drafts: readonly StageDraft[],
+  edges: readonly (readonly number[])[],
+  names: StageNames,
+  problems: Problems,
+): number[] | undefined {
   const order: number[] = [];
   const number = Array.from<number>({ length: drafts.length }).fill(-1);
   const lowest = Array.from<number>({ length: drafts.length }).fill(0);
@@ -127,7 +151,13 @@ function orderDrafts(drafts: readonly StageDraft[], edges: readonly (readonly nu
 }
 
 /** Names the shortest way from the component's first stage in the file back to itself. */
-function noteCycle(drafts: readonly StageDraft[], edges: readonly (readonly number[])[], names: StageNames, component: readonly number[], problems: Problems): void {
+function noteCycle(
+  drafts: readonly StageDraft[],
+  edges: readonly (readonly number[])[],
+  names: StageNames,
+  component: readonly number[],
+  problems: Problems,
+): void {
   const start = Math.min(...component);
   const members = new Set(component);
   const cameFrom = new Map<number, number>();
@@ -146,8 +176,12 @@ function noteCycle(drafts: readonly StageDraft[], edges: readonly (readonly numb
   const shown = way.length > 10 ? [...way.slice(0, 5).map(nameOf), '…', ...way.slice(-4).map(nameOf)] : way.map(nameOf);
   const first = drafts[start];
   const next = way[1] ?? start;
-  const span = first?.after.find((node) => names.byName.get(node.text) === next || names.draftOf[names.byFullName.get(node.text) ?? -1] === next) ?? first?.nameSpan ?? { start: 0, end: 0 };
-  const message = way.length === 2 ? `stage ${nameOf(start)} comes after itself` : `dependency cycle: ${shown.join(' after ')}`;
+  const span = first?.after.find(
+    (node) => names.byName.get(node.text) === next || names.draftOf[names.byFullName.get(node.text) ?? -1] === next,
+  ) ??
+    first?.nameSpan ?? { start: 0, end: 0 };
+  const message =
+    way.length === 2 ? `stage ${nameOf(start)} comes after itself` : `dependency cycle: ${shown.join(' after ')}`;
   problems.add(span, `${first?.path ?? 'stages'}.after`, message);
 }
 
@@ -166,7 +200,8 @@ export class Ancestors {
         if (seen.has(through)) continue;
         seen.add(through);
         const further = this.#sets[through];
-        if (further !== undefined) for (let word = 0; word < words; word++) set[word] = (set[word] ?? 0) | (further[word] ?? 0);
+        if (further !== undefined)
+          for (let word = 0; word < words; word++) set[word] = (set[word] ?? 0) | (further[word] ?? 0);
       }
       this.#sets[draft] = set;
     }

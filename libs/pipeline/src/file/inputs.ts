@@ -1,5 +1,16 @@
 /** The inputs of an extension: what its manifest declares, and whether a value is of the declared type. */
-import { fieldOf, isNull, kindOf, mustBe, readBoolean, readKeys, readList, readMap, readScalar, readWord } from './fields.ts';
+import {
+  fieldOf,
+  isNull,
+  kindOf,
+  mustBe,
+  readBoolean,
+  readKeys,
+  readList,
+  readMap,
+  readScalar,
+  readWord,
+} from './fields.ts';
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { printable, quoted } from '../text/printable.ts';
@@ -31,18 +42,33 @@ export function inputVariable(name: string): string {
 }
 
 /** Why a text is no value of an input, as the end of a sentence, with a suggestion. */
-export function inputFault(input: Pick<InputDefinition, 'type' | 'options'>, text: string): { readonly message: string; readonly suggestion?: string | undefined } | undefined {
+export function inputFault(
+  input: Pick<InputDefinition, 'type' | 'options'>,
+  text: string,
+): { readonly message: string; readonly suggestion?: string | undefined } | undefined {
   switch (input.type) {
     case 'string':
       return undefined;
     case 'number':
-      return /^-?[0-9]{1,15}(\.[0-9]{1,15})?$/.test(text) ? undefined : { message: `must be a number, not ${quoted(text)}` };
+      return /^-?[0-9]{1,15}(\.[0-9]{1,15})?$/.test(text)
+        ? undefined
+        : { message: `must be a number, not ${quoted(text)}` };
     case 'boolean':
       if (text === 'true' || text === 'false') return undefined;
-      return { message: `must be true or false, not ${quoted(text)}`, suggestion: /^(yes|on|y|1|true)$/i.test(text) ? 'did you mean true?' : /^(no|off|n|0|false)$/i.test(text) ? 'did you mean false?' : undefined };
+      return {
+        message: `must be true or false, not ${quoted(text)}`,
+        suggestion: /^(yes|on|y|1|true)$/i.test(text)
+          ? 'did you mean true?'
+          : /^(no|off|n|0|false)$/i.test(text)
+            ? 'did you mean false?'
+            : undefined,
+      };
     case 'choice':
       if (input.options.includes(text)) return undefined;
-      return { message: `must be one of ${input.options.slice(0, 10).map(quoted).join(', ')}${input.options.length > 10 ? ', …' : ''}, not ${quoted(text)}`, suggestion: didYouMean(text, input.options) };
+      return {
+        message: `must be one of ${input.options.slice(0, 10).map(quoted).join(', ')}${input.options.length > 10 ? ', …' : ''}, not ${quoted(text)}`,
+        suggestion: didYouMean(text, input.options),
+      };
   }
 }
 
@@ -61,7 +87,12 @@ export function readInputs(field: Field): InputDefinition[] {
     const fault = valueNameFault(entry.key, 'an input');
     if (fault !== undefined) problems.add(entry.keySpan, path, fault);
     const other = byVariable.get(inputVariable(entry.key));
-    if (other !== undefined) problems.add(entry.keySpan, path, `the inputs ${quoted(other)} and ${quoted(entry.key)} would share the variable ${quoted(inputVariable(entry.key))}`);
+    if (other !== undefined)
+      problems.add(
+        entry.keySpan,
+        path,
+        `the inputs ${quoted(other)} and ${quoted(entry.key)} would share the variable ${quoted(inputVariable(entry.key))}`,
+      );
     byVariable.set(inputVariable(entry.key), entry.key);
     const input = readInput(entry, fieldOf(entry, path, problems));
     if (input !== undefined) inputs.push(input);
@@ -87,29 +118,63 @@ function readInput(entry: MapEntry, field: Field): InputDefinition | undefined {
     const found = keys.get(key);
     return found === undefined ? undefined : fieldOf(found, path, problems);
   };
-  const [typeField, required, description, defaultField] = [inner('type'), inner('required'), inner('description'), inner('default')];
+  const [typeField, required, description, defaultField] = [
+    inner('type'),
+    inner('required'),
+    inner('description'),
+    inner('default'),
+  ];
   const type = typeField === undefined ? (keys.has('options') ? 'choice' : 'string') : readWord(typeField, INPUT_TYPES);
   const options = readOptions(type, inner('options'), map, field);
   const isRequired = required === undefined ? false : (readBoolean(required) ?? false);
-  const read = { ...base, type: type ?? 'string', description: description === undefined ? '' : readDescription(description), required: isRequired, options };
+  const read = {
+    ...base,
+    type: type ?? 'string',
+    description: description === undefined ? '' : readDescription(description),
+    required: isRequired,
+    options,
+  };
   if (defaultField === undefined) return read;
   const text = readDefault(defaultField, type === undefined ? undefined : { type, options });
-  if (isRequired) problems.add(defaultField.node, defaultField.path, `the input ${quoted(entry.key)} is required, so that its default is never used`, "remove 'required' or 'default'");
+  if (isRequired)
+    problems.add(
+      defaultField.node,
+      defaultField.path,
+      `the input ${quoted(entry.key)} is required, so that its default is never used`,
+      "remove 'required' or 'default'",
+    );
   return text === undefined ? read : { ...read, default: text };
 }
 
 function readOptions(type: InputType | undefined, field: Field | undefined, map: MapNode, of: Field): string[] {
   if (type === undefined) return [];
   if (field === undefined) {
-    if (type === 'choice') of.problems.add(map.entries[0]?.keySpan ?? map, of.path, `the input ${quoted(of.name)} is a choice without 'options'`, 'options: [one, other]');
+    if (type === 'choice')
+      of.problems.add(
+        map.entries[0]?.keySpan ?? map,
+        of.path,
+        `the input ${quoted(of.name)} is a choice without 'options'`,
+        'options: [one, other]',
+      );
     return [];
   }
-  if (type !== 'choice') of.problems.add(field.node, field.path, `'options' belongs to inputs of the type 'choice', and ${quoted(of.name)} is of the type '${type}'`);
+  if (type !== 'choice')
+    of.problems.add(
+      field.node,
+      field.path,
+      `'options' belongs to inputs of the type 'choice', and ${quoted(of.name)} is of the type '${type}'`,
+    );
   const nodes = readList(field, 'a list of texts', PIPELINE_LIMITS.choicesMax) ?? [];
   const options = new Set<string>();
   for (const node of nodes) {
-    if (node.text.length > PIPELINE_LIMITS.choiceLengthMax || printable(node.text) !== node.text) field.problems.add(node, field.path, `an option is a text of at most ${PIPELINE_LIMITS.choiceLengthMax} characters on one line`);
-    else if (options.has(node.text)) field.problems.add(node, field.path, `the option ${quoted(node.text)} stands twice`);
+    if (node.text.length > PIPELINE_LIMITS.choiceLengthMax || printable(node.text) !== node.text)
+      field.problems.add(
+        node,
+        field.path,
+        `an option is a text of at most ${PIPELINE_LIMITS.choiceLengthMax} characters on one line`,
+      );
+    else if (options.has(node.text))
+      field.problems.add(node, field.path, `the option ${quoted(node.text)} stands twice`);
     options.add(node.text);
   }
   if (options.size === 0) mustBe(field, 'a list of at least one text');
@@ -120,10 +185,16 @@ function readDefault(field: Field, input: Pick<InputDefinition, 'type' | 'option
   const node = readScalar(field, 'a text, a number or a boolean');
   if (node === undefined) return undefined;
   if (hasExpression(node.text)) {
-    field.problems.add(node, field.path, "'default' cannot hold an expression", 'take the value as an input that has no default');
+    field.problems.add(
+      node,
+      field.path,
+      "'default' cannot hold an expression",
+      'take the value as an input that has no default',
+    );
     return undefined;
   }
-  if (utf8Length(node.text, PIPELINE_LIMITS.envValueBytesMax) > PIPELINE_LIMITS.envValueBytesMax) field.problems.add(node, field.path, `'default' is longer than ${PIPELINE_LIMITS.envValueBytesMax / 1024} KiB`);
+  if (utf8Length(node.text, PIPELINE_LIMITS.envValueBytesMax) > PIPELINE_LIMITS.envValueBytesMax)
+    field.problems.add(node, field.path, `'default' is longer than ${PIPELINE_LIMITS.envValueBytesMax / 1024} KiB`);
   const fault = input === undefined ? undefined : inputFault(input, node.text);
   if (fault !== undefined) field.problems.add(node, field.path, `'default' ${fault.message}`, fault.suggestion);
   return node.text;
@@ -135,7 +206,11 @@ export function readDescription(field: Field): string {
   if (node === undefined) return '';
   const text = node.text.trim();
   if (text.length > PIPELINE_LIMITS.extensionDescriptionLengthMax || printable(text) !== text) {
-    field.problems.add(node, field.path, `'description' must be a text of at most ${PIPELINE_LIMITS.extensionDescriptionLengthMax} characters on one line`);
+    field.problems.add(
+      node,
+      field.path,
+      `'description' must be a text of at most ${PIPELINE_LIMITS.extensionDescriptionLengthMax} characters on one line`,
+    );
   } else if (hasExpression(text)) field.problems.add(node, field.path, "'description' cannot hold an expression");
   return text;
 }
@@ -146,9 +221,20 @@ export function notAValue(value: MapEntry['value']): string | undefined {
 }
 
 /** Notes an input that the extension does not have. */
-export function noteUnknownInput(entry: MapEntry, inputs: readonly InputDefinition[], extension: string, path: string, problems: Problems): void {
+export function noteUnknownInput(
+  entry: MapEntry,
+  inputs: readonly InputDefinition[],
+  extension: string,
+  path: string,
+  problems: Problems,
+): void {
   const names = inputs.map(({ name }) => name);
-  problems.add(entry.keySpan, path, `extension ${quoted(extension)} has no input ${quoted(entry.key)}`, () =>
-    didYouMean(entry.key, names) ?? (names.length === 0 ? 'it has none' : `it has ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`),
+  problems.add(
+    entry.keySpan,
+    path,
+    `extension ${quoted(extension)} has no input ${quoted(entry.key)}`,
+    () =>
+      didYouMean(entry.key, names) ??
+      (names.length === 0 ? 'it has none' : `it has ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`),
   );
 }

@@ -30,7 +30,11 @@ function readStages(entry: MapEntry, reader: StageReader): StageDraft[] {
   if (map.entries.length === 0) reader.problems.add(map, 'stages', "'stages' has no stages");
   if (map.entries.length > PIPELINE_LIMITS.stagesMax) {
     const first = map.entries[PIPELINE_LIMITS.stagesMax];
-    reader.problems.add(first?.keySpan ?? map, 'stages', `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`);
+    reader.problems.add(
+      first?.keySpan ?? map,
+      'stages',
+      `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`,
+    );
     return [];
   }
   const budget = { combinations: 0 };

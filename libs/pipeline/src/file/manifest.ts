@@ -45,7 +45,9 @@ export interface ExtensionManifest {
   readonly uses: readonly string[];
 }
 
-export type ManifestResult = { readonly ok: true; readonly manifest: ExtensionManifest } | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
+export type ManifestResult =
+  | { readonly ok: true; readonly manifest: ExtensionManifest }
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
 
 /** The manifest with what it is made of: either `commands`, or a `level` of stages. */
 export interface ExtensionBody extends ExtensionManifest {
@@ -58,7 +60,8 @@ export interface ExtensionBody extends ExtensionManifest {
 }
 
 /** https://semver.org, its own expression. */
-const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?$/;
+const VERSION =
+  /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?$/;
 const VERSION_LENGTH_MAX = 64;
 const RUN_ROOTS: readonly Root[] = ['inputs', 'env', 'run', 'pipeline'];
 const STAGES_ROOTS: readonly Root[] = ['inputs', 'env', 'run', 'pipeline', 'stages', 'matrix'];
@@ -83,7 +86,11 @@ export function readManifest(text: string, extensions: ExtensionCatalog): Read {
 }
 
 /** `check` looks for what only shows when the stages are made, such as a label that is none: authors see it, users need not pay for it. */
-function readText(text: string, extensions: ExtensionCatalog, check: (body: ExtensionBody, problems: Problems) => void): Read {
+function readText(
+  text: string,
+  extensions: ExtensionCatalog,
+  check: (body: ExtensionBody, problems: Problems) => void,
+): Read {
   const problems = new Problems();
   const body = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const root = isOfSize(body, problems) && screenText(body, problems) ? readYaml(body, problems) : undefined;
@@ -94,13 +101,29 @@ function readText(text: string, extensions: ExtensionCatalog, check: (body: Exte
 
 function isOfSize(text: string, problems: Problems): boolean {
   if (utf8Length(text, PIPELINE_LIMITS.manifestBytesMax) <= PIPELINE_LIMITS.manifestBytesMax) return true;
-  problems.add({ start: 0, end: 0 }, '', `the manifest is larger than ${PIPELINE_LIMITS.manifestBytesMax / 1024} KiB`, 'put scripts into files of the package');
+  problems.add(
+    { start: 0, end: 0 },
+    '',
+    `the manifest is larger than ${PIPELINE_LIMITS.manifestBytesMax / 1024} KiB`,
+    'put scripts into files of the package',
+  );
   return false;
 }
 
-function readRoot(root: YamlNode, text: string, extensions: ExtensionCatalog, problems: Problems): ExtensionBody | undefined {
+function readRoot(
+  root: YamlNode,
+  text: string,
+  extensions: ExtensionCatalog,
+  problems: Problems,
+): ExtensionBody | undefined {
   if (root.kind !== 'map') {
-    problems.add(root, '', isNull(root) ? 'the file is empty' : `a manifest is a map with 'id', 'version' and 'description', not ${kindOf(root)}`);
+    problems.add(
+      root,
+      '',
+      isNull(root)
+        ? 'the file is empty'
+        : `a manifest is a map with 'id', 'version' and 'description', not ${kindOf(root)}`,
+    );
     return undefined;
   }
   const reader = { text, problems, extensions };
@@ -110,21 +133,35 @@ function readRoot(root: YamlNode, text: string, extensions: ExtensionCatalog, pr
     const entry = keys.get(key);
     return entry === undefined ? undefined : fieldOf(entry, '', problems);
   };
-  for (const key of ['id', 'version', 'description'] as const) if (!keys.has(key)) problems.add(top, key, `'${key}' is missing`);
+  for (const key of ['id', 'version', 'description'] as const)
+    if (!keys.has(key)) problems.add(top, key, `'${key}' is missing`);
   const [id, version, description] = [field('id'), field('version'), field('description')];
   const [inputField, outputField, env] = [field('inputs'), field('outputs'), field('env')];
   const [run, shellField, stages] = [field('run'), field('shell'), field('stages')];
   if (run === undefined && stages === undefined) problems.add(top, '', "the manifest has neither 'run' nor 'stages'");
-  if (run !== undefined && stages !== undefined) problems.add(keys.get('stages')?.keySpan ?? top, 'stages', "'run' and 'stages' cannot stand together", 'make the command a stage');
-  if (stages !== undefined && shellField !== undefined) problems.add(keys.get('shell')?.keySpan ?? top, 'shell', "'shell' belongs to 'run'; each stage has its own");
+  if (run !== undefined && stages !== undefined)
+    problems.add(
+      keys.get('stages')?.keySpan ?? top,
+      'stages',
+      "'run' and 'stages' cannot stand together",
+      'make the command a stage',
+    );
+  if (stages !== undefined && shellField !== undefined)
+    problems.add(keys.get('shell')?.keySpan ?? top, 'shell', "'shell' belongs to 'run'; each stage has its own");
   const sites: ExpressionSite[] = [];
   const shell = shellField === undefined ? undefined : readShell(shellField);
   const variables = env === undefined ? new Map<string, Template>() : readEnvironment(env, 'top-env', reader, sites);
   const inputs = inputField === undefined ? [] : readInputs(inputField);
-  const outputs = outputField === undefined ? NO_OUTPUTS : readOutputDefinitions(outputField, run === undefined, reader, sites);
-  const named = { id: id === undefined ? '' : readId(id), version: version === undefined ? '' : readVersion(version), description: description === undefined ? '' : readAbout(description) };
+  const outputs =
+    outputField === undefined ? NO_OUTPUTS : readOutputDefinitions(outputField, run === undefined, reader, sites);
+  const named = {
+    id: id === undefined ? '' : readId(id),
+    version: version === undefined ? '' : readVersion(version),
+    description: description === undefined ? '' : readAbout(description),
+  };
   const commands = run === undefined ? [] : (readRun(run, shell, reader, sites) ?? []);
-  const level = run === undefined && stages !== undefined ? readLevel(keys.get('stages'), variables, reader) : undefined;
+  const level =
+    run === undefined && stages !== undefined ? readLevel(keys.get('stages'), variables, reader) : undefined;
   const context: ReferenceContext = {
     ...(level ?? { ...EMPTY_LEVEL, env: variables }),
     template: false,
@@ -132,7 +169,18 @@ function readRoot(root: YamlNode, text: string, extensions: ExtensionCatalog, pr
     problems,
   };
   checkReferences(context, sites);
-  return { ...named, inputs, outputs: outputs.definitions, form: run === undefined ? 'stages' : 'run', uses: usesOf(text), env: variables, commands, shell, level, values: outputs.values };
+  return {
+    ...named,
+    inputs,
+    outputs: outputs.definitions,
+    form: run === undefined ? 'stages' : 'run',
+    uses: usesOf(text),
+    env: variables,
+    commands,
+    shell,
+    level,
+    values: outputs.values,
+  };
 }
 
 const EMPTY_LEVEL: Pick<ReferenceContext, 'drafts' | 'names' | 'graph'> = {
@@ -154,13 +202,26 @@ function readVersion(field: Field): string {
   if (node === undefined) return '';
   if (VERSION.test(node.text) && node.text.length <= VERSION_LENGTH_MAX) return node.text;
   const short = /^v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?$/.exec(node.text);
-  field.problems.add(node, field.path, `${quoted(node.text)} is not a version as of semver.org: MAJOR.MINOR.PATCH`, short === null ? undefined : `did you mean '${Number(short[1])}.${Number(short[2] ?? 0)}.${Number(short[3] ?? 0)}'?`);
+  field.problems.add(
+    node,
+    field.path,
+    `${quoted(node.text)} is not a version as of semver.org: MAJOR.MINOR.PATCH`,
+    short === null
+      ? undefined
+      : `did you mean '${Number(short[1])}.${Number(short[2] ?? 0)}.${Number(short[3] ?? 0)}'?`,
+  );
   return node.text;
 }
 
 function readAbout(field: Field): string {
   const text = readDescription(field);
-  if (text === '' && field.node.kind === 'scalar' && !isNull(field.node)) field.problems.add(field.node, field.path, "'description' must not be empty", 'one line that says what the extension does');
+  if (text === '' && field.node.kind === 'scalar' && !isNull(field.node))
+    field.problems.add(
+      field.node,
+      field.path,
+      "'description' must not be empty",
+      'one line that says what the extension does',
+    );
   return text;
 }
 
@@ -172,14 +233,26 @@ interface Outputs {
 const NO_OUTPUTS: Outputs = { definitions: [], values: new Map() };
 
 /** A list of names, or a map of names to `description` and, where the extension is made of stages, `value`. */
-function readOutputDefinitions(field: Field, needsValues: boolean, reader: ExpressionReader, sites: ExpressionSite[]): Outputs {
+function readOutputDefinitions(
+  field: Field,
+  needsValues: boolean,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): Outputs {
   const { node, problems, path } = field;
   if (node.kind !== 'map') {
     const names = readOutputs(field) ?? [];
-    if (needsValues && names.length > 0) problems.add(node, path, "an extension with 'stages' says where each output comes from", "outputs: {version: {value: '${{ stages.build.outputs.version }}'}}");
+    if (needsValues && names.length > 0)
+      problems.add(
+        node,
+        path,
+        "an extension with 'stages' says where each output comes from",
+        "outputs: {version: {value: '${{ stages.build.outputs.version }}'}}",
+      );
     return { definitions: names.map((name) => ({ name, description: '' })), values: new Map() };
   }
-  if (node.entries.length > PIPELINE_LIMITS.outputsMax) problems.add(node, path, `'outputs' has more than ${PIPELINE_LIMITS.outputsMax} entries`);
+  if (node.entries.length > PIPELINE_LIMITS.outputsMax)
+    problems.add(node, path, `'outputs' has more than ${PIPELINE_LIMITS.outputsMax} entries`);
   const definitions: OutputDefinition[] = [];
   const values = new Map<string, Template>();
   for (const entry of node.entries.slice(0, PIPELINE_LIMITS.outputsMax)) {
@@ -187,16 +260,35 @@ function readOutputDefinitions(field: Field, needsValues: boolean, reader: Expre
     if (fault !== undefined) problems.add(entry.keySpan, path, fault);
     const inner = fieldOf(entry, path, problems);
     const map = isNull(entry.value) ? undefined : readMap(inner, "a map with 'description' or 'value'");
-    const keys = map === undefined ? new Map<string, never>() : readKeys(map, OUTPUT_KEYS, `in output ${quoted(entry.key)}`, inner.path, problems);
+    const keys =
+      map === undefined
+        ? new Map<string, never>()
+        : readKeys(map, OUTPUT_KEYS, `in output ${quoted(entry.key)}`, inner.path, problems);
     const [description, value] = [keys.get('description'), keys.get('value')];
-    definitions.push({ name: entry.key, description: description === undefined ? '' : readDescription(fieldOf(description, inner.path, problems)) });
+    definitions.push({
+      name: entry.key,
+      description: description === undefined ? '' : readDescription(fieldOf(description, inner.path, problems)),
+    });
     if (value === undefined) {
-      if (needsValues) problems.add(entry.keySpan, inner.path, `the output ${quoted(entry.key)} has no 'value'`, "such as '${{ stages.build.outputs.version }}'");
+      if (needsValues)
+        problems.add(
+          entry.keySpan,
+          inner.path,
+          `the output ${quoted(entry.key)} has no 'value'`,
+          "such as '${{ stages.build.outputs.version }}'",
+        );
       continue;
     }
-    if (!needsValues) problems.add(value.keySpan, inner.path, "'value' belongs to extensions with 'stages'", "write the output to the file $SERVICE_OUTPUT");
+    if (!needsValues)
+      problems.add(
+        value.keySpan,
+        inner.path,
+        "'value' belongs to extensions with 'stages'",
+        'write the output to the file $SERVICE_OUTPUT',
+      );
     const scalar = readScalar(fieldOf(value, inner.path, problems), 'a text');
-    if (scalar !== undefined) values.set(entry.key, readTemplate(scalar, 'output', `${inner.path}.value`, reader, sites));
+    if (scalar !== undefined)
+      values.set(entry.key, readTemplate(scalar, 'output', `${inner.path}.value`, reader, sites));
   }
   return { definitions, values };
 }

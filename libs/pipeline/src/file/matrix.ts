@@ -56,15 +56,22 @@ export function readMatrix(field: Field, stage: string, budget: MatrixBudget): M
     else if (entry.key === 'fail_fast') failFast = readBoolean(inner) ?? true;
     else readAxis(entry, inner, axes);
   }
-  if (axes.size > PIPELINE_LIMITS.matrixAxesMax) problems.add(map, path, `'matrix' has more than ${PIPELINE_LIMITS.matrixAxesMax} axes`);
-  if (axes.size === 0 && includes.length === 0 && problems.count === before) problems.add(map, path, "'matrix' has neither an axis nor an 'include'", 'an axis is a name with a list of values');
+  if (axes.size > PIPELINE_LIMITS.matrixAxesMax)
+    problems.add(map, path, `'matrix' has more than ${PIPELINE_LIMITS.matrixAxesMax} axes`);
+  if (axes.size === 0 && includes.length === 0 && problems.count === before)
+    problems.add(map, path, "'matrix' has neither an axis nor an 'include'", 'an axis is a name with a list of values');
   if (problems.count > before) return undefined;
   checkExcludes(excludes, axes, field);
   if (problems.count > before || !fitsBudget(field, axes, budget)) return undefined;
   const kept = combine(axes).filter((cell) => !excludes.some((entry) => contains(cell, entry.values)));
   const cells = include(kept, includes, axes);
   if (cells.length === 0) problems.add(map, path, "'exclude' leaves no combination of this matrix");
-  if (cells.length > PIPELINE_LIMITS.matrixCellsMax) problems.add(map, path, `this matrix expands to ${cells.length} stages; at most ${PIPELINE_LIMITS.matrixCellsMax} are allowed`);
+  if (cells.length > PIPELINE_LIMITS.matrixCellsMax)
+    problems.add(
+      map,
+      path,
+      `this matrix expands to ${cells.length} stages; at most ${PIPELINE_LIMITS.matrixCellsMax} are allowed`,
+    );
   if (problems.count > before) return undefined;
   const keys = new Set([...axes.keys(), ...includes.flatMap((entry) => [...entry.values.keys()])]);
   const named = cells.map(({ axis, extra }) => ({ name: cellName(stage, axis), values: new Map([...axis, ...extra]) }));
@@ -79,7 +86,12 @@ function readAxis(entry: MapEntry, field: Field, axes: Map<string, readonly stri
   if (!checkKey(entry, field)) return;
   const { node, problems, path } = field;
   if (node.kind !== 'list') {
-    problems.add(node, path, `the axis ${quoted(entry.key)} must be a list of values, not ${kindOf(node)}`, didYouMean(entry.key, ['include', 'exclude', 'max_parallel', 'fail_fast']));
+    problems.add(
+      node,
+      path,
+      `the axis ${quoted(entry.key)} must be a list of values, not ${kindOf(node)}`,
+      didYouMean(entry.key, ['include', 'exclude', 'max_parallel', 'fail_fast']),
+    );
     return;
   }
   if (node.items.length === 0) problems.add(node, path, `the axis ${quoted(entry.key)} has no values`);
@@ -88,7 +100,8 @@ function readAxis(entry: MapEntry, field: Field, axes: Map<string, readonly stri
   for (const item of node.items.slice(0, PIPELINE_LIMITS.matrixProductMax + 1)) {
     const value = readValue({ node: item, name: entry.key, path, problems });
     if (value === undefined) continue;
-    if (seen.has(value)) problems.add(item, path, `the value ${quoted(value)} stands twice in the axis ${quoted(entry.key)}`);
+    if (seen.has(value))
+      problems.add(item, path, `the value ${quoted(value)} stands twice in the axis ${quoted(entry.key)}`);
     seen.add(value);
     values.push(value);
   }
@@ -96,15 +109,24 @@ function readAxis(entry: MapEntry, field: Field, axes: Map<string, readonly stri
 }
 
 function checkKey(entry: MapEntry, field: Field): boolean {
-  if (entry.key.length <= PIPELINE_LIMITS.outputNameLengthMax && /^[A-Za-z_][A-Za-z0-9_-]*$/.test(entry.key)) return true;
-  field.problems.add(entry.keySpan, field.path, `${quoted(entry.key)} cannot be the name of an axis: letters, digits, '_' and '-', no digit first`);
+  if (entry.key.length <= PIPELINE_LIMITS.outputNameLengthMax && /^[A-Za-z_][A-Za-z0-9_-]*$/.test(entry.key))
+    return true;
+  field.problems.add(
+    entry.keySpan,
+    field.path,
+    `${quoted(entry.key)} cannot be the name of an axis: letters, digits, '_' and '-', no digit first`,
+  );
   return false;
 }
 
 function readValue(field: Field): string | undefined {
   const { node, problems, path } = field;
   if (node.kind !== 'scalar' || isNull(node)) {
-    problems.add(node, path, `a value of ${quoted(field.name)} must be a text, a number or a boolean, not ${kindOf(node)}`);
+    problems.add(
+      node,
+      path,
+      `a value of ${quoted(field.name)} must be a text, a number or a boolean, not ${kindOf(node)}`,
+    );
     return undefined;
   }
   const fault = nameFault(node.text, PIPELINE_LIMITS.matrixValueLengthMax);
@@ -126,7 +148,11 @@ function readEntries(field: Field): Entry[] {
   const entries: Entry[] = [];
   for (const item of node.items) {
     if (item.kind !== 'map' || item.entries.length === 0) {
-      problems.add(item, path, `an entry of '${field.name}' must be a map of axes to values, not ${item.kind === 'map' ? 'an empty map' : kindOf(item)}`);
+      problems.add(
+        item,
+        path,
+        `an entry of '${field.name}' must be a map of axes to values, not ${item.kind === 'map' ? 'an empty map' : kindOf(item)}`,
+      );
       continue;
     }
     const values: Values = new Map();
@@ -145,8 +171,20 @@ function checkExcludes(excludes: readonly Entry[], axes: ReadonlyMap<string, rea
   for (const { values, span } of excludes) {
     for (const [key, value] of values) {
       const axis = axes.get(key);
-      if (axis === undefined) field.problems.add(span, joinPath(field.path, 'exclude'), `'exclude' names ${quoted(key)}, which is not an axis`, () => didYouMean(key, axes.keys()));
-      else if (!axis.includes(value)) field.problems.add(span, joinPath(field.path, 'exclude'), `'exclude' names ${quoted(value)}, which the axis ${quoted(key)} does not have`, () => didYouMean(value, axis));
+      if (axis === undefined)
+        field.problems.add(
+          span,
+          joinPath(field.path, 'exclude'),
+          `'exclude' names ${quoted(key)}, which is not an axis`,
+          () => didYouMean(key, axes.keys()),
+        );
+      else if (!axis.includes(value))
+        field.problems.add(
+          span,
+          joinPath(field.path, 'exclude'),
+          `'exclude' names ${quoted(value)}, which the axis ${quoted(key)} does not have`,
+          () => didYouMean(value, axis),
+        );
     }
   }
 }
@@ -155,19 +193,28 @@ function fitsBudget(field: Field, axes: ReadonlyMap<string, readonly string[]>, 
   let product = 1;
   for (const values of axes.values()) product *= values.length;
   if (product > PIPELINE_LIMITS.matrixProductMax) {
-    field.problems.add(field.node, field.path, `the axes of this matrix have ${product.toLocaleString('en')} combinations; at most ${PIPELINE_LIMITS.matrixCellsMax} stages are allowed`);
+    field.problems.add(
+      field.node,
+      field.path,
+      `the axes of this matrix have ${product.toLocaleString('en')} combinations; at most ${PIPELINE_LIMITS.matrixCellsMax} stages are allowed`,
+    );
     return false;
   }
   budget.combinations += product;
   if (budget.combinations <= PIPELINE_LIMITS.matrixProductsTotalMax) return true;
-  field.problems.add(field.node, field.path, `the matrices of this file have more than ${PIPELINE_LIMITS.matrixProductsTotalMax.toLocaleString('en')} combinations`);
+  field.problems.add(
+    field.node,
+    field.path,
+    `the matrices of this file have more than ${PIPELINE_LIMITS.matrixProductsTotalMax.toLocaleString('en')} combinations`,
+  );
   return false;
 }
 
 function combine(axes: ReadonlyMap<string, readonly string[]>): Values[] {
   if (axes.size === 0) return [];
   let cells: Values[] = [new Map()];
-  for (const [key, values] of axes) cells = cells.flatMap((cell) => values.map((value) => new Map([...cell, [key, value]])));
+  for (const [key, values] of axes)
+    cells = cells.flatMap((cell) => values.map((value) => new Map([...cell, [key, value]])));
   return cells;
 }
 
@@ -183,7 +230,11 @@ interface CellValues {
   readonly extra: Values;
 }
 
-function include(kept: readonly Values[], includes: readonly Entry[], axes: ReadonlyMap<string, unknown>): CellValues[] {
+function include(
+  kept: readonly Values[],
+  includes: readonly Entry[],
+  axes: ReadonlyMap<string, unknown>,
+): CellValues[] {
   const cells: CellValues[] = kept.map((axis) => ({ axis, extra: new Map() }));
   const added: CellValues[] = [];
   for (const { values } of includes) {

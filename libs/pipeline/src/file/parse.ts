@@ -44,12 +44,25 @@ export function parsePipeline(text: string, options: ParseOptions = {}): ParseRe
   return { ok: false, diagnostics: problems.diagnostics(body) };
 }
 
-function readPipeline(root: YamlNode, text: string, options: ParseOptions, problems: Problems): PipelineDefinition | undefined {
+function readPipeline(
+  root: YamlNode,
+  text: string,
+  options: ParseOptions,
+  problems: Problems,
+): PipelineDefinition | undefined {
   if (root.kind !== 'map') {
-    problems.add(root, '', isNull(root) ? 'the file is empty' : `a pipeline file is a map with 'pipeline' and 'stages', not ${kindOf(root)}`);
+    problems.add(
+      root,
+      '',
+      isNull(root) ? 'the file is empty' : `a pipeline file is a map with 'pipeline' and 'stages', not ${kindOf(root)}`,
+    );
     return undefined;
   }
-  const extensions = new ExtensionCatalog(options.extensions ?? [], { acceptsUnresolved: options.unresolved === 'accept', refusals: options.refusals, read: readManifest });
+  const extensions = new ExtensionCatalog(options.extensions ?? [], {
+    acceptsUnresolved: options.unresolved === 'accept',
+    refusals: options.refusals,
+    read: readManifest,
+  });
   const reader = { text, problems, extensions };
   const keys = readKeys(root, TOP_KEYS, 'at the top of the file', '', problems);
   const top = { start: root.start, end: root.start + 1 };
@@ -64,7 +77,9 @@ function readPipeline(root: YamlNode, text: string, options: ParseOptions, probl
   const named = read('pipeline', (entry) => readPipelineKeys(fieldOf(entry, '', problems)));
   const on = read('on', (entry) => readOn(fieldOf(entry, '', problems)));
   const schedule = read('schedule', (entry) => readSchedule(fieldOf(entry, '', problems))) ?? [];
-  const env: Environment = read('env', (entry) => readEnvironment(fieldOf(entry, '', problems), 'top-env', reader, sites)) ?? new Map<string, Template>();
+  const env: Environment =
+    read('env', (entry) => readEnvironment(fieldOf(entry, '', problems), 'top-env', reader, sites)) ??
+    new Map<string, Template>();
   const concurrency = read('concurrency', (entry) => readConcurrency(fieldOf(entry, '', problems), reader, sites));
   const level = readLevel(keys.get('stages'), env, reader);
   if (level === undefined) return undefined;

@@ -55,20 +55,29 @@ class ReferenceChecker {
 
   check(site: ExpressionSite, draft: number | undefined): void {
     for (const call of site.parsed.calls) {
-      if (site.place !== 'when') this.#context.problems.add(site.spanOf(call), site.path, `'${call.name}()' can only be used in 'when'`);
+      if (site.place !== 'when')
+        this.#context.problems.add(site.spanOf(call), site.path, `'${call.name}()' can only be used in 'when'`);
     }
     for (const use of site.parsed.paths) this.#checkPath(site, use, draft);
   }
 
   #checkPath(site: ExpressionSite, use: PathUse, draft: number | undefined): void {
     const [rootName = '', ...rest] = use.path;
-    const note = (message: string, suggest?: string | (() => string | undefined)): void => this.#context.problems.add(site.spanOf(use), site.path, message, suggest);
+    const note = (message: string, suggest?: string | (() => string | undefined)): void =>
+      this.#context.problems.add(site.spanOf(use), site.path, message, suggest);
     const root = ROOTS.find((candidate) => candidate === rootName);
     const place = PLACES[site.place];
     const { extension } = this.#context;
-    const roots = place.roots.filter((name) => (extension === undefined ? name !== 'inputs' : extension.roots.includes(name)));
+    const roots = place.roots.filter((name) =>
+      extension === undefined ? name !== 'inputs' : extension.roots.includes(name),
+    );
     if (root === undefined) {
-      note(`unknown name ${quoted(rootName)}`, () => didYouMean(rootName, [...roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ?? 'a text goes in single quotes');
+      note(
+        `unknown name ${quoted(rootName)}`,
+        () =>
+          didYouMean(rootName, [...roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ??
+          'a text goes in single quotes',
+      );
     } else if (root === 'inputs' && extension === undefined) {
       note("'inputs' is known in an extension only");
     } else if (root === 'webhook' && !this.#context.template) {
@@ -79,8 +88,10 @@ class ReferenceChecker {
       note(`'${root}' cannot be used in ${place.label}`, `what can be used: ${roots.join(', ')}`);
     } else if (root === 'stages') this.#checkStage(rest, site.place === 'output' ? 'outside' : draft, note);
     else if (root === 'matrix') this.#checkMatrix(rest, draft, note);
-    else if (root === 'inputs') this.#checkKey('inputs', rest, extension?.inputs ?? [], note, "declare it under 'inputs'");
-    else if (root === 'env') this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
+    else if (root === 'inputs')
+      this.#checkKey('inputs', rest, extension?.inputs ?? [], note, "declare it under 'inputs'");
+    else if (root === 'env')
+      this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
     else this.#checkKey(root, rest, root === 'run' ? ['id'] : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
   }
 
@@ -91,8 +102,18 @@ class ReferenceChecker {
 
   #checkKey(root: string, rest: readonly string[], known: readonly string[], note: Note, remedy?: string): void {
     const [key] = rest;
-    if (key === undefined || rest.length > 1) note(`'${root}' is used as ${root}.NAME`, known.length > 0 && known.length < 6 ? `there is ${known.map((name) => `${root}.${name}`).join(', ')}` : undefined);
-    else if (!known.includes(key)) note(`there is no '${root}.${key.slice(0, 60)}'`, () => didYouMean(key, known) ?? remedy ?? `there is ${known.map((name) => `${root}.${name}`).join(', ')}`);
+    if (key === undefined || rest.length > 1)
+      note(
+        `'${root}' is used as ${root}.NAME`,
+        known.length > 0 && known.length < 6
+          ? `there is ${known.map((name) => `${root}.${name}`).join(', ')}`
+          : undefined,
+      );
+    else if (!known.includes(key))
+      note(
+        `there is no '${root}.${key.slice(0, 60)}'`,
+        () => didYouMean(key, known) ?? remedy ?? `there is ${known.map((name) => `${root}.${name}`).join(', ')}`,
+      );
   }
 
   #checkMatrix(rest: readonly string[], draft: number | undefined, note: Note): void {
@@ -107,7 +128,9 @@ class ReferenceChecker {
     const [name, member, output] = rest;
     const shape = member === 'status' ? rest.length === 2 : member === 'outputs' && rest.length === 3;
     if (name === undefined || !shape || draft === undefined) {
-      note('a stage is used as stages.NAME.outputs.OUTPUT or stages.NAME.status', () => (member === undefined ? undefined : didYouMean(member, ['outputs', 'status'])));
+      note('a stage is used as stages.NAME.outputs.OUTPUT or stages.NAME.status', () =>
+        member === undefined ? undefined : didYouMean(member, ['outputs', 'status']),
+      );
       return;
     }
     const stage = names.byFullName.get(name);
@@ -117,14 +140,33 @@ class ReferenceChecker {
       note(`there is no stage ${quoted(name)}`, () => didYouMean(name, [...names.byName.keys(), ...names.fullNames]));
     } else if (target.isMatrix && base !== undefined && stage === undefined) {
       const first = target.matrix?.cells[0]?.name;
-      note(`${quoted(name)} is a matrix: one of its stages must be named`, first === undefined ? undefined : `stages['${first}']`);
-    } else if (graph.order !== undefined && draft !== 'outside' && stage !== undefined && !this.#isAncestor(draft, stage)) {
-      note(`stage ${quoted(drafts[draft]?.name ?? '')} does not come after ${quoted(name)}, so its values are not known`, `add 'after: ${name}'`);
+      note(
+        `${quoted(name)} is a matrix: one of its stages must be named`,
+        first === undefined ? undefined : `stages['${first}']`,
+      );
+    } else if (
+      graph.order !== undefined &&
+      draft !== 'outside' &&
+      stage !== undefined &&
+      !this.#isAncestor(draft, stage)
+    ) {
+      note(
+        `stage ${quoted(drafts[draft]?.name ?? '')} does not come after ${quoted(name)}, so its values are not known`,
+        `add 'after: ${name}'`,
+      );
     } else if (output !== undefined && !target.outputs.includes(output)) {
       // Of an extension that is not known here nobody can say what it publishes.
       if (target.use !== undefined && target.use.extension === undefined) return;
-      const remedy = target.use === undefined ? `name it under 'outputs' of ${quoted(target.name)}` : target.outputs.length === 0 ? 'its extension publishes none' : `its extension publishes ${target.outputs.slice(0, 10).join(', ')}`;
-      note(`stage ${quoted(target.name)} has no output ${quoted(output)}`, () => didYouMean(output, target.outputs) ?? remedy);
+      const remedy =
+        target.use === undefined
+          ? `name it under 'outputs' of ${quoted(target.name)}`
+          : target.outputs.length === 0
+            ? 'its extension publishes none'
+            : `its extension publishes ${target.outputs.slice(0, 10).join(', ')}`;
+      note(
+        `stage ${quoted(target.name)} has no output ${quoted(output)}`,
+        () => didYouMean(output, target.outputs) ?? remedy,
+      );
     }
   }
 
@@ -135,4 +177,3 @@ class ReferenceChecker {
 }
 
 type Note = (message: string, suggest?: string | (() => string | undefined)) => void;
-

@@ -26,7 +26,10 @@ export function readPipelineKeys(field: Field): { name: string | undefined; desc
   const [name, description] = [keys.get('name'), keys.get('description')];
   if (name === undefined) problems.add(map.entries[0]?.keySpan ?? map, path, "'pipeline.name' is missing");
   return {
-    name: name === undefined ? undefined : readName(fieldOf(name, path, problems), 'a text', PIPELINE_LIMITS.pipelineNameLengthMax),
+    name:
+      name === undefined
+        ? undefined
+        : readName(fieldOf(name, path, problems), 'a text', PIPELINE_LIMITS.pipelineNameLengthMax),
     description: description === undefined ? undefined : readDescription(fieldOf(description, path, problems)),
   };
 }
@@ -35,7 +38,8 @@ function readDescription(field: Field): string | undefined {
   const node = readScalar(field, 'a text');
   if (node === undefined) return undefined;
   const { problems, path } = field;
-  if (node.text.length > PIPELINE_LIMITS.descriptionLengthMax) problems.add(node, path, `'description' is longer than ${PIPELINE_LIMITS.descriptionLengthMax} characters`);
+  if (node.text.length > PIPELINE_LIMITS.descriptionLengthMax)
+    problems.add(node, path, `'description' is longer than ${PIPELINE_LIMITS.descriptionLengthMax} characters`);
   else if (/(?![\n\t])\p{Cc}/u.test(node.text)) problems.add(node, path, "'description' holds control characters");
   else if (hasExpression(node.text)) problems.add(node, path, "'description' cannot hold an expression");
   return node.text;
@@ -64,7 +68,13 @@ function readPush(field: Field): PushFilter | undefined {
   };
   for (const key of ['branches', 'tags', 'paths'] as const) {
     const other = keys.get(`${key}-ignore`);
-    if (keys.has(key) && other !== undefined) problems.add(other.keySpan, path, `'${key}' and '${key}-ignore' cannot stand together`, `begin a pattern of '${key}' with '!' to take it out again`);
+    if (keys.has(key) && other !== undefined)
+      problems.add(
+        other.keySpan,
+        path,
+        `'${key}' and '${key}-ignore' cannot stand together`,
+        `begin a pattern of '${key}' with '!' to take it out again`,
+      );
   }
   const filter = {
     branches: globs('branches'),
@@ -80,7 +90,8 @@ function readPush(field: Field): PushFilter | undefined {
 function readGlobs(field: Field): string[] | undefined {
   const nodes = readList(field, 'a pattern or a list of patterns', PIPELINE_LIMITS.globsMax);
   if (nodes === undefined) return undefined;
-  if (nodes.length === 0) field.problems.add(field.node, field.path, `'${field.name}' has no patterns, so that nothing would ever match`);
+  if (nodes.length === 0)
+    field.problems.add(field.node, field.path, `'${field.name}' has no patterns, so that nothing would ever match`);
   for (const node of nodes) {
     const fault = globFault(node.text);
     if (fault !== undefined) field.problems.add(node, field.path, `the pattern ${quoted(node.text)} ${fault}`);
@@ -97,21 +108,41 @@ function globFault(text: string): string | undefined {
   if (hasExpression(text)) return 'cannot hold an expression';
   const outside = pattern.replace(/\[[^\]]+\]/g, 'x');
   if (/[[\]]/.test(outside)) return "has a '[' without its ']'";
-  return /[{}]/.test(outside.replace(/\{[^{}]*\}/g, 'x')) ? "has a '{' without its '}', or one inside another" : undefined;
+  return /[{}]/.test(outside.replace(/\{[^{}]*\}/g, 'x'))
+    ? "has a '{' without its '}', or one inside another"
+    : undefined;
 }
 
 export function readSchedule(field: Field): string[] {
   const nodes = readList(field, 'a cron line or a list of cron lines', PIPELINE_LIMITS.schedulesMax) ?? [];
   const lines: string[] = [];
   for (const node of nodes) {
-    const fault = node.text.length > PIPELINE_LIMITS.cronLengthMax ? { message: `a cron line is longer than ${PIPELINE_LIMITS.cronLengthMax} characters` } : checkCron(node.text);
-    if (fault !== undefined) field.problems.add(node, field.path, printable(fault.message), 'suggestion' in fault ? fault.suggestion : undefined);
-    lines.push(node.text.trim().split(/[ \t]+/).join(' '));
+    const fault =
+      node.text.length > PIPELINE_LIMITS.cronLengthMax
+        ? { message: `a cron line is longer than ${PIPELINE_LIMITS.cronLengthMax} characters` }
+        : checkCron(node.text);
+    if (fault !== undefined)
+      field.problems.add(
+        node,
+        field.path,
+        printable(fault.message),
+        'suggestion' in fault ? fault.suggestion : undefined,
+      );
+    lines.push(
+      node.text
+        .trim()
+        .split(/[ \t]+/)
+        .join(' '),
+    );
   }
   return lines;
 }
 
-export function readConcurrency(field: Field, reader: ExpressionReader, sites: ExpressionSite[]): PipelineDefinition['concurrency'] {
+export function readConcurrency(
+  field: Field,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): PipelineDefinition['concurrency'] {
   const { problems, path } = field;
   const map = readMap(field, "a map with 'group'");
   if (map === undefined) return undefined;
@@ -130,7 +161,11 @@ function readGroup(field: Field, reader: ExpressionReader, sites: ExpressionSite
   const node = readScalar(field, 'a text');
   if (node === undefined) return undefined;
   if (node.text.trim() === '' || node.text.length > PIPELINE_LIMITS.groupLengthMax || /\p{Cc}/u.test(node.text)) {
-    field.problems.add(node, field.path, `'group' must be a text of 1 to ${PIPELINE_LIMITS.groupLengthMax} characters on one line`);
+    field.problems.add(
+      node,
+      field.path,
+      `'group' must be a text of 1 to ${PIPELINE_LIMITS.groupLengthMax} characters on one line`,
+    );
     return undefined;
   }
   return readTemplate(node, 'group', field.path, reader, sites);

@@ -4,7 +4,22 @@ import type { Command, Expression, RetryCause, RetryPolicy, Template } from '../
 import { readEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import type { Part } from '../expressions/expression.ts';
-import { fieldOf, kindOf, mustBe, nameFault, oneOf, readBoolean, readDuration, readInteger, readKeys, readList, readMap, readName, readScalar, readWord } from './fields.ts';
+import {
+  fieldOf,
+  kindOf,
+  mustBe,
+  nameFault,
+  oneOf,
+  readBoolean,
+  readDuration,
+  readInteger,
+  readKeys,
+  readList,
+  readMap,
+  readName,
+  readScalar,
+  readWord,
+} from './fields.ts';
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readUse } from './extension-use.ts';
@@ -44,7 +59,12 @@ export interface StageDraft {
 }
 
 const RETRY_CAUSES: readonly RetryCause[] = ['failure', 'timeout', 'lost'];
-export const NO_RETRY: RetryPolicy = { max: 0, backoff: 'constant', delayMs: PIPELINE_LIMITS.retryDelayMsDefault, on: ['failure'] };
+export const NO_RETRY: RetryPolicy = {
+  max: 0,
+  backoff: 'constant',
+  delayMs: PIPELINE_LIMITS.retryDelayMsDefault,
+  on: ['failure'],
+};
 
 /** Reads the stage of one entry of `stages`. Problems are noted; what could not be read has its default. */
 export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBudget): StageDraft {
@@ -55,7 +75,10 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
   const where = `in stage ${quoted(entry.key)}`;
   const keys = readStageKeys(entry, where, path, reader);
   const sites: ExpressionSite[] = [];
-  const field = <Value>(key: (typeof STAGE_KEYS)[number], read: (field: Field) => Value | undefined): Value | undefined => {
+  const field = <Value>(
+    key: (typeof STAGE_KEYS)[number],
+    read: (field: Field) => Value | undefined,
+  ): Value | undefined => {
     const found = keys.get(key);
     return found === undefined ? undefined : read(fieldOf(found, path, problems));
   };
@@ -67,12 +90,15 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     name: entry.key,
     nameSpan: entry.keySpan,
     path,
-    after: field('after', (value) => readList(value, 'a stage name or a list of them', PIPELINE_LIMITS.stagesMax)) ?? [],
+    after:
+      field('after', (value) => readList(value, 'a stage name or a list of them', PIPELINE_LIMITS.stagesMax)) ?? [],
     when: when?.parsed.expression,
     runsAfterFailure: when?.parsed.calls.some((call) => call.name !== 'success') ?? false,
     commands: field('run', (value) => readRun(value, shell, reader, sites)) ?? [],
     env: field('env', (value) => readEnvironment(value, 'stage-env', reader, sites)) ?? new Map<string, Template>(),
-    timeoutMs: field('timeout', (value) => readDuration(value, PIPELINE_LIMITS.timeoutMsMin, PIPELINE_LIMITS.timeoutMsMax)),
+    timeoutMs: field('timeout', (value) =>
+      readDuration(value, PIPELINE_LIMITS.timeoutMsMin, PIPELINE_LIMITS.timeoutMsMax),
+    ),
     retry: field('retry', readRetry),
     allowFailure: field('allow_failure', readBoolean) ?? false,
     workdir: field('workdir', (value) => readWorkdir(value, reader, sites)),
@@ -91,7 +117,12 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Sta
   const { value } = entry;
   const { problems } = reader;
   if (value.kind !== 'map') {
-    problems.add(value, path, `stage ${quoted(entry.key)} must be a map with 'run', not ${kindOf(value)}`, value.kind === 'scalar' && value.text !== '' ? "write the command under it, as 'run: …'" : undefined);
+    problems.add(
+      value,
+      path,
+      `stage ${quoted(entry.key)} must be a map with 'run', not ${kindOf(value)}`,
+      value.kind === 'scalar' && value.text !== '' ? "write the command under it, as 'run: …'" : undefined,
+    );
     return new Map();
   }
   const keys = readKeys(value, STAGE_KEYS, where, path, problems);
@@ -100,7 +131,12 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Sta
   return keys;
 }
 
-export function readRun(field: Field, shell: string | undefined, reader: ExpressionReader, sites: ExpressionSite[]): Command[] | undefined {
+export function readRun(
+  field: Field,
+  shell: string | undefined,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): Command[] | undefined {
   const nodes = readList(field, 'a command or a list of commands', PIPELINE_LIMITS.commandsMax);
   if (nodes === undefined) return undefined;
   if (nodes.length === 0) field.problems.add(field.node, field.path, "'run' has no commands");
@@ -121,7 +157,12 @@ function readWhen(field: Field, reader: ExpressionReader, sites: ExpressionSite[
   if (hasExpression(node.text)) {
     const { pieces } = findExpressions(node.text);
     const [piece] = pieces;
-    if (pieces.length !== 1 || piece === undefined || node.text.slice(0, piece.from).trim() !== '' || node.text.slice(piece.to).trim() !== '') {
+    if (
+      pieces.length !== 1 ||
+      piece === undefined ||
+      node.text.slice(0, piece.from).trim() !== '' ||
+      node.text.slice(piece.to).trim() !== ''
+    ) {
       problems.add(node, path, "a condition is one expression, with or without '${{ }}' around the whole of it");
       return undefined;
     }
@@ -150,12 +191,20 @@ function readRetry(field: Field): RetryPolicy | undefined {
     return found === undefined ? undefined : fieldOf(found, path, problems);
   };
   const max = inner('max');
-  if (max === undefined) problems.add(map, path, "'retry' has no 'max'", `'max' is the number of further attempts, up to ${PIPELINE_LIMITS.retryMax}`);
+  if (max === undefined)
+    problems.add(
+      map,
+      path,
+      "'retry' has no 'max'",
+      `'max' is the number of further attempts, up to ${PIPELINE_LIMITS.retryMax}`,
+    );
   const [backoff, delay, on] = [inner('backoff'), inner('delay'), inner('on')];
   return {
     max: (max === undefined ? undefined : readInteger(max, 0, PIPELINE_LIMITS.retryMax)) ?? 0,
-    backoff: (backoff === undefined ? undefined : readWord(backoff, ['constant', 'exponential'] as const)) ?? NO_RETRY.backoff,
-    delayMs: (delay === undefined ? undefined : readDuration(delay, 0, PIPELINE_LIMITS.retryDelayMsMax)) ?? NO_RETRY.delayMs,
+    backoff:
+      (backoff === undefined ? undefined : readWord(backoff, ['constant', 'exponential'] as const)) ?? NO_RETRY.backoff,
+    delayMs:
+      (delay === undefined ? undefined : readDuration(delay, 0, PIPELINE_LIMITS.retryDelayMsMax)) ?? NO_RETRY.delayMs,
     on: (on === undefined ? undefined : readCauses(on)) ?? NO_RETRY.on,
   };
 }
@@ -177,7 +226,11 @@ export function readShell(field: Field): string | undefined {
   const shell = readName(field, 'the name or path of a program', PIPELINE_LIMITS.pathLengthMax);
   if (shell === undefined) return undefined;
   if (/^[A-Za-z0-9_./+][A-Za-z0-9_./+-]*$/.test(shell) && !shell.endsWith('/')) return shell;
-  mustBe(field, "the name or path of a program, such as 'bash' or '/bin/bash'", shell.includes(' ') ? "options cannot be given here; begin the script with 'set -e' or the like" : undefined);
+  mustBe(
+    field,
+    "the name or path of a program, such as 'bash' or '/bin/bash'",
+    shell.includes(' ') ? "options cannot be given here; begin the script with 'set -e' or the like" : undefined,
+  );
   return undefined;
 }
 
@@ -186,7 +239,11 @@ function readWorkdir(field: Field, reader: ExpressionReader, sites: ExpressionSi
   if (node === undefined) return undefined;
   const { problems, path } = field;
   if (node.text === '' || node.text.length > PIPELINE_LIMITS.pathLengthMax || /\p{Cc}/u.test(node.text)) {
-    problems.add(node, path, `'workdir' must be a path of 1 to ${PIPELINE_LIMITS.pathLengthMax} characters on one line`);
+    problems.add(
+      node,
+      path,
+      `'workdir' must be a path of 1 to ${PIPELINE_LIMITS.pathLengthMax} characters on one line`,
+    );
     return undefined;
   }
   if (node.text.startsWith('/') || node.text.split('/').includes('..')) {
@@ -196,7 +253,11 @@ function readWorkdir(field: Field, reader: ExpressionReader, sites: ExpressionSi
   return readTemplate(node, 'workdir', path, reader, sites);
 }
 
-function readLabels(field: Field, reader: ExpressionReader, sites: ExpressionSite[]): { template: Template; span: Span }[] | undefined {
+function readLabels(
+  field: Field,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): { template: Template; span: Span }[] | undefined {
   const nodes = readList(field, 'a label or a list of labels', PIPELINE_LIMITS.labelsMax);
   return nodes?.map((node) => ({ template: readTemplate(node, 'runs-on', field.path, reader, sites), span: node }));
 }
@@ -207,8 +268,13 @@ export function readOutputs(field: Field): string[] | undefined {
   const names = new Set<string>();
   for (const node of nodes) {
     if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(node.text) || node.text.length > PIPELINE_LIMITS.outputNameLengthMax) {
-      field.problems.add(node, field.path, `${quoted(node.text)} cannot be the name of an output: letters, digits, '_' and '-', no digit first`);
-    } else if (names.has(node.text)) field.problems.add(node, field.path, `the output ${quoted(node.text)} is named twice`);
+      field.problems.add(
+        node,
+        field.path,
+        `${quoted(node.text)} cannot be the name of an output: letters, digits, '_' and '-', no digit first`,
+      );
+    } else if (names.has(node.text))
+      field.problems.add(node, field.path, `the output ${quoted(node.text)} is named twice`);
     names.add(node.text);
   }
   return [...names];

@@ -40,7 +40,7 @@ export function hasExpression(text: string): boolean {
 /** The expressions of a value in order, or the place in it where one is opened and not closed. */
 export function findExpressions(text: string): { readonly pieces: readonly Piece[]; readonly unclosed?: number } {
   const pieces: Piece[] = [];
-  for (let from = text.indexOf('${{'); from !== -1; ) {
+  for (let from = text.indexOf('${{'); from !== -1;) {
     const close = closingBraces(text, from + 3);
     if (close === -1) return { pieces, unclosed: from };
     pieces.push({ source: text.slice(from + 3, close), from, to: close + 2 });
@@ -65,12 +65,22 @@ function closingBraces(text: string, from: number): number {
 }
 
 /** Parses all expressions of a value and notes those that are faulty. Undefined if any is. */
-export function readExpressions(node: ScalarNode, place: Place, path: string, reader: ExpressionReader): { pieces: readonly Piece[]; sites: ExpressionSite[] } | undefined {
+export function readExpressions(
+  node: ScalarNode,
+  place: Place,
+  path: string,
+  reader: ExpressionReader,
+): { pieces: readonly Piece[]; sites: ExpressionSite[] } | undefined {
   const { pieces, unclosed } = findExpressions(node.text);
   const sites: ExpressionSite[] = [];
   let sound = true;
   if (unclosed !== undefined) {
-    reader.problems.add(spanIn(node, pieces.length, undefined, reader.text), path, "'${{' is not closed by '}}'", `an expression has at most ${PIPELINE_LIMITS.expressionLengthMax} characters, and quotes in it must be closed`);
+    reader.problems.add(
+      spanIn(node, pieces.length, undefined, reader.text),
+      path,
+      "'${{' is not closed by '}}'",
+      `an expression has at most ${PIPELINE_LIMITS.expressionLengthMax} characters, and quotes in it must be closed`,
+    );
     sound = false;
   }
   if (pieces.length > PIPELINE_LIMITS.expressionsPerTextMax) {
@@ -87,7 +97,13 @@ export function readExpressions(node: ScalarNode, place: Place, path: string, re
 }
 
 /** Parses the text of one expression. */
-export function readExpression(source: string, place: Place, path: string, spanOf: (part: Part) => Span, problems: Problems): ExpressionSite | undefined {
+export function readExpression(
+  source: string,
+  place: Place,
+  path: string,
+  spanOf: (part: Part) => Span,
+  problems: Problems,
+): ExpressionSite | undefined {
   const parsed = parseExpression(source);
   if (!('fault' in parsed)) return { place, path, parsed, spanOf };
   problems.add(spanOf(parsed.fault), path, parsed.fault.message, parsed.fault.suggestion);
@@ -95,7 +111,13 @@ export function readExpression(source: string, place: Place, path: string, spanO
 }
 
 /** The value as a template. Faulty expressions are noted, and left out of what is returned. */
-export function readTemplate(node: ScalarNode, place: Place, path: string, reader: ExpressionReader, sites: ExpressionSite[]): Template {
+export function readTemplate(
+  node: ScalarNode,
+  place: Place,
+  path: string,
+  reader: ExpressionReader,
+  sites: ExpressionSite[],
+): Template {
   if (!hasExpression(node.text)) return [node.text];
   const read = readExpressions(node, place, path, reader);
   if (read === undefined) return [];
@@ -118,7 +140,12 @@ export function readTemplate(node: ScalarNode, place: Place, path: string, reade
  * Where a part of the `ordinal`-th expression of a value stands in the file. Folding and escapes can make the value
  * differ from what the file says; the expression as a whole, or the value, is then the nearest place there is.
  */
-function spanIn(node: ScalarNode, ordinal: number, inside: { readonly source: string; readonly part: Part } | undefined, text: string): Span {
+function spanIn(
+  node: ScalarNode,
+  ordinal: number,
+  inside: { readonly source: string; readonly part: Part } | undefined,
+  text: string,
+): Span {
   let from = node.start - 1;
   for (let count = 0; count <= ordinal; count++) {
     from = text.indexOf('${{', from + 1);

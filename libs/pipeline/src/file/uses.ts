@@ -31,20 +31,38 @@ export function parseUses(text: string): UsesReference | UsesFault {
   const id = at === -1 ? text : text.slice(0, at);
   const fault = extensionIdFault(id);
   if (fault !== undefined) return fault;
-  if (at === -1) return { message: `${quoted(text)} names no version`, suggestion: `'${id}@^1' takes any version from 1.0.0 and before 2.0.0` };
+  if (at === -1)
+    return {
+      message: `${quoted(text)} names no version`,
+      suggestion: `'${id}@^1' takes any version from 1.0.0 and before 2.0.0`,
+    };
   const range = text.slice(at + 1);
-  return RANGE.test(range) && range.trim() === range ? { id, range } : { message: `${quoted(range)} is no version and no range of versions`, suggestion: "such as '2.1.0', '^2.1' or '2.x'" };
+  return RANGE.test(range) && range.trim() === range
+    ? { id, range }
+    : {
+        message: `${quoted(range)} is no version and no range of versions`,
+        suggestion: "such as '2.1.0', '^2.1' or '2.x'",
+      };
 }
 
 /** Why a text cannot be the id of an extension. */
 export function extensionIdFault(id: string): UsesFault | undefined {
   const [category = '', name, ...rest] = id.split('/');
-  if (name === undefined || rest.length > 0) return { message: `${quoted(id)} is not the id of an extension: <category>/<name>`, suggestion: `the categories are ${EXTENSION_CATEGORIES.join(', ')}` };
+  if (name === undefined || rest.length > 0)
+    return {
+      message: `${quoted(id)} is not the id of an extension: <category>/<name>`,
+      suggestion: `the categories are ${EXTENSION_CATEGORIES.join(', ')}`,
+    };
   if (!EXTENSION_CATEGORIES.some((known) => known === category)) {
-    return { message: `${quoted(category)} is not a category of extensions`, suggestion: didYouMean(category, EXTENSION_CATEGORIES) ?? `the categories are ${EXTENSION_CATEGORIES.join(', ')}` };
+    return {
+      message: `${quoted(category)} is not a category of extensions`,
+      suggestion: didYouMean(category, EXTENSION_CATEGORIES) ?? `the categories are ${EXTENSION_CATEGORIES.join(', ')}`,
+    };
   }
   if (NAME.test(name) && name.length <= NAME_LENGTH_MAX) return undefined;
-  return { message: `${quoted(name)} cannot be the name of an extension: at most ${NAME_LENGTH_MAX} lower-case letters and digits, with single '-' between them` };
+  return {
+    message: `${quoted(name)} cannot be the name of an extension: at most ${NAME_LENGTH_MAX} lower-case letters and digits, with single '-' between them`,
+  };
 }
 
 /**

@@ -3,12 +3,36 @@
 export const TOP_KEYS = ['engine', 'pipeline', 'on', 'schedule', 'env', 'concurrency', 'stages'] as const;
 export const PIPELINE_KEYS = ['name', 'description'] as const;
 export const STAGE_KEYS = [
-  'run', 'uses', 'with', 'after', 'when', 'env', 'timeout', 'retry', 'allow_failure', 'workdir', 'shell', 'workspace', 'runs_on', 'outputs', 'matrix',
+  'run',
+  'uses',
+  'with',
+  'after',
+  'when',
+  'env',
+  'timeout',
+  'retry',
+  'allow_failure',
+  'workdir',
+  'shell',
+  'workspace',
+  'runs_on',
+  'outputs',
+  'matrix',
 ] as const;
 /** Of these an extension decides: they cannot stand beside `uses`. */
 export const EXTENSION_DECIDES = ['run', 'shell', 'outputs'] as const;
 /** Of an extension's manifest, `extension.yaml`. */
-export const MANIFEST_KEYS = ['id', 'version', 'description', 'inputs', 'outputs', 'env', 'run', 'shell', 'stages'] as const;
+export const MANIFEST_KEYS = [
+  'id',
+  'version',
+  'description',
+  'inputs',
+  'outputs',
+  'env',
+  'run',
+  'shell',
+  'stages',
+] as const;
 export const INPUT_KEYS = ['type', 'description', 'required', 'default', 'options'] as const;
 export const INPUT_TYPES = ['string', 'number', 'boolean', 'choice'] as const;
 export const OUTPUT_KEYS = ['description', 'value'] as const;
@@ -17,17 +41,59 @@ export const CONCURRENCY_KEYS = ['group', 'cancel_in_progress'] as const;
 export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
 
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set(['image', 'services', 'artifacts', 'cache', 'secrets', 'approval']);
+export const KEYS_TO_COME: ReadonlySet<string> = new Set([
+  'image',
+  'services',
+  'artifacts',
+  'cache',
+  'secrets',
+  'approval',
+]);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
-  ['needs', 'after'], ['depends_on', 'after'], ['depends-on', 'after'], ['dependencies', 'after'], ['requires', 'after'],
-  ['if', 'when'], ['condition', 'when'], ['script', 'run'], ['command', 'run'], ['commands', 'run'], ['steps', 'run'],
-  ['environment', 'env'], ['variables', 'env'], ['working-directory', 'workdir'], ['working_directory', 'workdir'], ['dir', 'workdir'],
-  ['timeout-minutes', 'timeout'], ['retries', 'retry'], ['continue-on-error', 'allow_failure'], ['soft_fail', 'allow_failure'],
-  ['runs-on', 'runs_on'], ['agents', 'runs_on'], ['labels', 'runs_on'], ['strategy', 'matrix'], ['parallel', 'matrix'],
-  ['jobs', 'stages'], ['extension', 'uses'], ['action', 'uses'], ['component', 'uses'], ['inputs', 'with'], ['choices', 'options'], ['values', 'options'], ['enum', 'options'], ['name', 'pipeline.name'], ['cancel-in-progress', 'cancel_in_progress'], ['fail-fast', 'fail_fast'], ['max-parallel', 'max_parallel'],
-  ['attempts', 'max'], ['limit', 'max'], ['branches_ignore', 'branches-ignore'], ['tags_ignore', 'tags-ignore'], ['paths_ignore', 'paths-ignore'],
+  ['needs', 'after'],
+  ['depends_on', 'after'],
+  ['depends-on', 'after'],
+  ['dependencies', 'after'],
+  ['requires', 'after'],
+  ['if', 'when'],
+  ['condition', 'when'],
+  ['script', 'run'],
+  ['command', 'run'],
+  ['commands', 'run'],
+  ['steps', 'run'],
+  ['environment', 'env'],
+  ['variables', 'env'],
+  ['working-directory', 'workdir'],
+  ['working_directory', 'workdir'],
+  ['dir', 'workdir'],
+  ['timeout-minutes', 'timeout'],
+  ['retries', 'retry'],
+  ['continue-on-error', 'allow_failure'],
+  ['soft_fail', 'allow_failure'],
+  ['runs-on', 'runs_on'],
+  ['agents', 'runs_on'],
+  ['labels', 'runs_on'],
+  ['strategy', 'matrix'],
+  ['parallel', 'matrix'],
+  ['jobs', 'stages'],
+  ['extension', 'uses'],
+  ['action', 'uses'],
+  ['component', 'uses'],
+  ['inputs', 'with'],
+  ['choices', 'options'],
+  ['values', 'options'],
+  ['enum', 'options'],
+  ['name', 'pipeline.name'],
+  ['cancel-in-progress', 'cancel_in_progress'],
+  ['fail-fast', 'fail_fast'],
+  ['max-parallel', 'max_parallel'],
+  ['attempts', 'max'],
+  ['limit', 'max'],
+  ['branches_ignore', 'branches-ignore'],
+  ['tags_ignore', 'tags-ignore'],
+  ['paths_ignore', 'paths-ignore'],
 ]);
 
 /** Our name for a key that is known from elsewhere, if it is one of those allowed here. */

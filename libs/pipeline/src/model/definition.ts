@@ -17,7 +17,12 @@ export type Expression =
   | { readonly kind: 'text'; readonly parts: Template }
   | { readonly kind: 'call'; readonly name: ExpressionFunction; readonly arguments: readonly Expression[] }
   | { readonly kind: 'not'; readonly operand: Expression }
-  | { readonly kind: 'binary'; readonly operator: '==' | '!=' | '&&' | '||'; readonly left: Expression; readonly right: Expression };
+  | {
+      readonly kind: 'binary';
+      readonly operator: '==' | '!=' | '&&' | '||';
+      readonly left: Expression;
+      readonly right: Expression;
+    };
 
 export type ExpressionFunction = 'success' | 'failure' | 'always';
 
@@ -117,7 +122,9 @@ export type ParseResult =
 
 /** The values that expressions see. Missing paths evaluate to the empty string in templates and to null in comparisons. */
 export interface ExpressionScope {
-  readonly stages: Readonly<Record<string, { readonly status: string; readonly outputs: Readonly<Record<string, string>> }>>;
+  readonly stages: Readonly<
+    Record<string, { readonly status: string; readonly outputs: Readonly<Record<string, string>> }>
+  >;
   readonly matrix: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly run: Readonly<Record<string, string>>;

@@ -107,7 +107,14 @@ function readItems(pattern: string): Item[] {
       at = end;
     } else if (character === '{' && characters.includes('}', at)) {
       const end = characters.indexOf('}', at);
-      items.push({ kind: 'choice', of: characters.slice(at + 1, end).join('').split(',').map(readItems) });
+      items.push({
+        kind: 'choice',
+        of: characters
+          .slice(at + 1, end)
+          .join('')
+          .split(',')
+          .map(readItems),
+      });
       at = end;
     } else {
       if (character === '\\' && at + 1 < characters.length) at += 1;
@@ -128,7 +135,8 @@ function classOf(characters: readonly string[]): (character: string) => boolean 
     ranges.push([from, isRange ? (listed[at + 2] ?? '') : from]);
     if (isRange) at += 2;
   }
-  return (character) => character !== '/' && ranges.some(([from, to]) => from <= character && character <= to) !== negated;
+  return (character) =>
+    character !== '/' && ranges.some(([from, to]) => from <= character && character <= to) !== negated;
 }
 
 /** Whether the last pattern that fits a text takes it in (`release/*`) or out again (`!release/old`). */

@@ -27,11 +27,14 @@ export function matchesPush(on: PipelineDefinition['on'], push: Push): PushMatch
     return { matched: false, rule: hasBranches ? 'branches' : 'tags' };
   }
   if (kind === 'branch') {
-    if (filter.branches !== undefined && !new GlobList(filter.branches).includes(name)) return { matched: false, rule: 'branches' };
-    if (filter.branchesIgnore !== undefined && new GlobList(filter.branchesIgnore).includes(name)) return { matched: false, rule: 'branches-ignore' };
+    if (filter.branches !== undefined && !new GlobList(filter.branches).includes(name))
+      return { matched: false, rule: 'branches' };
+    if (filter.branchesIgnore !== undefined && new GlobList(filter.branchesIgnore).includes(name))
+      return { matched: false, rule: 'branches-ignore' };
   } else if (kind === 'tag') {
     if (filter.tags !== undefined && !new GlobList(filter.tags).includes(name)) return { matched: false, rule: 'tags' };
-    if (filter.tagsIgnore !== undefined && new GlobList(filter.tagsIgnore).includes(name)) return { matched: false, rule: 'tags-ignore' };
+    if (filter.tagsIgnore !== undefined && new GlobList(filter.tagsIgnore).includes(name))
+      return { matched: false, rule: 'tags-ignore' };
   }
   // A tag names a commit that is there already: what it changed says nothing about the tag.
   return kind === 'tag' ? MATCHED : matchesPaths(filter, push.paths);
@@ -40,9 +43,11 @@ export function matchesPush(on: PipelineDefinition['on'], push: Push): PushMatch
 function matchesPaths(filter: PushFilter, paths: readonly string[] | null): PushMatch {
   if (paths === null) return MATCHED;
   const effort = { left: EFFORT_MAX };
-  const some = (globs: GlobList, wanted: boolean): boolean => paths.some((path) => globs.includes(path, effort) === wanted || effort.left <= 0);
+  const some = (globs: GlobList, wanted: boolean): boolean =>
+    paths.some((path) => globs.includes(path, effort) === wanted || effort.left <= 0);
   if (filter.paths !== undefined && !some(new GlobList(filter.paths), true)) return { matched: false, rule: 'paths' };
-  if (filter.pathsIgnore !== undefined && !some(new GlobList(filter.pathsIgnore), false)) return { matched: false, rule: 'paths-ignore' };
+  if (filter.pathsIgnore !== undefined && !some(new GlobList(filter.pathsIgnore), false))
+    return { matched: false, rule: 'paths-ignore' };
   return MATCHED;
 }
 

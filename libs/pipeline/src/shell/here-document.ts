@@ -15,7 +15,9 @@ const DELIMITER_LENGTH_MAX = 200;
 
 /** Reads `<<WORD` or `<<-WORD` at the beginning of a text; undefined where the word is not a plain one. */
 export function readDelimiter(text: string): Delimiter | undefined {
-  const found = /^<<(-?)[ \t]*((?:'[^'\n]*'|"[^"\n$`\\]*"|\\[^\n]|[^\s'"\\;&|<>()$`])+)/.exec(text.slice(0, DELIMITER_LENGTH_MAX));
+  const found = /^<<(-?)[ \t]*((?:'[^'\n]*'|"[^"\n$`\\]*"|\\[^\n]|[^\s'"\\;&|<>()$`])+)/.exec(
+    text.slice(0, DELIMITER_LENGTH_MAX),
+  );
   if (found === null || found[0].includes(EXPRESSION_MARK)) return undefined;
   const word = found[2] ?? '';
   return {
@@ -27,13 +29,19 @@ export function readDelimiter(text: string): Delimiter | undefined {
 }
 
 /** Where a body that begins at `from` ends, and where the line after its delimiter begins; undefined if it does not end. */
-export function findBodyEnd(text: string, from: number, end: number, delimiter: Delimiter): { readonly body: number; readonly next: number } | undefined {
+export function findBodyEnd(
+  text: string,
+  from: number,
+  end: number,
+  delimiter: Delimiter,
+): { readonly body: number; readonly next: number } | undefined {
   let continued = false;
-  for (let start = from; start < end; ) {
+  for (let start = from; start < end;) {
     const newline = text.indexOf('\n', start);
     const to = newline === -1 || newline > end ? end : newline;
     const line = text.slice(start, to);
-    if (!continued && (delimiter.stripTabs ? line.replace(/^\t+/, '') : line) === delimiter.text) return { body: start, next: Math.min(to + 1, end) };
+    if (!continued && (delimiter.stripTabs ? line.replace(/^\t+/, '') : line) === delimiter.text)
+      return { body: start, next: Math.min(to + 1, end) };
     // A backslash at the end of a line joins the next one to it, so that this one cannot be the delimiter.
     continued = !delimiter.quoted && (/\\+$/.exec(line)?.[0].length ?? 0) % 2 === 1;
     start = to + 1;

@@ -92,7 +92,9 @@ export class Frame {
   #checkSubscript(word: string): void {
     if (!word.startsWith('[')) return;
     const { words, expressions } = this.command;
-    for (const use of expressions) if (use.word === words.length - 1) this.#listener.refuse(use.index, 'an array subscript is computed, and commands in it are run');
+    for (const use of expressions)
+      if (use.word === words.length - 1)
+        this.#listener.refuse(use.index, 'an array subscript is computed, and commands in it are run');
   }
 
   #keyword(word: string, isCommand: boolean): void {
@@ -105,6 +107,7 @@ export class Frame {
     else if (word === 'esac' && (state === 'pattern' ? words.length === 1 : state === 'body' && isCommand)) {
       this.#cases.pop();
       this.reset();
-    } else if (word === 'alias' && isCommand) this.#listener.lose("after 'alias' the words of a script can mean something else");
+    } else if (word === 'alias' && isCommand)
+      this.#listener.lose("after 'alias' the words of a script can mean something else");
   }
 }

@@ -23,12 +23,57 @@ export interface ExpressionInCommand {
 
 /** Variables whose text some program takes as code, as a program's name, or as an arithmetic expression. */
 const CODE_VARIABLES = new Set([
-  'BASH_ENV', 'ENV', 'ZDOTDIR', 'PROMPT_COMMAND', 'PS0', 'PS1', 'PS2', 'PS3', 'PS4', 'IFS', 'PATH', 'SHELL', 'SHELLOPTS', 'BASHOPTS',
-  'LD_PRELOAD', 'LD_LIBRARY_PATH', 'LD_AUDIT', 'DYLD_INSERT_LIBRARIES', 'DYLD_LIBRARY_PATH',
-  'NODE_OPTIONS', 'NODE_PATH', 'PYTHONPATH', 'PYTHONSTARTUP', 'PERL5OPT', 'PERL5LIB', 'RUBYOPT', 'RUBYLIB', 'JAVA_TOOL_OPTIONS', 'MAKEFLAGS',
-  'GIT_SSH', 'GIT_SSH_COMMAND', 'GIT_EXTERNAL_DIFF', 'GIT_PAGER', 'GIT_EDITOR', 'GIT_ASKPASS', 'GIT_PROXY_COMMAND', 'GIT_CONFIG_PARAMETERS',
-  'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'SSH_ASKPASS',
-  'RANDOM', 'SRANDOM', 'SECONDS', 'OPTIND', 'LINENO', 'HISTCMD', 'EPOCHSECONDS', 'BASHPID', 'BASH_ARGV0',
+  'BASH_ENV',
+  'ENV',
+  'ZDOTDIR',
+  'PROMPT_COMMAND',
+  'PS0',
+  'PS1',
+  'PS2',
+  'PS3',
+  'PS4',
+  'IFS',
+  'PATH',
+  'SHELL',
+  'SHELLOPTS',
+  'BASHOPTS',
+  'LD_PRELOAD',
+  'LD_LIBRARY_PATH',
+  'LD_AUDIT',
+  'DYLD_INSERT_LIBRARIES',
+  'DYLD_LIBRARY_PATH',
+  'NODE_OPTIONS',
+  'NODE_PATH',
+  'PYTHONPATH',
+  'PYTHONSTARTUP',
+  'PERL5OPT',
+  'PERL5LIB',
+  'RUBYOPT',
+  'RUBYLIB',
+  'JAVA_TOOL_OPTIONS',
+  'MAKEFLAGS',
+  'GIT_SSH',
+  'GIT_SSH_COMMAND',
+  'GIT_EXTERNAL_DIFF',
+  'GIT_PAGER',
+  'GIT_EDITOR',
+  'GIT_ASKPASS',
+  'GIT_PROXY_COMMAND',
+  'GIT_CONFIG_PARAMETERS',
+  'PAGER',
+  'EDITOR',
+  'VISUAL',
+  'BROWSER',
+  'SSH_ASKPASS',
+  'RANDOM',
+  'SRANDOM',
+  'SECONDS',
+  'OPTIND',
+  'LINENO',
+  'HISTCMD',
+  'EPOCHSECONDS',
+  'BASHPID',
+  'BASH_ARGV0',
 ]);
 
 /** Whether an expression may not be the value of this variable. */
@@ -36,13 +81,70 @@ export function isCodeVariable(name: string): boolean {
   return CODE_VARIABLES.has(name);
 }
 
-const SHELLS = new Set(['sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'ksh93', 'mksh', 'busybox', 'fish', 'csh', 'tcsh', 'pwsh']);
+const SHELLS = new Set([
+  'sh',
+  'bash',
+  'dash',
+  'ash',
+  'zsh',
+  'ksh',
+  'ksh93',
+  'mksh',
+  'busybox',
+  'fish',
+  'csh',
+  'tcsh',
+  'pwsh',
+]);
 
 /** Commands all of whose arguments are read as code, as arithmetic or as variable names with subscripts. */
 const READ_AS_CODE = new Set([
-  'eval', 'source', '.', 'trap', 'alias', 'let', 'declare', 'typeset', 'integer', 'float', 'unset', 'read', 'mapfile', 'readarray', 'getopts',
-  'complete', 'compgen', 'bind', 'fc', 'enable', 'hash', 'exit', 'return', 'shift', 'break', 'continue', 'ulimit', 'wait', 'functions', 'autoload',
-  'ssh', 'su', 'runuser', 'watch', 'parallel', 'at', 'batch', 'crontab', 'expect', 'osascript', 'sqlite3', 'script', 'tmux', 'screen', 'make', 'gmake',
+  'eval',
+  'source',
+  '.',
+  'trap',
+  'alias',
+  'let',
+  'declare',
+  'typeset',
+  'integer',
+  'float',
+  'unset',
+  'read',
+  'mapfile',
+  'readarray',
+  'getopts',
+  'complete',
+  'compgen',
+  'bind',
+  'fc',
+  'enable',
+  'hash',
+  'exit',
+  'return',
+  'shift',
+  'break',
+  'continue',
+  'ulimit',
+  'wait',
+  'functions',
+  'autoload',
+  'ssh',
+  'su',
+  'runuser',
+  'watch',
+  'parallel',
+  'at',
+  'batch',
+  'crontab',
+  'expect',
+  'osascript',
+  'sqlite3',
+  'script',
+  'tmux',
+  'screen',
+  'make',
+  'gmake',
 ]);
 
 /** Programs that take code behind one of these options, or (with `operand`) as their first argument. */
@@ -66,15 +168,29 @@ const RESERVED = new Set(['if', 'then', 'else', 'elif', 'do', 'while', 'until', 
 
 /** Commands that run the command after them, and which of their options take a word of their own. */
 const PREFIXES: ReadonlyMap<string, string> = new Map([
-  ['command', ''], ['builtin', ''], ['exec', 'a'], ['nohup', ''], ['setsid', ''], ['time', 'fo'], ['chronic', ''],
-  ['env', 'uC'], ['sudo', 'ughpCrtTD'], ['doas', 'uC'], ['nice', 'n'], ['timeout', 'ks'], ['stdbuf', 'ioe'], ['ionice', 'cnp'], ['xargs', 'ILPdaEns'],
+  ['command', ''],
+  ['builtin', ''],
+  ['exec', 'a'],
+  ['nohup', ''],
+  ['setsid', ''],
+  ['time', 'fo'],
+  ['chronic', ''],
+  ['env', 'uC'],
+  ['sudo', 'ughpCrtTD'],
+  ['doas', 'uC'],
+  ['nice', 'n'],
+  ['timeout', 'ks'],
+  ['stdbuf', 'ioe'],
+  ['ionice', 'cnp'],
+  ['xargs', 'ILPdaEns'],
 ]);
 
 const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?\+?=/;
 /** Tests that some shell computes: an operand `a[$(id)]` would run `id`. */
 const EVALUATING_TEST = new Set(['-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '-R']);
 
-const INTEGER_DECLARATION = /\b(?:declare|typeset|local|export|readonly)\b[^\n;]*\s[-+][A-Za-z]*[inEF]|(?:^|[\s;])(?:integer|float)\s/;
+const INTEGER_DECLARATION =
+  /\b(?:declare|typeset|local|export|readonly)\b[^\n;]*\s[-+][A-Za-z]*[inEF]|(?:^|[\s;])(?:integer|float)\s/;
 
 /** The index of the word that names the program, `words.length` where there is none. */
 export function commandIndex(words: readonly string[]): number {
@@ -106,7 +222,11 @@ export function declaresIntegers(script: string): boolean {
 }
 
 /** Calls `refuse` for each expression of the command that its receiver would read as code. */
-export function judgeCommand(command: SimpleCommand, integersDeclared: boolean, refuse: (index: number, reason: string) => void): void {
+export function judgeCommand(
+  command: SimpleCommand,
+  integersDeclared: boolean,
+  refuse: (index: number, reason: string) => void,
+): void {
   if (command.expressions.length === 0) return;
   const at = commandIndex(command.words);
   for (const expression of command.expressions) {
@@ -123,25 +243,36 @@ export function runsItsInput(words: readonly string[]): boolean {
   const operands = rest.filter((word) => !word.startsWith('-')).length;
   // `ssh host` gives its input to a shell there; with a command (`ssh -p 22 host tar x`) it is that command's data.
   if (name === 'ssh') return operands <= 2;
-  if (SHELLS.has(name)) return operands === 0 || rest.some((word) => /^-[A-Za-z]*s/.test(word) || word === '/dev/stdin');
+  if (SHELLS.has(name))
+    return operands === 0 || rest.some((word) => /^-[A-Za-z]*s/.test(word) || word === '/dev/stdin');
   if (/^([gmn]?awk|original-awk|g?sed)$/.test(name)) return false;
   return operands === 0 && INTERPRETERS.some((known) => known.operand === true && known.name.test(name));
 }
 
-function hazardOf(words: readonly string[], at: number, expression: ExpressionInCommand, integersDeclared: boolean): string | undefined {
+function hazardOf(
+  words: readonly string[],
+  at: number,
+  expression: ExpressionInCommand,
+  integersDeclared: boolean,
+): string | undefined {
   const name = baseName(words[at] ?? '');
-  if (expression.word === -1) return runsItsInput(words) || READ_AS_CODE.has(name) ? `'${name}' would read the value as code` : undefined;
+  if (expression.word === -1)
+    return runsItsInput(words) || READ_AS_CODE.has(name) ? `'${name}' would read the value as code` : undefined;
   const word = words[expression.word] ?? '';
   if (expression.word < at) return assignmentHazard(word, integersDeclared);
   if (expression.word === at) return 'the value would choose the program to run';
-  if (isComputedName(words[at] ?? '')) return 'the program is named by an expansion or a pattern, so what it does with the value is not known';
+  if (isComputedName(words[at] ?? ''))
+    return 'the program is named by an expansion or a pattern, so what it does with the value is not known';
   if (name === 'for' || name === 'select' || name === 'function') {
     return expression.word === at + 1 ? `the value would be a name that '${name}' defines` : undefined;
   }
   if (READ_AS_CODE.has(name)) return `'${name}' reads its arguments as code or as arithmetic`;
-  if (name === 'export' || name === 'readonly' || name === 'local') return declarationHazard(words, at, word, integersDeclared, name);
+  if (name === 'export' || name === 'readonly' || name === 'local')
+    return declarationHazard(words, at, word, integersDeclared, name);
   if (name === '[' || name === '[[' || name === 'test') {
-    return words.some((other) => EVALUATING_TEST.has(other)) ? 'a shell may compute the operands of such a test, and run commands in them' : undefined;
+    return words.some((other) => EVALUATING_TEST.has(other))
+      ? 'a shell may compute the operands of such a test, and run commands in them'
+      : undefined;
   }
   return shellHazard(words, at, expression.word) ?? interpreterHazard(words, at, expression.word, name);
 }
@@ -149,14 +280,26 @@ function hazardOf(words: readonly string[], at: number, expression: ExpressionIn
 function assignmentHazard(word: string, integersDeclared: boolean): string | undefined {
   const target = ASSIGNMENT.exec(word);
   if (target === null) return 'the value would choose the program to run';
-  if (target[2]?.includes(EXPRESSION_MARK) === true) return 'an array subscript is computed, and commands in it are run';
+  if (target[2]?.includes(EXPRESSION_MARK) === true)
+    return 'an array subscript is computed, and commands in it are run';
   if (isCodeVariable(target[1] ?? '')) return `'${target[1] ?? ''}' is a variable whose text is taken as code`;
-  return integersDeclared ? 'this script declares integer or reference variables, and what is assigned to one is computed' : undefined;
+  return integersDeclared
+    ? 'this script declares integer or reference variables, and what is assigned to one is computed'
+    : undefined;
 }
 
-function declarationHazard(words: readonly string[], at: number, word: string, integersDeclared: boolean, name: string): string | undefined {
+function declarationHazard(
+  words: readonly string[],
+  at: number,
+  word: string,
+  integersDeclared: boolean,
+  name: string,
+): string | undefined {
   if (!ASSIGNMENT.test(word)) return `'${name}' takes the value for a name`;
-  return assignmentHazard(word, integersDeclared || words.slice(at + 1).some((other) => /^[-+][A-Za-z]*[in]/.test(other)));
+  return assignmentHazard(
+    word,
+    integersDeclared || words.slice(at + 1).some((other) => /^[-+][A-Za-z]*[in]/.test(other)),
+  );
 }
 
 /** `sh -c` wherever it stands in the command (`docker exec x sh -c …`), and the script that a shell is given to run. */
@@ -165,13 +308,20 @@ function shellHazard(words: readonly string[], at: number, expressionWord: numbe
     const name = baseName(words[index] ?? '');
     if (!SHELLS.has(name)) continue;
     const between = words.slice(index + 1, expressionWord + 1);
-    if (between.some((word) => /^(-[A-Za-z]*c|--command|-Command)/.test(word))) return `'${name} -c' reads its arguments as code`;
-    if (between.slice(0, -1).every((word) => word.startsWith('-') || word.startsWith('+') || name === 'busybox')) return `the value would choose the script that '${name}' runs`;
+    if (between.some((word) => /^(-[A-Za-z]*c|--command|-Command)/.test(word)))
+      return `'${name} -c' reads its arguments as code`;
+    if (between.slice(0, -1).every((word) => word.startsWith('-') || word.startsWith('+') || name === 'busybox'))
+      return `the value would choose the script that '${name}' runs`;
   }
   return undefined;
 }
 
-function interpreterHazard(words: readonly string[], at: number, expressionWord: number, name: string): string | undefined {
+function interpreterHazard(
+  words: readonly string[],
+  at: number,
+  expressionWord: number,
+  name: string,
+): string | undefined {
   for (let index = at; index < expressionWord; index++) {
     const program = baseName(words[index] ?? '');
     const known = INTERPRETERS.find((candidate) => candidate.name.test(program));
@@ -180,8 +330,11 @@ function interpreterHazard(words: readonly string[], at: number, expressionWord:
     if (between.some((word) => known.flag.test(word))) return `'${program}' reads this argument as code`;
     if (index !== at || known.operand !== true) continue;
     // `awk -v name=value` is data; the first word that is neither an option nor an option's value is the program.
-    const operand = between.findIndex((word, offset) => !word.startsWith('-') && !/^-[vFf]$/.test(between[offset - 1] ?? ''));
-    if (operand === between.length - 1) return `'${name}' reads this argument as code, or as the name of the program to run`;
+    const operand = between.findIndex(
+      (word, offset) => !word.startsWith('-') && !/^-[vFf]$/.test(between[offset - 1] ?? ''),
+    );
+    if (operand === between.length - 1)
+      return `'${name}' reads this argument as code, or as the name of the program to run`;
   }
   return undefined;
 }

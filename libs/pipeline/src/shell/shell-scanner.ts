@@ -36,7 +36,6 @@ interface HereDocument {
   readonly command: SimpleCommand;
 }
 
-
 const LEVELS_MAX = 40;
 /** Shells that know `$'…'`; for the others, and for `sh`, which may be either, it can end elsewhere. */
 const ANSI_QUOTE_SHELLS = new Set(['bash', 'zsh', 'ksh']);
@@ -68,9 +67,12 @@ class ShellScanner implements FrameListener {
 
   scan(): Substitution {
     this.#commands(undefined, false);
-    if (this.#lost === undefined && this.#hereDocuments.length > 0) this.lose('a here-document in this script has no body');
-    if (this.#text.split(EXPRESSION_MARK).length - 1 > this.#writer.index) this.lose('the quoting of this script cannot be followed');
-    const reason = this.#lost ?? (this.#feedsShell ? 'this script pipes text into an interpreter, which would run it' : undefined);
+    if (this.#lost === undefined && this.#hereDocuments.length > 0)
+      this.lose('a here-document in this script has no body');
+    if (this.#text.split(EXPRESSION_MARK).length - 1 > this.#writer.index)
+      this.lose('the quoting of this script cannot be followed');
+    const reason =
+      this.#lost ?? (this.#feedsShell ? 'this script pipes text into an interpreter, which would run it' : undefined);
     if (reason !== undefined) this.#writer.refuseAll(reason);
     return { script: this.#writer.script(), refusals: this.#writer.refusals };
   }
@@ -89,7 +91,8 @@ class ShellScanner implements FrameListener {
       if (character === ')' && !frame.conditional && !frame.inPattern) {
         if (close === undefined) this.lose("a ')' of this script closes nothing");
         frame.endCommand();
-        if (this.#hereDocuments.some((document) => document.level === this.#level)) this.lose('a here-document begins inside parentheses that close before its body');
+        if (this.#hereDocuments.some((document) => document.level === this.#level))
+          this.lose('a here-document begins inside parentheses that close before its body');
         this.#at += 1;
         break;
       }
@@ -233,7 +236,8 @@ class ShellScanner implements FrameListener {
 
   /** The shells differ in where a here-document begins whose line is continued inside quotes. */
   #crossesLines(from: number, to: number): void {
-    if (this.#hereDocuments.length > 0 && this.#text.slice(from, to).includes('\n')) this.lose('quotes go over the line at which a here-document begins');
+    if (this.#hereDocuments.length > 0 && this.#text.slice(from, to).includes('\n'))
+      this.lose('quotes go over the line at which a here-document begins');
   }
 
   #double(frame: Frame): void {
@@ -316,9 +320,11 @@ class ShellScanner implements FrameListener {
         if (character === EXPRESSION_MARK) this.#expression(frame, 'double');
         else if (character === '$') this.#dollar(frame, true);
         else if (character === '`') this.#backtick(frame);
-        else if ('\'"\\'.includes(character)) this.lose("after quotes inside '(( ))' the shells read a script differently");
+        else if ('\'"\\'.includes(character))
+          this.lose("after quotes inside '(( ))' the shells read a script differently");
         else if (character === ')' && open === 0) {
-          if (this.#text[this.#at + 1] !== ')') this.lose("after '((' that is not closed by '))' the shells read a script differently");
+          if (this.#text[this.#at + 1] !== ')')
+            this.lose("after '((' that is not closed by '))' the shells read a script differently");
           this.#at += 2;
           return;
         } else {
@@ -346,12 +352,13 @@ class ShellScanner implements FrameListener {
         else if (character === '\\') this.#escape(frame);
         else if (character === '`') this.#backtick(frame);
         else if (character === '$') this.#dollar(frame, quoted);
-        else if (character === "'" && quoted) this.lose("after ' inside \"${…}\" the shells read a script differently");
+        else if (character === "'" && quoted) this.lose('after \' inside "${…}" the shells read a script differently');
         else if (character === "'") this.#single(frame);
         else if (character === '"') {
           const start = this.#at;
           this.#double(frame);
-          if (quoted && this.#text.slice(start, this.#at).includes('}')) this.lose('after quotes inside "${…}" the shells read a script differently');
+          if (quoted && this.#text.slice(start, this.#at).includes('}'))
+            this.lose('after quotes inside "${…}" the shells read a script differently');
         } else this.#at += 1;
       }
     });
@@ -373,7 +380,8 @@ class ShellScanner implements FrameListener {
 
   /** Drops the expressions of a comment: nobody reads them. */
   #comment(): void {
-    for (; this.#at < this.#end && this.#text[this.#at] !== '\n'; this.#at++) if (this.#text[this.#at] === EXPRESSION_MARK) this.#writer.drop(this.#at);
+    for (; this.#at < this.#end && this.#text[this.#at] !== '\n'; this.#at++)
+      if (this.#text[this.#at] === EXPRESSION_MARK) this.#writer.drop(this.#at);
   }
 
   #newline(frame: Frame): void {
@@ -381,7 +389,8 @@ class ShellScanner implements FrameListener {
     const documents = this.#hereDocuments;
     this.#hereDocuments = [];
     this.#at += 1;
-    if (documents.some((document) => document.level !== this.#level)) this.lose('a here-document begins on a line that ends inside parentheses');
+    if (documents.some((document) => document.level !== this.#level))
+      this.lose('a here-document begins on a line that ends inside parentheses');
     if (!frame.conditional) frame.endCommand();
     for (const document of documents) if (this.#lost === undefined) this.#hereDocument(document);
   }
@@ -453,11 +462,13 @@ class ShellScanner implements FrameListener {
     this.#end = end.body;
     while (this.#lost === undefined && this.#at < this.#end) {
       const character = this.#text[this.#at] ?? '';
-      if (character === EXPRESSION_MARK && delimiter.quoted) this.#refusedExpression(frame, 'it stands in a here-document whose delimiter is quoted');
+      if (character === EXPRESSION_MARK && delimiter.quoted)
+        this.#refusedExpression(frame, 'it stands in a here-document whose delimiter is quoted');
       else if (character === EXPRESSION_MARK) this.#expression(frame, 'double');
       else if (delimiter.quoted) this.#at += 1;
       else if (character === '\\') this.#escape(frame);
-      else if (character === '$' && this.#text[this.#at + 1] !== EXPRESSION_MARK) this.#within('it stands inside $( ) in a here-document', () => this.#dollar(frame, true));
+      else if (character === '$' && this.#text[this.#at + 1] !== EXPRESSION_MARK)
+        this.#within('it stands inside $( ) in a here-document', () => this.#dollar(frame, true));
       else if (character === '$') this.#dollar(frame, true);
       else if (character === '`') this.#backtick(frame);
       else this.#at += 1;
@@ -478,7 +489,10 @@ class ShellScanner implements FrameListener {
       this.#at += empty.length;
       frame.word = undefined;
       frame.reset();
-    } else if (this.#text[this.#at + 1] === '(' && (atCommand || (word === undefined && frame.command.words.join(' ') === 'for'))) {
+    } else if (
+      this.#text[this.#at + 1] === '(' &&
+      (atCommand || (word === undefined && frame.command.words.join(' ') === 'for'))
+    ) {
       this.#arithmetic(frame, 2);
     } else if (frame.inPattern && word === undefined) {
       this.#at += 1;

@@ -79,7 +79,12 @@ function visible(part: string): string {
 function widthOf(part: string): number {
   let cells = 0;
   for (const character of part) {
-    cells += /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u.test(character) ? 2 : 1;
+    cells +=
+      /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u.test(
+        character,
+      )
+        ? 2
+        : 1;
     if (/\p{M}/u.test(character)) cells -= 1;
   }
   return cells;

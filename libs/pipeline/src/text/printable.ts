@@ -16,7 +16,10 @@ export function printable(text: string): string {
 
 /** The text in single quotes, printable and cut to a readable length. */
 export function quoted(text: string): string {
-  const cut = text.length > QUOTED_LENGTH_MAX ? `${text.slice(0, QUOTED_LENGTH_MAX - 1).replace(/[\uD800-\uDBFF]$/u, '')}…` : text;
+  const cut =
+    text.length > QUOTED_LENGTH_MAX
+      ? `${text.slice(0, QUOTED_LENGTH_MAX - 1).replace(/[\uD800-\uDBFF]$/u, '')}…`
+      : text;
   return `'${printable(cut)}'`;
 }
 

@@ -62,7 +62,12 @@ export class Problems {
     const hidden = this.#count - shown.length - repeated;
     const last = shown.at(-1);
     if (hidden > 0 && last !== undefined) {
-      shown.push({ line: last.line, column: last.column, path: '', message: `${hidden} more problem${hidden === 1 ? '' : 's'} not shown` });
+      shown.push({
+        line: last.line,
+        column: last.column,
+        path: '',
+        message: `${hidden} more problem${hidden === 1 ? '' : 's'} not shown`,
+      });
     }
     return shown;
   }

@@ -28,7 +28,11 @@ export function didYouMean(word: string, candidates: Iterable<string>): string |
 }
 
 /** Rows of the table of distances, used anew for each pair: a file can ask for a hundred thousand of them. */
-const rows = [new Uint8Array(WORD_LENGTH_MAX + 1), new Uint8Array(WORD_LENGTH_MAX + 1), new Uint8Array(WORD_LENGTH_MAX + 1)] as const;
+const rows = [
+  new Uint8Array(WORD_LENGTH_MAX + 1),
+  new Uint8Array(WORD_LENGTH_MAX + 1),
+  new Uint8Array(WORD_LENGTH_MAX + 1),
+] as const;
 
 /** Edits from one word to the other, a swap of neighbours counting as one; any value from `cap` on means "too far". */
 function editDistance(from: string, to: string, cap: number): number {
@@ -40,8 +44,17 @@ function editDistance(from: string, to: string, cap: number): number {
     let smallest = row;
     for (let column = 1; column <= to.length; column++) {
       const same = unit === to.charCodeAt(column - 1);
-      let cost = Math.min((previous[column] ?? cap) + 1, (current[column - 1] ?? cap) + 1, (previous[column - 1] ?? cap) + (same ? 0 : 1));
-      if (row > 1 && column > 1 && unit === to.charCodeAt(column - 2) && from.charCodeAt(row - 2) === to.charCodeAt(column - 1)) {
+      let cost = Math.min(
+        (previous[column] ?? cap) + 1,
+        (current[column - 1] ?? cap) + 1,
+        (previous[column - 1] ?? cap) + (same ? 0 : 1),
+      );
+      if (
+        row > 1 &&
+        column > 1 &&
+        unit === to.charCodeAt(column - 2) &&
+        from.charCodeAt(row - 2) === to.charCodeAt(column - 1)
+      ) {
         cost = Math.min(cost, (beforePrevious[column - 2] ?? cap) + 1);
       }
       current[column] = cost;

@@ -20,18 +20,27 @@ const FLOW_ERROR_MARK = '\u0018';
 const SCALAR_MARK = '\u001f';
 
 /** What YAML calls non-printable, and a carriage return that ends no line. Neither is needed in a pipeline file. */
-// oxlint-disable-next-line no-control-regex
-const REFUSED_CHARACTER = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u0084\u0086-\u009F\uFEFF\uFFFE\uFFFF]|\r(?!\n)/;
+const REFUSED_CHARACTER =
+  // oxlint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u0084\u0086-\u009F\uFEFF\uFFFE\uFFFF]|\r(?!\n)/;
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
 
 /** What is said of a second document, with the remedy. */
-export const MORE_DOCUMENTS = ['the file holds more than one YAML document', "keep one pipeline in a file, without further '---' lines"] as const;
+export const MORE_DOCUMENTS = [
+  'the file holds more than one YAML document',
+  "keep one pipeline in a file, without further '---' lines",
+] as const;
 
 /** Whether the text may be read at all; if not, one problem says why. */
 export function screenText(text: string, problems: Problems): boolean {
   const top = { start: 0, end: 0 };
   if (text.length > PIPELINE_LIMITS.textBytesMax || utf8Length(text) > PIPELINE_LIMITS.textBytesMax) {
-    problems.add(top, '', `the file is larger than ${PIPELINE_LIMITS.textBytesMax / 1024} KiB`, 'move long scripts into files of the repository');
+    problems.add(
+      top,
+      '',
+      `the file is larger than ${PIPELINE_LIMITS.textBytesMax / 1024} KiB`,
+      'move long scripts into files of the repository',
+    );
     return false;
   }
   const found = text.isWellFormed() ? REFUSED_CHARACTER.exec(text) : LONE_SURROGATE.exec(text);
@@ -43,7 +52,12 @@ export function screenText(text: string, problems: Problems): boolean {
   } else if (code >= 0xd800 && code <= 0xdfff) {
     problems.add(span, '', 'the text is not valid Unicode here (half of a surrogate pair)');
   } else {
-    problems.add(span, '', `the character U+${code.toString(16).toUpperCase().padStart(4, '0')} is not allowed`, 'in double quotes it can be written as an escape');
+    problems.add(
+      span,
+      '',
+      `the character U+${code.toString(16).toUpperCase().padStart(4, '0')} is not allowed`,
+      'in double quotes it can be written as an escape',
+    );
   }
   return false;
 }
@@ -87,21 +101,31 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
       switch (token[0]) {
         case '&':
           anchors += 1;
-          if (anchors > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} anchors`);
+          if (anchors > PIPELINE_LIMITS.anchorsMax)
+            return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} anchors`);
           break;
         case '*':
           aliases += 1;
-          if (aliases > PIPELINE_LIMITS.aliasesMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.aliasesMax} aliases`);
+          if (aliases > PIPELINE_LIMITS.aliasesMax)
+            return refuse(problems, span, `more than ${PIPELINE_LIMITS.aliasesMax} aliases`);
           break;
         case '!':
           tags += 1;
-          if (tags > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} tags`);
-          problems.add(span, '', `YAML tags are not supported, and a value that begins with '!' is one: ${quoted(token)}`, 'put the value in quotes');
+          if (tags > PIPELINE_LIMITS.anchorsMax)
+            return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} tags`);
+          problems.add(
+            span,
+            '',
+            `YAML tags are not supported, and a value that begins with '!' is one: ${quoted(token)}`,
+            'put the value in quotes',
+          );
           break;
         case '%':
           tags += 1;
-          if (tags > PIPELINE_LIMITS.anchorsMax) return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} directives`);
-          if (!/^%YAML\s+1\.2\s*$/.test(token)) problems.add(span, '', `YAML directives are not supported: ${quoted(token)}`, 'remove the line');
+          if (tags > PIPELINE_LIMITS.anchorsMax)
+            return refuse(problems, span, `more than ${PIPELINE_LIMITS.anchorsMax} directives`);
+          if (!/^%YAML\s+1\.2\s*$/.test(token))
+            problems.add(span, '', `YAML directives are not supported: ${quoted(token)}`, 'remove the line');
           break;
         case '|':
         case '>':
@@ -122,10 +146,19 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
       );
     }
     if (depth.value > PIPELINE_LIMITS.depthMax) {
-      return refuse(problems, { start: offset - token.length, end: offset }, `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
+      return refuse(
+        problems,
+        { start: offset - token.length, end: offset },
+        `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`,
+      );
     }
     if (depth.entries > PIPELINE_LIMITS.entriesMax) {
-      return refuse(problems, { start: offset - token.length, end: offset }, `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`, 'use a matrix for stages that are alike, or split the pipeline');
+      return refuse(
+        problems,
+        { start: offset - token.length, end: offset },
+        `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`,
+        'use a matrix for stages that are alike, or split the pipeline',
+      );
     }
     if (count > PIPELINE_LIMITS.tokensMax + depth.entries * PIPELINE_LIMITS.tokensPerEntry) {
       return refuse(

@@ -59,7 +59,14 @@ export function readYaml(text: string, problems: Problems): YamlNode | undefined
   if (tokens === undefined) return undefined;
   const parsed = parseTokens(tokens, problems);
   if (parsed === undefined) return undefined;
-  const composer = new Composer({ schema: 'failsafe', version: '1.2', merge: false, strict: true, uniqueKeys: false, keepSourceTokens: false });
+  const composer = new Composer({
+    schema: 'failsafe',
+    version: '1.2',
+    merge: false,
+    strict: true,
+    uniqueKeys: false,
+    keepSourceTokens: false,
+  });
   const documents: Document.Parsed[] = [];
   for (const document of composer.compose(parsed, true, text.length)) {
     documents.push(document as Document.Parsed);
@@ -90,7 +97,11 @@ function parseTokens(tokens: readonly string[], problems: Problems): CST.Token[]
   for (const token of tokens) {
     for (const part of parser.next(token)) parsed.push(part);
     if (parser.stack.length > STACK_MAX) {
-      problems.add({ start: offset, end: offset + token.length }, '', `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
+      problems.add(
+        { start: offset, end: offset + token.length },
+        '',
+        `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`,
+      );
       return undefined;
     }
     if (token.length > 1 || token > '\u001f' || token === '\n' || token === '\t') offset += token.length;
@@ -108,7 +119,9 @@ function noteErrors(errors: readonly YAMLParseError[], text: string, problems: P
     const next = text.indexOf('\n', start);
     lineEnd = next === -1 ? text.length : next;
     const message = printable(error.message);
-    const remedy = text.startsWith('${{', start - 1) ? "inside { } and [ ] a value with '${{ }}' goes in quotes" : REMEDIES[error.code];
+    const remedy = text.startsWith('${{', start - 1)
+      ? "inside { } and [ ] a value with '${{ }}' goes in quotes"
+      : REMEDIES[error.code];
     problems.add({ start, end }, '', `YAML: ${message.slice(0, 1).toLowerCase()}${message.slice(1)}`, remedy);
   }
 }
@@ -161,7 +174,8 @@ class TreeReader {
 
   #convertPlain(node: Node, span: Span): YamlNode {
     this.#depth += 1;
-    if (this.#depth === PIPELINE_LIMITS.depthMax + 1) this.#problems.add(span, '', `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
+    if (this.#depth === PIPELINE_LIMITS.depthMax + 1)
+      this.#problems.add(span, '', `nested more than ${PIPELINE_LIMITS.depthMax} levels deep`);
     const converted = this.#convertKind(node, span);
     this.#depth -= 1;
     return converted;
@@ -177,12 +191,22 @@ class TreeReader {
         const value = this.#convert(pair.value as Node | null);
         if (key === undefined) continue;
         if (seen.has(key.text)) {
-          this.#problems.add(key, '', `the key ${quoted(key.text)} stands twice in the same map`, 'remove or rename one of the two');
+          this.#problems.add(
+            key,
+            '',
+            `the key ${quoted(key.text)} stands twice in the same map`,
+            'remove or rename one of the two',
+          );
           continue;
         }
         seen.set(key.text, key);
         // An absent value has no place of its own; its key's end is where it would stand.
-        const absent = value.kind === 'scalar' && value.text === '' && value.plain && value.start >= key.end && !this.#faulty.has(value);
+        const absent =
+          value.kind === 'scalar' &&
+          value.text === '' &&
+          value.plain &&
+          value.start >= key.end &&
+          !this.#faulty.has(value);
         const placed = absent ? { ...value, start: key.start, end: key.end } : value;
         entries.push({ key: key.text, keySpan: { start: key.start, end: key.end }, value: placed });
       }
@@ -199,7 +223,11 @@ class TreeReader {
     const plain = isScalar(node) && (node.type === 'PLAIN' || node.type === undefined);
     this.#weigh(1, text.length, span);
     if (!plain && (text.includes('\0') || !text.isWellFormed())) {
-      this.#problems.add(span, '', 'the text holds a NUL character or half of a surrogate pair, which no program can be given');
+      this.#problems.add(
+        span,
+        '',
+        'the text holds a NUL character or half of a surrogate pair, which no program can be given',
+      );
     }
     return { kind: 'scalar', text, plain, start: span.start, end: span.end };
   }
@@ -207,7 +235,12 @@ class TreeReader {
   #key(node: Node | null, mapSpan: Span): ScalarNode | undefined {
     const key = this.#convert(node);
     if (key.kind === 'scalar') return key;
-    this.#problems.add(node?.range == null ? mapSpan : key, '', 'a key must be a plain text, not a list or a map', "a text that begins with '[' or '{' goes in quotes");
+    this.#problems.add(
+      node?.range == null ? mapSpan : key,
+      '',
+      'a key must be a plain text, not a list or a map',
+      "a text that begins with '[' or '{' goes in quotes",
+    );
     this.#problems.cover(mapSpan);
     return undefined;
   }
@@ -218,8 +251,12 @@ class TreeReader {
       this.#weigh(target.weight.nodes, target.weight.text, span);
       return target.node;
     }
-    if (this.#open.has(name)) this.#problems.add(span, '', `the alias ${quoted(`*${name}`)} stands inside what it refers to`);
-    else this.#problems.add(span, '', `there is no anchor ${quoted(`&${name}`)} before this alias`, () => didYouMean(name, this.#anchors.keys()));
+    if (this.#open.has(name))
+      this.#problems.add(span, '', `the alias ${quoted(`*${name}`)} stands inside what it refers to`);
+    else
+      this.#problems.add(span, '', `there is no anchor ${quoted(`&${name}`)} before this alias`, () =>
+        didYouMean(name, this.#anchors.keys()),
+      );
     return this.#fault(span);
   }
 
@@ -237,7 +274,11 @@ class TreeReader {
     if (this.#tooLarge) return;
     if (this.#nodes > PIPELINE_LIMITS.expandedNodesMax || this.#text > PIPELINE_LIMITS.expandedTextMax) {
       this.#tooLarge = true;
-      this.#problems.add(span, '', `with its aliases written out the file is larger than ${PIPELINE_LIMITS.expandedNodesMax.toLocaleString('en')} values or ${PIPELINE_LIMITS.expandedTextMax / 1024} KiB`);
+      this.#problems.add(
+        span,
+        '',
+        `with its aliases written out the file is larger than ${PIPELINE_LIMITS.expandedNodesMax.toLocaleString('en')} values or ${PIPELINE_LIMITS.expandedTextMax / 1024} KiB`,
+      );
     }
   }
 }

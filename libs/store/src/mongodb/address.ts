@@ -16,16 +16,25 @@ const DATABASE_NAME = /^[^\s/\\."$*<>:|?\0]{1,63}$/;
 /** Throws StoreUsageError, which quotes nothing of an address that cannot be read. */
 export function readAddress(url: string, database?: string): MongoAddress {
   const scheme = /^mongodb(?:\+srv)?:\/\//.exec(url)?.[0];
-  if (scheme === undefined) throw new StoreUsageError(UNREADABLE, "the address of the store begins with neither 'mongodb://' nor 'mongodb+srv://'");
+  if (scheme === undefined)
+    throw new StoreUsageError(
+      UNREADABLE,
+      "the address of the store begins with neither 'mongodb://' nor 'mongodb+srv://'",
+    );
   // A password that was not escaped may hold any character, '@', '/' and '?' too: whatever stands before the last '@' is secret.
   const afterUser = url.slice(Math.max(scheme.length, url.lastIndexOf('@') + 1));
   const parts = /^([^/?]+)(?:\/([^?]*))?(?:\?.*)?$/.exec(afterUser);
   const hosts = parts?.[1];
   // A port that is no number is a password whose '@' was forgotten.
-  if (hosts === undefined || !hosts.split(',').every((host) => HOST.test(host))) throw new StoreUsageError(UNREADABLE, 'the address of the store cannot be read; the form is mongodb://user:password@host:port/database?options, with user and password percent-encoded');
+  if (hosts === undefined || !hosts.split(',').every((host) => HOST.test(host)))
+    throw new StoreUsageError(
+      UNREADABLE,
+      'the address of the store cannot be read; the form is mongodb://user:password@host:port/database?options, with user and password percent-encoded',
+    );
   const name = database ?? (decoded(parts?.[2]) || DATABASE_DEFAULT);
   const label = `${scheme}${hosts}/${name}`;
-  if (!DATABASE_NAME.test(name)) throw new StoreUsageError(`${scheme}${hosts}`, `'${name}' cannot be the name of a database`);
+  if (!DATABASE_NAME.test(name))
+    throw new StoreUsageError(`${scheme}${hosts}`, `'${name}' cannot be the name of a database`);
   return { label, database: name };
 }
 

@@ -77,9 +77,16 @@ export class Call {
 
   /** A write, acknowledged when a majority has it in its journal; answers how many documents it met, and what was refused. */
   async write(command: Document): Promise<{ readonly count: number; readonly refused: readonly WriteError[] }> {
-    const reply = await this.#send({ ...command, writeConcern: { w: 'majority', j: true, wtimeout: this.#remainingMs() } });
+    const reply = await this.#send({
+      ...command,
+      writeConcern: { w: 'majority', j: true, wtimeout: this.#remainingMs() },
+    });
     const errors = (reply['writeErrors'] ?? []) as readonly Document[];
-    const refused = errors.map((error): WriteError => ({ index: Number(error['index']), code: Number(error['code']), message: String(error['errmsg']) }));
+    const refused = errors.map((error): WriteError => ({
+      index: Number(error['index']),
+      code: Number(error['code']),
+      message: String(error['errmsg']),
+    }));
     return { count: Number(reply['n'] ?? 0), refused };
   }
 
@@ -105,7 +112,10 @@ export class Call {
   async #send(command: Document): Promise<Document> {
     const { signal } = this.#aborter;
     try {
-      return await this.#target.database.command({ ...command, maxTimeMS: this.#remainingMs() }, { signal, readPreference: 'primary' });
+      return await this.#target.database.command(
+        { ...command, maxTimeMS: this.#remainingMs() },
+        { signal, readPreference: 'primary' },
+      );
     } catch (error) {
       throw signal.aborted ? new CallFailure(this.#expiry()) : error;
     }
@@ -123,7 +133,12 @@ export class Call {
   #expiry(): Failure {
     const last = this.#lastFailure;
     const problem = `no answer within ${this.#deadlineMs} ms`;
-    return { tag: 'unavailable', problem: last === null ? problem : `${problem}; the last attempt: ${last.problem}`, again: false, cause: last?.cause };
+    return {
+      tag: 'unavailable',
+      problem: last === null ? problem : `${problem}; the last attempt: ${last.problem}`,
+      again: false,
+      cause: last?.cause,
+    };
   }
 
   /** At least 1: to the server 0 means for ever. */

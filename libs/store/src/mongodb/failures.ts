@@ -2,7 +2,17 @@
  * What the driver and the server say, as the port's errors. Decided by codes and labels, never by the words of a message.
  * `again` is for the call itself: whether the same command may do better in a moment, on this or another server.
  */
-import { MongoAPIError, MongoCompatibilityError, MongoError, MongoErrorLabel, MongoNetworkError, MongoServerClosedError, MongoServerError, MongoServerSelectionError, MongoWriteConcernError } from 'mongodb';
+import {
+  MongoAPIError,
+  MongoCompatibilityError,
+  MongoError,
+  MongoErrorLabel,
+  MongoNetworkError,
+  MongoServerClosedError,
+  MongoServerError,
+  MongoServerSelectionError,
+  MongoWriteConcernError,
+} from 'mongodb';
 import { StoreCorrupt, type StoreError, StoreIncompatible, StoreUnavailable, StoreUsageError } from '../errors.ts';
 
 export interface Failure {
@@ -22,11 +32,33 @@ export const NAMESPACE_NOT_FOUND = 26;
 
 /** The server is changing its role, starting, stopping or cut off from the others; each passes by itself. */
 const PASSING_CODES: ReadonlySet<number> = new Set([
-  6, 7, 89, 9001, 11601, // the network between servers, and interrupted commands
-  91, 189, 10107, 10058, 11600, 11602, 13435, 13436, // shutting down, stepping down, not the primary (any more)
-  24, 46, 112, 246, // locks, write conflicts and snapshots
-  50, 64, 262, 202, // out of its own time, or of that for the write concern; the call's own deadline decides
-  63, 150, 13388, 133, 134, 187, // stale routing, no member to read from, reads that the majority did not confirm
+  6,
+  7,
+  89,
+  9001,
+  11601, // the network between servers, and interrupted commands
+  91,
+  189,
+  10107,
+  10058,
+  11600,
+  11602,
+  13435,
+  13436, // shutting down, stepping down, not the primary (any more)
+  24,
+  46,
+  112,
+  246, // locks, write conflicts and snapshots
+  50,
+  64,
+  262,
+  202, // out of its own time, or of that for the write concern; the call's own deadline decides
+  63,
+  150,
+  13388,
+  133,
+  134,
+  187, // stale routing, no member to read from, reads that the majority did not confirm
 ]);
 
 /** Nothing the caller or time can change: a person has to. */
@@ -39,24 +71,41 @@ const REFUSED_CODES: Readonly<Record<number, string>> = {
 };
 
 /** What was sent is malformed or too large, however often it is sent. */
-const USAGE_CODES: ReadonlySet<number> = new Set([2, 9, 14, 17, 22, 40, 52, 53, 66, 72, 121, 10_334, 17_280, 17_419, 17_420, 40_415]);
+const USAGE_CODES: ReadonlySet<number> = new Set([
+  2, 9, 14, 17, 22, 40, 52, 53, 66, 72, 121, 10_334, 17_280, 17_419, 17_420, 40_415,
+]);
 
 export function failureOf(error: unknown): Failure {
-  if (error instanceof DecodeProblem) return { tag: 'corrupt', problem: error.message, again: false, cause: error.cause };
-  if (error instanceof FitProblem) return { tag: 'incompatible', problem: error.message, again: false, cause: error.cause };
+  if (error instanceof DecodeProblem)
+    return { tag: 'corrupt', problem: error.message, again: false, cause: error.cause };
+  if (error instanceof FitProblem)
+    return { tag: 'incompatible', problem: error.message, again: false, cause: error.cause };
   if (error instanceof MongoWriteConcernError) {
     const { code, message } = error;
-    return { tag: 'unavailable', problem: `the write is not confirmed by a majority of the servers (${Number(code)}: ${message})`, again: true, cause: error };
+    return {
+      tag: 'unavailable',
+      problem: `the write is not confirmed by a majority of the servers (${Number(code)}: ${message})`,
+      again: true,
+      cause: error,
+    };
   }
   if (error instanceof MongoServerError) return serverFailure(error);
   if (error instanceof MongoServerSelectionError) {
     // Before the network has said anything else; what it did say is in the reason's servers.
     return { tag: 'unavailable', problem: `no primary can be reached (${error.message})`, again: true, cause: error };
   }
-  if (error instanceof MongoCompatibilityError) return { tag: 'incompatible', problem: error.message, again: false, cause: error };
-  if (error instanceof MongoNetworkError) return { tag: 'unavailable', problem: `the connection failed (${error.message})`, again: true, cause: error };
+  if (error instanceof MongoCompatibilityError)
+    return { tag: 'incompatible', problem: error.message, again: false, cause: error };
+  if (error instanceof MongoNetworkError)
+    return { tag: 'unavailable', problem: `the connection failed (${error.message})`, again: true, cause: error };
   // Of the driver's own complaints only a server dropped from the topology passes; the others tell of a closed client.
-  if (error instanceof MongoError) return { tag: 'unavailable', problem: error.message, again: !(error instanceof MongoAPIError) || error instanceof MongoServerClosedError, cause: error };
+  if (error instanceof MongoError)
+    return {
+      tag: 'unavailable',
+      problem: error.message,
+      again: !(error instanceof MongoAPIError) || error instanceof MongoServerClosedError,
+      cause: error,
+    };
   const message = error instanceof Error ? error.message : String(error);
   // The look-up of a name failed, or a certificate cannot be read: Node's own errors have a code.
   const isSystemError = typeof (error as { readonly code?: unknown } | null)?.code === 'string';
@@ -91,5 +140,9 @@ function serverFailure(error: MongoServerError): Failure {
 }
 
 function isTransient(error: MongoError): boolean {
-  return [MongoErrorLabel.RetryableWriteError, MongoErrorLabel.RetryableError, MongoErrorLabel.TransientTransactionError].some((label) => error.hasErrorLabel(label));
+  return [
+    MongoErrorLabel.RetryableWriteError,
+    MongoErrorLabel.RetryableError,
+    MongoErrorLabel.TransientTransactionError,
+  ].some((label) => error.hasErrorLabel(label));
 }

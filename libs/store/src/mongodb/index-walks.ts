@@ -22,7 +22,9 @@ const OPERATORS: Readonly<Record<BoundOperator, string>> = { '>': '$gt', '>=': '
 const LEAST: Readonly<Record<FieldType, Scalar>> = { string: '', integer: Number.MIN_SAFE_INTEGER, boolean: false };
 
 /** A single value, or what lies between two, themselves not included; null is no end. */
-type Segment = { readonly at: Scalar; readonly isContinued: boolean } | { readonly low: Scalar | null; readonly high: Scalar | null };
+type Segment =
+  | { readonly at: Scalar; readonly isContinued: boolean }
+  | { readonly low: Scalar | null; readonly high: Scalar | null };
 
 export function walksOf(spec: CollectionSpec, plan: QueryPlan): IndexWalk[] {
   const { field, descending } = plan.order;
@@ -36,10 +38,19 @@ export function walksOf(spec: CollectionSpec, plan: QueryPlan): IndexWalk[] {
 
   const type = spec.fields[field] ?? 'string';
   return segmentsOf(plan, type).map((segment) => {
-    if ('at' in segment) return { filter: allOf([...equal, equalTo(spec, field, [segment.at]), ...(segment.isContinued ? behindId : [])]), sort: { _id: direction }, ...hint };
+    if ('at' in segment)
+      return {
+        filter: allOf([...equal, equalTo(spec, field, [segment.at]), ...(segment.isContinued ? behindId : [])]),
+        sort: { _id: direction },
+        ...hint,
+      };
     const low = segment.low === null ? { $gte: storedScalar(LEAST[type]) } : { $gt: storedScalar(segment.low) };
     const high = segment.high === null ? {} : { $lt: storedScalar(segment.high) };
-    return { filter: allOf([...equal, { [field]: { ...low, ...high } }, ...bounds]), sort: { [field]: direction, _id: direction }, ...hint };
+    return {
+      filter: allOf([...equal, { [field]: { ...low, ...high } }, ...bounds]),
+      sort: { [field]: direction, _id: direction },
+      ...hint,
+    };
   });
 }
 
@@ -48,7 +59,8 @@ function segmentsOf(plan: QueryPlan, type: FieldType): Segment[] {
   const { descending } = plan.order;
   const empty = EMPTY[type];
   const from = plan.after?.value;
-  const range = (first: Scalar | null, last: Scalar | null): Segment => (descending ? { low: last, high: first } : { low: first, high: last });
+  const range = (first: Scalar | null, last: Scalar | null): Segment =>
+    descending ? { low: last, high: first } : { low: first, high: last };
   const isEmptyAhead = from === undefined || compareScalars(from, empty) * (descending ? -1 : 1) < 0;
   const segments: Segment[] = from === undefined ? [] : [{ at: from, isContinued: true }];
   if (isEmptyAhead) segments.push(range(from ?? null, empty), { at: empty, isContinued: false }, range(empty, null));
@@ -58,7 +70,9 @@ function segmentsOf(plan: QueryPlan, type: FieldType): Segment[] {
     const { low, high } = segment;
     if (high !== null && compareScalars(high, LEAST[type]) <= 0) return false;
     return plan.bounds.every(({ operator, value }) =>
-      operator.startsWith('>') ? high === null || compareScalars(value, high) < 0 : low === null || compareScalars(value, low) > 0,
+      operator.startsWith('>')
+        ? high === null || compareScalars(value, high) < 0
+        : low === null || compareScalars(value, low) > 0,
     );
   });
 }
@@ -68,7 +82,8 @@ export function conditionOf(spec: CollectionSpec, plan: QueryPlan): Document {
   const { field } = plan.order;
   const equal = plan.equal.map((one) => equalTo(spec, one.field, one.values));
   const bounds = boundsOf(plan);
-  if (bounds.length === 0 || field === 'id' || !meetsBounds(plan, EMPTY[spec.fields[field] ?? 'string'])) return allOf([...equal, ...bounds]);
+  if (bounds.length === 0 || field === 'id' || !meetsBounds(plan, EMPTY[spec.fields[field] ?? 'string']))
+    return allOf([...equal, ...bounds]);
   return allOf([...equal, { $or: [allOf(bounds), { [field]: null }] }]);
 }
 
@@ -81,7 +96,12 @@ function indexOf(spec: CollectionSpec, plan: QueryPlan): string | null {
   const rest = field === 'id' ? [] : [field];
   if (plan.equal.length + rest.length === 0) return null;
   const bound = new Set(plan.equal.map((one) => one.field));
-  const index = spec.indexes.find((fields) => fields.length === bound.size + rest.length && fields.slice(0, bound.size).every((each) => bound.has(each)) && (rest.length === 0 || fields.at(-1) === field));
+  const index = spec.indexes.find(
+    (fields) =>
+      fields.length === bound.size + rest.length &&
+      fields.slice(0, bound.size).every((each) => bound.has(each)) &&
+      (rest.length === 0 || fields.at(-1) === field),
+  );
   if (index === undefined) throw new Error(`no index of '${spec.name}' serves a list that its plan was made for`);
   return indexName(index);
 }
@@ -107,7 +127,13 @@ function allOf(conditions: readonly Document[]): Document {
 function meetsBounds(plan: QueryPlan, value: Scalar): boolean {
   return plan.bounds.every((bound) => {
     const order = compareScalars(value, bound.value);
-    return bound.operator === '>' ? order > 0 : bound.operator === '>=' ? order >= 0 : bound.operator === '<' ? order < 0 : order <= 0;
+    return bound.operator === '>'
+      ? order > 0
+      : bound.operator === '>='
+        ? order >= 0
+        : bound.operator === '<'
+          ? order < 0
+          : order <= 0;
   });
 }
 

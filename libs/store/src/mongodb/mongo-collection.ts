@@ -14,7 +14,16 @@ import { planQuery } from '../query-plan.ts';
 import { CallFailure, throwUnless, type Call, type WriteError } from './call.ts';
 import { DUPLICATE_KEY } from './failures.ts';
 import { conditionOf, walksOf, type IndexWalk } from './index-walks.ts';
-import { MARK, newMark, projectionOf, readDocument, storedDocument, storedScalar, type Mark, type StoredDocument } from './mongo-documents.ts';
+import {
+  MARK,
+  newMark,
+  projectionOf,
+  readDocument,
+  storedDocument,
+  storedScalar,
+  type Mark,
+  type StoredDocument,
+} from './mongo-documents.ts';
 import type { MongoLink } from './mongo-link.ts';
 
 /** FerretDB hangs for ever on one command with many updates of existing documents (100 of them; 32 passed). */
@@ -33,19 +42,25 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     this.#spec = spec;
   }
 
-  async get<P extends PartName<S> = PartName<S>>(id: string, options?: { readonly parts?: readonly P[] | undefined }): Promise<DocumentOf<S, P> | null> {
+  async get<P extends PartName<S> = PartName<S>>(
+    id: string,
+    options?: { readonly parts?: readonly P[] | undefined },
+  ): Promise<DocumentOf<S, P> | null> {
     const [document] = await this.getMany([id], options);
     return document ?? null;
   }
 
-  async getMany<P extends PartName<S> = PartName<S>>(ids: readonly string[], options?: { readonly parts?: readonly P[] | undefined }): Promise<DocumentOf<S, P>[]> {
+  async getMany<P extends PartName<S> = PartName<S>>(
+    ids: readonly string[],
+    options?: { readonly parts?: readonly P[] | undefined },
+  ): Promise<DocumentOf<S, P>[]> {
     checkIds(this.#link.label, this.#spec, ids);
     const parts = this.#parts(options?.parts);
     const missing = new Set(ids);
     if (missing.size === 0) return [];
     return this.#link.call(async (call) => {
       const found: DocumentOf<S, P>[] = [];
-      for (let isWhole = false; !isWhole && missing.size > 0; ) {
+      for (let isWhole = false; !isWhole && missing.size > 0;) {
         const reply = await this.#find(call, { filter: idIn([...missing]) }, missing.size, parts);
         for (const document of reply.documents) {
           missing.delete(document['_id'] as string);
@@ -69,15 +84,20 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
   async insert(document: DocumentOf<S>): Promise<'inserted' | 'duplicate'> {
     const { row, bytes } = rowOf(this.#link.label, this.#spec, document);
     const mark = newMark();
-    return this.#link.call(async (call) => {
-      const stored = storedDocument(this.#link.label, this.#spec, row, mark);
-      return call.retry(async (again) => {
-        const duplicates = await this.#insert(call, [stored]);
-        if (duplicates.length === 0) return 'inserted';
-        // An earlier attempt may have been the first (M3).
-        return again && (await this.#versions(call, [stored])).get(stored.id)?.isOurs(mark) === true ? 'inserted' : 'duplicate';
-      });
-    }, { bytes });
+    return this.#link.call(
+      async (call) => {
+        const stored = storedDocument(this.#link.label, this.#spec, row, mark);
+        return call.retry(async (again) => {
+          const duplicates = await this.#insert(call, [stored]);
+          if (duplicates.length === 0) return 'inserted';
+          // An earlier attempt may have been the first (M3).
+          return again && (await this.#versions(call, [stored])).get(stored.id)?.isOurs(mark) === true
+            ? 'inserted'
+            : 'duplicate';
+        });
+      },
+      { bytes },
+    );
   }
 
   async replaceNewer(documents: readonly DocumentOf<S>[]): Promise<{ readonly stale: readonly string[] }> {
@@ -86,18 +106,24 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     if (rows.length === 0) return { stale: [] };
     const mark = newMark();
     const bytes = rows.reduce((sum, row) => sum + row.bytes, 0);
-    return this.#link.call(async (call) => {
-      const stale: string[] = [];
-      const commands = this.#commandsOf(rows.map(({ row }) => row), mark);
-      // Documents are encoded as their command's turn comes, not all at once.
-      const work = async () => {
-        for (const command of commands) stale.push(...(await this.#replace(call, command, mark)));
-      };
-      const outcomes = await Promise.allSettled(Array.from({ length: COMMANDS_AT_ONCE }, work));
-      const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-      if (failed !== undefined) throw failed.reason;
-      return { stale };
-    }, { bytes });
+    return this.#link.call(
+      async (call) => {
+        const stale: string[] = [];
+        const commands = this.#commandsOf(
+          rows.map(({ row }) => row),
+          mark,
+        );
+        // Documents are encoded as their command's turn comes, not all at once.
+        const work = async () => {
+          for (const command of commands) stale.push(...(await this.#replace(call, command, mark)));
+        };
+        const outcomes = await Promise.allSettled(Array.from({ length: COMMANDS_AT_ONCE }, work));
+        const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+        if (failed !== undefined) throw failed.reason;
+        return { stale };
+      },
+      { bytes },
+    );
   }
 
   async delete(id: string): Promise<boolean> {
@@ -115,7 +141,9 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
       return call.retry(async (again) => {
         const deleted = await this.#delete(call, filter, 0);
         // Nobody heard how many the attempt before took: whatever is gone counts, so that a sweeper goes on.
-        return again ? ids.length - (await this.#find(call, { filter: idIn(ids) }, ids.length, [], { _id: 1 })).documents.length : deleted;
+        return again
+          ? ids.length - (await this.#find(call, { filter: idIn(ids) }, ids.length, [], { _id: 1 })).documents.length
+          : deleted;
       });
     });
   }
@@ -139,7 +167,12 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
   }
 
   /** Drops those that are in, by our mark, or stale; answers the others. */
-  async #judge(call: Call, documents: readonly StoredDocument[], mark: Mark, stale: string[]): Promise<StoredDocument[]> {
+  async #judge(
+    call: Call,
+    documents: readonly StoredDocument[],
+    mark: Mark,
+    stale: string[],
+  ): Promise<StoredDocument[]> {
     const versions = await this.#versions(call, documents);
     return documents.filter(({ id, version }) => {
       const stored = versions.get(id);
@@ -153,38 +186,72 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
 
   async #versions(call: Call, documents: readonly StoredDocument[]): Promise<Map<string, StoredVersion>> {
     const [major, minor] = this.#spec.version ?? [];
-    const projection: Document = { _id: 1, [MARK]: 1, ...(major === undefined ? {} : { [major]: 1 }), ...(minor === undefined ? {} : { [minor]: 1 }) };
-    const { documents: found } = await this.#find(call, { filter: idIn(documents.map(({ id }) => id)) }, documents.length, [], projection);
-    return new Map(found.map((stored) => [String(stored['_id']), {
-      major: Number(stored[major ?? ''] ?? 0),
-      minor: Number(stored[minor ?? ''] ?? 0),
-      isOurs: (mark: Mark) => mark.equals(stored[MARK] as Mark | undefined),
-    }]));
+    const projection: Document = {
+      _id: 1,
+      [MARK]: 1,
+      ...(major === undefined ? {} : { [major]: 1 }),
+      ...(minor === undefined ? {} : { [minor]: 1 }),
+    };
+    const { documents: found } = await this.#find(
+      call,
+      { filter: idIn(documents.map(({ id }) => id)) },
+      documents.length,
+      [],
+      projection,
+    );
+    return new Map(
+      found.map((stored) => [
+        String(stored['_id']),
+        {
+          major: Number(stored[major ?? ''] ?? 0),
+          minor: Number(stored[minor ?? ''] ?? 0),
+          isOurs: (mark: Mark) => mark.equals(stored[MARK] as Mark | undefined),
+        },
+      ]),
+    );
   }
 
   /** Answers those whose id is there already. */
   async #insert(call: Call, documents: readonly StoredDocument[]): Promise<StoredDocument[]> {
-    const { refused } = await call.write({ insert: this.#spec.name, documents: documents.map(({ document }) => document), ordered: false });
+    const { refused } = await call.write({
+      insert: this.#spec.name,
+      documents: documents.map(({ document }) => document),
+      ordered: false,
+    });
     throwUnless(isDuplicate, refused);
     return refused.flatMap(({ index }) => documents[index] ?? []);
   }
 
   /** How many were lower than what they were to be replaced with. */
   async #replaceLower(call: Call, documents: readonly StoredDocument[]): Promise<number> {
-    const updates = documents.map(({ id, document, version }) => ({ q: { _id: id, $or: lowerThan(this.#spec, version) }, u: document, upsert: false, multi: false }));
+    const updates = documents.map(({ id, document, version }) => ({
+      q: { _id: id, $or: lowerThan(this.#spec, version) },
+      u: document,
+      upsert: false,
+      multi: false,
+    }));
     const { count, refused } = await call.write({ update: this.#spec.name, updates, ordered: false });
     throwUnless(() => false, refused);
     return count;
   }
 
   async #delete(call: Call, filter: Document, limit: 0 | 1): Promise<number> {
-    const { count, refused } = await call.write({ delete: this.#spec.name, deletes: [{ q: filter, limit }], ordered: false });
+    const { count, refused } = await call.write({
+      delete: this.#spec.name,
+      deletes: [{ q: filter, limit }],
+      ordered: false,
+    });
     throwUnless(() => false, refused);
     return count;
   }
 
   /** Walk after walk until the limit is reached. A walk that a reply ends too early is continued behind its last document. */
-  async #list(call: Call, selection: Selection<S>, parts: readonly string[], projection?: Document): Promise<Document[]> {
+  async #list(
+    call: Call,
+    selection: Selection<S>,
+    parts: readonly string[],
+    projection?: Document,
+  ): Promise<Document[]> {
     const listed: Document[] = [];
     let rest: Selection<S> = selection;
     for (;;) {
@@ -200,20 +267,35 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
       const last = listed.at(-1);
       if (isWhole || last === undefined) return listed;
       const field = String(plan.order.field);
-      const value = field === 'id' ? undefined : (readDocument(this.#spec, [], last) as Readonly<Record<string, string | number | boolean>>)[field];
+      const value =
+        field === 'id'
+          ? undefined
+          : (readDocument(this.#spec, [], last) as Readonly<Record<string, string | number | boolean>>)[field];
       rest = { ...selection, limit: selection.limit - listed.length, after: { id: String(last['_id']), value } };
     }
   }
 
   /** `isWhole`: the reply has all that there is, up to `limit`. Documents of more than 16 MiB in all do not fit one reply. */
-  async #find(call: Call, walk: Pick<IndexWalk, 'filter'> & Partial<IndexWalk>, limit: number, parts: readonly string[], projection = projectionOf(this.#spec, parts)): Promise<{ readonly documents: readonly Document[]; readonly isWhole: boolean }> {
+  async #find(
+    call: Call,
+    walk: Pick<IndexWalk, 'filter'> & Partial<IndexWalk>,
+    limit: number,
+    parts: readonly string[],
+    projection = projectionOf(this.#spec, parts),
+  ): Promise<{ readonly documents: readonly Document[]; readonly isWhole: boolean }> {
     return call.retry(async () => {
       const reply = await call.read({ find: this.#spec.name, ...walk, projection, limit, batchSize: limit });
       const cursor = reply['cursor'] as { readonly id: unknown; readonly firstBatch: readonly Document[] };
       const isWhole = cursor.firstBatch.length >= limit || Number(cursor.id) === 0;
       // The server would keep it for ten minutes; that it is gone matters to nobody.
-      if (Number(cursor.id) !== 0) await call.manage({ killCursors: this.#spec.name, cursors: [cursor.id] }).catch(() => undefined);
-      if (!isWhole && cursor.firstBatch.length === 0) throw new CallFailure({ tag: 'unavailable', problem: 'the server answered an empty part of a list', again: true });
+      if (Number(cursor.id) !== 0)
+        await call.manage({ killCursors: this.#spec.name, cursors: [cursor.id] }).catch(() => undefined);
+      if (!isWhole && cursor.firstBatch.length === 0)
+        throw new CallFailure({
+          tag: 'unavailable',
+          problem: 'the server answered an empty part of a list',
+          again: true,
+        });
       return { documents: cursor.firstBatch, isWhole };
     });
   }
@@ -236,7 +318,9 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
 
   #parts(wanted: readonly string[] | undefined): string[] {
     const parts = [...(wanted ?? this.#spec.parts)];
-    for (const part of parts) if (!this.#spec.parts.includes(part)) throw new StoreUsageError(this.#link.label, `collection '${this.#spec.name}': '${part}' is no part`);
+    for (const part of parts)
+      if (!this.#spec.parts.includes(part))
+        throw new StoreUsageError(this.#link.label, `collection '${this.#spec.name}': '${part}' is no part`);
     return parts;
   }
 }
@@ -250,9 +334,15 @@ interface StoredVersion {
 /** A document without these fields (an older release wrote it) has version (0, 0). */
 function lowerThan(spec: CollectionSpec, [major, minor]: readonly [number, number]): Document[] {
   const [majorField = '', minorField = ''] = spec.version ?? [];
-  const below = (field: string, value: number): Document[] => [{ [field]: { $lt: storedScalar(value) } }, ...(value > 0 ? [{ [field]: null }] : [])];
+  const below = (field: string, value: number): Document[] => [
+    { [field]: { $lt: storedScalar(value) } },
+    ...(value > 0 ? [{ [field]: null }] : []),
+  ];
   const sameMajor = { [majorField]: major === 0 ? { $in: [0, null] } : { $eq: storedScalar(major) } };
-  return [...below(majorField, major), ...below(minorField, minor).map((lower) => (majorField === minorField ? lower : { ...sameMajor, ...lower }))];
+  return [
+    ...below(majorField, major),
+    ...below(minorField, minor).map((lower) => (majorField === minorField ? lower : { ...sameMajor, ...lower })),
+  ];
 }
 
 function isDuplicate(error: WriteError): boolean {

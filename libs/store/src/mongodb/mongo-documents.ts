@@ -46,7 +46,11 @@ export function storedDocument(store: string, spec: CollectionSpec, row: Row, ma
     document[part] = encoded;
     bytes += typeof encoded === 'string' ? Buffer.byteLength(encoded) : encoded.byteLength;
   }
-  if (bytes > PARTS_BYTES_MAX) throw new StoreUsageError(store, `collection '${spec.name}', document '${id}': its parts have ${bytes} bytes even when deflated; MongoDB takes ${PARTS_BYTES_MAX}`);
+  if (bytes > PARTS_BYTES_MAX)
+    throw new StoreUsageError(
+      store,
+      `collection '${spec.name}', document '${id}': its parts have ${bytes} bytes even when deflated; MongoDB takes ${PARTS_BYTES_MAX}`,
+    );
   document[MARK] = mark;
   return { id, document, version, bytes };
 }
@@ -63,7 +67,8 @@ export function projectionOf(spec: CollectionSpec, parts: readonly string[]): Do
 
 export function readDocument(spec: CollectionSpec, parts: readonly string[], stored: Document): object {
   const id: unknown = stored['_id'];
-  const problem = (what: string, cause?: unknown) => new DecodeProblem(`document '${String(id)}' of the collection '${spec.name}': ${what}`, { cause });
+  const problem = (what: string, cause?: unknown) =>
+    new DecodeProblem(`document '${String(id)}' of the collection '${spec.name}': ${what}`, { cause });
   if (typeof id !== 'string') throw problem('its _id is no string');
   const document: Record<string, unknown> = { id };
   for (const [field, type] of Object.entries(spec.fields)) {

@@ -46,7 +46,10 @@ export class MongoLink {
   }
 
   /** `bytes`: about what the call keeps in memory until it settles. Rejects with the port's errors. */
-  async call<T>(work: (call: Call) => Promise<T>, options: { readonly bytes?: number; readonly deadlineMs?: number } = {}): Promise<T> {
+  async call<T>(
+    work: (call: Call) => Promise<T>,
+    options: { readonly bytes?: number; readonly deadlineMs?: number } = {},
+  ): Promise<T> {
     const bytes = options.bytes ?? 0;
     if (this.#closing !== null) throw new StoreUnavailable(this.label, 'it was closed');
     if (this.#pending.size >= CALLS_MAX || (this.#pendingBytes > 0 && this.#pendingBytes + bytes > CALL_BYTES_MAX)) {
@@ -106,8 +109,15 @@ function makeClient(url: string, label: string, deadlineMs: number): MongoClient
   } catch (error) {
     // Without the cause: the driver may quote the address. Its sentence is told only where it cannot hold a part of it.
     const { problem } = failureOf(error);
-    const secrets = url.slice(0, url.lastIndexOf('@') + 1).split(/[:@/]+/).slice(1).filter((part) => part !== '');
+    const secrets = url
+      .slice(0, url.lastIndexOf('@') + 1)
+      .split(/[:@/]+/)
+      .slice(1)
+      .filter((part) => part !== '');
     const isSafe = !secrets.some((secret) => problem.includes(secret));
-    throw new StoreUsageError(label, `the address of the store is refused by the driver${isSafe ? `: ${problem}` : ''}`);
+    throw new StoreUsageError(
+      label,
+      `the address of the store is refused by the driver${isSafe ? `: ${problem}` : ''}`,
+    );
   }
 }

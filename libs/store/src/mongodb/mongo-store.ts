@@ -29,7 +29,8 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<Docume
   const address = readAddress(url, options.database);
   for (const spec of collections) checkSpec(address.label, spec);
   const names = collections.map(({ name }) => name);
-  if (new Set(names).size !== names.length) throw new StoreUsageError(address.label, `a collection is declared twice: ${names.join(', ')}`);
+  if (new Set(names).size !== names.length)
+    throw new StoreUsageError(address.label, `a collection is declared twice: ${names.join(', ')}`);
   const link = new MongoLink(url, address, options.deadlineMs ?? DEADLINE_MS);
   try {
     link.setReadConcern(await link.call(checkServer));
@@ -51,7 +52,11 @@ class MongoStore implements DocumentStore {
   }
 
   collection<S extends CollectionSpec>(spec: S): Collection<S> {
-    if (this.#declared.get(spec.name) !== spec) throw new StoreUsageError(this.#link.label, `the collection '${spec.name}' was not declared when the store was opened`);
+    if (this.#declared.get(spec.name) !== spec)
+      throw new StoreUsageError(
+        this.#link.label,
+        `the collection '${spec.name}' was not declared when the store was opened`,
+      );
     return new MongoCollection(this.#link, spec);
   }
 

@@ -30,8 +30,14 @@ export async function ensureSchema(link: MongoLink, specs: readonly CollectionSp
     for (const [name, index] of wanted) {
       const key = Object.fromEntries([...index, '_id'].map((field) => [field, 1]));
       const stored = present.get(name);
-      if (stored === undefined) await link.call((call) => call.retry(() => createIndex(call, spec, name, key)), { deadlineMs: INDEX_BUILD_MS });
-      else if (JSON.stringify(stored) !== JSON.stringify(key)) throw link.errorOf(new FitProblem(`the index '${name}' of the collection '${spec.name}' has other fields; drop it, and start again`));
+      if (stored === undefined)
+        await link.call((call) => call.retry(() => createIndex(call, spec, name, key)), { deadlineMs: INDEX_BUILD_MS });
+      else if (JSON.stringify(stored) !== JSON.stringify(key))
+        throw link.errorOf(
+          new FitProblem(
+            `the index '${name}' of the collection '${spec.name}' has other fields; drop it, and start again`,
+          ),
+        );
     }
   }
 }
@@ -47,11 +53,17 @@ async function ensureFormat(call: Call, specs: readonly CollectionSpec[]): Promi
     // Another process that has begun a moment ago has written the format first.
     format = await call.retry(read);
     const foreign = specs.find(({ name }) => names.has(name));
-    if (format === null && foreign !== undefined) throw new FitProblem(`its collection '${foreign.name}' is another program's; name another database in the address`);
+    if (format === null && foreign !== undefined)
+      throw new FitProblem(
+        `its collection '${foreign.name}' is another program's; name another database in the address`,
+      );
     await call.retry(() => insertSchema(call, { _id: FORMAT_ID, format: FORMAT }));
     format ??= await call.retry(read);
   }
-  if (format !== null && format > FORMAT) throw new FitProblem(`a newer release wrote the database (format ${format}; this one knows ${FORMAT}); start that release, or name another database`);
+  if (format !== null && format > FORMAT)
+    throw new FitProblem(
+      `a newer release wrote the database (format ${format}; this one knows ${FORMAT}); start that release, or name another database`,
+    );
 }
 
 /** The types of fields are written down, so that a release that means another type by a name is found out before it writes. */
@@ -69,7 +81,10 @@ async function ensureFields(call: Call, spec: CollectionSpec): Promise<void> {
       stored = await fieldsOf(call, spec);
     }
     for (const [field, type] of Object.entries(spec.fields)) {
-      if (stored[field] !== type) throw new FitProblem(`'${field}' of the collection '${spec.name}' is kept as ${stored[field]}, and this release wants ${type}`);
+      if (stored[field] !== type)
+        throw new FitProblem(
+          `'${field}' of the collection '${spec.name}' is kept as ${stored[field]}, and this release wants ${type}`,
+        );
     }
   });
 }
@@ -91,13 +106,20 @@ async function insertSchema(call: Call, document: Document): Promise<void> {
 
 async function collectionNames(call: Call): Promise<Set<string>> {
   const reply = await call.manage({ listCollections: 1, nameOnly: true, cursor: { batchSize: 1_000 } });
-  return new Set((reply['cursor'] as { readonly firstBatch: readonly Document[] }).firstBatch.map((each) => String(each['name'])));
+  return new Set(
+    (reply['cursor'] as { readonly firstBatch: readonly Document[] }).firstBatch.map((each) => String(each['name'])),
+  );
 }
 
 async function indexesOf(call: Call, spec: CollectionSpec): Promise<Map<string, Document>> {
   try {
     const reply = await call.manage({ listIndexes: spec.name, cursor: { batchSize: 1_000 } });
-    return new Map((reply['cursor'] as { readonly firstBatch: readonly Document[] }).firstBatch.map((each) => [String(each['name']), each['key'] as Document]));
+    return new Map(
+      (reply['cursor'] as { readonly firstBatch: readonly Document[] }).firstBatch.map((each) => [
+        String(each['name']),
+        each['key'] as Document,
+      ]),
+    );
   } catch (error) {
     if (error instanceof MongoServerError && error.code === NAMESPACE_NOT_FOUND) return new Map();
     throw error;
@@ -109,6 +131,10 @@ async function createIndex(call: Call, spec: CollectionSpec, name: string, key: 
     await call.manage({ createIndexes: spec.name, indexes: [{ key, name }] });
   } catch (error) {
     if (!(error instanceof MongoServerError) || !INDEX_CONFLICTS.has(Number(error.code))) throw error;
-    throw new CallFailure({ ...codeFailure(Number(error.code), error.message, false, error), tag: 'incompatible', again: false });
+    throw new CallFailure({
+      ...codeFailure(Number(error.code), error.message, false, error),
+      tag: 'incompatible',
+      again: false,
+    });
   }
 }

@@ -32,7 +32,9 @@ export function openDatabase(options: DatabaseOptions, specs: readonly Collectio
   if (options.path !== ':memory:') makePrivate(options.path);
   const database = new DatabaseSync(options.path, { timeout: options.lockWaitMs, returnArrays: true });
   try {
-    database.exec(`PRAGMA cache_size = -${PAGE_CACHE_KIB}; PRAGMA journal_size_limit = ${WAL_BYTES_KEPT}; PRAGMA synchronous = ${options.synchronous}`);
+    database.exec(
+      `PRAGMA cache_size = -${PAGE_CACHE_KIB}; PRAGMA journal_size_limit = ${WAL_BYTES_KEPT}; PRAGMA synchronous = ${options.synchronous}`,
+    );
     retryBusy(options.lockWaitMs, () => database.exec('PRAGMA journal_mode = WAL'));
     retryBusy(options.lockWaitMs, () => ensureSchema(database, specs));
     return database;
@@ -67,7 +69,10 @@ function ensureFormat(database: DatabaseSync): void {
   const application = numberOf(database, 'PRAGMA application_id');
   const format = numberOf(database, 'PRAGMA user_version');
   if (application === APPLICATION_ID) {
-    if (format > FORMAT) throw new SchemaProblem(`a newer release wrote it (format ${format}; this one knows ${FORMAT}); start that release, or name another file`);
+    if (format > FORMAT)
+      throw new SchemaProblem(
+        `a newer release wrote it (format ${format}; this one knows ${FORMAT}); start that release, or name another file`,
+      );
     return;
   }
   if (application !== 0 || format !== 0 || numberOf(database, 'SELECT count(*) FROM sqlite_schema') > 0) {
@@ -84,17 +89,26 @@ function ensureTable(database: DatabaseSync, spec: CollectionSpec): void {
   const table = tableName(spec);
   const fields = Object.entries(spec.fields).map(([name, type]) => ({ name, type: COLUMN_TYPES[type] }));
   const columns = [...fields, ...spec.parts.map((name) => ({ name, type: 'ANY' }))];
-  const stored = new Map((database.prepare(`PRAGMA table_info(${table})`).all() as unknown as [number, string, string][]).map(([, name, type]) => [name, type]));
+  const stored = new Map(
+    (database.prepare(`PRAGMA table_info(${table})`).all() as unknown as [number, string, string][]).map(
+      ([, name, type]) => [name, type],
+    ),
+  );
   if (stored.size === 0) {
     database.exec(`CREATE TABLE ${table} (id TEXT NOT NULL PRIMARY KEY, ${columns.map(columnSql).join(', ')}) STRICT`);
   }
   for (const column of stored.size === 0 ? [] : columns) {
     const type = stored.get(column.name);
     if (type === undefined) database.exec(`ALTER TABLE ${table} ADD COLUMN ${columnSql(column)}`);
-    else if (type !== column.type) throw new SchemaProblem(`'${column.name}' of the collection '${spec.name}' is kept as ${type}, and this release wants ${column.type}`);
+    else if (type !== column.type)
+      throw new SchemaProblem(
+        `'${column.name}' of the collection '${spec.name}' is kept as ${type}, and this release wants ${column.type}`,
+      );
   }
   for (const index of spec.indexes) {
-    database.exec(`CREATE INDEX IF NOT EXISTS ${quoted(`c_${spec.name}__${index.join('_')}`)} ON ${table} (${[...index, 'id'].map(quoted).join(', ')})`);
+    database.exec(
+      `CREATE INDEX IF NOT EXISTS ${quoted(`c_${spec.name}__${index.join('_')}`)} ON ${table} (${[...index, 'id'].map(quoted).join(', ')})`,
+    );
   }
 }
 

@@ -7,7 +7,12 @@ import { openDatabase, type DatabaseOptions } from './database.ts';
 import { Table } from './table.ts';
 
 export type Operation =
-  | { readonly kind: 'get'; readonly collection: string; readonly ids: readonly string[]; readonly parts: readonly string[] }
+  | {
+      readonly kind: 'get';
+      readonly collection: string;
+      readonly ids: readonly string[];
+      readonly parts: readonly string[];
+    }
   | { readonly kind: 'list'; readonly collection: string; readonly plan: QueryPlan; readonly parts: readonly string[] }
   | { readonly kind: 'insert'; readonly collection: string; readonly row: Row }
   | { readonly kind: 'replaceNewer'; readonly collection: string; readonly rows: readonly Row[] }

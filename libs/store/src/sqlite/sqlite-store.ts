@@ -29,9 +29,13 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Docu
   const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
   for (const spec of collections) checkSpec(path, spec);
   const names = collections.map(({ name }) => name);
-  if (new Set(names).size !== names.length) throw new StoreUsageError(path, `a collection is declared twice: ${names.join(', ')}`);
+  if (new Set(names).size !== names.length)
+    throw new StoreUsageError(path, `a collection is declared twice: ${names.join(', ')}`);
   // Another process's lock is waited for half of a call's time, so that the answer says "locked" and not "no answer".
-  const link = await WorkerLink.open({ path, synchronous: options.synchronous ?? 'full', lockWaitMs: Math.ceil(deadlineMs / 2), deadlineMs }, collections);
+  const link = await WorkerLink.open(
+    { path, synchronous: options.synchronous ?? 'full', lockWaitMs: Math.ceil(deadlineMs / 2), deadlineMs },
+    collections,
+  );
   return new SqliteStore(path, link, new Map(collections.map((spec) => [spec.name, spec])));
 }
 
@@ -47,7 +51,8 @@ class SqliteStore implements DocumentStore {
   }
 
   collection<S extends CollectionSpec>(spec: S): Collection<S> {
-    if (this.#declared.get(spec.name) !== spec) throw new StoreUsageError(this.#path, `the collection '${spec.name}' was not declared when the store was opened`);
+    if (this.#declared.get(spec.name) !== spec)
+      throw new StoreUsageError(this.#path, `the collection '${spec.name}' was not declared when the store was opened`);
     return new SqliteCollection(this.#path, this.#link, spec);
   }
 
@@ -71,12 +76,18 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
     this.#spec = spec;
   }
 
-  async get<P extends PartName<S> = PartName<S>>(id: string, options?: { readonly parts?: readonly P[] | undefined }): Promise<DocumentOf<S, P> | null> {
+  async get<P extends PartName<S> = PartName<S>>(
+    id: string,
+    options?: { readonly parts?: readonly P[] | undefined },
+  ): Promise<DocumentOf<S, P> | null> {
     const [document] = await this.getMany([id], options);
     return document ?? null;
   }
 
-  async getMany<P extends PartName<S> = PartName<S>>(ids: readonly string[], options?: { readonly parts?: readonly P[] | undefined }): Promise<DocumentOf<S, P>[]> {
+  async getMany<P extends PartName<S> = PartName<S>>(
+    ids: readonly string[],
+    options?: { readonly parts?: readonly P[] | undefined },
+  ): Promise<DocumentOf<S, P>[]> {
     checkIds(this.#path, this.#spec, ids);
     if (ids.length === 0) return [];
     const parts = this.#parts(options?.parts);
@@ -91,7 +102,9 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
 
   async insert(document: DocumentOf<S>): Promise<'inserted' | 'duplicate'> {
     const { row, bytes } = rowOf(this.#path, this.#spec, document);
-    return (await this.#link.call({ kind: 'insert', collection: this.#spec.name, row }, bytes)) ? 'inserted' : 'duplicate';
+    return (await this.#link.call({ kind: 'insert', collection: this.#spec.name, row }, bytes))
+      ? 'inserted'
+      : 'duplicate';
   }
 
   async replaceNewer(documents: readonly DocumentOf<S>[]): Promise<{ readonly stale: readonly string[] }> {
@@ -99,7 +112,12 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
     checkBatch(this.#path, this.#spec, rows);
     if (rows.length === 0) return { stale: [] };
     const bytes = rows.reduce((sum, row) => sum + row.bytes, 0);
-    return { stale: await this.#link.call({ kind: 'replaceNewer', collection: this.#spec.name, rows: rows.map(({ row }) => row) }, bytes) };
+    return {
+      stale: await this.#link.call(
+        { kind: 'replaceNewer', collection: this.#spec.name, rows: rows.map(({ row }) => row) },
+        bytes,
+      ),
+    };
   }
 
   async delete(id: string): Promise<boolean> {
@@ -114,7 +132,9 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
 
   #parts(wanted: readonly string[] | undefined): string[] {
     const parts = [...(wanted ?? this.#spec.parts)];
-    for (const part of parts) if (!this.#spec.parts.includes(part)) throw new StoreUsageError(this.#path, `collection '${this.#spec.name}': '${part}' is no part`);
+    for (const part of parts)
+      if (!this.#spec.parts.includes(part))
+        throw new StoreUsageError(this.#path, `collection '${this.#spec.name}': '${part}' is no part`);
     return parts;
   }
 

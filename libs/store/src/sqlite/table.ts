@@ -42,7 +42,9 @@ export class Table {
 
   list(plan: QueryPlan, parts: readonly string[]): Row[] {
     const { sql, values, merged } = this.#choose(plan, this.#wanted(parts));
-    const text = merged ? `SELECT ${this.#wanted(parts)} FROM ${this.#name} WHERE rowid IN (${sql}) ORDER BY ${orderSql(plan)}` : sql;
+    const text = merged
+      ? `SELECT ${this.#wanted(parts)} FROM ${this.#name} WHERE rowid IN (${sql}) ORDER BY ${orderSql(plan)}`
+      : sql;
     return this.#decode(this.#statement(text).all(...values));
   }
 
@@ -60,13 +62,21 @@ export class Table {
        WHERE (excluded.${major}, excluded.${minor}) > (stored.${major}, stored.${minor})`,
     );
     const stale: string[] = [];
-    for (let from = 0; from < rows.length; ) {
+    for (let from = 0; from < rows.length;) {
       // Deflating comes before the transaction, so that the lock is held for the writing alone.
       const encoded: SQLInputValue[][] = [];
-      for (let bytes = 0; from < rows.length && encoded.length < TRANSACTION_DOCUMENTS_MAX && bytes < TRANSACTION_BYTES_MAX; from++) {
+      for (
+        let bytes = 0;
+        from < rows.length && encoded.length < TRANSACTION_DOCUMENTS_MAX && bytes < TRANSACTION_BYTES_MAX;
+        from++
+      ) {
         const values = this.#encode(rows[from] ?? []);
         encoded.push(values);
-        bytes += values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : value instanceof Uint8Array ? value.byteLength : 8), 0);
+        bytes += values.reduce<number>(
+          (sum, value) =>
+            sum + (typeof value === 'string' ? value.length : value instanceof Uint8Array ? value.byteLength : 8),
+          0,
+        );
       }
       this.#transaction(() => {
         for (const values of encoded) {
@@ -91,7 +101,10 @@ export class Table {
    * several, each combination is such a walk, and the row ids found are merged: an `IN` with an `ORDER BY` would read and
    * sort everything that the values have.
    */
-  #choose(plan: QueryPlan, wanted: string): { readonly sql: string; readonly values: SQLInputValue[]; readonly merged: boolean } {
+  #choose(
+    plan: QueryPlan,
+    wanted: string,
+  ): { readonly sql: string; readonly values: SQLInputValue[]; readonly merged: boolean } {
     const field = quoted(plan.order.field);
     const conditions = [
       ...plan.equal.map((equal) => `${quoted(equal.field)} = ?`),
@@ -105,9 +118,16 @@ export class Table {
     }
     const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
     const order = orderSql(plan);
-    const combinations = plan.equal.reduce<SQLInputValue[][]>((all, { values }) => all.flatMap((begun) => values.map((value) => [...begun, bindable(value)])), [[]]);
+    const combinations = plan.equal.reduce<SQLInputValue[][]>(
+      (all, { values }) => all.flatMap((begun) => values.map((value) => [...begun, bindable(value)])),
+      [[]],
+    );
     if (combinations.length === 1) {
-      return { merged: false, sql: `SELECT ${wanted} FROM ${this.#name} ${where} ORDER BY ${order} LIMIT ?`, values: [...(combinations[0] ?? []), ...tail, plan.limit] };
+      return {
+        merged: false,
+        sql: `SELECT ${wanted} FROM ${this.#name} ${where} ORDER BY ${order} LIMIT ?`,
+        values: [...(combinations[0] ?? []), ...tail, plan.limit],
+      };
     }
     const walk = `SELECT * FROM (SELECT rowid AS r, ${field === '"id"' ? 'id' : `${field}, id`} FROM ${this.#name} ${where} ORDER BY ${order} LIMIT ?)`;
     return {
@@ -131,7 +151,10 @@ export class Table {
         try {
           row[index] = decodePart(row[index]);
         } catch (error) {
-          throw new DecodeProblem(`document '${String(row[0])}' of the collection '${this.#spec.name}' cannot be decoded`, { cause: error });
+          throw new DecodeProblem(
+            `document '${String(row[0])}' of the collection '${this.#spec.name}' cannot be decoded`,
+            { cause: error },
+          );
         }
       }
     }

@@ -42,7 +42,10 @@ export class WorkerLink {
     this.#deadlineMs = deadlineMs;
   }
 
-  static async open(options: DatabaseOptions & { readonly deadlineMs: number }, specs: readonly CollectionSpec[]): Promise<WorkerLink> {
+  static async open(
+    options: DatabaseOptions & { readonly deadlineMs: number },
+    specs: readonly CollectionSpec[],
+  ): Promise<WorkerLink> {
     const { deadlineMs, ...database } = options;
     const link = new WorkerLink({ ...database, specs }, deadlineMs);
     try {
@@ -87,7 +90,11 @@ export class WorkerLink {
   }
 
   #startWorker(): Worker {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: this.#start, name: 'penstock-store', execArgv: [] });
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), {
+      workerData: this.#start,
+      name: 'penstock-store',
+      execArgv: [],
+    });
     let end: Failure = { tag: 'unavailable', problem: 'its thread ended' };
     worker.on('message', (answer: WorkerAnswer) => {
       // The file could not be opened: that is the answer to every call so far. The next one tries again.

@@ -13,7 +13,9 @@ export interface WorkerStart extends DatabaseOptions {
 }
 
 /** `expiresAtMs` is of the machine's monotonic clock, which threads share. */
-export type WorkerCall = { readonly id: number; readonly expiresAtMs: number; readonly operation: Operation } | { readonly close: true };
+export type WorkerCall =
+  | { readonly id: number; readonly expiresAtMs: number; readonly operation: Operation }
+  | { readonly close: true };
 /** The answer to the opening has the id 0. */
 export type WorkerAnswer =
   | { readonly id: number; readonly result: Results[Operation['kind']] }
@@ -33,7 +35,8 @@ if (port !== null) {
     } else {
       answer(call.id, () => {
         if (engine === null) throw new Error('the file was not opened');
-        if (monotonicMs() > call.expiresAtMs) return { failure: { tag: 'unavailable', problem: 'it is busy; the call was not begun' } };
+        if (monotonicMs() > call.expiresAtMs)
+          return { failure: { tag: 'unavailable', problem: 'it is busy; the call was not begun' } };
         return { result: engine.execute(call.operation) };
       });
     }
@@ -49,7 +52,10 @@ function open(start: WorkerStart): SqliteEngine | null {
   return engine;
 }
 
-function answer(id: number, work: () => { readonly result: Results[Operation['kind']] } | { readonly failure: Failure }): void {
+function answer(
+  id: number,
+  work: () => { readonly result: Results[Operation['kind']] } | { readonly failure: Failure },
+): void {
   let outcome: { readonly result: Results[Operation['kind']] } | { readonly failure: Failure };
   try {
     outcome = work();

@@ -31,7 +31,8 @@ export class StoreModel {
     const stale: string[] = [];
     for (const document of documents) {
       const stored = this.documents.get(document.id);
-      if (stored !== undefined && (document.major - stored.major || document.minor - stored.minor) <= 0) stale.push(document.id);
+      if (stored !== undefined && (document.major - stored.major || document.minor - stored.minor) <= 0)
+        stale.push(document.id);
       else this.documents.set(document.id, document);
     }
     return { stale };
@@ -39,10 +40,21 @@ export class StoreModel {
 
   list({ where, orderBy, limit, after }: ModelSelection): ModelDocument[] {
     const sign = orderBy.direction === 'asc' ? 1 : -1;
-    const order = (a: ModelDocument, b: ModelDocument) => sign * (compare(a[orderBy.field], b[orderBy.field]) || compare(a.id, b.id));
+    const order = (a: ModelDocument, b: ModelDocument) =>
+      sign * (compare(a[orderBy.field], b[orderBy.field]) || compare(a.id, b.id));
     return [...this.documents.values()]
-      .filter((document) => Object.entries(where).every(([field, condition]) => meets(document[field as keyof ModelDocument], condition)))
-      .filter((document) => after === undefined || order(document, { ...document, id: after.id, ...(orderBy.field === 'id' ? {} : { rank: Number(after.value) }) }) > 0)
+      .filter((document) =>
+        Object.entries(where).every(([field, condition]) => meets(document[field as keyof ModelDocument], condition)),
+      )
+      .filter(
+        (document) =>
+          after === undefined ||
+          order(document, {
+            ...document,
+            id: after.id,
+            ...(orderBy.field === 'id' ? {} : { rank: Number(after.value) }),
+          }) > 0,
+      )
       .toSorted(order)
       .slice(0, limit);
   }

@@ -32,14 +32,43 @@ type Thing = DocumentOf<Spec>;
 
 const BIG_BYTES = 5 * 1024 * 1024;
 const ODD_STRINGS = [
-  ' ', '0', '-1', 'null', 'constructor', '__proto__', "'; DROP TABLE things; --", '"quoted"', '%_*?', '$where', 'a.b', 'a\u0000b', '\u0000', 'line\nfeed\r\n\t',
-  'ä', 'a\u0308', 'ß', 'İ', '\u200d', '\ufeffbom', '\uffff', '𝒳', '👩‍👩‍👧', 'Ω'.repeat(300), '\ue000', '\u{10ffff}', 'x'.repeat(1024),
+  ' ',
+  '0',
+  '-1',
+  'null',
+  'constructor',
+  '__proto__',
+  "'; DROP TABLE things; --",
+  '"quoted"',
+  '%_*?',
+  '$where',
+  'a.b',
+  'a\u0000b',
+  '\u0000',
+  'line\nfeed\r\n\t',
+  'ä',
+  'a\u0308',
+  'ß',
+  'İ',
+  '\u200d',
+  '\ufeffbom',
+  '\uffff',
+  '𝒳',
+  '👩‍👩‍👧',
+  'Ω'.repeat(300),
+  '\ue000',
+  '\u{10ffff}',
+  'x'.repeat(1024),
 ];
 
 export const storeSuite = (name: string, make: () => Promise<StorePlace>, options: StoreSuiteOptions): void => {
   // Told at the end of `npm test`, where nobody overlooks it.
   const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
-  if (!options.concurrency && notRunFile !== undefined) appendFileSync(notRunFile, `${name}: the part of the store's contract about concurrency, which this server does not keep\n`);
+  if (!options.concurrency && notRunFile !== undefined)
+    appendFileSync(
+      notRunFile,
+      `${name}: the part of the store's contract about concurrency, which this server does not keep\n`,
+    );
   describe(`${name}: the store's contract`, () => {
     let place: StorePlace;
     let store: DocumentStore;
@@ -65,7 +94,13 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
 
     it('keeps integers to the last one, strings of every kind and ids of every kind', async () => {
       for (const [index, odd] of ODD_STRINGS.entries()) {
-        const document = thing({ id: odd, owner: odd, rank: [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0][index % 3] ?? 0, text: odd.repeat(3), note: `${odd}${'pad '.repeat(600)}` });
+        const document = thing({
+          id: odd,
+          owner: odd,
+          rank: [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0][index % 3] ?? 0,
+          text: odd.repeat(3),
+          note: `${odd}${'pad '.repeat(600)}`,
+        });
         expect(await things.insert(document)).toBe('inserted');
         expect(await things.get(odd)).toEqual(document);
         expect(await things.list({ where: { owner: odd }, limit: 5 })).toEqual([document]);
@@ -76,7 +111,12 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
     });
 
     it('keeps bytes as bytes, empty ones too', async () => {
-      for (const [index, bytes] of [new Uint8Array(), Uint8Array.of(0, 255, 1), Uint8Array.of(1, 1, 1), new Uint8Array(70_000).fill(7)].entries()) {
+      for (const [index, bytes] of [
+        new Uint8Array(),
+        Uint8Array.of(0, 255, 1),
+        Uint8Array.of(1, 1, 1),
+        new Uint8Array(70_000).fill(7),
+      ].entries()) {
         await things.insert({ ...thing({ id: `bytes-${index}` }), note: bytes });
         const stored = (await things.get(`bytes-${index}`))?.note;
         expect(stored).toBeInstanceOf(Uint8Array);
@@ -85,7 +125,12 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
     });
 
     it('keeps a part of 5 MiB, also one that does not deflate, and replaces it', async () => {
-      const noise = Buffer.from(Array.from({ length: BIG_BYTES / 4 }, (_, index) => Math.imul(index, 2654435761) >>> 24)).toString('latin1').repeat(4).slice(0, BIG_BYTES);
+      const noise = Buffer.from(
+        Array.from({ length: BIG_BYTES / 4 }, (_, index) => Math.imul(index, 2654435761) >>> 24),
+      )
+        .toString('latin1')
+        .repeat(4)
+        .slice(0, BIG_BYTES);
       await things.insert(thing({ id: 'big', text: noise, note: 'ab'.repeat(BIG_BYTES / 2) }));
       expect((await things.get('big'))?.text === noise).toBe(true);
       await things.replaceNewer([thing({ id: 'big', major: 1, text: 'small', note: noise })]);
@@ -95,7 +140,15 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
 
     it('reads only the parts that are wanted', async () => {
       await things.insert(thing({ id: 'a', text: 'text', note: 'note' }));
-      expect(Object.keys((await things.get('a', { parts: ['note'] })) ?? {})).toEqual(['id', 'owner', 'rank', 'open', 'major', 'minor', 'note']);
+      expect(Object.keys((await things.get('a', { parts: ['note'] })) ?? {})).toEqual([
+        'id',
+        'owner',
+        'rank',
+        'open',
+        'major',
+        'minor',
+        'note',
+      ]);
       expect(Object.keys((await things.list({ limit: 1, parts: [] }))[0] ?? {})).not.toContain('text');
       expect((await things.getMany(['a'], { parts: ['text'] }))[0]).not.toHaveProperty('note');
     });
@@ -110,7 +163,11 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       const at = (major: number, minor: number) => thing({ id: 'a', major, minor, text: `${major}.${minor}` });
       const stored = async () => (await things.get('a'))?.text;
       expect(await things.replaceNewer([at(1, 5)])).toEqual({ stale: [] });
-      for (const [major, minor] of [[1, 5], [1, 4], [0, 9]] as const) {
+      for (const [major, minor] of [
+        [1, 5],
+        [1, 4],
+        [0, 9],
+      ] as const) {
         expect(await things.replaceNewer([at(major, minor)])).toEqual({ stale: ['a'] });
         expect(await stored()).toBe('1.5');
       }
@@ -122,11 +179,17 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
 
     it('P8: says which of a batch were stale and writes the others', async () => {
       await things.replaceNewer(numbered(120).map((document) => ({ ...document, minor: 10 })));
-      const batch = numbered(240).map((document, index) => ({ ...document, minor: index % 3 === 0 ? 11 : 9, text: 'again' }));
+      const batch = numbered(240).map((document, index) => ({
+        ...document,
+        minor: index % 3 === 0 ? 11 : 9,
+        text: 'again',
+      }));
       const { stale } = await things.replaceNewer(batch);
       const expected = batch.filter((document, index) => index < 120 && document.minor === 9).map(({ id }) => id);
       expect(stale.toSorted()).toEqual(expected.toSorted());
-      expect((await things.list({ limit: 1000 })).filter(({ text }) => text === 'again')).toHaveLength(240 - expected.length);
+      expect((await things.list({ limit: 1000 })).filter(({ text }) => text === 'again')).toHaveLength(
+        240 - expected.length,
+      );
     });
 
     it('gets many at once: each once, those that exist', async () => {
@@ -145,25 +208,54 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
           const seen: string[] = [];
           let after: { id: string; value: number } | undefined;
           while (seen.length <= documents.length) {
-            const page = await things.list({ where: { owner: 'me' }, orderBy: { field, direction }, limit: 10, after, parts: [] });
+            const page = await things.list({
+              where: { owner: 'me' },
+              orderBy: { field, direction },
+              limit: 10,
+              after,
+              parts: [],
+            });
             seen.push(...page.map(({ id }) => id));
             const last = page.at(-1);
             if (last === undefined) break;
             after = { id: last.id, value: last.rank };
           }
-          const expected = documents.toSorted((a, b) => (direction === 'asc' ? 1 : -1) * (compare(a[field], b[field]) || compare(a.id, b.id)));
+          const expected = documents.toSorted(
+            (a, b) => (direction === 'asc' ? 1 : -1) * (compare(a[field], b[field]) || compare(a.id, b.id)),
+          );
           expect(seen).toEqual(expected.map(({ id }) => id));
         }
       }
     });
 
     it('merges the lists of several values of a field', async () => {
-      await things.replaceNewer(numbered(90).map((document, index) => ({ ...document, owner: `o${index % 3}`, open: index % 2 === 0 })));
-      const newest = await things.list({ where: { owner: { in: ['o0', 'o2', 'o2', 'nobody'] } }, orderBy: { field: 'id', direction: 'desc' }, limit: 7, parts: [] });
-      expect(newest.map(({ id }) => id)).toEqual(['n-0089', 'n-0087', 'n-0086', 'n-0084', 'n-0083', 'n-0081', 'n-0080']);
-      const both = await things.list({ where: { owner: { in: ['o1', 'o2'] }, open: { in: [true, false] }, rank: { gte: 3, lt: 5 } }, orderBy: { field: 'rank', direction: 'asc' }, limit: 100 });
+      await things.replaceNewer(
+        numbered(90).map((document, index) => ({ ...document, owner: `o${index % 3}`, open: index % 2 === 0 })),
+      );
+      const newest = await things.list({
+        where: { owner: { in: ['o0', 'o2', 'o2', 'nobody'] } },
+        orderBy: { field: 'id', direction: 'desc' },
+        limit: 7,
+        parts: [],
+      });
+      expect(newest.map(({ id }) => id)).toEqual([
+        'n-0089',
+        'n-0087',
+        'n-0086',
+        'n-0084',
+        'n-0083',
+        'n-0081',
+        'n-0080',
+      ]);
+      const both = await things.list({
+        where: { owner: { in: ['o1', 'o2'] }, open: { in: [true, false] }, rank: { gte: 3, lt: 5 } },
+        orderBy: { field: 'rank', direction: 'asc' },
+        limit: 100,
+      });
       expect(both.every(({ owner, rank }) => owner !== 'o0' && (rank === 3 || rank === 4))).toBe(true);
-      expect(both).toHaveLength(numbered(90).filter(({ rank }, index) => index % 3 > 0 && (rank === 3 || rank === 4)).length);
+      expect(both).toHaveLength(
+        numbered(90).filter(({ rank }, index) => index % 3 > 0 && (rank === 3 || rank === 4)).length,
+      );
     });
 
     it('deletes one, and for sweepers the first so many of a list', async () => {
@@ -171,9 +263,11 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       expect(await things.delete('n-0000')).toBe(true);
       expect(await things.delete('n-0000')).toBe(false);
       const sweep = { where: { rank: { lt: 3 } }, orderBy: { field: 'rank', direction: 'asc' }, limit: 4 } as const;
-      const doomed = numbered(30).slice(1).filter(({ rank }) => rank < 3).length;
+      const doomed = numbered(30)
+        .slice(1)
+        .filter(({ rank }) => rank < 3).length;
       let deleted = 0;
-      for (let last = 4; last === 4; ) deleted += last = await things.deleteWhere(sweep);
+      for (let last = 4; last === 4;) deleted += last = await things.deleteWhere(sweep);
       expect(deleted).toBe(doomed);
       expect((await things.list({ limit: 100 })).every(({ rank }) => rank >= 3)).toBe(true);
     });
@@ -197,16 +291,25 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       ];
       for (const selection of selections) await expect(things.list(selection)).rejects.toMatchObject(usage);
       const documents: object[] = [
-        { ...thing({ id: 'x' }), id: '' }, { ...thing({ id: 'x' }), id: 'x'.repeat(1025) }, { ...thing({ id: 'x' }), id: 'lone \ud800' }, { ...thing({ id: 'x' }), rank: 1.5 },
-        { ...thing({ id: 'x' }), rank: 2 ** 53 }, { ...thing({ id: 'x' }), open: 1 }, { ...thing({ id: 'x' }), owner: null }, { ...thing({ id: 'x' }), owner: '\udc00' },
-        { ...thing({ id: 'x' }), text: undefined }, { ...thing({ id: 'x' }), text: {} },
+        { ...thing({ id: 'x' }), id: '' },
+        { ...thing({ id: 'x' }), id: 'x'.repeat(1025) },
+        { ...thing({ id: 'x' }), id: 'lone \ud800' },
+        { ...thing({ id: 'x' }), rank: 1.5 },
+        { ...thing({ id: 'x' }), rank: 2 ** 53 },
+        { ...thing({ id: 'x' }), open: 1 },
+        { ...thing({ id: 'x' }), owner: null },
+        { ...thing({ id: 'x' }), owner: '\udc00' },
+        { ...thing({ id: 'x' }), text: undefined },
+        { ...thing({ id: 'x' }), text: {} },
       ];
       for (const document of documents) {
         await expect(things.insert(document as Thing)).rejects.toMatchObject(usage);
         await expect(things.replaceNewer([thing({ id: 'y' }), document as Thing])).rejects.toMatchObject(usage);
       }
       await expect(things.replaceNewer([thing({ id: 'x' }), thing({ id: 'x' })])).rejects.toMatchObject(usage);
-      await expect(things.getMany(Array.from({ length: 1001 }, (_, index) => String(index)))).rejects.toMatchObject(usage);
+      await expect(things.getMany(Array.from({ length: 1001 }, (_, index) => String(index)))).rejects.toMatchObject(
+        usage,
+      );
       expect(() => store.collection({ ...suiteSpec, name: 'others' })).toThrow('not declared');
       expect(await things.list({ limit: 10 })).toEqual([]);
     });
@@ -222,9 +325,16 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
     it('opened by a release with more fields, parts and indexes, reads older documents with empty ones', async () => {
       await things.insert(thing({ id: 'old' }));
       await store.close();
-      const grown = { ...suiteSpec, fields: { ...suiteSpec.fields, label: 'string', count: 'integer', hidden: 'boolean' }, parts: [...suiteSpec.parts, 'extra'], indexes: [...suiteSpec.indexes, ['label']] } as const satisfies CollectionSpec;
+      const grown = {
+        ...suiteSpec,
+        fields: { ...suiteSpec.fields, label: 'string', count: 'integer', hidden: 'boolean' },
+        parts: [...suiteSpec.parts, 'extra'],
+        indexes: [...suiteSpec.indexes, ['label']],
+      } as const satisfies CollectionSpec;
       store = await place.open([grown]);
-      expect(await store.collection(grown).list({ where: { label: '' }, limit: 5 })).toEqual([{ ...thing({ id: 'old' }), label: '', count: 0, hidden: false, extra: '' }]);
+      expect(await store.collection(grown).list({ where: { label: '' }, limit: 5 })).toEqual([
+        { ...thing({ id: 'old' }), label: '', count: 0, hidden: false, extra: '' },
+      ]);
       // And the older release goes on beside it.
       const older = await place.open([suiteSpec]);
       await older.collection(suiteSpec).insert(thing({ id: 'older' }));
@@ -258,7 +368,11 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       it('of many inserts of one id through many connections exactly one is the first', async () => {
         const stores = await Promise.all(Array.from({ length: 4 }, () => place.open([suiteSpec])));
         for (const id of ['a', 'b', 'c', 'd', 'e']) {
-          const outcomes = await Promise.all(stores.flatMap((each, writer) => [0, 1, 2].map((turn) => each.collection(suiteSpec).insert(thing({ id, text: `${writer}.${turn}` })))));
+          const outcomes = await Promise.all(
+            stores.flatMap((each, writer) =>
+              [0, 1, 2].map((turn) => each.collection(suiteSpec).insert(thing({ id, text: `${writer}.${turn}` }))),
+            ),
+          );
           expect(outcomes.filter((outcome) => outcome === 'inserted')).toHaveLength(1);
         }
         await Promise.all(stores.map((each) => each.close()));
@@ -267,7 +381,16 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       it('P8: of many versions written at once through many connections the highest stays', async () => {
         const stores = await Promise.all(Array.from({ length: 4 }, () => place.open([suiteSpec])));
         const versions = Array.from({ length: 80 }, (_, minor) => minor);
-        await Promise.all(versions.map((minor) => stores[minor % 4]?.collection(suiteSpec).replaceNewer([thing({ id: 'a', minor: (minor * 37) % 80, text: String((minor * 37) % 80) }), thing({ id: `own-${minor}` })])));
+        await Promise.all(
+          versions.map((minor) =>
+            stores[minor % 4]
+              ?.collection(suiteSpec)
+              .replaceNewer([
+                thing({ id: 'a', minor: (minor * 37) % 80, text: String((minor * 37) % 80) }),
+                thing({ id: `own-${minor}` }),
+              ]),
+          ),
+        );
         expect(await things.get('a')).toMatchObject({ minor: 79, text: '79' });
         expect(await things.list({ where: { owner: 'me' }, limit: 1000, parts: [] })).toHaveLength(81);
         await Promise.all(stores.map((each) => each.close()));
@@ -291,7 +414,9 @@ function thing(some: Partial<ModelDocument> & { readonly id: string }): ModelDoc
 
 /** `n-0000` and so on; several share a rank, so that ids decide. */
 function numbered(count: number): ModelDocument[] {
-  return Array.from({ length: count }, (_, index) => thing({ id: `n-${String(index).padStart(4, '0')}`, rank: (index * 7) % 11, text: `text ${index}` }));
+  return Array.from({ length: count }, (_, index) =>
+    thing({ id: `n-${String(index).padStart(4, '0')}`, rank: (index * 7) % 11, text: `text ${index}` }),
+  );
 }
 
 // --- Random histories: few ids, few values, so that they meet ----------------------------------------------------------
@@ -306,33 +431,68 @@ const anyId = fc.constantFrom('a', 'B', 'b', 'ä', '\ue000', '𝒳', '0', '00');
 const anyOwner = fc.constantFrom('', 'x', 'X', 'xy');
 const anyRank = fc.integer({ min: -2, max: 2 });
 const anyDocument: fc.Arbitrary<ModelDocument> = fc.record({
-  id: anyId, owner: anyOwner, rank: anyRank, open: fc.boolean(), major: fc.nat(2), minor: fc.nat(3),
-  text: fc.string({ unit: 'grapheme', maxLength: 30 }), note: fc.constantFrom('', 'long '.repeat(500)),
+  id: anyId,
+  owner: anyOwner,
+  rank: anyRank,
+  open: fc.boolean(),
+  major: fc.nat(2),
+  minor: fc.nat(3),
+  text: fc.string({ unit: 'grapheme', maxLength: 30 }),
+  note: fc.constantFrom('', 'long '.repeat(500)),
 });
 const anyRange = fc.record({ gt: anyRank, gte: anyRank, lt: anyRank, lte: anyRank }, { requiredKeys: [] });
-const oneOrSome = <T>(value: fc.Arbitrary<T>) => fc.oneof(value, fc.uniqueArray(value, { minLength: 1, maxLength: 3 }).map((values) => ({ in: values })));
+const oneOrSome = <T>(value: fc.Arbitrary<T>) =>
+  fc.oneof(
+    value,
+    fc.uniqueArray(value, { minLength: 1, maxLength: 3 }).map((values) => ({ in: values })),
+  );
 const anySelection: fc.Arbitrary<ModelSelection> = fc
-  .record({ owner: oneOrSome(anyOwner), open: oneOrSome(fc.boolean()), range: anyRange, form: fc.nat(5), direction: fc.constantFrom('asc', 'desc'), limit: fc.integer({ min: 1, max: 9 }), after: fc.option(fc.record({ id: anyId, value: anyRank }), { nil: undefined }) })
+  .record({
+    owner: oneOrSome(anyOwner),
+    open: oneOrSome(fc.boolean()),
+    range: anyRange,
+    form: fc.nat(5),
+    direction: fc.constantFrom('asc', 'desc'),
+    limit: fc.integer({ min: 1, max: 9 }),
+    after: fc.option(fc.record({ id: anyId, value: anyRank }), { nil: undefined }),
+  })
   .map(({ owner, open, range, form, direction, limit, after }) => {
     const byRank = form % 2 === 1;
-    const where = { ...(form === 4 ? {} : { owner }), ...(form === 2 || form === 3 ? { open } : {}), ...(byRank ? { rank: range } : {}) };
+    const where = {
+      ...(form === 4 ? {} : { owner }),
+      ...(form === 2 || form === 3 ? { open } : {}),
+      ...(byRank ? { rank: range } : {}),
+    };
     return { where, orderBy: { field: byRank ? 'rank' : 'id', direction }, limit, after };
   });
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('insert' as const), document: anyDocument }),
-  fc.record({ kind: fc.constant('replaceNewer' as const), documents: fc.uniqueArray(anyDocument, { selector: ({ id }) => id, maxLength: 6 }) }),
+  fc.record({
+    kind: fc.constant('replaceNewer' as const),
+    documents: fc.uniqueArray(anyDocument, { selector: ({ id }) => id, maxLength: 6 }),
+  }),
   fc.record({ kind: fc.constantFrom('get' as const, 'delete' as const), id: anyId }),
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('list' as const), selection: anySelection }) },
-  fc.record({ kind: fc.constant('deleteWhere' as const), selection: anySelection.map((selection) => ({ ...selection, after: undefined })) }),
+  fc.record({
+    kind: fc.constant('deleteWhere' as const),
+    selection: anySelection.map((selection) => ({ ...selection, after: undefined })),
+  }),
 );
 
 /** What the store answers, and what the model does. */
-async function answersTo(things: Collection<Spec>, model: StoreModel, step: Step): Promise<readonly [answer: unknown, expected: unknown]> {
+async function answersTo(
+  things: Collection<Spec>,
+  model: StoreModel,
+  step: Step,
+): Promise<readonly [answer: unknown, expected: unknown]> {
   switch (step.kind) {
     case 'insert':
       return [await things.insert(step.document), model.insert(step.document)];
     case 'replaceNewer':
-      return [(await things.replaceNewer(step.documents)).stale.toSorted(), model.replaceNewer(step.documents).stale.toSorted()];
+      return [
+        (await things.replaceNewer(step.documents)).stale.toSorted(),
+        model.replaceNewer(step.documents).stale.toSorted(),
+      ];
     case 'get':
       return [await things.get(step.id), model.documents.get(step.id) ?? null];
     case 'delete':

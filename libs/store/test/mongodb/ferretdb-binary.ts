@@ -17,7 +17,10 @@ const MODULE = fileURLToPath(new URL('../../../../test/support/ferretdb/', impor
 const BUILD_MS_MAX = 5 * 60_000;
 const LOOK_MS = 100;
 
-export async function ferretdbBinary(go: string, env: NodeJS.ProcessEnv): Promise<{ readonly path: string } | { readonly problem: string }> {
+export async function ferretdbBinary(
+  go: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly path: string } | { readonly problem: string }> {
   const folder = join(cacheFolder(env), `ferretdb-${moduleHash()}-${process.platform}-${process.arch}`);
   const path = join(folder, 'ferretdb');
   if (existsSync(path)) return { path };
@@ -26,7 +29,8 @@ export async function ferretdbBinary(go: string, env: NodeJS.ProcessEnv): Promis
   try {
     await mkdir(folder, { recursive: true });
     while (!(await takeLock(lock))) {
-      if (Date.now() > deadline) return { problem: `another process holds ${lock} for more than ${BUILD_MS_MAX / 60_000} minutes` };
+      if (Date.now() > deadline)
+        return { problem: `another process holds ${lock} for more than ${BUILD_MS_MAX / 60_000} minutes` };
       await pause(LOOK_MS);
     }
   } catch (error) {
@@ -47,7 +51,11 @@ export async function ferretdbBinary(go: string, env: NodeJS.ProcessEnv): Promis
 
 async function build(go: string, output: string, env: NodeJS.ProcessEnv): Promise<string | null> {
   const child = spawn(go, ['build', '-trimpath', '-buildvcs=false', '-o', output, '.'], {
-    cwd: MODULE, env: { ...env, CGO_ENABLED: '0' }, stdio: ['ignore', 'ignore', 'pipe'], timeout: BUILD_MS_MAX, killSignal: 'SIGKILL',
+    cwd: MODULE,
+    env: { ...env, CGO_ENABLED: '0' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: BUILD_MS_MAX,
+    killSignal: 'SIGKILL',
   });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -91,5 +99,7 @@ function moduleHash(): string {
 /** As the bootstrap has it: a relative XDG_CACHE_HOME is to be ignored. */
 function cacheFolder(env: NodeJS.ProcessEnv): string {
   const named = env['XDG_CACHE_HOME'];
-  return named !== undefined && isAbsolute(named) ? join(named, 'penstock') : join(env['HOME'] ?? homedir(), '.cache', 'penstock');
+  return named !== undefined && isAbsolute(named)
+    ? join(named, 'penstock')
+    : join(env['HOME'] ?? homedir(), '.cache', 'penstock');
 }

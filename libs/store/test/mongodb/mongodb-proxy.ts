@@ -133,7 +133,10 @@ class Proxy implements MongoProxy {
     const number = ++this.#joined;
     /** By the id of the request whose answer they replace. */
     const replaced = new Map<number, CommandRule>();
-    for (const [from, to] of [[client, server], [server, client]] as const) {
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
       this.#sockets.add(from);
       from.setNoDelay(true);
       from.on('error', () => to.destroy());
@@ -151,7 +154,8 @@ class Proxy implements MongoProxy {
         if (rule?.isForwarded === true) replaced.set(message.readInt32LE(4), rule);
         else if (rule !== undefined) return answer(client, rule, message.readInt32LE(4), {});
       }
-      if (this.#writes !== null && command !== null && WRITES.has(commandName(command))) this.#writes.send(server, message);
+      if (this.#writes !== null && command !== null && WRITES.has(commandName(command)))
+        this.#writes.send(server, message);
       else server.write(message);
     });
     server.on('close', () => this.#writes?.answered(server));
@@ -232,7 +236,10 @@ function commandIn(message: Buffer): Document | null {
 }
 
 function isMonitors(command: Document): boolean {
-  return ['hello', 'ismaster', 'isMaster', 'endSessions'].includes(commandName(command)) && command['maxTimeMS'] === undefined;
+  return (
+    ['hello', 'ismaster', 'isMaster', 'endSessions'].includes(commandName(command)) &&
+    command['maxTimeMS'] === undefined
+  );
 }
 
 /** A message begins with its length. */

@@ -47,7 +47,11 @@ export function reportNotRun(line: string): void {
 }
 
 async function startContainer(env: NodeJS.ProcessEnv): Promise<TestMongoServer | null> {
-  const sockets = ['/var/run/docker.sock', join(env['XDG_RUNTIME_DIR'] ?? '/run/user/0', 'docker.sock'), join(homedir(), '.docker', 'run', 'docker.sock')];
+  const sockets = [
+    '/var/run/docker.sock',
+    join(env['XDG_RUNTIME_DIR'] ?? '/run/user/0', 'docker.sock'),
+    join(homedir(), '.docker', 'run', 'docker.sock'),
+  ];
   if (!env['DOCKER_HOST'] && !sockets.some((socket) => existsSync(socket))) return null;
   try {
     const { GenericContainer, Wait } = await import('testcontainers');
@@ -71,7 +75,11 @@ async function startMongod(env: NodeJS.ProcessEnv): Promise<TestMongoServer | nu
   if (binary === null) return null;
   const folder = await mkdtemp(join(tmpdir(), 'penstock-mongod-'));
   const port = await freePort();
-  const child = new ServerProcess(spawn(binary, ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1', '--replSet', 'test'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+  const child = new ServerProcess(
+    spawn(binary, ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1', '--replSet', 'test'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }),
+  );
   const url = `mongodb://127.0.0.1:${port}/?directConnection=true`;
   await child.firstLine((line) => (line.includes('Waiting for connections') ? url : undefined));
   await initiate(url, `127.0.0.1:${port}`);
@@ -83,9 +91,15 @@ async function startMongod(env: NodeJS.ProcessEnv): Promise<TestMongoServer | nu
 
 async function startFerretdb(env: NodeJS.ProcessEnv): Promise<TestMongoServer | NoServer> {
   const go = onPath('go', env);
-  if (go === null) return { missing: 'no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod and no Go (to build FerretDB) on this machine' };
+  if (go === null)
+    return {
+      missing: 'no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod and no Go (to build FerretDB) on this machine',
+    };
   const built = await ferretdbBinary(go, env);
-  if ('problem' in built) return { missing: `no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod, and FerretDB cannot be built: ${built.problem}` };
+  if ('problem' in built)
+    return {
+      missing: `no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod, and FerretDB cannot be built: ${built.problem}`,
+    };
   const folder = await mkdtemp(join(tmpdir(), 'penstock-ferretdb-'));
   // It ends with its standard input, and so with this process.
   const child = new ServerProcess(spawn(built.path, [folder], { stdio: ['pipe', 'pipe', 'ignore'] }));
@@ -99,7 +113,10 @@ async function startFerretdb(env: NodeJS.ProcessEnv): Promise<TestMongoServer | 
 function testServer(url: string, name: string, isAtomic: boolean, stop: () => Promise<void>): TestMongoServer {
   const parsed = new URL(url);
   return {
-    url, name, isAtomic, stop,
+    url,
+    name,
+    isAtomic,
+    stop,
     host: parsed.hostname,
     port: Number(parsed.port || 27017),
     freshDatabase: () => {
@@ -143,8 +160,13 @@ class ServerProcess {
 
   async firstLine(read: (line: string) => string | undefined): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const timer = setTimeout(() => reject(new Error(`${this.#child.spawnfile} did not start within ${START_MS} ms`)), START_MS);
-    this.#child.once('error', reject).once('exit', (code, signal) => reject(new Error(`${this.#child.spawnfile} ended with ${code ?? signal}`)));
+    const timer = setTimeout(
+      () => reject(new Error(`${this.#child.spawnfile} did not start within ${START_MS} ms`)),
+      START_MS,
+    );
+    this.#child
+      .once('error', reject)
+      .once('exit', (code, signal) => reject(new Error(`${this.#child.spawnfile} ended with ${code ?? signal}`)));
     // Read to the end, or the server would block once the pipe is full.
     createInterface({ input: this.#child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       const found = read(line);
@@ -167,14 +189,18 @@ class ServerProcess {
 }
 
 function onPath(name: string, env: NodeJS.ProcessEnv): string | null {
-  const found = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '').map((folder) => join(folder, name)).find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  const found = (env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
   return found ?? null;
 }
 

@@ -53,29 +53,62 @@ export async function startEmbedded(baseUrl: string): Promise<Embedded> {
       return { kind: prompt.name === 'consent' ? 'consent' : 'login', login: session?.accountId ?? '' };
     },
     async answerLogin(request, response, login) {
-      return await provider.interactionResult(request, response, { login: { accountId: login, remember: false } }, { mergeWithLastSubmission: false });
+      return await provider.interactionResult(
+        request,
+        response,
+        { login: { accountId: login, remember: false } },
+        { mergeWithLastSubmission: false },
+      );
     },
     async answerConsent(request, response, granted) {
-      if (!granted) return await provider.interactionResult(request, response, { error: 'access_denied', error_description: 'declined on the page' }, { mergeWithLastSubmission: false });
+      if (!granted)
+        return await provider.interactionResult(
+          request,
+          response,
+          { error: 'access_denied', error_description: 'declined on the page' },
+          { mergeWithLastSubmission: false },
+        );
       const { session, params } = await provider.interactionDetails(request, response);
       const grant = new provider.Grant({ accountId: session?.accountId ?? '', clientId: CLIENT_ID });
       grant.addOIDCScope(String(params['scope'] ?? 'openid'));
-      return await provider.interactionResult(request, response, { consent: { grantId: await grant.save() } }, { mergeWithLastSubmission: true });
+      return await provider.interactionResult(
+        request,
+        response,
+        { consent: { grantId: await grant.save() } },
+        { mergeWithLastSubmission: true },
+      );
     },
   };
 }
 
 async function buildProvider(issuer: string, baseUrl: string, clientSecret: string): Promise<Provider> {
-  const [{ Provider: OidcProvider }, { Memory }] = await Promise.all([quietly(() => import('oidc-provider')), import('./memory.ts')]);
+  const [{ Provider: OidcProvider }, { Memory }] = await Promise.all([
+    quietly(() => import('oidc-provider')),
+    import('./memory.ts'),
+  ]);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const provider = new OidcProvider(issuer, {
     adapter: Memory,
-    clients: [{
-      client_id: CLIENT_ID, client_secret: clientSecret, client_name: 'Penstock',
-      redirect_uris: [`${baseUrl}/auth/callback/web`], response_types: ['code'], grant_types: ['authorization_code'],
-      token_endpoint_auth_method: 'client_secret_basic', id_token_signed_response_alg: 'ES256',
-    }],
-    cookies: { keys: [randomBytes(32).toString('base64url')], names: { session: 'penstock_embedded', interaction: 'penstock_embedded_step', resume: 'penstock_embedded_resume' } },
+    clients: [
+      {
+        client_id: CLIENT_ID,
+        client_secret: clientSecret,
+        client_name: 'Penstock',
+        redirect_uris: [`${baseUrl}/auth/callback/web`],
+        response_types: ['code'],
+        grant_types: ['authorization_code'],
+        token_endpoint_auth_method: 'client_secret_basic',
+        id_token_signed_response_alg: 'ES256',
+      },
+    ],
+    cookies: {
+      keys: [randomBytes(32).toString('base64url')],
+      names: {
+        session: 'penstock_embedded',
+        interaction: 'penstock_embedded_step',
+        resume: 'penstock_embedded_resume',
+      },
+    },
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: 'embedded' }] },
     claims: { openid: ['sub'], profile: ['name', 'preferred_username'], email: ['email', 'email_verified'] },
     conformIdTokenClaims: false,
@@ -87,10 +120,20 @@ async function buildProvider(issuer: string, baseUrl: string, clientSecret: stri
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `${EMBEDDED_PATH}/interaction/${uid}` },
     pkce: { required: () => true },
     responseTypes: ['code'],
-    ttl: { AccessToken: LIFE_SECS, AuthorizationCode: 60, Grant: LIFE_SECS, IdToken: LIFE_SECS, Interaction: LIFE_SECS, Session: LIFE_SECS },
+    ttl: {
+      AccessToken: LIFE_SECS,
+      AuthorizationCode: 60,
+      Grant: LIFE_SECS,
+      IdToken: LIFE_SECS,
+      Interaction: LIFE_SECS,
+      Session: LIFE_SECS,
+    },
     renderError: (context: { type: string; body: unknown }, told: { readonly error: string }) => {
       context.type = JSON_TYPE;
-      context.body = JSON.stringify({ error: told.error, message: 'The embedded identity provider cannot go on with this login: begin it again.' });
+      context.body = JSON.stringify({
+        error: told.error,
+        message: 'The embedded identity provider cannot go on with this login: begin it again.',
+      });
     },
   });
   provider.use(asTheServer);

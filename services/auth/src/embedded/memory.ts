@@ -20,7 +20,10 @@ export class Memory {
 
   async upsert(id: string, payload: Record<string, unknown>, expiresInSecs: number | undefined): Promise<void> {
     entries.delete(this.#key(id));
-    entries.set(this.#key(id), { payload, endsAt: expiresInSecs === undefined ? Infinity : Date.now() + expiresInSecs * 1000 });
+    entries.set(this.#key(id), {
+      payload,
+      endsAt: expiresInSecs === undefined ? Infinity : Date.now() + expiresInSecs * 1000,
+    });
     for (const oldest of entries.keys()) {
       if (entries.size <= ENTRIES_MAX) break;
       entries.delete(oldest);

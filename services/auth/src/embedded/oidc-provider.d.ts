@@ -29,7 +29,12 @@ declare module 'oidc-provider' {
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     /** Answers where the browser is to go. */
-    interactionResult(request: IncomingMessage, response: ServerResponse, result: Readonly<Record<string, unknown>>, options?: { readonly mergeWithLastSubmission?: boolean }): Promise<string>;
+    interactionResult(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: Readonly<Record<string, unknown>>,
+      options?: { readonly mergeWithLastSubmission?: boolean },
+    ): Promise<string>;
     on(event: string, listener: (...details: unknown[]) => void): this;
   }
 }

@@ -24,7 +24,12 @@ export interface ChoiceOptions {
 export function chosenProvider({ settings, mode, baseUrl }: ChoiceOptions): ChosenProvider {
   const { clientId } = settings;
   if (clientId === undefined) {
-    if (mode === 'production') return { isConfigured: false, embedded: null, get: () => Promise.reject(new Error('no identity provider is configured')) };
+    if (mode === 'production')
+      return {
+        isConfigured: false,
+        embedded: null,
+        get: () => Promise.reject(new Error('no identity provider is configured')),
+      };
     let started: Promise<Embedded> | null = null;
     const embedded = (): Promise<Embedded> => (started ??= startEmbedded(baseUrl()));
     return { isConfigured: true, embedded, get: async () => (await embedded()).client };
@@ -36,7 +41,8 @@ export function chosenProvider({ settings, mode, baseUrl }: ChoiceOptions): Chos
 function providerOf(settings: ProviderSettings, clientId: string): IdentityProvider {
   const { clientSecret } = settings;
   const host = {
-    clientId, clientSecret,
+    clientId,
+    clientSecret,
     ...(settings.baseUrl === undefined ? {} : { baseUrl: withoutSlash(settings.baseUrl) }),
     ...(settings.apiUrl === undefined ? {} : { apiUrl: withoutSlash(settings.apiUrl) }),
   };
@@ -46,7 +52,8 @@ function providerOf(settings: ProviderSettings, clientId: string): IdentityProvi
     case 'gitlab':
       return gitlabProvider(host);
     case 'oidc':
-      if (settings.issuer === undefined) throw new RangeError('GIT_HOST_ISSUER is missing, where GIT_HOST_PROVIDER is oidc');
+      if (settings.issuer === undefined)
+        throw new RangeError('GIT_HOST_ISSUER is missing, where GIT_HOST_PROVIDER is oidc');
       return oidcProvider({ issuer: settings.issuer, clientId, clientSecret });
   }
 }

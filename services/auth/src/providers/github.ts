@@ -12,8 +12,13 @@ export function githubProvider({ baseUrl = GITHUB, apiUrl, clientId, clientSecre
   // A server of one's own has its API under a path of the same host.
   const api = apiUrl ?? (baseUrl === GITHUB ? GITHUB_API : `${baseUrl}/api/v3`);
   return oauthHostProvider({
-    kind: 'github', baseUrl, clientId, clientSecret,
-    authorizePath: '/login/oauth/authorize', tokenPath: '/login/oauth/access_token', devicePath: '/login/device/code',
+    kind: 'github',
+    baseUrl,
+    clientId,
+    clientSecret,
+    authorizePath: '/login/oauth/authorize',
+    tokenPath: '/login/oauth/access_token',
+    devicePath: '/login/device/code',
     scope: 'read:user user:email',
     profile: (accessToken) => profileAt(api, accessToken),
   });
@@ -24,11 +29,14 @@ async function profileAt(api: string, accessToken: string): Promise<Profile> {
   if (status !== 200) throw new ProviderUnavailable(`${api}/user answers ${status}`);
   const id = fieldOf(user, 'id');
   // The address on the profile is one that GitHub has verified; where it is hidden the list is asked.
-  const email = textOf(user, 'email') || await primaryEmail(api, accessToken);
+  const email = textOf(user, 'email') || (await primaryEmail(api, accessToken));
   return {
     subject: typeof id === 'number' || typeof id === 'string' ? String(id) : '',
-    login: textOf(user, 'login'), name: textOf(user, 'name'), avatarUrl: textOf(user, 'avatar_url'),
-    email, emailVerified: email !== '',
+    login: textOf(user, 'login'),
+    name: textOf(user, 'name'),
+    avatarUrl: textOf(user, 'avatar_url'),
+    email,
+    emailVerified: email !== '',
   };
 }
 

@@ -10,8 +10,13 @@ const GITLAB = 'https://gitlab.com';
 export function gitlabProvider({ baseUrl = GITLAB, apiUrl, clientId, clientSecret }: HostSettings): IdentityProvider {
   const api = apiUrl ?? `${baseUrl}/api/v4`;
   return oauthHostProvider({
-    kind: 'gitlab', baseUrl, clientId, clientSecret,
-    authorizePath: '/oauth/authorize', tokenPath: '/oauth/token', devicePath: '/oauth/authorize_device',
+    kind: 'gitlab',
+    baseUrl,
+    clientId,
+    clientSecret,
+    authorizePath: '/oauth/authorize',
+    tokenPath: '/oauth/token',
+    devicePath: '/oauth/authorize_device',
     scope: 'read_user',
     profile: (accessToken) => profileAt(api, accessToken),
   });
@@ -24,8 +29,11 @@ async function profileAt(api: string, accessToken: string): Promise<Profile> {
   const email = textOf(user, 'email');
   return {
     subject: typeof id === 'number' || typeof id === 'string' ? String(id) : '',
-    login: textOf(user, 'username'), name: textOf(user, 'name'), avatarUrl: textOf(user, 'avatar_url'),
+    login: textOf(user, 'username'),
+    name: textOf(user, 'name'),
+    avatarUrl: textOf(user, 'avatar_url'),
     // An account is confirmed by a mail to its address.
-    email, emailVerified: email !== '' && textOf(user, 'confirmed_at') !== '',
+    email,
+    emailVerified: email !== '' && textOf(user, 'confirmed_at') !== '',
   };
 }

@@ -25,14 +25,18 @@ const SLOWER_SECS = 10;
 
 export function oauthHostProvider(host: OauthHost): IdentityProvider {
   const { clientId, scope } = host;
-  const client = { client_id: clientId, ...(host.clientSecret === undefined ? {} : { client_secret: host.clientSecret }) };
+  const client = {
+    client_id: clientId,
+    ...(host.clientSecret === undefined ? {} : { client_secret: host.clientSecret }),
+  };
   const at = (path: string): string => `${host.baseUrl}${path}`;
 
   const profileBy = async (answer: unknown): Promise<Profile> => {
     const accessToken = textOf(answer, 'access_token');
     if (accessToken === '') throw new ProviderUnavailable(`${host.baseUrl} gives neither a token nor an error`);
     const profile = await host.profile(accessToken);
-    if (profile.subject === '' || profile.login === '') throw new ProviderUnavailable(`${host.baseUrl} does not say who the user is`);
+    if (profile.subject === '' || profile.login === '')
+      throw new ProviderUnavailable(`${host.baseUrl} does not say who the user is`);
     return profile;
   };
 
@@ -43,16 +47,24 @@ export function oauthHostProvider(host: OauthHost): IdentityProvider {
     async authorizeUrl({ redirectUri, state, verifier }: WebRequest) {
       const url = new URL(at(host.authorizePath));
       url.search = new URLSearchParams({
-        client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope, state,
-        code_challenge: hashedVerifier(verifier), code_challenge_method: 'S256',
+        client_id: clientId,
+        redirect_uri: redirectUri,
+        response_type: 'code',
+        scope,
+        state,
+        code_challenge: hashedVerifier(verifier),
+        code_challenge_method: 'S256',
       }).toString();
       return url.href;
     },
 
     async profileOf(callback: URL, { redirectUri, verifier }: WebRequest) {
       const { body } = await postForm(at(host.tokenPath), {
-        grant_type: 'authorization_code', ...client,
-        code: callback.searchParams.get('code') ?? '', redirect_uri: redirectUri, code_verifier: verifier,
+        grant_type: 'authorization_code',
+        ...client,
+        code: callback.searchParams.get('code') ?? '',
+        redirect_uri: redirectUri,
+        code_verifier: verifier,
       });
       const error = textOf(body, 'error');
       if (error !== '') throw new ProviderRefused(error);
@@ -62,15 +74,28 @@ export function oauthHostProvider(host: OauthHost): IdentityProvider {
     device: {
       async begin(): Promise<DeviceStart | null> {
         const { status, body } = await postForm(at(host.devicePath), { client_id: clientId, scope });
-        const [providerCode, userCode, verificationUri] = [textOf(body, 'device_code'), textOf(body, 'user_code'), textOf(body, 'verification_uri')];
+        const [providerCode, userCode, verificationUri] = [
+          textOf(body, 'device_code'),
+          textOf(body, 'user_code'),
+          textOf(body, 'verification_uri'),
+        ];
         // Not switched on for this application, or a server too old to have it.
         if (status >= 400 || providerCode === '' || userCode === '' || !URL.canParse(verificationUri)) return null;
         const complete = textOf(body, 'verification_uri_complete');
-        return { providerCode, userCode, verificationUri, ...(URL.canParse(complete) ? { verificationUriComplete: complete } : {}) };
+        return {
+          providerCode,
+          userCode,
+          verificationUri,
+          ...(URL.canParse(complete) ? { verificationUriComplete: complete } : {}),
+        };
       },
 
       async poll(providerCode: string): Promise<DevicePoll> {
-        const { body } = await postForm(at(host.tokenPath), { ...client, device_code: providerCode, grant_type: DEVICE_GRANT });
+        const { body } = await postForm(at(host.tokenPath), {
+          ...client,
+          device_code: providerCode,
+          grant_type: DEVICE_GRANT,
+        });
         const error = textOf(body, 'error');
         switch (error) {
           case '':
@@ -79,7 +104,10 @@ export function oauthHostProvider(host: OauthHost): IdentityProvider {
             return { kind: 'pending' };
           case 'slow_down': {
             const interval = fieldOf(body, 'interval');
-            return { kind: 'slow_down', intervalSecs: typeof interval === 'number' && interval > 0 ? Math.ceil(interval) : SLOWER_SECS };
+            return {
+              kind: 'slow_down',
+              intervalSecs: typeof interval === 'number' && interval > 0 ? Math.ceil(interval) : SLOWER_SECS,
+            };
           }
           case 'access_denied':
             return { kind: 'denied' };

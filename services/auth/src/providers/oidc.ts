@@ -4,8 +4,19 @@
  */
 import { isLoopback } from '@penstock/config';
 import {
-  allowInsecureRequests, authorizationCodeGrant, AuthorizationResponseError, buildAuthorizationUrl, ClientSecretBasic, ClientSecretPost, Configuration,
-  discovery, fetchUserInfo, None, ResponseBodyError, type ClientAuth, type ServerMetadata,
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  AuthorizationResponseError,
+  buildAuthorizationUrl,
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  discovery,
+  fetchUserInfo,
+  None,
+  ResponseBodyError,
+  type ClientAuth,
+  type ServerMetadata,
 } from 'openid-client';
 import { ProviderRefused, ProviderUnavailable } from '../errors.ts';
 import { hashedVerifier } from './pkce.ts';
@@ -44,8 +55,12 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
 
     async authorizeUrl({ redirectUri, state, nonce, verifier }: WebRequest) {
       const url = buildAuthorizationUrl(await configuration(), {
-        redirect_uri: redirectUri, scope: SCOPE, state, nonce,
-        code_challenge: hashedVerifier(verifier), code_challenge_method: 'S256',
+        redirect_uri: redirectUri,
+        scope: SCOPE,
+        state,
+        nonce,
+        code_challenge: hashedVerifier(verifier),
+        code_challenge_method: 'S256',
         ...(settings.alwaysAsks === true ? { prompt: 'login consent' } : {}),
       });
       return url.href;
@@ -57,11 +72,19 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
       const answer = new URL(redirectUri);
       answer.search = callback.search;
       try {
-        const tokens = await authorizationCodeGrant(config, answer, { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true });
+        const tokens = await authorizationCodeGrant(config, answer, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          idTokenExpected: true,
+        });
         const claims = tokens.claims();
         if (claims === undefined) throw new ProviderUnavailable(`${issuer} gives no id token`);
         const isComplete = textOf(claims, 'email') !== '' && textOf(claims, 'preferred_username') !== '';
-        const more = isComplete || config.serverMetadata().userinfo_endpoint === undefined ? {} : await fetchUserInfo(config, tokens.access_token, claims.sub);
+        const more =
+          isComplete || config.serverMetadata().userinfo_endpoint === undefined
+            ? {}
+            : await fetchUserInfo(config, tokens.access_token, claims.sub);
         return profileFrom({ ...claims, ...more });
       } catch (error) {
         throw failure(issuer, error);
@@ -70,9 +93,15 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
   };
 }
 
-async function discovered({ issuer, clientId, clientSecret, allowsPlainHttp = false }: OidcSettings): Promise<Configuration> {
+async function discovered({
+  issuer,
+  clientId,
+  clientSecret,
+  allowsPlainHttp = false,
+}: OidcSettings): Promise<Configuration> {
   const server = new URL(issuer);
-  const insecure = server.protocol === 'http:' && (allowsPlainHttp || isLoopback(server.hostname.replace(/^\[|\]$/gu, '')));
+  const insecure =
+    server.protocol === 'http:' && (allowsPlainHttp || isLoopback(server.hostname.replace(/^\[|\]$/gu, '')));
   const options = { timeout: PROVIDER_MS_MAX / 1000, ...(insecure ? { execute: [allowInsecureRequests] } : {}) };
   const metadata = (await discovery(server, clientId, undefined, undefined, options)).serverMetadata();
   const config = new Configuration(metadata, clientId, {}, clientAuthOf(metadata, clientSecret));
@@ -92,9 +121,12 @@ function profileFrom(claims: object): Profile {
   const subject = textOf(claims, 'sub');
   const email = textOf(claims, 'email');
   return {
-    subject, email, emailVerified: fieldOf(claims, 'email_verified') === true,
+    subject,
+    email,
+    emailVerified: fieldOf(claims, 'email_verified') === true,
     login: textOf(claims, 'preferred_username') || textOf(claims, 'nickname') || email.split('@', 1)[0] || subject,
-    name: textOf(claims, 'name'), avatarUrl: textOf(claims, 'picture'),
+    name: textOf(claims, 'name'),
+    avatarUrl: textOf(claims, 'picture'),
   };
 }
 
@@ -102,6 +134,7 @@ function profileFrom(claims: object): Profile {
 function failure(issuer: string, error: unknown): Error {
   if (error instanceof ProviderUnavailable || error instanceof ProviderRefused) return error;
   if (error instanceof AuthorizationResponseError) return new ProviderRefused(error.error, { cause: error });
-  if (error instanceof ResponseBodyError && error.status < 500) return new ProviderRefused(error.error, { cause: error });
+  if (error instanceof ResponseBodyError && error.status < 500)
+    return new ProviderRefused(error.error, { cause: error });
   return new ProviderUnavailable(`${issuer} does not answer as an issuer does`, { cause: error });
 }

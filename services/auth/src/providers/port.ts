@@ -46,8 +46,10 @@ export interface IdentityProvider {
   /** Exchanges the code that came to the callback, once. `callback`: its whole address, as the browser asked for it. */
   profileOf(callback: URL, request: WebRequest): Promise<Profile>;
   /** Absent, or `begin` answering null: it has no device flow (or not for this application), and ours is used. */
-  readonly device?: {
-    begin(): Promise<DeviceStart | null>;
-    poll(providerCode: string): Promise<DevicePoll>;
-  } | undefined;
+  readonly device?:
+    | {
+        begin(): Promise<DeviceStart | null>;
+        poll(providerCode: string): Promise<DevicePoll>;
+      }
+    | undefined;
 }

@@ -15,7 +15,9 @@ export async function postForm(url: string, fields: Readonly<Record<string, stri
 }
 
 export async function getJson(url: string, accessToken: string): Promise<ProviderAnswer> {
-  return await ask(url, { headers: { Accept: 'application/json', Authorization: `Bearer ${accessToken}`, 'User-Agent': 'penstock' } });
+  return await ask(url, {
+    headers: { Accept: 'application/json', Authorization: `Bearer ${accessToken}`, 'User-Agent': 'penstock' },
+  });
 }
 
 async function ask(url: string, init: RequestInit): Promise<ProviderAnswer> {
@@ -35,7 +37,8 @@ async function readBounded(response: Response): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > ANSWER_BYTES_MAX) throw new ProviderUnavailable(`${new URL(response.url).origin} answers with more than ${ANSWER_BYTES_MAX} bytes`);
+    if (size > ANSWER_BYTES_MAX)
+      throw new ProviderUnavailable(`${new URL(response.url).origin} answers with more than ${ANSWER_BYTES_MAX} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -50,7 +53,9 @@ function parsed(text: string): unknown {
 }
 
 export function fieldOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
 }
 
 /** '' for what is not there or is no text. */

@@ -36,7 +36,11 @@ interface HostVariables {
 /** `GIT_HOST_*`, as they were read. */
 export function providerSettings(settings: HostVariables): ProviderSettings {
   return {
-    provider: settings.gitHostProvider, baseUrl: settings.gitHostBaseUrl, apiUrl: settings.gitHostApiUrl, issuer: settings.gitHostIssuer,
-    clientId: settings.gitHostClientId, clientSecret: settings.gitHostClientSecret,
+    provider: settings.gitHostProvider,
+    baseUrl: settings.gitHostBaseUrl,
+    apiUrl: settings.gitHostApiUrl,
+    issuer: settings.gitHostIssuer,
+    clientId: settings.gitHostClientId,
+    clientSecret: settings.gitHostClientSecret,
   };
 }

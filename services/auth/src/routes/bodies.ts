@@ -3,7 +3,8 @@ import { BadUserInput } from '@penstock/http';
 
 export function textField(body: unknown, name: string): string {
   const value = fieldsOf(body)[name];
-  if (typeof value !== 'string' || value === '') throw new BadUserInput(`The field '${name}' is missing or is not a text.`, { field: name });
+  if (typeof value !== 'string' || value === '')
+    throw new BadUserInput(`The field '${name}' is missing or is not a text.`, { field: name });
   return value;
 }
 

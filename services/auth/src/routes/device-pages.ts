@@ -44,10 +44,16 @@ const QUERY_LENGTH_MAX = 40;
 export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions): void {
   const { devices, webLogin, users, secrets, tries, secure, told, now } = options;
 
-  app.get<{ Querystring: { user_code?: unknown } }>(DEVICE_PAGE, { config: { tier: 'read' } }, async (request, reply) => {
-    const given = request.query.user_code;
-    return reply.type(HTML_TYPE).send(codePage(DEVICE_PAGE, typeof given === 'string' ? given.slice(0, QUERY_LENGTH_MAX) : ''));
-  });
+  app.get<{ Querystring: { user_code?: unknown } }>(
+    DEVICE_PAGE,
+    { config: { tier: 'read' } },
+    async (request, reply) => {
+      const given = request.query.user_code;
+      return reply
+        .type(HTML_TYPE)
+        .send(codePage(DEVICE_PAGE, typeof given === 'string' ? given.slice(0, QUERY_LENGTH_MAX) : ''));
+    },
+  );
 
   app.post(DEVICE_PAGE, { config: { tier: 'api' }, bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
     tries.check(request.clientAddress);
@@ -55,36 +61,68 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
     if (row === null) {
       tries.failed(request.clientAddress);
       told.refused(request, 'device.code', 'invalid_grant');
-      return reply.code(400).type(HTML_TYPE).send(codePage(DEVICE_PAGE, '', 'There is no such code, or it is over. Compare it with what your device shows.'));
+      return reply
+        .code(400)
+        .type(HTML_TYPE)
+        .send(
+          codePage(DEVICE_PAGE, '', 'There is no such code, or it is over. Compare it with what your device shows.'),
+        );
     }
     return sendToProvider(reply, await webLogin.begin({ kind: 'device', userCode: row.id }), secure(), 303);
   });
 
   app.get(DEVICE_CONSENT, { config: { tier: 'read' } }, async (request, reply) => {
     const consent = consentOf(request);
-    const [user, row] = consent === null ? [null, null] : await Promise.all([users.get(consent.userId), devices.waiting(consent.userCode)]);
+    const [user, row] =
+      consent === null
+        ? [null, null]
+        : await Promise.all([users.get(consent.userId), devices.waiting(consent.userCode)]);
     if (consent === null || user === null || row === null) return over(reply);
-    return reply.type(HTML_TYPE).send(deviceConsentPage({
-      action: DEVICE_CONSENT, csrf: consent.csrf, login: user.login, userCode: shownCode(row.id), ip: row.ip, agent: row.agent, askedAt: new Date(row.createdAt).toISOString(),
-    }));
+    return reply.type(HTML_TYPE).send(
+      deviceConsentPage({
+        action: DEVICE_CONSENT,
+        csrf: consent.csrf,
+        login: user.login,
+        userCode: shownCode(row.id),
+        ip: row.ip,
+        agent: row.agent,
+        askedAt: new Date(row.createdAt).toISOString(),
+      }),
+    );
   });
 
   app.post(DEVICE_CONSENT, { config: { tier: 'api' }, bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
     const consent = consentOf(request);
     const form = formOf(request);
     const decision = form.get('decision');
-    if (consent === null || !sameText(form.get('csrf') ?? '', consent.csrf) || (decision !== 'allow' && decision !== 'deny')) {
+    if (
+      consent === null ||
+      !sameText(form.get('csrf') ?? '', consent.csrf) ||
+      (decision !== 'allow' && decision !== 'deny')
+    ) {
       told.refused(request, 'device.decide', 'forbidden');
-      return reply.code(403).type(HTML_TYPE).send(messagePage('Not from our page', 'This decision did not come from the page that asked for it: begin again with the code.'));
+      return reply
+        .code(403)
+        .type(HTML_TYPE)
+        .send(
+          messagePage(
+            'Not from our page',
+            'This decision did not come from the page that asked for it: begin again with the code.',
+          ),
+        );
     }
     const outcome = decision === 'allow' ? 'approved' : 'denied';
     const decided = await devices.decide(consent.userCode, outcome, consent.userId);
     reply.header('Set-Cookie', clearCookie(COOKIE, { path: '/auth/device', secure: secure() }));
     if (!decided) return over(reply);
     told.did(request, consent.userId, `device.${outcome}`, '');
-    return reply.type(HTML_TYPE).send(outcome === 'approved'
-      ? messagePage('The device is logged in', 'You can close this page and go on there.')
-      : messagePage('Refused', 'The device was not logged in. You can close this page.'));
+    return reply
+      .type(HTML_TYPE)
+      .send(
+        outcome === 'approved'
+          ? messagePage('The device is logged in', 'You can close this page and go on there.')
+          : messagePage('Refused', 'The device was not logged in. You can close this page.'),
+      );
   });
 
   function consentOf(request: FastifyRequest): Consent | null {
@@ -94,11 +132,27 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
 }
 
 /** After the login: from here on this browser may decide about this code, as this user. */
-export function consentCookie(user: UserRow, userCode: string, { secrets, now, secure }: Pick<DevicePagesOptions, 'secrets' | 'now' | 'secure'>): string {
-  const consent: Consent = { userCode, userId: user.id, csrf: randomText(), endsAt: now() + LOGIN_LIFETIME_SECS * 1000 };
-  return setCookie(COOKIE, secrets.seal('device-consent', consent), { path: '/auth/device', maxAgeSecs: LOGIN_LIFETIME_SECS, secure: secure() });
+export function consentCookie(
+  user: UserRow,
+  userCode: string,
+  { secrets, now, secure }: Pick<DevicePagesOptions, 'secrets' | 'now' | 'secure'>,
+): string {
+  const consent: Consent = {
+    userCode,
+    userId: user.id,
+    csrf: randomText(),
+    endsAt: now() + LOGIN_LIFETIME_SECS * 1000,
+  };
+  return setCookie(COOKIE, secrets.seal('device-consent', consent), {
+    path: '/auth/device',
+    maxAgeSecs: LOGIN_LIFETIME_SECS,
+    secure: secure(),
+  });
 }
 
 function over(reply: FastifyReply): FastifyReply {
-  return reply.code(400).type(HTML_TYPE).send(messagePage('This code is over', 'It was decided before, or took too long. Begin again on your device.'));
+  return reply
+    .code(400)
+    .type(HTML_TYPE)
+    .send(messagePage('This code is over', 'It was decided before, or took too long. Begin again on your device.'));
 }

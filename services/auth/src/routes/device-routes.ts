@@ -16,7 +16,10 @@ export interface DeviceRoutesOptions {
   readonly told: Told;
 }
 
-export function addDeviceRoutes(app: FastifyInstance, { devices, sessions, users, tries, told }: DeviceRoutesOptions): void {
+export function addDeviceRoutes(
+  app: FastifyInstance,
+  { devices, sessions, users, tries, told }: DeviceRoutesOptions,
+): void {
   app.post('/auth/device', { config: { tier: 'api' } }, async (request, reply) => {
     fieldsOf(request.body);
     return reply.send(await devices.begin({ ip: request.clientAddress, agent: request.headers['user-agent'] ?? '' }));
@@ -32,7 +35,9 @@ export function addDeviceRoutes(app: FastifyInstance, { devices, sessions, users
         told.login(request, user.id, login.sessionId, 'device');
         const { id, email, name, login: gitHostLogin, avatarUrl, tier } = users.shown(user);
         return reply.send({
-          status: 'authorized', access_token: login.accessToken, refresh_token: login.refreshToken,
+          status: 'authorized',
+          access_token: login.accessToken,
+          refresh_token: login.refreshToken,
           user: { id, email, name, git_host_login: gitHostLogin, avatar_url: avatarUrl, tier },
         });
       }

@@ -17,14 +17,21 @@ export async function addEmbeddedRoutes(app: FastifyInstance, embedded: () => Pr
   });
   await app.register(async (protocol) => {
     leaveForms(protocol);
-    for (const [method, tier] of [['GET', 'read'], ['POST', 'api']] as const) {
+    for (const [method, tier] of [
+      ['GET', 'read'],
+      ['POST', 'api'],
+    ] as const) {
       protocol.route({
-        method, url: `${EMBEDDED_PATH}/*`, config: { tier }, bodyLimit: BODY_BYTES_MAX,
+        method,
+        url: `${EMBEDDED_PATH}/*`,
+        config: { tier },
+        bodyLimit: BODY_BYTES_MAX,
         async handler(request, reply) {
           const provider = await embedded();
           // It writes to the socket itself; what the server puts on every answer has to be there already.
           reply.hijack();
-          for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value);
+          for (const [name, value] of Object.entries(reply.getHeaders()))
+            if (value !== undefined) reply.raw.setHeader(name, value);
           await provider.handle(request.raw, reply.raw);
         },
       });
@@ -36,25 +43,35 @@ function addPages(app: FastifyInstance, embedded: () => Promise<Embedded>): void
   app.get<{ Params: { uid: string } }>(STEP, { config: { tier: 'read' } }, async (request, reply) => {
     const question = await underWay(async () => (await embedded()).question(request.raw, reply.raw));
     const action = `${EMBEDDED_PATH}/interaction/${encodeURIComponent(request.params.uid)}`;
-    return reply.type(HTML_TYPE).send(question.kind === 'login' ? embeddedLoginPage(action) : embeddedConsentPage(action, question.login));
+    return reply
+      .type(HTML_TYPE)
+      .send(question.kind === 'login' ? embeddedLoginPage(action) : embeddedConsentPage(action, question.login));
   });
 
-  app.post<{ Params: { uid: string } }>(STEP, { config: { tier: 'api' }, bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
-    const provider = await embedded();
-    const question = await underWay(() => provider.question(request.raw, reply.raw));
-    const form = formOf(request);
-    if (question.kind === 'consent') {
-      const decision = form.get('decision');
-      if (decision !== 'allow' && decision !== 'deny') throw new AuthRefusal(400, 'bad_request', 'The decision is missing.');
-      return onward(reply, await provider.answerConsent(request.raw, reply.raw, decision === 'allow'));
-    }
-    const login = (form.get('login') ?? '').trim().toLowerCase();
-    if (!LOGIN.test(login)) {
-      const action = `${EMBEDDED_PATH}/interaction/${encodeURIComponent(request.params.uid)}`;
-      return reply.code(400).type(HTML_TYPE).send(embeddedLoginPage(action, 'A login name has 1 to 39 letters, digits, dots, dashes and underscores.'));
-    }
-    return onward(reply, await provider.answerLogin(request.raw, reply.raw, login));
-  });
+  app.post<{ Params: { uid: string } }>(
+    STEP,
+    { config: { tier: 'api' }, bodyLimit: BODY_BYTES_MAX },
+    async (request, reply) => {
+      const provider = await embedded();
+      const question = await underWay(() => provider.question(request.raw, reply.raw));
+      const form = formOf(request);
+      if (question.kind === 'consent') {
+        const decision = form.get('decision');
+        if (decision !== 'allow' && decision !== 'deny')
+          throw new AuthRefusal(400, 'bad_request', 'The decision is missing.');
+        return onward(reply, await provider.answerConsent(request.raw, reply.raw, decision === 'allow'));
+      }
+      const login = (form.get('login') ?? '').trim().toLowerCase();
+      if (!LOGIN.test(login)) {
+        const action = `${EMBEDDED_PATH}/interaction/${encodeURIComponent(request.params.uid)}`;
+        return reply
+          .code(400)
+          .type(HTML_TYPE)
+          .send(embeddedLoginPage(action, 'A login name has 1 to 39 letters, digits, dots, dashes and underscores.'));
+      }
+      return onward(reply, await provider.answerLogin(request.raw, reply.raw, login));
+    },
+  );
 }
 
 function onward(reply: FastifyReply, location: string): FastifyReply {
@@ -67,6 +84,10 @@ async function underWay<T>(ask: () => Promise<T>): Promise<T> {
     return await ask();
   } catch (cause) {
     if (!(cause instanceof Error) || cause.name !== 'SessionNotFound') throw cause;
-    throw new AuthRefusal(400, 'invalid_state', 'This login was not begun in this browser, or took too long: begin it again.');
+    throw new AuthRefusal(
+      400,
+      'invalid_state',
+      'This login was not begun in this browser, or took too long: begin it again.',
+    );
   }
 }

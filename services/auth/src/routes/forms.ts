@@ -5,7 +5,9 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** On an encapsulated instance, so that no other route takes forms. */
 export function acceptForms(app: FastifyInstance): void {
-  app.addContentTypeParser(FORM_TYPE, { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(String(body))));
+  app.addContentTypeParser(FORM_TYPE, { parseAs: 'string' }, (_request, body, done) =>
+    done(null, new URLSearchParams(String(body))),
+  );
 }
 
 /** Leaves the bytes of a form to whoever reads the socket. */

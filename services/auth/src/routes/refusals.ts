@@ -6,15 +6,19 @@ import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../errors.ts'
 
 /** Throws what the server itself answers better. */
 export function answerRefusal(error: unknown, reply: FastifyReply): FastifyReply {
-  if (error instanceof AuthRefusal) return reply.code(error.status).send({ error: error.code, message: error.message, ...error.fields });
+  if (error instanceof AuthRefusal)
+    return reply.code(error.status).send({ error: error.code, message: error.message, ...error.fields });
   if (error instanceof RateLimited) reply.header('Retry-After', String(error.extensions['retryAfter'] ?? 60));
   throw asHttpError(error);
 }
 
 /** For routes and for calls of other services alike. */
 export function asHttpError(error: unknown): unknown {
-  if (error instanceof ProviderUnavailable) return new Unavailable('The identity provider does not answer; try again.', { cause: error });
-  if (error instanceof ProviderRefused) return new Unauthenticated('The identity provider does not take this login: begin it again.');
-  if (error instanceof StoreUnavailable) return new Unavailable('The store cannot be reached; try again.', { cause: error });
+  if (error instanceof ProviderUnavailable)
+    return new Unavailable('The identity provider does not answer; try again.', { cause: error });
+  if (error instanceof ProviderRefused)
+    return new Unauthenticated('The identity provider does not take this login: begin it again.');
+  if (error instanceof StoreUnavailable)
+    return new Unavailable('The store cannot be reached; try again.', { cause: error });
   return error;
 }

@@ -16,7 +16,10 @@ export interface SessionRoutesOptions {
   readonly now: () => number;
 }
 
-export function addSessionRoutes(app: FastifyInstance, { sessions, users, jwtSecret, told, now }: SessionRoutesOptions): void {
+export function addSessionRoutes(
+  app: FastifyInstance,
+  { sessions, users, jwtSecret, told, now }: SessionRoutesOptions,
+): void {
   const secret = new TextEncoder().encode(jwtSecret);
 
   app.post('/auth/refresh', { config: { tier: 'api' } }, async (request, reply) => {
@@ -37,8 +40,19 @@ export function addSessionRoutes(app: FastifyInstance, { sessions, users, jwtSec
   });
 
   app.get('/auth/me', { config: { tier: 'read' } }, async (request, reply) => {
-    const { id, email, name, login, avatarUrl, tier, isAdmin, createdAt } = users.shown(await userOf(request.headers.authorization));
-    return reply.send({ id, email, name, git_host_login: login, avatar_url: avatarUrl, tier, is_admin: isAdmin, created_at: createdAt });
+    const { id, email, name, login, avatarUrl, tier, isAdmin, createdAt } = users.shown(
+      await userOf(request.headers.authorization),
+    );
+    return reply.send({
+      id,
+      email,
+      name,
+      git_host_login: login,
+      avatar_url: avatarUrl,
+      tier,
+      is_admin: isAdmin,
+      created_at: createdAt,
+    });
   });
 
   /** Of an access token whose session lives: the sessions are ours, so there is no revocation to wait for. */

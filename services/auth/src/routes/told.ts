@@ -10,10 +10,22 @@ export interface Told {
 }
 
 export function toldTo(audit: AuditLog, now: () => number): Told {
-  const from = (request: FastifyRequest): { readonly at: number; readonly ip: string } => ({ at: now(), ip: request.clientAddress });
+  const from = (request: FastifyRequest): { readonly at: number; readonly ip: string } => ({
+    at: now(),
+    ip: request.clientAddress,
+  });
   return {
-    login: (request, userId, sessionId, kind) => audit.record({ ...from(request), actor: `user/${userId}`, action: `login.${kind}`, target: `session/${sessionId}`, outcome: 'ok' }),
-    refused: (request, action, outcome) => audit.record({ ...from(request), actor: 'anonymous', action, target: '', outcome }),
-    did: (request, userId, action, target) => audit.record({ ...from(request), actor: `user/${userId}`, action, target, outcome: 'ok' }),
+    login: (request, userId, sessionId, kind) =>
+      audit.record({
+        ...from(request),
+        actor: `user/${userId}`,
+        action: `login.${kind}`,
+        target: `session/${sessionId}`,
+        outcome: 'ok',
+      }),
+    refused: (request, action, outcome) =>
+      audit.record({ ...from(request), actor: 'anonymous', action, target: '', outcome }),
+    did: (request, userId, action, target) =>
+      audit.record({ ...from(request), actor: `user/${userId}`, action, target, outcome: 'ok' }),
   };
 }

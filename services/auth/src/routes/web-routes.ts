@@ -7,7 +7,13 @@ import { AuthRefusal, ProviderRefused } from '../errors.ts';
 import { callbackPage, HTML_TYPE } from '../pages.ts';
 import type { Profile } from '../providers/port.ts';
 import type { Sessions } from '../sessions.ts';
-import { LOGIN_LIFETIME_SECS, WEB_CALLBACK, type WebLogin, type WebLoginEnd, type WebLoginStart } from '../web-login.ts';
+import {
+  LOGIN_LIFETIME_SECS,
+  WEB_CALLBACK,
+  type WebLogin,
+  type WebLoginEnd,
+  type WebLoginStart,
+} from '../web-login.ts';
 import type { Told } from './told.ts';
 
 export interface WebRoutesOptions {
@@ -42,7 +48,11 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     reply.header('Set-Cookie', clearCookie(cookieName, { path: webLogin.cookiePath, secure: secure() }));
     if (end.kind === 'refused') told.refused(request, `login.${end.purpose.kind}`, end.error);
     if (end.purpose.kind === 'device') {
-      return await options.continueDevice(end.purpose.userCode, end.kind === 'profile' ? await options.signedIn(end.profile) : null, reply);
+      return await options.continueDevice(
+        end.purpose.userCode,
+        end.kind === 'profile' ? await options.signedIn(end.profile) : null,
+        reply,
+      );
     }
     if (end.kind === 'refused') return arrive(reply, { error: end.error });
     const user = await options.signedIn(end.profile);
@@ -52,7 +62,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
   });
 
   app.get(ARRIVAL, { config: { tier: 'read' } }, async (_request, reply) => {
-    if (dashboardUrl() !== baseUrl()) throw new AuthRefusal(404, 'not_found', 'This page is the dashboard\'s.');
+    if (dashboardUrl() !== baseUrl()) throw new AuthRefusal(404, 'not_found', "This page is the dashboard's.");
     return reply.type(HTML_TYPE).send(callbackPage());
   });
 
@@ -63,7 +73,11 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
       if (error instanceof AuthRefusal) told.refused(request, 'login.web', error.code);
       if (!(error instanceof ProviderRefused)) throw error;
       told.refused(request, 'login.web', 'invalid_grant');
-      throw new AuthRefusal(400, 'invalid_grant', 'The identity provider does not take this code (any more): begin the login again.');
+      throw new AuthRefusal(
+        400,
+        'invalid_grant',
+        'The identity provider does not take this code (any more): begin the login again.',
+      );
     }
   }
 
@@ -74,8 +88,15 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
 }
 
 /** 303 after a form, whose method is not to be repeated elsewhere. */
-export function sendToProvider(reply: FastifyReply, { location, cookieName, cookie, cookiePath }: WebLoginStart, secure: boolean, status: 302 | 303): FastifyReply {
-  return reply.header('Set-Cookie', setCookie(cookieName, cookie, { path: cookiePath, maxAgeSecs: LOGIN_LIFETIME_SECS, secure })).redirect(location, status);
+export function sendToProvider(
+  reply: FastifyReply,
+  { location, cookieName, cookie, cookiePath }: WebLoginStart,
+  secure: boolean,
+  status: 302 | 303,
+): FastifyReply {
+  return reply
+    .header('Set-Cookie', setCookie(cookieName, cookie, { path: cookiePath, maxAgeSecs: LOGIN_LIFETIME_SECS, secure }))
+    .redirect(location, status);
 }
 
 /**
@@ -85,8 +106,11 @@ export function sendToProvider(reply: FastifyReply, { location, cookieName, cook
 function otherName(request: FastifyRequest, { baseUrl, mode }: WebRoutesOptions): string | null {
   const base = new URL(baseUrl());
   const { host } = request.headers;
-  if (mode !== 'development' || host === undefined || host === base.host || !URL.canParse(`http://${host}`)) return null;
+  if (mode !== 'development' || host === undefined || host === base.host || !URL.canParse(`http://${host}`))
+    return null;
   const asked = new URL(`http://${host}`);
   const bare = (name: string): string => name.replace(/^\[|\]$/gu, '');
-  return asked.port === base.port && isLoopback(bare(asked.hostname)) && isLoopback(bare(base.hostname)) ? `${base.origin}/auth/web/login` : null;
+  return asked.port === base.port && isLoopback(bare(asked.hostname)) && isLoopback(bare(base.hostname))
+    ? `${base.origin}/auth/web/login`
+    : null;
 }

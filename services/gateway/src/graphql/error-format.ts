@@ -47,7 +47,9 @@ export function refused(errors: readonly AnswerError[]): Outcome {
 
 /** Names of the schema that come with errors are a way of reading it: none, where introspection is off. */
 export function withoutSuggestions(errors: readonly AnswerError[]): AnswerError[] {
-  return errors.map((error) => (error.path === undefined ? { ...error, message: error.message.replace(/ Did you mean .*\?$/su, '') } : error));
+  return errors.map((error) =>
+    error.path === undefined ? { ...error, message: error.message.replace(/ Did you mean .*\?$/su, '') } : error,
+  );
 }
 
 export function answerError(code: AnswerCode, message: string, error?: GraphQLError): AnswerError {
@@ -73,7 +75,8 @@ function executionError(error: GraphQLError, log: HttpLog): AnswerError {
     ...(error.path === undefined ? {} : { path: error.path }),
   };
   const cause: unknown = error.originalError;
-  if (cause instanceof HttpError) return { message: cause.message, ...place, extensions: { ...cause.extensions, code: cause.code } };
+  if (cause instanceof HttpError)
+    return { message: cause.message, ...place, extensions: { ...cause.extensions, code: cause.code } };
   // Without a path nothing was executed yet: the variables do not fit.
   if (error.path === undefined) return { message: error.message, ...place, extensions: { code: 'BAD_USER_INPUT' } };
   return { ...internalError(cause ?? error, log), ...place };
@@ -83,7 +86,10 @@ function executionError(error: GraphQLError, log: HttpLog): AnswerError {
  * An operation that was refused for its authentication, or of which nothing is left, has `data: null`, as every error
  * that the specification shows.
  */
-function dataBeside(data: Record<string, unknown> | null | undefined, errors: readonly AnswerError[]): Record<string, unknown> | null {
+function dataBeside(
+  data: Record<string, unknown> | null | undefined,
+  errors: readonly AnswerError[],
+): Record<string, unknown> | null {
   if (data === null || data === undefined) return null;
   if (errors.some(({ extensions }) => extensions.code === 'UNAUTHENTICATED')) return null;
   return Object.values(data).every((value) => value === null) ? null : data;

@@ -1,6 +1,17 @@
 /** What a user is and has: profile, usage, personal tokens; what only operators see: the configuration, the audit log. */
 import { UNLIMITED, type TierLimits, type Tiers } from '@penstock/config';
-import { callAuth, requireAdmin, requireCredential, requireOperator, requireReader, requireUser, tenantOfUser, TOKEN_SCOPES, type Revocations, revocationKeys } from '@penstock/identity';
+import {
+  callAuth,
+  requireAdmin,
+  requireCredential,
+  requireOperator,
+  requireReader,
+  requireUser,
+  tenantOfUser,
+  TOKEN_SCOPES,
+  type Revocations,
+  revocationKeys,
+} from '@penstock/identity';
 import { BadUserInput, NotFound } from '@penstock/http';
 import { unavailableStore, type RunReads } from '@penstock/run-client';
 import type { Bus } from '@penstock/bus';
@@ -27,90 +38,90 @@ export interface IdentityModuleOptions {
 }
 
 const SDL = /* GraphQL */ `
-type UserProfile {
-  id: String!
-  email: String!
-  tier: String!
-  isAdmin: Boolean!
-  "Runs a calendar month in UTC; 2147483647 where there is no limit."
-  pipelineRunLimit: Int!
-  "Runs at a time; further ones wait as QUEUED. 2147483647 where there is no limit."
-  maxConcurrent: Int!
-  canUsePrivateExtensions: Boolean!
-  canPublishExtensions: Boolean!
-}
+  type UserProfile {
+    id: String!
+    email: String!
+    tier: String!
+    isAdmin: Boolean!
+    "Runs a calendar month in UTC; 2147483647 where there is no limit."
+    pipelineRunLimit: Int!
+    "Runs at a time; further ones wait as QUEUED. 2147483647 where there is no limit."
+    maxConcurrent: Int!
+    canUsePrivateExtensions: Boolean!
+    canPublishExtensions: Boolean!
+  }
 
-type UsageSummary {
-  "pipeline_runs, concurrent_runs, stage_minutes or artifact_storage_mb"
-  metric: String!
-  total: Int!
-  "2147483647 where there is no limit."
-  limit: Int!
-  percentage: Float!
-  "ok below 80 %, warning from 80 %, exceeded from 100 %."
-  status: String!
-  "The calendar month in UTC, ISO 8601; it ends where the next one begins."
-  periodStart: String!
-  periodEnd: String!
-}
+  type UsageSummary {
+    "pipeline_runs, concurrent_runs, stage_minutes or artifact_storage_mb"
+    metric: String!
+    total: Int!
+    "2147483647 where there is no limit."
+    limit: Int!
+    percentage: Float!
+    "ok below 80 %, warning from 80 %, exceeded from 100 %."
+    status: String!
+    "The calendar month in UTC, ISO 8601; it ends where the next one begins."
+    periodStart: String!
+    periodEnd: String!
+  }
 
-type ApiTokenInfo {
-  id: String!
-  name: String!
-  scopes: [String!]!
-  createdAt: String!
-  lastUsedAt: String
-}
+  type ApiTokenInfo {
+    id: String!
+    name: String!
+    scopes: [String!]!
+    createdAt: String!
+    lastUsedAt: String
+  }
 
-type CreateApiTokenResult {
-  id: String!
-  name: String!
-  "Shown this once."
-  token: String!
-  scopes: [String!]!
-  createdAt: String!
-}
+  type CreateApiTokenResult {
+    id: String!
+    name: String!
+    "Shown this once."
+    token: String!
+    scopes: [String!]!
+    createdAt: String!
+  }
 
-type ServerConfig {
-  version: String!
-  "development or production"
-  mode: String!
-  logLevel: String!
-  "Whether an API key is configured."
-  apiAuthenticated: Boolean!
-}
+  type ServerConfig {
+    version: String!
+    "development or production"
+    mode: String!
+    logLevel: String!
+    "Whether an API key is configured."
+    apiAuthenticated: Boolean!
+  }
 
-"What was done, or refused (additional)."
-type AuditEntry {
-  at: String!
-  actor: String!
-  action: String!
-  target: String!
-  "ok, or the code of the refusal"
-  outcome: String!
-  ip: String
-}
+  "What was done, or refused (additional)."
+  type AuditEntry {
+    at: String!
+    actor: String!
+    action: String!
+    target: String!
+    "ok, or the code of the refusal"
+    outcome: String!
+    ip: String
+  }
 
-extend type Query {
-  "With an access token."
-  me: UserProfile!
-  "Of this month, with an access token."
-  usage: [UsageSummary!]!
-  "The oldest first, with an access token."
-  apiTokens: [ApiTokenInfo!]!
-  "For the API key and for admins."
-  serverConfig: ServerConfig!
-  "The newest first; 'limit' is 20 where it is absent, at most 1000. For admins (additional)."
-  auditLog(limit: Int): [AuditEntry!]!
-}
+  extend type Query {
+    "With an access token."
+    me: UserProfile!
+    "Of this month, with an access token."
+    usage: [UsageSummary!]!
+    "The oldest first, with an access token."
+    apiTokens: [ApiTokenInfo!]!
+    "For the API key and for admins."
+    serverConfig: ServerConfig!
+    "The newest first; 'limit' is 20 where it is absent, at most 1000. For admins (additional)."
+    auditLog(limit: Int): [AuditEntry!]!
+  }
 
-extend type Mutation {
-  "Scopes: read, trigger, publish."
-  createApiToken(name: String, scopes: [String]): CreateApiTokenResult!
-  revokeApiToken(id: String): Boolean!
-  "For the token parameter of the run's log stream: to be used within 60 s, then good for that run until 5 minutes after its end (additional)."
-  createStreamTicket(runId: String, run_id: String): String!
-}
+  extend type Mutation {
+    "Scopes: read, trigger, publish."
+    createApiToken(name: String, scopes: [String]): CreateApiTokenResult!
+    revokeApiToken(id: String): Boolean!
+    "For the token parameter of the run's log stream: to be used within 60 s, then good for that run until 5 minutes after its end (additional)."
+    createStreamTicket(runId: String, run_id: String): String!
+  }
 `;
 
 const AUDIT_LIMIT = { default: 20, max: 1_000 } as const;
@@ -129,7 +140,10 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           const { id, email, tier, isAdmin } = requireUser(caller);
           const limits = tiers.limitsOf(tier);
           return {
-            id, email, tier, isAdmin,
+            id,
+            email,
+            tier,
+            isAdmin,
             pipelineRunLimit: limits.pipelineRunLimit,
             maxConcurrent: limits.maxConcurrent,
             canUsePrivateExtensions: isAdmin || limits.canUsePrivateExtensions,
@@ -160,7 +174,11 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
         },
       },
       Mutation: {
-        createApiToken: async (_: unknown, args: { name?: Maybe<string>; scopes?: Maybe<readonly Maybe<string>[]> }, { caller, address }: GraphqlContext) => {
+        createApiToken: async (
+          _: unknown,
+          args: { name?: Maybe<string>; scopes?: Maybe<readonly Maybe<string>[]> },
+          { caller, address }: GraphqlContext,
+        ) => {
           const { id: userId } = requireUser(caller);
           const name = given(args.name, 'name').trim();
           if (name === '') throw new BadUserInput("'name' is empty; it tells your tokens apart.");
@@ -173,7 +191,11 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           options.revocations.note(revocationKeys.token(id));
           return true;
         },
-        createStreamTicket: async (_: unknown, args: { runId?: Maybe<string>; run_id?: Maybe<string> }, { caller }: GraphqlContext) => {
+        createStreamTicket: async (
+          _: unknown,
+          args: { runId?: Maybe<string>; run_id?: Maybe<string> },
+          { caller }: GraphqlContext,
+        ) => {
           // As every mutation: not for callers without credentials, also where they could read the run.
           requireCredential(caller);
           const tenants = requireReader(caller);
@@ -188,10 +210,14 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
 }
 
 function scopesOf(scopes: Maybe<readonly Maybe<string>[]>): string[] {
-  if (scopes === null || scopes === undefined || scopes.length === 0) throw new BadUserInput(`'scopes' names none; there are ${TOKEN_SCOPES.join(', ')}.`);
+  if (scopes === null || scopes === undefined || scopes.length === 0)
+    throw new BadUserInput(`'scopes' names none; there are ${TOKEN_SCOPES.join(', ')}.`);
   const named = [...new Set(scopes.map((scope) => scope ?? ''))];
   const unknown = named.find((scope) => !(TOKEN_SCOPES as readonly string[]).includes(scope));
-  if (unknown !== undefined) throw new BadUserInput(`'${unknown.slice(0, 100).toWellFormed()}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`);
+  if (unknown !== undefined)
+    throw new BadUserInput(
+      `'${unknown.slice(0, 100).toWellFormed()}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`,
+    );
   return named;
 }
 

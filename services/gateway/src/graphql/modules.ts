@@ -25,7 +25,10 @@ export function graphqlModules(options: ResolverOptions): GraphqlModule {
   const resolvers: Record<string, Record<string, unknown>> = {};
   for (const module of modules) {
     for (const [type, fields] of Object.entries(module.resolvers)) {
-      resolvers[type] = { ...resolvers[type], ...(type === 'Query' || type === 'Mutation' ? audited(fields, options.refusals) : fields) };
+      resolvers[type] = {
+        ...resolvers[type],
+        ...(type === 'Query' || type === 'Mutation' ? audited(fields, options.refusals) : fields),
+      };
     }
   }
   return { sdl: modules.map(({ sdl }) => sdl).join('\n'), resolvers };
@@ -35,7 +38,9 @@ type Resolve = (source: unknown, args: unknown, context: GraphqlContext, info: u
 
 /** Notes what is refused to who presented a credential. In one place for all operations, so that none can forget to. */
 function audited(fields: Readonly<Record<string, unknown>>, refusals: Refusals): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).map(([field, resolve]) => [field, auditedField(field, resolve as Resolve, refusals)]));
+  return Object.fromEntries(
+    Object.entries(fields).map(([field, resolve]) => [field, auditedField(field, resolve as Resolve, refusals)]),
+  );
 }
 
 function auditedField(field: string, resolve: Resolve, refusals: Refusals): Resolve {

@@ -35,19 +35,42 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: R
         reads.newest(requireReader(caller), limitOf(args.limit, RUNS_LIMIT)),
       run: (_: unknown, args: { id?: Maybe<string> }, { caller }: GraphqlContext) =>
         reads.view(given(args.id, 'id'), requireReader(caller)),
-      pipelineHealth: (_: unknown, args: { pipelineName?: Maybe<string>; limit?: Maybe<number> }, { caller }: GraphqlContext) =>
-        reads.health(given(args.pipelineName, 'pipelineName'), requireOwnRuns(caller), limitOf(args.limit, HEALTH_LIMIT)),
-      artifacts: async (_: unknown, args: { run_id?: Maybe<string>; runId?: Maybe<string> }, { caller }: GraphqlContext) => {
-        if (args.run_id != null && args.runId != null && args.run_id !== args.runId) throw new BadUserInput("'run_id' and 'runId' name different runs.");
+      pipelineHealth: (
+        _: unknown,
+        args: { pipelineName?: Maybe<string>; limit?: Maybe<number> },
+        { caller }: GraphqlContext,
+      ) =>
+        reads.health(
+          given(args.pipelineName, 'pipelineName'),
+          requireOwnRuns(caller),
+          limitOf(args.limit, HEALTH_LIMIT),
+        ),
+      artifacts: async (
+        _: unknown,
+        args: { run_id?: Maybe<string>; runId?: Maybe<string> },
+        { caller }: GraphqlContext,
+      ) => {
+        if (args.run_id != null && args.runId != null && args.run_id !== args.runId)
+          throw new BadUserInput("'run_id' and 'runId' name different runs.");
         const run = await reads.view(given(args.run_id ?? args.runId, 'run_id'), requireReader(caller));
-        return (run?.stages ?? []).flatMap((stage) => stage.outputs.map(({ key, value }) => ({ stage: stage.name, key, value })));
+        return (run?.stages ?? []).flatMap((stage) =>
+          stage.outputs.map(({ key, value }) => ({ stage: stage.name, key, value })),
+        );
       },
     },
     Mutation: {
-      triggerPipeline: (_: unknown, args: TriggerInput, { caller, left }: GraphqlContext) => trigger.trigger(caller, args, left),
+      triggerPipeline: (_: unknown, args: TriggerInput, { caller, left }: GraphqlContext) =>
+        trigger.trigger(caller, args, left),
       cancelPipeline: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
         const cancelled = await cancelRun(owners, reads, caller, args.id);
-        audit.record({ at: now(), actor: actorOf(caller), action: 'run.cancel', target: cancelled.run.id, outcome: 'ok', ip: address });
+        audit.record({
+          at: now(),
+          actor: actorOf(caller),
+          action: 'run.cancel',
+          target: cancelled.run.id,
+          outcome: 'ok',
+          ip: address,
+        });
         return cancelled;
       },
     },

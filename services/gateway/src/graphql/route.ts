@@ -5,7 +5,16 @@ import mercurius from 'mercurius';
 import type { Caller, Callers } from '@penstock/identity';
 import { BadUserInput, HttpError, type HttpLog, Unauthenticated } from '@penstock/http';
 import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
-import { answerError, gatewayAnswer, internalError, outcomeOf, refused, withoutSuggestions, type Execution, type Outcome } from './error-format.ts';
+import {
+  answerError,
+  gatewayAnswer,
+  internalError,
+  outcomeOf,
+  refused,
+  withoutSuggestions,
+  type Execution,
+  type Outcome,
+} from './error-format.ts';
 import * as library from './library.ts';
 import { answerTypeOf, GRAPHQL_ANSWER, type AnswerType } from './media-type.ts';
 import { graphqlModules } from './modules.ts';
@@ -47,22 +56,40 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     try {
       caller = await options.callers.resolve(request.headers.authorization);
     } catch (error) {
-      if (error instanceof Unauthenticated) options.refusals.note({ actor: 'unknown', action: 'authenticate', target: 'POST /graphql', outcome: error.code, address: request.clientAddress });
+      if (error instanceof Unauthenticated)
+        options.refusals.note({
+          actor: 'unknown',
+          action: 'authenticate',
+          target: 'POST /graphql',
+          outcome: error.code,
+          address: request.clientAddress,
+        });
       if (error instanceof HttpError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
       throw error;
     }
     const problem = documents.check(body.query);
     if (problem !== null) {
-      return send(reply, type, refused([
-        problem.kind === 'syntax' ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error) : answerError('GRAPHQL_VALIDATION_FAILED', problem.message),
-      ]));
+      return send(
+        reply,
+        type,
+        refused([
+          problem.kind === 'syntax'
+            ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error)
+            : answerError('GRAPHQL_VALIDATION_FAILED', problem.message),
+        ]),
+      );
     }
     const left = new AbortController();
     const onClose = (): void => {
       if (!reply.raw.writableFinished) left.abort();
     };
     reply.raw.once('close', onClose);
-    const outcome = await execute(app, body, { caller, address: request.clientAddress, left: left.signal }, options.log);
+    const outcome = await execute(
+      app,
+      body,
+      { caller, address: request.clientAddress, left: left.signal },
+      options.log,
+    );
     reply.raw.off('close', onClose);
     const { answer } = outcome;
     if (options.introspection || answer.errors === undefined) return send(reply, type, outcome);
@@ -71,20 +98,33 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
 }
 
 /** Without Mercurius' caches, which hold texts of any length. */
-async function executeLong(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<Outcome> {
+async function executeLong(
+  app: FastifyInstance,
+  body: GraphqlRequest,
+  context: GraphqlContext,
+  log: HttpLog,
+): Promise<Outcome> {
   const { schema } = app.graphql;
   const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
   const problems = library.validate(schema, document);
-  if (problems.length > 0) return refused(problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
+  if (problems.length > 0)
+    return refused(problems.map((each) => answerError('GRAPHQL_VALIDATION_FAILED', each.message, each)));
   const execution = await library.execute({
-    schema, document, contextValue: context,
+    schema,
+    document,
+    contextValue: context,
     ...(body.variables === undefined ? {} : { variableValues: body.variables }),
     ...(body.operationName === undefined ? {} : { operationName: body.operationName }),
   });
   return outcomeOf(execution as Execution, log);
 }
 
-async function execute(app: FastifyInstance, body: GraphqlRequest, context: GraphqlContext, log: HttpLog): Promise<Outcome> {
+async function execute(
+  app: FastifyInstance,
+  body: GraphqlRequest,
+  context: GraphqlContext,
+  log: HttpLog,
+): Promise<Outcome> {
   if (body.query.length > REMEMBERED_LENGTH_MAX) return await executeLong(app, body, context, log);
   // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
   const source = body.operationName === undefined ? body.query : `${body.query}\n#${body.operationName}`;
@@ -110,13 +150,19 @@ function isInputError(error: GraphQLError): boolean {
 /** Throws `BadUserInput`, answered as HTTP 400, for a body that is no GraphQL request. */
 function requestOf(body: unknown): GraphqlRequest {
   if (Array.isArray(body)) throw new BadUserInput('Batches are not accepted: send one operation a request.');
-  if (typeof body !== 'object' || body === null) throw new BadUserInput('The body must be a JSON object with the field "query".');
+  if (typeof body !== 'object' || body === null)
+    throw new BadUserInput('The body must be a JSON object with the field "query".');
   const { query, variables, operationName, extensions } = body as Record<string, unknown>;
-  if (typeof query !== 'string' || query.trim() === '') throw new BadUserInput('The field "query" is missing: it holds the text of the operation.');
-  if (variables !== undefined && (typeof variables !== 'object' || Array.isArray(variables))) throw new BadUserInput('The field "variables" must be an object.');
-  if (operationName !== undefined && operationName !== null && typeof operationName !== 'string') throw new BadUserInput('The field "operationName" must be a string.');
-  if (extensions !== undefined && (typeof extensions !== 'object' || Array.isArray(extensions))) throw new BadUserInput('The field "extensions" must be an object.');
-  if (typeof operationName === 'string' && operationName !== '' && !NAME.test(operationName)) throw new BadUserInput('The field "operationName" is not a name.');
+  if (typeof query !== 'string' || query.trim() === '')
+    throw new BadUserInput('The field "query" is missing: it holds the text of the operation.');
+  if (variables !== undefined && (typeof variables !== 'object' || Array.isArray(variables)))
+    throw new BadUserInput('The field "variables" must be an object.');
+  if (operationName !== undefined && operationName !== null && typeof operationName !== 'string')
+    throw new BadUserInput('The field "operationName" must be a string.');
+  if (extensions !== undefined && (typeof extensions !== 'object' || Array.isArray(extensions)))
+    throw new BadUserInput('The field "extensions" must be an object.');
+  if (typeof operationName === 'string' && operationName !== '' && !NAME.test(operationName))
+    throw new BadUserInput('The field "operationName" is not a name.');
   return {
     query,
     variables: variables === null ? undefined : (variables as Record<string, unknown> | undefined),
@@ -131,5 +177,8 @@ function requestOf(body: unknown): GraphqlRequest {
 function send(reply: FastifyReply, type: AnswerType, outcome: Outcome): FastifyReply {
   const isBadRequest = outcome.refused && type === GRAPHQL_ANSWER;
   const body = isBadRequest ? { errors: outcome.answer.errors } : outcome.answer;
-  return reply.code(isBadRequest ? 400 : 200).header('Content-Type', `${type}; charset=utf-8`).send(JSON.stringify(body));
+  return reply
+    .code(isBadRequest ? 400 : 200)
+    .header('Content-Type', `${type}; charset=utf-8`)
+    .send(JSON.stringify(body));
 }

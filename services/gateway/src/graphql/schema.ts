@@ -3,123 +3,129 @@
  * missing is refused by the resolvers as BAD_USER_INPUT. Fields beyond the specification are marked in their text.
  */
 export const SCHEMA = /* GraphQL */ `
-enum RunStatus {
-  PENDING
-  QUEUED
-  RUNNING
-  SUCCESS
-  FAILED
-  SKIPPED
-  CANCELLED
-}
+  enum RunStatus {
+    PENDING
+    QUEUED
+    RUNNING
+    SUCCESS
+    FAILED
+    SKIPPED
+    CANCELLED
+  }
 
-type KeyValue {
-  key: String!
-  value: String!
-}
+  type KeyValue {
+    key: String!
+    value: String!
+  }
 
-type StageRun {
-  name: String!
-  status: RunStatus!
-  "ISO 8601 in UTC; null until the first attempt starts."
-  startedAt: String
-  finishedAt: String
-  outputs: [KeyValue!]!
-  "Why the stage failed, was skipped or cancelled (additional)."
-  reason: String
-  "The last attempt, from 1; 0 before the first (additional)."
-  attempt: Int!
-  "Of the last attempt's command, where it ended by itself (additional)."
-  exitCode: Int
-}
+  type StageRun {
+    name: String!
+    status: RunStatus!
+    "ISO 8601 in UTC; null until the first attempt starts."
+    startedAt: String
+    finishedAt: String
+    outputs: [KeyValue!]!
+    "Why the stage failed, was skipped or cancelled (additional)."
+    reason: String
+    "The last attempt, from 1; 0 before the first (additional)."
+    attempt: Int!
+    "Of the last attempt's command, where it ended by itself (additional)."
+    exitCode: Int
+  }
 
-type PipelineRun {
-  id: String!
-  pipelineName: String!
-  status: RunStatus!
-  stages: [StageRun!]!
-  "When the run was accepted, ISO 8601 in UTC."
-  startedAt: String!
-  finishedAt: String
-  "'interrupted' where a lost runner ended it, 'quarantined' where the engine could not go on (additional)."
-  outcome: String
-  "Why the run as a whole failed, where no stage says it (additional)."
-  reason: String
-  "Which file ran, of a run that came from a repository: its path there, 'server_template', or 'none' (additional)."
-  source: String
-  "The repository, ref and commit that it runs for (additional)."
-  repository: String
-  ref: String
-  commit: String
-}
+  type PipelineRun {
+    id: String!
+    pipelineName: String!
+    status: RunStatus!
+    stages: [StageRun!]!
+    "When the run was accepted, ISO 8601 in UTC."
+    startedAt: String!
+    finishedAt: String
+    "'interrupted' where a lost runner ended it, 'quarantined' where the engine could not go on (additional)."
+    outcome: String
+    "Why the run as a whole failed, where no stage says it (additional)."
+    reason: String
+    "Which file ran, of a run that came from a repository: its path there, 'server_template', or 'none' (additional)."
+    source: String
+    "The repository, ref and commit that it runs for (additional)."
+    repository: String
+    ref: String
+    commit: String
+  }
 
-type Artifact {
-  stage: String!
-  key: String!
-  value: String!
-}
+  type Artifact {
+    stage: String!
+    key: String!
+    value: String!
+  }
 
-type RunSummary {
-  passed: Int!
-  failed: Int!
-  skipped: Int!
-}
+  type RunSummary {
+    passed: Int!
+    failed: Int!
+    skipped: Int!
+  }
 
-type TriggerResult {
-  run: PipelineRun!
-  "Of the stages so far."
-  summary: RunSummary!
-}
+  type TriggerResult {
+    run: PipelineRun!
+    "Of the stages so far."
+    summary: RunSummary!
+  }
 
-type CancelResult {
-  run: PipelineRun!
-  cancelledStages: Int!
-}
+  type CancelResult {
+    run: PipelineRun!
+    cancelledStages: Int!
+  }
 
-type StageHealth {
-  name: String!
-  runs: Int!
-  failures: Int!
-  avgDurationSecs: Float!
-  "It both succeeded and failed within the window."
-  flaky: Boolean!
-}
+  type StageHealth {
+    name: String!
+    runs: Int!
+    failures: Int!
+    avgDurationSecs: Float!
+    "It both succeeded and failed within the window."
+    flaky: Boolean!
+  }
 
-type PipelineHealth {
-  pipelineName: String!
-  totalRuns: Int!
-  succeeded: Int!
-  failed: Int!
-  interrupted: Int!
-  "Succeeded of all runs that have ended, 0 to 1."
-  successRate: Float!
-  flakyStages: [String!]!
-  stages: [StageHealth!]!
-}
+  type PipelineHealth {
+    pipelineName: String!
+    totalRuns: Int!
+    succeeded: Int!
+    failed: Int!
+    interrupted: Int!
+    "Succeeded of all runs that have ended, 0 to 1."
+    successRate: Float!
+    flakyStages: [String!]!
+    stages: [StageHealth!]!
+  }
 
-type Query {
-  "'ok'"
-  health: String!
-  "The engine's version."
-  version: String!
-  "The newest runs first; 'limit' is 20 where it is absent, at most 100."
-  runs(limit: Int): [PipelineRun!]!
-  "Null: there is no such run for this caller."
-  run(id: String): PipelineRun
-  "Over the newest 'limit' runs of that name: 50 where it is absent, at most 500."
-  pipelineHealth(pipelineName: String, limit: Int): PipelineHealth!
-  "What a run has published: its stages' outputs. Either spelling of the argument."
-  artifacts(run_id: String, runId: String): [Artifact!]!
-}
+  type Query {
+    "'ok'"
+    health: String!
+    "The engine's version."
+    version: String!
+    "The newest runs first; 'limit' is 20 where it is absent, at most 100."
+    runs(limit: Int): [PipelineRun!]!
+    "Null: there is no such run for this caller."
+    run(id: String): PipelineRun
+    "Over the newest 'limit' runs of that name: 50 where it is absent, at most 500."
+    pipelineHealth(pipelineName: String, limit: Int): PipelineHealth!
+    "What a run has published: its stages' outputs. Either spelling of the argument."
+    artifacts(run_id: String, runId: String): [Artifact!]!
+  }
 
-type Mutation {
-  """
-  Runs the pipeline whose file is 'yaml'. Answers when the run ends, or after 'waitSeconds' (0 to 300) with the run as it
-  then stands. 'runId' makes repeating safe after UNAVAILABLE: it is that error's extensions.runId. 'lock' says which versions
-  of extensions the file was locked to.
-  """
-  triggerPipeline(yaml: String, waitSeconds: Int, runId: String, priority: Int, lock: [LockEntryInput!]): TriggerResult!
-  "Only runs that are PENDING, QUEUED or RUNNING."
-  cancelPipeline(id: String): CancelResult!
-}
+  type Mutation {
+    """
+    Runs the pipeline whose file is 'yaml'. Answers when the run ends, or after 'waitSeconds' (0 to 300) with the run as it
+    then stands. 'runId' makes repeating safe after UNAVAILABLE: it is that error's extensions.runId. 'lock' says which versions
+    of extensions the file was locked to.
+    """
+    triggerPipeline(
+      yaml: String
+      waitSeconds: Int
+      runId: String
+      priority: Int
+      lock: [LockEntryInput!]
+    ): TriggerResult!
+    "Only runs that are PENDING, QUEUED or RUNNING."
+    cancelPipeline(id: String): CancelResult!
+  }
 `;

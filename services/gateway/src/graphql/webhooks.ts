@@ -14,84 +14,84 @@ export interface WebhooksModuleOptions {
 }
 
 const SDL = /* GraphQL */ `
-"One step on the way to what came of a delivery (additional)."
-type DecisionStep {
-  "verified, event, address, repository, message, fetched, file, read, matched or run"
-  step: String!
-  "False: this step decided that nothing runs; of 'verified', that the delivery was not signed."
-  passed: Boolean!
-  detail: String!
-}
+  "One step on the way to what came of a delivery (additional)."
+  type DecisionStep {
+    "verified, event, address, repository, message, fetched, file, read, matched or run"
+    step: String!
+    "False: this step decided that nothing runs; of 'verified', that the delivery was not signed."
+    passed: Boolean!
+    detail: String!
+  }
 
-type DeliveryError {
-  code: String!
-  message: String!
-}
+  type DeliveryError {
+    code: String!
+    message: String!
+  }
 
-"What a git host has delivered, kept for seven days (additional)."
-type WebhookDelivery {
-  id: String!
-  "As the host gave it; made by this server where it gave none."
-  deliveryId: String!
-  provider: String!
-  event: String!
-  repository: String!
-  ref: String!
-  commit: String!
-  "ISO 8601 in UTC."
-  receivedAt: String!
-  "server: with the server's secret; connection: with a connected repository's; none"
-  verified: String!
-  "Run, Skipped, Failed, Ignored, or Pending while it is not decided"
-  outcome: String!
-  "Null where no run came of it."
-  runId: String
-  pipelineName: String
-  "The file's path in the repository, server_template or none."
-  source: String!
-  error: DeliveryError
-  trace: [DecisionStep!]!
-  "The id of the delivery that this one repeats."
-  replayOf: String
-}
+  "What a git host has delivered, kept for seven days (additional)."
+  type WebhookDelivery {
+    id: String!
+    "As the host gave it; made by this server where it gave none."
+    deliveryId: String!
+    provider: String!
+    event: String!
+    repository: String!
+    ref: String!
+    commit: String!
+    "ISO 8601 in UTC."
+    receivedAt: String!
+    "server: with the server's secret; connection: with a connected repository's; none"
+    verified: String!
+    "Run, Skipped, Failed, Ignored, or Pending while it is not decided"
+    outcome: String!
+    "Null where no run came of it."
+    runId: String
+    pipelineName: String
+    "The file's path in the repository, server_template or none."
+    source: String!
+    error: DeliveryError
+    trace: [DecisionStep!]!
+    "The id of the delivery that this one repeats."
+    replayOf: String
+  }
 
-"A repository whose deliveries belong to the user (additional)."
-type ConnectedRepository {
-  id: String!
-  provider: String!
-  repository: String!
-  "What the git host is to deliver to."
-  webhookUrl: String!
-  createdAt: String!
-}
+  "A repository whose deliveries belong to the user (additional)."
+  type ConnectedRepository {
+    id: String!
+    provider: String!
+    repository: String!
+    "What the git host is to deliver to."
+    webhookUrl: String!
+    createdAt: String!
+  }
 
-type ConnectRepositoryResult {
-  id: String!
-  provider: String!
-  repository: String!
-  webhookUrl: String!
-  createdAt: String!
-  "Shown this once: the webhook's secret (provider A) or token (provider B)."
-  secret: String!
-}
+  type ConnectRepositoryResult {
+    id: String!
+    provider: String!
+    repository: String!
+    webhookUrl: String!
+    createdAt: String!
+    "Shown this once: the webhook's secret (provider A) or token (provider B)."
+    secret: String!
+  }
 
-extend type Query {
-  "The newest first: 20 where 'limit' is absent, at most 100 (additional)."
-  webhookDeliveries(limit: Int): [WebhookDelivery!]!
-  "By its id, the host's, or its run's; null where there is none that this caller may see (additional)."
-  webhookDelivery(id: String): WebhookDelivery
-  "Those of the user, the newest first (additional)."
-  repositories: [ConnectedRepository!]!
-}
+  extend type Query {
+    "The newest first: 20 where 'limit' is absent, at most 100 (additional)."
+    webhookDeliveries(limit: Int): [WebhookDelivery!]!
+    "By its id, the host's, or its run's; null where there is none that this caller may see (additional)."
+    webhookDelivery(id: String): WebhookDelivery
+    "Those of the user, the newest first (additional)."
+    repositories: [ConnectedRepository!]!
+  }
 
-extend type Mutation {
-  "Deliveries signed with the secret in the answer belong to the user; 'provider' is git_host_a or git_host_b (additional)."
-  connectRepository(provider: String, repository: String): ConnectRepositoryResult!
-  "Its secret is worth nothing from now on (additional)."
-  disconnectRepository(id: String): Boolean!
-  "Decides a delivery anew: with 'dryRun' to see what would come of it now, else as a run of its own (additional)."
-  replayWebhookDelivery(id: String, dryRun: Boolean): WebhookDelivery!
-}
+  extend type Mutation {
+    "Deliveries signed with the secret in the answer belong to the user; 'provider' is git_host_a or git_host_b (additional)."
+    connectRepository(provider: String, repository: String): ConnectRepositoryResult!
+    "Its secret is worth nothing from now on (additional)."
+    disconnectRepository(id: String): Boolean!
+    "Decides a delivery anew: with 'dryRun' to see what would come of it now, else as a run of its own (additional)."
+    replayWebhookDelivery(id: String, dryRun: Boolean): WebhookDelivery!
+  }
 `;
 
 const DELIVERIES_LIMIT = { default: 20, max: 100 } as const;
@@ -99,7 +99,11 @@ const DELIVERIES_LIMIT = { default: 20, max: 100 } as const;
 const REPLAY_MS_MAX = 20_000;
 
 export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): GraphqlModule {
-  const ask = <V extends IngestVerb>(verb: V, request: IngestCalls[V]['request'], deadlineMs?: number): Promise<IngestCalls[V]['answer']> =>
+  const ask = <V extends IngestVerb>(
+    verb: V,
+    request: IngestCalls[V]['request'],
+    deadlineMs?: number,
+  ): Promise<IngestCalls[V]['answer']> =>
     callService<IngestCalls[V]['request'], IngestCalls[V]['answer']>(bus, 'webhook-ingest', verb, request, deadlineMs);
   const noted = (context: GraphqlContext, action: string, target: string): void =>
     audit.record({ at: now(), actor: actorOf(context.caller), action, target, outcome: 'ok', ip: context.address });
@@ -109,15 +113,25 @@ export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): Grap
     resolvers: {
       Query: {
         webhookDeliveries: async (_: unknown, args: { limit?: Maybe<number> }, { caller }: GraphqlContext) =>
-          (await ask('deliveries', { tenants: requireReader(caller), limit: limitOf(args.limit, DELIVERIES_LIMIT) })).deliveries,
+          (await ask('deliveries', { tenants: requireReader(caller), limit: limitOf(args.limit, DELIVERIES_LIMIT) }))
+            .deliveries,
         webhookDelivery: async (_: unknown, args: { id?: Maybe<string> }, { caller }: GraphqlContext) =>
           (await ask('delivery', { tenants: requireReader(caller), id: given(args.id, 'id') })).delivery,
-        repositories: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => (await ask('connections', { userId: requireUser(caller).id })).repositories,
+        repositories: async (_: unknown, _args: unknown, { caller }: GraphqlContext) =>
+          (await ask('connections', { userId: requireUser(caller).id })).repositories,
       },
       Mutation: {
-        connectRepository: async (_: unknown, args: { provider?: Maybe<string>; repository?: Maybe<string> }, context: GraphqlContext) => {
+        connectRepository: async (
+          _: unknown,
+          args: { provider?: Maybe<string>; repository?: Maybe<string> },
+          context: GraphqlContext,
+        ) => {
           const { id: userId } = requireUser(context.caller);
-          const connected = await ask('connect', { userId, provider: given(args.provider, 'provider'), repository: given(args.repository, 'repository') });
+          const connected = await ask('connect', {
+            userId,
+            provider: given(args.provider, 'provider'),
+            repository: given(args.repository, 'repository'),
+          });
           noted(context, 'repository.connect', `${connected.provider} ${connected.repository}`);
           return connected;
         },
@@ -127,8 +141,16 @@ export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): Grap
           noted(context, 'repository.disconnect', args.id ?? '');
           return disconnected;
         },
-        replayWebhookDelivery: async (_: unknown, args: { id?: Maybe<string>; dryRun?: Maybe<boolean> }, context: GraphqlContext) => {
-          const request = { tenants: requireChanger(context.caller), id: given(args.id, 'id'), dryRun: args.dryRun ?? false };
+        replayWebhookDelivery: async (
+          _: unknown,
+          args: { id?: Maybe<string>; dryRun?: Maybe<boolean> },
+          context: GraphqlContext,
+        ) => {
+          const request = {
+            tenants: requireChanger(context.caller),
+            id: given(args.id, 'id'),
+            dryRun: args.dryRun ?? false,
+          };
           const delivery = await ask('replay', request, REPLAY_MS_MAX);
           if (!request.dryRun) noted(context, 'delivery.replay', delivery.replayOf ?? request.id);
           return delivery;

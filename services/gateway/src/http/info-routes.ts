@@ -42,7 +42,13 @@ async function answers(probe: () => Promise<void>): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>();
   const timer = setTimeout(() => resolve(false), PROBE_MS_MAX);
   try {
-    return await Promise.race([probe().then(() => true, () => false), late]);
+    return await Promise.race([
+      probe().then(
+        () => true,
+        () => false,
+      ),
+      late,
+    ]);
   } finally {
     clearTimeout(timer);
   }

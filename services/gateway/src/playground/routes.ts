@@ -35,7 +35,11 @@ export function addPlaygroundRoutes(app: FastifyInstance): void {
   app.get('/graphql/playground', { config: { tier: 'read' } }, (_request, reply) => {
     const nonce = randomBytes(16).toString('base64');
     return reply
-      .headers({ 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policyOf(nonce), 'Cache-Control': 'no-store' })
+      .headers({
+        'Content-Type': 'text/html; charset=utf-8',
+        'Content-Security-Policy': policyOf(nonce),
+        'Cache-Control': 'no-store',
+      })
       .send(pageOf(files, nonce));
   });
 
@@ -50,7 +54,10 @@ function pageFiles(): PageFiles {
   const own = (file: string): Buffer => readFileSync(new URL(file, import.meta.url));
   return {
     icon: asset('icon.svg', 'image/svg+xml', own('icon.svg')),
-    styles: [asset('graphiql.css', STYLE_TYPE, ofPackage('graphiql', 'graphiql.min.css')), asset('page.css', STYLE_TYPE, own('page.css'))],
+    styles: [
+      asset('graphiql.css', STYLE_TYPE, ofPackage('graphiql', 'graphiql.min.css')),
+      asset('page.css', STYLE_TYPE, own('page.css')),
+    ],
     scripts: [
       asset('react.js', SCRIPT_TYPE, ofPackage('react', 'umd/react.production.min.js')),
       asset('react-dom.js', SCRIPT_TYPE, ofPackage('react-dom', 'umd/react-dom.production.min.js')),
@@ -62,8 +69,15 @@ function pageFiles(): PageFiles {
 
 function policyOf(nonce: string): string {
   return [
-    "default-src 'none'", "script-src 'self'", `style-src 'self' 'nonce-${nonce}'`, 'font-src data:', "img-src 'self'", "connect-src 'self'",
-    "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    'font-src data:',
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
   ].join('; ');
 }
 

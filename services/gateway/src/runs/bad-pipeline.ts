@@ -3,12 +3,20 @@ import { BadUserInput } from '@penstock/http';
 import { diagnosticLine, type Diagnostic } from '@penstock/pipeline';
 
 /** `more` stands beside the diagnostics. */
-export function badPipeline(diagnostics: readonly Diagnostic[], more: Readonly<Record<string, unknown>> = {}): BadUserInput {
+export function badPipeline(
+  diagnostics: readonly Diagnostic[],
+  more: Readonly<Record<string, unknown>> = {},
+): BadUserInput {
   const count = diagnostics.length;
   const head = count === 1 ? 'The pipeline file has a problem' : `The pipeline file has ${count} problems`;
   return new BadUserInput(`${head}: ${diagnostics.map(diagnosticLine).join('; ')}`, {
     diagnostics: diagnostics.map(({ line, column, path, message, length, suggestion }) => ({
-      line, column, path, message, ...(length === undefined ? {} : { length }), ...(suggestion === undefined ? {} : { suggestion }),
+      line,
+      column,
+      path,
+      message,
+      ...(length === undefined ? {} : { length }),
+      ...(suggestion === undefined ? {} : { suggestion }),
     })),
     ...more,
   });

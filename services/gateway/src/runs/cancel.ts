@@ -10,7 +10,12 @@ export interface CancelResult {
 }
 
 /** Throws `NotFound` for an unknown run or another tenant's, `Conflict` for one that has ended. */
-export async function cancelRun(owners: Owners, reads: RunReads, caller: Caller, runId: string | null | undefined): Promise<CancelResult> {
+export async function cancelRun(
+  owners: Owners,
+  reads: RunReads,
+  caller: Caller,
+  runId: string | null | undefined,
+): Promise<CancelResult> {
   const tenants = requireChanger(caller);
   if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
   if (!isRunId(runId)) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);

@@ -37,7 +37,13 @@ export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
       const deadlineMs = known === null ? askMsMax : Math.min(askMsMax, ASK_LOCKED_MS_MAX);
       const request: ResolveRequest = { caller: asking, uses, ...(lock === undefined ? {} : { lock }) };
       try {
-        const { extensions } = await callService<ResolveRequest, ResolveAnswer>(bus, 'registry', 'resolve', request, deadlineMs);
+        const { extensions } = await callService<ResolveRequest, ResolveAnswer>(
+          bus,
+          'registry',
+          'resolve',
+          request,
+          deadlineMs,
+        );
         for (const each of extensions) remember(remembered, keyOf(asking, each), each);
         return extensions;
       } catch (error) {
@@ -56,12 +62,20 @@ function remember(remembered: Map<string, ResolvedExtension>, key: string, exten
 }
 
 /** By tenant, for what one may see is no other's business. */
-function keyOf({ tenant, tier }: OnBehalf, { uses, version, hash }: Pick<ResolvedExtension, 'uses' | 'version' | 'hash'>): string {
+function keyOf(
+  { tenant, tier }: OnBehalf,
+  { uses, version, hash }: Pick<ResolvedExtension, 'uses' | 'version' | 'hash'>,
+): string {
   return JSON.stringify([tenant, tier, uses, version, hash]);
 }
 
 /** Null: something is not locked, or was never resolved here. */
-function byLock(remembered: ReadonlyMap<string, ResolvedExtension>, asking: OnBehalf, uses: readonly string[], lock: readonly LockEntry[]): ResolvedExtension[] | null {
+function byLock(
+  remembered: ReadonlyMap<string, ResolvedExtension>,
+  asking: OnBehalf,
+  uses: readonly string[],
+  lock: readonly LockEntry[],
+): ResolvedExtension[] | null {
   const found = new Map<string, ResolvedExtension>();
   const wanted = [...uses];
   for (let next = wanted.pop(); next !== undefined; next = wanted.pop()) {
@@ -81,7 +95,9 @@ function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
   if (unresolved === undefined) return error;
   // Several where an extension uses several others.
   const faultsOf = Map.groupBy(unresolved, ({ uses }) => uses);
-  const refusals = new Map([...faultsOf].map(([uses, faults]) => [uses, faults.map(({ message }) => message).join(' ')]));
+  const refusals = new Map(
+    [...faultsOf].map(([uses, faults]) => [uses, faults.map(({ message }) => message).join(' ')]),
+  );
   const byMessage = new Map([...faultsOf].map(([uses, faults]) => [refusals.get(uses), faults]));
   const placed = new Set<string>();
   // Those that the registry has resolved are no problem, though they are not known here.
@@ -93,10 +109,15 @@ function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
     return faults.map((fault) => ({ ...diagnostic, ...told(fault) }));
   });
   // What is no `uses` at all is told by the parser; what the bound of its list has cut off has no place.
-  const elsewhere = unresolved.filter(({ uses }) => 'id' in parseUses(uses) && !placed.has(refusals.get(uses) ?? '')).map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
+  const elsewhere = unresolved
+    .filter(({ uses }) => 'id' in parseUses(uses) && !placed.has(refusals.get(uses) ?? ''))
+    .map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
   return badPipeline([...diagnostics, ...elsewhere], { unresolved });
 }
 
 function told({ message, candidates: [candidate] }: Unresolved): Pick<Diagnostic, 'message' | 'suggestion'> {
-  return { message: message.replace(/(?:; did you mean .*|\.)$/, ''), suggestion: candidate === undefined ? undefined : `did you mean '${candidate}'?` };
+  return {
+    message: message.replace(/(?:; did you mean .*|\.)$/, ''),
+    suggestion: candidate === undefined ? undefined : `did you mean '${candidate}'?`,
+  };
 }

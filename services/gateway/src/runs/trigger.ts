@@ -3,7 +3,16 @@ import { createHash, randomBytes } from 'node:crypto';
 import { parseRemembered, type ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { CreateRequest } from '@penstock/bus';
-import { isEnded, keyOf, newRunId, runIdFitsKey, runIdTime, summaryOf, type RunSummary, type RunView } from '@penstock/run';
+import {
+  isEnded,
+  keyOf,
+  newRunId,
+  runIdFitsKey,
+  runIdTime,
+  summaryOf,
+  type RunSummary,
+  type RunView,
+} from '@penstock/run';
 import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/http';
 import { badPipeline } from './bad-pipeline.ts';
@@ -66,13 +75,18 @@ export class Trigger {
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     const priority = priorityOf(input.priority, caller);
     const yaml = input.yaml;
-    if (yaml === null || yaml === undefined) throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
+    if (yaml === null || yaml === undefined)
+      throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
     const extensions = await this.#settings.uses.resolve(caller, yaml, input.lock ?? undefined);
     const key = keyOf({ tenant, pipelineName: this.#nameOf(yaml, extensions) });
     const runId = this.#runIdOf(input.runId, key);
     const limits = this.#settings.limitsOf(caller);
     const request: CreateRequest = {
-      runId, tenant, key, yaml, origin: { kind: 'api' },
+      runId,
+      tenant,
+      key,
+      yaml,
+      origin: { kind: 'api' },
       ...(priority === undefined ? {} : { priority }),
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
@@ -103,7 +117,8 @@ export class Trigger {
     // Without a view: a repeated trigger of a run that has left its owner's memory.
     const run: RunView | null = reply.run ?? (await this.#reads.view(request.runId, [request.tenant]));
     // Another tenant's or pipeline's run would be shown to this caller otherwise.
-    if (run === null || run.tenant !== request.tenant || run.key !== request.key) throw new BadUserInput(`The run id ${request.runId} belongs to another run.`);
+    if (run === null || run.tenant !== request.tenant || run.key !== request.key)
+      throw new BadUserInput(`The run id ${request.runId} belongs to another run.`);
     return resultOf(run);
   }
 
@@ -139,7 +154,9 @@ export class Trigger {
     const now = this.#settings.now();
     if (given === null || given === undefined) return newRunId({ now, key, random: randomBytes(10) });
     if (!runIdFitsKey(given, key) || runIdTime(given) > now + RUN_ID_AHEAD_MS_MAX) {
-      throw new BadUserInput(`'runId' does not fit: give back the 'runId' of an earlier trigger of this pipeline by you, or leave it out.`);
+      throw new BadUserInput(
+        `'runId' does not fit: give back the 'runId' of an earlier trigger of this pipeline by you, or leave it out.`,
+      );
     }
     return given;
   }
@@ -150,13 +167,15 @@ function resultOf(run: RunView): TriggerResult {
 }
 
 function waitMsOf(seconds: number): number {
-  if (seconds < 0 || seconds > WAIT_SECS_MAX) throw new BadUserInput(`'waitSeconds' is ${seconds}; it must be 0 to ${WAIT_SECS_MAX}.`);
+  if (seconds < 0 || seconds > WAIT_SECS_MAX)
+    throw new BadUserInput(`'waitSeconds' is ${seconds}; it must be 0 to ${WAIT_SECS_MAX}.`);
   return seconds * 1000;
 }
 
 function priorityOf(priority: number | null | undefined, caller: Caller): number | undefined {
   if (priority === null || priority === undefined) return undefined;
   if (caller.kind !== 'api-key') throw new Forbidden("'priority' can be given with the API key only.");
-  if (Math.abs(priority) > PRIORITY_MAX) throw new BadUserInput(`'priority' is ${priority}; it must be -${PRIORITY_MAX} to ${PRIORITY_MAX}.`);
+  if (Math.abs(priority) > PRIORITY_MAX)
+    throw new BadUserInput(`'priority' is ${priority}; it must be -${PRIORITY_MAX} to ${PRIORITY_MAX}.`);
   return priority;
 }

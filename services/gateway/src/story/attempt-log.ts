@@ -151,7 +151,11 @@ class TailText {
     // A copy: the part lies in a much larger buffer of the connection's, which it would keep alive.
     this.#parts.push(Buffer.from(part));
     this.#bytes += part.length;
-    for (let first = this.#parts[0]; first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES; first = this.#parts[0]) {
+    for (
+      let first = this.#parts[0];
+      first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES;
+      first = this.#parts[0]
+    ) {
       this.#parts.shift();
       this.#bytes -= first.length;
       this.#cut = true;

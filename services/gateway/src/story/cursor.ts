@@ -33,7 +33,10 @@ export class Told {
   }
 
   encode(runId: string): string {
-    return Buffer.from(`${this.version}.${this.sequence}.${this.lines}.${this.notes}.${runId.slice(-4)}`, 'latin1').toString('base64url');
+    return Buffer.from(
+      `${this.version}.${this.sequence}.${this.lines}.${this.notes}.${runId.slice(-4)}`,
+      'latin1',
+    ).toString('base64url');
   }
 
   copy(): Told {

@@ -84,27 +84,69 @@ export function messageOf(version: number, event: RunEvent, text: () => StageTex
   const timestamp = isoTime(event.at);
   switch (event.type) {
     case 'stage_started':
-      return new EventMessage(version, { type: 'stage_started', stage: event.stage, status: 'Running', timestamp, attempt: event.attempt });
+      return new EventMessage(version, {
+        type: 'stage_started',
+        stage: event.stage,
+        status: 'Running',
+        timestamp,
+        attempt: event.attempt,
+      });
     case 'stage_retrying':
       return new EventMessage(version, {
-        type: 'stage_retrying', stage: event.stage, status: 'Failed', timestamp, attempt: event.attempt,
-        reason: event.reason, exitCode: event.exitCode, dueAt: isoTime(event.dueAt),
+        type: 'stage_retrying',
+        stage: event.stage,
+        status: 'Failed',
+        timestamp,
+        attempt: event.attempt,
+        reason: event.reason,
+        exitCode: event.exitCode,
+        dueAt: isoTime(event.dueAt),
       });
     case 'stage_completed': {
       const logs = text();
       return new EventMessage(version, {
-        type: 'stage_completed', stage: event.stage, status: event.status === 'SUCCESS' ? 'Success' : 'Failed', logs: logs.text,
-        ...(logs.truncated ? { truncated: true } : {}), timestamp, attempt: event.attempt, reason: event.reason, exitCode: event.exitCode,
+        type: 'stage_completed',
+        stage: event.stage,
+        status: event.status === 'SUCCESS' ? 'Success' : 'Failed',
+        logs: logs.text,
+        ...(logs.truncated ? { truncated: true } : {}),
+        timestamp,
+        attempt: event.attempt,
+        reason: event.reason,
+        exitCode: event.exitCode,
       });
     }
     case 'stage_skipped':
-      return new EventMessage(version, { type: 'stage_skipped', stage: event.stage, status: 'Skipped', reason: event.reason, timestamp });
+      return new EventMessage(version, {
+        type: 'stage_skipped',
+        stage: event.stage,
+        status: 'Skipped',
+        reason: event.reason,
+        timestamp,
+      });
     case 'run_completed':
-      return new EventMessage(version, { type: 'pipeline_completed', status: event.status, timestamp, outcome: event.outcome, reason: event.reason });
+      return new EventMessage(version, {
+        type: 'pipeline_completed',
+        status: event.status,
+        timestamp,
+        outcome: event.outcome,
+        reason: event.reason,
+      });
     case 'run_quarantined':
-      return new EventMessage(version, { type: 'pipeline_completed', status: 'FAILED', timestamp, outcome: 'quarantined', reason: 'quarantined' });
+      return new EventMessage(version, {
+        type: 'pipeline_completed',
+        status: 'FAILED',
+        timestamp,
+        outcome: 'quarantined',
+        reason: 'quarantined',
+      });
     case 'run_cancelled':
-      return new EventMessage(version, { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: event.cancelledStages, timestamp });
+      return new EventMessage(version, {
+        type: 'pipeline_cancelled',
+        status: 'CANCELLED',
+        cancelledStages: event.cancelledStages,
+        timestamp,
+      });
     default:
       return null;
   }

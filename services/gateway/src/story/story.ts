@@ -69,7 +69,8 @@ export class Story {
 
   /** `first` is the version of the first of them; known ones are passed over. Throws a RangeError on a gap. */
   addEvents(first: number, events: readonly RunEvent[]): void {
-    if (first > this.version + 1) throw new RangeError(`events from version ${first} on, after version ${this.version}`);
+    if (first > this.version + 1)
+      throw new RangeError(`events from version ${first} on, after version ${this.version}`);
     for (let version = this.version + 1; version < first + events.length; version++) {
       const event = events[version - first];
       if (event !== undefined) this.#learn(version, event);
@@ -104,7 +105,10 @@ export class Story {
     this.#events.push(event);
     switch (event.type) {
       case 'stage_started':
-        this.#attempts.set(attemptKey(event.stage, event.attempt), new AttemptLog(event.stage, event.attempt, event.runner, version));
+        this.#attempts.set(
+          attemptKey(event.stage, event.attempt),
+          new AttemptLog(event.stage, event.attempt, event.runner, version),
+        );
         this.#lastAttempt.set(event.stage, event.attempt);
         return;
       case 'stage_retrying':
@@ -128,7 +132,11 @@ export class Story {
 
   #tellEvents(): boolean {
     let told = false;
-    for (let event = this.#events[0]; event !== undefined && !this.#ended && this.#isTellable(event); event = this.#events[0]) {
+    for (
+      let event = this.#events[0];
+      event !== undefined && !this.#ended && this.#isTellable(event);
+      event = this.#events[0]
+    ) {
       this.#events.shift();
       this.#told += 1;
       this.#tell(this.#told, event);
@@ -154,7 +162,8 @@ export class Story {
     const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
     const message = messageOf(version, event, () => attempt?.text() ?? NO_TEXT);
     if (message !== null) this.#messages.push(message);
-    if (event.type === 'stage_completed' || event.type === 'stage_retrying' || event.type === 'stage_returned') attempt?.close();
+    if (event.type === 'stage_completed' || event.type === 'stage_retrying' || event.type === 'stage_returned')
+      attempt?.close();
     if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined') {
       this.#ended = true;
       this.#chunks = [];
@@ -244,7 +253,9 @@ function linesOf(text: string): string[] {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   if (!text.includes('\r\n')) return lines;
-  return lines.map((line, index) => (line.endsWith('\r') && (index < lines.length - 1 || text.endsWith('\n')) ? line.slice(0, -1) : line));
+  return lines.map((line, index) =>
+    line.endsWith('\r') && (index < lines.length - 1 || text.endsWith('\n')) ? line.slice(0, -1) : line,
+  );
 }
 
 /** Attempts are numbers, so a blank cannot be mistaken for a part of the name. */

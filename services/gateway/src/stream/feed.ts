@@ -150,7 +150,10 @@ export class Feed {
         this.#advance();
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
-        this.#log.warn({ runId: this.source.runId, causes: causeChain(error) }, 'a watched run cannot be read; trying again');
+        this.#log.warn(
+          { runId: this.source.runId, causes: causeChain(error) },
+          'a watched run cannot be read; trying again',
+        );
         const retry = await pause(RETRY_MS, true, { signal: this.#stopped.signal }).catch(() => false);
         if (!retry) return;
         this.#askAgain = true;

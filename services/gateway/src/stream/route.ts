@@ -60,10 +60,13 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
         told = new Told();
       }
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
-      if (streams.size >= options.streamsMax) throw new Unavailable('Too many log streams are open.', { retryAfterSecs: BUSY_RETRY_SECS });
+      if (streams.size >= options.streamsMax)
+        throw new Unavailable('Too many log streams are open.', { retryAfterSecs: BUSY_RETRY_SECS });
 
       reply.hijack();
-      const headers = Object.entries(reply.getHeaders()).filter((entry): entry is [string, string] => entry[1] !== undefined);
+      const headers = Object.entries(reply.getHeaders()).filter(
+        (entry): entry is [string, string] => entry[1] !== undefined,
+      );
       reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
       const client = new StreamClient(reply.raw);
       client.write(OPENING_FRAME);
@@ -88,7 +91,11 @@ interface Watcher {
 }
 
 /** Who watches: by the header, by a token in the address, or by a ticket there. */
-async function watcherOf({ callers, tickets }: StreamRouteOptions, request: FastifyRequest, runId: string): Promise<Watcher> {
+async function watcherOf(
+  { callers, tickets }: StreamRouteOptions,
+  request: FastifyRequest,
+  runId: string,
+): Promise<Watcher> {
   const { authorization } = request.headers;
   const token = queryText(request, 'token');
   if (bearerTokenOf(authorization) === undefined && token !== undefined && tickets.isTicket(token)) {

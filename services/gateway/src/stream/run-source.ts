@@ -1,5 +1,13 @@
 /** Where a run's events and log come from: its owner while it lives, then the store; the stream of chunks. */
-import { readChunks, subjects, subscribeLiveChunks, type Bus, type CommittedEvents, type LiveChunk, type StoredChunk } from '@penstock/bus';
+import {
+  readChunks,
+  subjects,
+  subscribeLiveChunks,
+  type Bus,
+  type CommittedEvents,
+  type LiveChunk,
+  type StoredChunk,
+} from '@penstock/bus';
 import { isEnded, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import { NotFound, Unavailable } from '@penstock/http';
@@ -29,7 +37,11 @@ export class BusRunSource implements RunSource {
   readonly #store: RunsReader;
   readonly #tenants: readonly string[];
 
-  constructor(sources: { readonly bus: Bus; readonly owners: Owners; readonly store: RunsReader }, runId: string, tenants: readonly string[]) {
+  constructor(
+    sources: { readonly bus: Bus; readonly owners: Owners; readonly store: RunsReader },
+    runId: string,
+    tenants: readonly string[],
+  ) {
     this.runId = runId;
     this.#bus = sources.bus;
     this.#owners = sources.owners;
@@ -50,7 +62,11 @@ export class BusRunSource implements RunSource {
       if (!(error instanceof Unavailable)) throw error;
       // Of a run that has ended the document tells everything, whoever is away.
       const events = await this.#documentEvents().catch(() => null);
-      if (events === null || !events.some(({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined')) throw error;
+      if (
+        events === null ||
+        !events.some(({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined')
+      )
+        throw error;
       return events.slice(after);
     }
   }

@@ -84,7 +84,10 @@ export class Tickets {
   constructor(options: TicketsOptions) {
     this.#options = options;
     this.#secret = new TextEncoder().encode(options.secret);
-    this.#keyMark = options.apiKey === undefined ? undefined : createHmac('sha256', options.secret).update(`api key ${options.apiKey}`).digest('base64url').slice(0, 16);
+    this.#keyMark =
+      options.apiKey === undefined
+        ? undefined
+        : createHmac('sha256', options.secret).update(`api key ${options.apiKey}`).digest('base64url').slice(0, 16);
     this.#used = options.store.collection(ticketsSpec);
     this.#sweep = setInterval(() => void this.#forgetOld().catch(() => {}), SWEEP_MS);
     this.#sweep.unref();
@@ -98,13 +101,20 @@ export class Tickets {
   async make(caller: Caller, runId: string, tenant: string): Promise<string> {
     const { user, tokenId, kind } = caller;
     const claims: Claims = {
-      run: runId, tenant, at: this.#options.now(),
+      run: runId,
+      tenant,
+      at: this.#options.now(),
       ...(user === undefined ? {} : { user: user.id }),
       ...(user?.sessionId === undefined ? {} : { sid: user.sessionId }),
       ...(tokenId === undefined ? {} : { tokenId }),
       ...(kind === 'api-key' ? { key: this.#keyMark } : {}),
     };
-    return await new SignJWT({ ...claims }).setProtectedHeader(HEADER).setIssuer(ISSUER).setAudience(AUDIENCE).setJti(randomUUID()).sign(this.#secret);
+    return await new SignJWT({ ...claims })
+      .setProtectedHeader(HEADER)
+      .setIssuer(ISSUER)
+      .setAudience(AUDIENCE)
+      .setJti(randomUUID())
+      .sign(this.#secret);
   }
 
   isTicket(token: string): boolean {
@@ -116,7 +126,9 @@ export class Tickets {
     const { id, claims } = await this.#verified(token);
     if (claims.run !== runId) throw new Unauthenticated();
     const credential: Revocable = {
-      ...(claims.user === undefined ? {} : { user: { id: claims.user, ...(claims.sid === undefined ? {} : { sessionId: claims.sid }) } }),
+      ...(claims.user === undefined
+        ? {}
+        : { user: { id: claims.user, ...(claims.sid === undefined ? {} : { sessionId: claims.sid }) } }),
       ...(claims.tokenId === undefined ? {} : { tokenId: claims.tokenId }),
       issuedAt: claims.at,
     };
@@ -143,7 +155,13 @@ export class Tickets {
 
   async #verified(token: string): Promise<{ readonly id: string; readonly claims: Claims }> {
     try {
-      const { payload } = await jwtVerify(token, this.#secret, { algorithms: [HEADER.alg], typ: HEADER.typ, issuer: ISSUER, audience: AUDIENCE, requiredClaims: ['jti', 'run', 'tenant', 'at'] });
+      const { payload } = await jwtVerify(token, this.#secret, {
+        algorithms: [HEADER.alg],
+        typ: HEADER.typ,
+        issuer: ISSUER,
+        audience: AUDIENCE,
+        requiredClaims: ['jti', 'run', 'tenant', 'at'],
+      });
       return { id: payload.jti ?? '', claims: payload as unknown as Claims };
     } catch (error) {
       if (error instanceof errors.JOSEError) throw new Unauthenticated();
@@ -165,6 +183,10 @@ export class Tickets {
 
   async #forgetOld(): Promise<void> {
     const before = this.#options.now() - LIFE_MS_MAX;
-    await this.#used.deleteWhere({ where: { usedAt: { lt: before } }, orderBy: { field: 'usedAt', direction: 'asc' }, limit: SWEEP_MAX });
+    await this.#used.deleteWhere({
+      where: { usedAt: { lt: before } },
+      orderBy: { field: 'usedAt', direction: 'asc' },
+      limit: SWEEP_MAX,
+    });
   }
 }

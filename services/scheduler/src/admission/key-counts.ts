@@ -138,7 +138,15 @@ export class KeyCounts {
 
   /** Those that the store has otherwise, as committed now. */
   take(): KeyCounter[] {
-    const counters = [...this.#dirty].map(({ of: { tenant, key, active, maxConcurrent }, month, runs, stageMs }) => ({ tenant, key, month, runs, stageMs, active, maxConcurrent }));
+    const counters = [...this.#dirty].map(({ of: { tenant, key, active, maxConcurrent }, month, runs, stageMs }) => ({
+      tenant,
+      key,
+      month,
+      runs,
+      stageMs,
+      active,
+      maxConcurrent,
+    }));
     this.#dirty.clear();
     return counters;
   }
@@ -184,10 +192,12 @@ export class KeyCounts {
   #monthOf(run: LiveRun, month: string): MonthCount {
     const { tenant, key } = run.state;
     let count = this.#keys.get(key);
-    if (count === undefined) this.#keys.set(key, (count = { tenant, key, months: new Map(), newest: month, active: 0, maxConcurrent: null }));
+    if (count === undefined)
+      this.#keys.set(key, (count = { tenant, key, months: new Map(), newest: month, active: 0, maxConcurrent: null }));
     if (month > count.newest) count.newest = month;
     let monthCount = count.months.get(month);
-    if (monthCount === undefined) count.months.set(month, (monthCount = { of: count, month, decided: 0, runs: 0, stageMs: 0 }));
+    if (monthCount === undefined)
+      count.months.set(month, (monthCount = { of: count, month, decided: 0, runs: 0, stageMs: 0 }));
     return monthCount;
   }
 }

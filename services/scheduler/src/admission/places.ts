@@ -54,7 +54,11 @@ export class Places {
   timeOfNext(key: string, group: string | undefined, at: number): number {
     const places = this.#keys.get(key);
     const last = group === undefined ? undefined : this.#host.runOf(this.#groups.last(key, group) ?? '');
-    return Math.max(at, (last?.state.createdAt ?? 0) + 1, places === undefined || places.held === 0 ? 0 : places.newestHeldAt + 1);
+    return Math.max(
+      at,
+      (last?.state.createdAt ?? 0) + 1,
+      places === undefined || places.held === 0 ? 0 : places.newestHeldAt + 1,
+    );
   }
 
   /** Of the key's newest run; where there are more places than before, those that wait go on. Infinity: any number. */
@@ -105,7 +109,8 @@ export class Places {
         run.standing = 'placed';
       }
     }
-    for (const run of runs) if (run.standing === 'held' && this.#isFirst(run)) insert(this.#placesOf(run.state.key).ready, run);
+    for (const run of runs)
+      if (run.standing === 'held' && this.#isFirst(run)) insert(this.#placesOf(run.state.key).ready, run);
   }
 
   /** The end of the run before may have been committed, and the owner gone before this one's turn was: they go on now. */
@@ -170,7 +175,15 @@ export class Places {
   #placesOf(key: string): KeyPlaces {
     let places = this.#keys.get(key);
     if (places === undefined) {
-      places = { limit: Number.POSITIVE_INFINITY, taken: 0, runs: 0, held: 0, newestHeldAt: 0, ready: [], admitting: false };
+      places = {
+        limit: Number.POSITIVE_INFINITY,
+        taken: 0,
+        runs: 0,
+        held: 0,
+        newestHeldAt: 0,
+        ready: [],
+        admitting: false,
+      };
       this.#keys.set(key, places);
     }
     return places;

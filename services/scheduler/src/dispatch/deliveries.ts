@@ -63,7 +63,15 @@ export class Deliveries {
 
   /** A grant of an earlier owner, found live at take-over: its session is asked again. */
   adopt(run: LiveRun, stage: string, attempt: number): void {
-    this.#grants.set(deliveryId(run, stage), { run, stage, attempt, own: false, sends: 1, acknowledged: false, sentAt: 0 });
+    this.#grants.set(deliveryId(run, stage), {
+      run,
+      stage,
+      attempt,
+      own: false,
+      sends: 1,
+      acknowledged: false,
+      sentAt: 0,
+    });
   }
 
   stop(run: LiveRun, stage: string, attempt: number): void {
@@ -83,7 +91,8 @@ export class Deliveries {
       if (run === undefined) continue;
       const live = liveAttemptOf(run, ref.stage);
       if (live?.attempt !== ref.attempt || live.session !== ref.session || live.credit !== ref.credit) {
-        if (run.isCommitted && this.#ports.mayAct()) this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
+        if (run.isCommitted && this.#ports.mayAct())
+          this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
         continue;
       }
       const id = deliveryId(run, ref.stage);
@@ -156,9 +165,22 @@ export class Deliveries {
     const { partition, epoch, logBytesMax } = this.#settings;
     const { key, pipelineName, origin } = run.state;
     try {
-      return { ...refOf(grant, live), partition, epoch, key, pipelineName, origin, ...workOf(run.state, run.plan, stage), logBytesMax, repeated };
+      return {
+        ...refOf(grant, live),
+        partition,
+        epoch,
+        key,
+        pipelineName,
+        origin,
+        ...workOf(run.state, run.plan, stage),
+        logBytesMax,
+        repeated,
+      };
     } catch (error) {
-      this.#ports.warn({ err: error, runId: run.id, stage, attempt: grant.attempt }, 'a job cannot be made; its stage fails');
+      this.#ports.warn(
+        { err: error, runId: run.id, stage, attempt: grant.attempt },
+        'a job cannot be made; its stage fails',
+      );
       return undefined;
     }
   }

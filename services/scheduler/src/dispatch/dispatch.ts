@@ -112,11 +112,23 @@ export class Dispatch {
   }
 
   /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. */
-  addCredits(now: number, offer: { readonly runner: string; readonly session: string; readonly labels?: readonly string[] | undefined; readonly credits: readonly number[] }): void {
+  addCredits(
+    now: number,
+    offer: {
+      readonly runner: string;
+      readonly session: string;
+      readonly labels?: readonly string[] | undefined;
+      readonly credits: readonly number[];
+    },
+  ): void {
     const session = this.#session(offer.runner, offer.session);
     if (offer.labels !== undefined) session.labels = new Set(offer.labels);
     for (const credit of offer.credits) {
-      if (session.credits.size < CREDITS_PER_SESSION_MAX && !session.credits.has(credit) && !session.spent.has(credit)) {
+      if (
+        session.credits.size < CREDITS_PER_SESSION_MAX &&
+        !session.credits.has(credit) &&
+        !session.spent.has(credit)
+      ) {
         session.credits.set(credit, now + CREDIT_MS);
       }
     }
@@ -202,7 +214,8 @@ export class Dispatch {
    */
   #closeEarlier(session: Session): void {
     for (const other of this.#sessions.values()) {
-      if (other !== session && other.runner === session.runner) for (const credit of [...other.credits.keys()]) spend(other, credit);
+      if (other !== session && other.runner === session.runner)
+        for (const credit of [...other.credits.keys()]) spend(other, credit);
     }
   }
 

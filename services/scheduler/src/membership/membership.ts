@@ -47,7 +47,11 @@ export class SchedulerMembership {
     await this.#running;
     const lease = this.#lease;
     this.#lease = undefined;
-    await lease?.release().catch((error: unknown) => this.#options.log.warn({ err: error }, 'the membership was not given up; it runs out by itself'));
+    await lease
+      ?.release()
+      .catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'the membership was not given up; it runs out by itself'),
+      );
   }
 
   async #acquire(): Promise<void> {

@@ -39,14 +39,18 @@ export class CommitBuilder {
     const encoded = events.map(encodeEvent);
     const bytes = encoded.reduce((sum, event) => sum + Buffer.byteLength(event) + 1, 0);
     let draft = this.last;
-    const isFull = draft !== undefined
-      && (draft.bytes + bytes > DECISION_BYTES_MAX || draft.bytes > COMMIT_BYTES_MAX || (draft.runs.size >= COMMIT_RUNS_MAX && !draft.runs.has(run.id)));
+    const isFull =
+      draft !== undefined &&
+      (draft.bytes + bytes > DECISION_BYTES_MAX ||
+        draft.bytes > COMMIT_BYTES_MAX ||
+        (draft.runs.size >= COMMIT_RUNS_MAX && !draft.runs.has(run.id)));
     if (draft === undefined || isFull) {
       draft = { runs: new Map(), bytes: 0, afterwards: [] };
       this.#drafts.push(draft);
     }
     const entry = draft.runs.get(run.id);
-    if (entry === undefined) draft.runs.set(run.id, { run, id: run.id, from, events: encoded, to: from + events.length - 1 });
+    if (entry === undefined)
+      draft.runs.set(run.id, { run, id: run.id, from, events: encoded, to: from + events.length - 1 });
     else {
       entry.events.push(...encoded);
       entry.to += events.length;

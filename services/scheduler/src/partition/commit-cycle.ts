@@ -82,8 +82,20 @@ export class CommitCycle {
     if (draft === undefined) return false;
     this.#inFlight = draft;
     const { partition, epoch, member } = this.#settings;
-    const head: CommitHead = { id: this.#ports.newCommitId(), kind: 'runs', partition, epoch, number: this.#number + 1, owner: member, minReader: COMMIT_FORMAT, at: now };
-    this.#ports.append(encodeCommit(head, draft.runs.values()), { commitId: head.id, expectedSequence: this.#sequence });
+    const head: CommitHead = {
+      id: this.#ports.newCommitId(),
+      kind: 'runs',
+      partition,
+      epoch,
+      number: this.#number + 1,
+      owner: member,
+      minReader: COMMIT_FORMAT,
+      at: now,
+    };
+    this.#ports.append(encodeCommit(head, draft.runs.values()), {
+      commitId: head.id,
+      expectedSequence: this.#sequence,
+    });
     return true;
   }
 

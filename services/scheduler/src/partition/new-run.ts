@@ -31,15 +31,27 @@ export interface RunSurroundings {
 }
 
 /** Throws BadPipeline and MonthUsedUp. */
-export function newRunOf(request: CreateRequest, { now, settings, definitions, places, counts }: RunSurroundings): LiveRun {
+export function newRunOf(
+  request: CreateRequest,
+  { now, settings, definitions, places, counts }: RunSurroundings,
+): LiveRun {
   const { runId, tenant, key, origin, priority = 0, limits, ended } = request;
-  const { definition, yaml, extensions }: DefinedPipeline = ended === undefined
-    ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
-    : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
+  const { definition, yaml, extensions }: DefinedPipeline =
+    ended === undefined
+      ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
+      : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
   const plan = planOf(definition);
   const maxConcurrent = limitOf(limits?.maxConcurrent);
   const base: RunCreated = {
-    type: 'run_created', at: now, tenant, key, pipelineName: definition.name, yaml, ...(extensions === undefined ? {} : { extensions }), priority, origin,
+    type: 'run_created',
+    at: now,
+    tenant,
+    key,
+    pipelineName: definition.name,
+    yaml,
+    ...(extensions === undefined ? {} : { extensions }),
+    priority,
+    origin,
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
   };
   const group = groupOf(newRun(runId, base, plan), plan);
@@ -49,8 +61,16 @@ export function newRunOf(request: CreateRequest, { now, settings, definitions, p
   const counted = ended?.reason !== 'quota';
   const limit = limitOf(limits?.pipelineRunLimit);
   if (counted && used >= limit) throw new MonthUsedUp(limit, at);
-  const created: RunCreated = { ...base, at, ...(group === undefined ? {} : { group }), ...(counted ? { runOfMonth: used + 1 } : {}) };
-  checkSize(created, plan.stages.map((stage) => stage.definition.name));
+  const created: RunCreated = {
+    ...base,
+    at,
+    ...(group === undefined ? {} : { group }),
+    ...(counted ? { runOfMonth: used + 1 } : {}),
+  };
+  checkSize(
+    created,
+    plan.stages.map((stage) => stage.definition.name),
+  );
   return LiveRun.create(runId, definition, created, settings);
 }
 
@@ -60,9 +80,11 @@ export function limitOf(number: number | undefined): number {
 }
 
 function checkSize(created: RunCreated, stages: readonly string[]): void {
-  if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2) throw new BadPipeline('the pipeline is too large to be stored');
+  if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2)
+    throw new BadPipeline('the pipeline is too large to be stored');
   // Watchers are told it as it is, in one message.
-  if (created.extensions !== undefined && Buffer.byteLength(JSON.stringify(created)) > DECISION_BYTES_MAX) throw new BadPipeline('the pipeline and its extensions are too large to be stored');
+  if (created.extensions !== undefined && Buffer.byteLength(JSON.stringify(created)) > DECISION_BYTES_MAX)
+    throw new BadPipeline('the pipeline and its extensions are too large to be stored');
   // They stand in one commit, with the text: when all of them are queued at once, or skipped.
   const names = stages.reduce((sum, name) => sum + Buffer.byteLength(JSON.stringify(name)) + 1, 0);
   if (names > DECISION_BYTES_MAX / 2) throw new BadPipeline('the names of the stages are too long to be stored');

@@ -11,8 +11,21 @@
  *  I5 Nothing is answered before `start`, nor after `close` (P3).
  */
 import type {
-  CancelReply, CancelRequest, CreateReply, CreateRequest, GetReply, GetRequest, OpenReply, OpenRequest, OwnerErrorCode,
-  OwnerRefusal, ResultReply, ResultRequest, RunnerLease, WatchReply, WatchRequest,
+  CancelReply,
+  CancelRequest,
+  CreateReply,
+  CreateRequest,
+  GetReply,
+  GetRequest,
+  OpenReply,
+  OpenRequest,
+  OwnerErrorCode,
+  OwnerRefusal,
+  ResultReply,
+  ResultRequest,
+  RunnerLease,
+  WatchReply,
+  WatchRequest,
 } from '@penstock/bus';
 import { viewOf, type Decided, type RunCommand, type RunEvent } from '@penstock/run';
 import { AbsentRunners } from './absent-runners.ts';
@@ -75,22 +88,41 @@ export class Partition {
   #advancing = false;
   #released: (() => void) | undefined;
 
-  constructor(settings: PartitionSettings, ports: PartitionPorts, shared: { readonly dispatch: Dispatch; readonly definitions: DefinitionSource; readonly load: SchedulerLoad }) {
+  constructor(
+    settings: PartitionSettings,
+    ports: PartitionPorts,
+    shared: { readonly dispatch: Dispatch; readonly definitions: DefinitionSource; readonly load: SchedulerLoad },
+  ) {
     this.settings = settings;
     this.#ports = ports;
     this.#dispatch = shared.dispatch;
     this.#definitions = shared.definitions;
     this.#load = shared.load;
     this.#cycle = new CommitCycle(settings, ports);
-    this.#reads = new Reads({ epoch: settings.epoch, runs: this.#runs, counts: this.#counts, cycle: this.#cycle, mayAnswer: () => this.#mayAnswer() });
+    this.#reads = new Reads({
+      epoch: settings.epoch,
+      runs: this.#runs,
+      counts: this.#counts,
+      cycle: this.#cycle,
+      mayAnswer: () => this.#mayAnswer(),
+    });
     this.#deadlines = new Deadlines(settings);
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
     this.#places = new Places({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
     this.#deliveries = new Deliveries(settings, ports, {
       inFlight: (run) => this.#cycle.isUnderWay(run),
-      returned: (run, stage, attempt) => this.#decideLater(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
+      returned: (run, stage, attempt) =>
+        this.#decideLater(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
       undeliverable: (run, stage, attempt) =>
-        this.#decideLater(run, { type: 'result', at: this.#now(), stage, attempt, status: 'failed', reason: 'quota', logBytes: 0 }),
+        this.#decideLater(run, {
+          type: 'result',
+          at: this.#now(),
+          stage,
+          attempt,
+          status: 'failed',
+          reason: 'quota',
+          logBytes: 0,
+        }),
     });
   }
 
@@ -168,8 +200,12 @@ export class Partition {
     if (!this.#accepts()) return;
     const known = this.#runs.get(request.runId);
     if (known !== undefined) {
-      if (known.state.key !== request.key || known.state.tenant !== request.tenant) reply(this.#refusal('CONFLICT', 'another run has this id'));
-      else this.#reads.whenCommitted(known, () => reply({ ok: true, created: false, epoch: this.settings.epoch, run: viewOf(known.committedState()) }));
+      if (known.state.key !== request.key || known.state.tenant !== request.tenant)
+        reply(this.#refusal('CONFLICT', 'another run has this id'));
+      else
+        this.#reads.whenCommitted(known, () =>
+          reply({ ok: true, created: false, epoch: this.settings.epoch, run: viewOf(known.committedState()) }),
+        );
       return;
     }
     if (!this.#ids.mayBeStored(request.runId, this.#now())) {
@@ -180,7 +216,8 @@ export class Partition {
       if (!this.#accepts()) return;
       if (this.#runs.has(request.runId)) this.create(request, reply);
       else if (stored === 'unavailable') reply(this.#unavailable('the store does not answer'));
-      else if (stored || this.#ids.has(request.runId)) reply({ ok: true, created: false, epoch: this.settings.epoch, run: null });
+      else if (stored || this.#ids.has(request.runId))
+        reply({ ok: true, created: false, epoch: this.settings.epoch, run: null });
       else this.#createNew(request, reply);
     });
   }
@@ -222,17 +259,36 @@ export class Partition {
     const { epoch, member } = this.settings;
     const { offer } = request;
     const offerTaken = offer?.scheduler === member;
-    if (offerTaken) this.#dispatch.addCredits(this.#now(), { runner, session: request.session, credits: [offer.credit] });
+    if (offerTaken)
+      this.#dispatch.addCredits(this.#now(), { runner, session: request.session, credits: [offer.credit] });
     const run = this.#runs.get(request.runId);
     const live = run && liveAttemptOf(run, request.stage);
-    if (run === undefined || live?.attempt !== request.attempt || live.session !== request.session || live.credit !== request.credit || live.runner !== runner) {
+    if (
+      run === undefined ||
+      live?.attempt !== request.attempt ||
+      live.session !== request.session ||
+      live.credit !== request.credit ||
+      live.runner !== runner
+    ) {
       // Said only by an owner that is sure to be the owner, and only of what is committed (P7).
-      const answer = (): void => { if (this.#mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken }); };
+      const answer = (): void => {
+        if (this.#mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken });
+      };
       if (run === undefined) answer();
       else this.#cycle.whenCommitted(run, answer);
     } else {
       const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
-      this.#decide(run, { type: 'result', at: this.#now(), stage, attempt, status, reason, exitCode, outputs, logBytes });
+      this.#decide(run, {
+        type: 'result',
+        at: this.#now(),
+        stage,
+        attempt,
+        status,
+        reason,
+        exitCode,
+        outputs,
+        logBytes,
+      });
       this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
     }
     this.#advance();
@@ -291,7 +347,12 @@ export class Partition {
     for (const { run, id, from, to } of draft.runs.values()) {
       this.#backlog.add(run);
       this.#counts.committed(run, from);
-      this.#ports.publishEvents({ runId: id, epoch: this.settings.epoch, version: to, events: run.events.slice(from - 1, to) });
+      this.#ports.publishEvents({
+        runId: id,
+        epoch: this.settings.epoch,
+        version: to,
+        events: run.events.slice(from - 1, to),
+      });
     }
     for (const act of draft.afterwards) act();
     this.#ports.projectSoon();
@@ -355,7 +416,13 @@ export class Partition {
     }
     let run: LiveRun;
     try {
-      run = newRunOf(request, { now: this.#now(), settings: this.settings, definitions: this.#definitions, places: this.#places, counts: this.#counts });
+      run = newRunOf(request, {
+        now: this.#now(),
+        settings: this.settings,
+        definitions: this.#definitions,
+        places: this.#places,
+        counts: this.#counts,
+      });
     } catch (error) {
       if (error instanceof BadPipeline) reply(this.#refusal('BAD_USER_INPUT', error.message));
       else if (error instanceof MonthUsedUp) this.#monthUsedUp(error, reply);
@@ -370,25 +437,35 @@ export class Partition {
     this.#places.setLimit(key, limitOf(request.limits?.maxConcurrent));
     const { ended } = request;
     if (ended !== undefined) this.#places.enterEnded(run);
-    const decided = run.tell({ type: 'start', at: run.state.createdAt, ...(ended === undefined ? { held: this.#places.enter(run) } : { ended }) });
+    const decided = run.tell({
+      type: 'start',
+      at: run.state.createdAt,
+      ...(ended === undefined ? { held: this.#places.enter(run) } : { ended }),
+    });
     this.#join(run, 1, [run.events[0] as RunEvent, ...(decided?.events ?? [])], decided);
     if (run.definition.concurrency?.cancelInProgress === true) {
       // The last first, so that none has its turn on the way.
-      for (const superseded of before.toReversed().flatMap((id) => this.#runs.get(id) ?? [])) this.#decide(superseded, { type: 'cancel', at: this.#now() });
+      for (const superseded of before.toReversed().flatMap((id) => this.#runs.get(id) ?? []))
+        this.#decide(superseded, { type: 'cancel', at: this.#now() });
     }
-    this.#cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch: this.settings.epoch, run: viewOf(run.committedState()) }));
+    this.#cycle.whenCommitted(run, () =>
+      reply({ ok: true, created: true, epoch: this.settings.epoch, run: viewOf(run.committedState()) }),
+    );
     this.#advance();
   }
 
   /** Said of what is committed, by an owner that is sure to be it: what used the month up may never come to be (P4). */
   #monthUsedUp({ message, retryAfterSecs }: MonthUsedUp, reply: (reply: CreateReply) => void): void {
-    this.#cycle.whenAllCommitted(() => { if (this.#mayAnswer()) reply({ ...this.#refusal('QUOTA_EXCEEDED', message), retryAfterSecs }); });
+    this.#cycle.whenAllCommitted(() => {
+      if (this.#mayAnswer()) reply({ ...this.#refusal('QUOTA_EXCEEDED', message), retryAfterSecs });
+    });
   }
 
   #admission(request: CreateRequest): OwnerRefusal | undefined {
     const overload = overloadOf(this.#load);
     if (overload !== undefined) return this.#unavailable(overload);
-    if (this.#places.liveRuns(request.key) >= this.settings.liveRunsPerKeyMax) return this.#unavailable(`too many runs of '${request.key}' are live`);
+    if (this.#places.liveRuns(request.key) >= this.settings.liveRunsPerKeyMax)
+      return this.#unavailable(`too many runs of '${request.key}' are live`);
     if (this.#cycle.isTooSlow) return this.#unavailable('the journal is too slow');
     return undefined;
   }

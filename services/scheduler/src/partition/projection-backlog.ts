@@ -37,7 +37,8 @@ export class ProjectionBacklog {
     for (const run of this.#dirty) {
       if (taken.length === count) break;
       this.#dirty.delete(run);
-      if (run.committedVersion > 0) taken.push({ run, state: run.committedState(), events: run.events.slice(0, run.committedVersion) });
+      if (run.committedVersion > 0)
+        taken.push({ run, state: run.committedState(), events: run.events.slice(0, run.committedVersion) });
     }
     return taken;
   }

@@ -23,7 +23,9 @@ export class Reads {
 
   /** Calls back with what is decided about the run so far committed, if it may still be answered then. */
   whenCommitted(run: LiveRun, then: () => void): void {
-    this.#host.cycle.whenCommitted(run, () => { if (this.#host.mayAnswer()) then(); });
+    this.#host.cycle.whenCommitted(run, () => {
+      if (this.#host.mayAnswer()) then();
+    });
   }
 
   get(request: GetRequest, reply: (reply: GetReply) => void): void {
@@ -32,14 +34,21 @@ export class Reads {
     const found = new Set(request.runIds.flatMap((id) => runs.get(id) ?? []));
     if (request.tenants !== undefined && request.newest !== undefined) {
       const { tenants } = request;
-      const theirs = [...runs.values()].filter((run) => tenants.includes(run.state.tenant)).sort((a, b) => (a.id < b.id ? 1 : -1));
+      const theirs = [...runs.values()]
+        .filter((run) => tenants.includes(run.state.tenant))
+        .sort((a, b) => (a.id < b.id ? 1 : -1));
       for (const run of theirs.slice(0, request.newest)) found.add(run);
     }
     const answer = (): void => {
       if (!this.#host.mayAnswer()) return;
       const views = [...found].filter((run) => run.committedVersion > 0).map((run) => viewOf(run.committedState()));
       const { usage } = request;
-      reply({ ok: true, epoch, runs: views, ...(usage === undefined ? {} : { usage: counts.use(usage.key, usage.month) }) });
+      reply({
+        ok: true,
+        epoch,
+        runs: views,
+        ...(usage === undefined ? {} : { usage: counts.use(usage.key, usage.month) }),
+      });
     };
     // What is ahead of its commit is answered with it: an older state than the asker may have seen is never shown.
     if ([...found].every((run) => run.isCommitted)) answer();

@@ -4,7 +4,9 @@ import type { LiveRun } from '../run/live-run.ts';
 /** Ids in one word to a runner: 40 KB. After an outage of the store tens of thousands of runs are closed at once. */
 const RELEASED_IDS_MAX = 1_000;
 
-export function releasesOf(closed: Iterable<LiveRun>): { readonly runner: string; readonly runIds: readonly string[] }[] {
+export function releasesOf(
+  closed: Iterable<LiveRun>,
+): { readonly runner: string; readonly runIds: readonly string[] }[] {
   const idsOf = new Map<string, string[]>();
   for (const run of closed) {
     for (const runner of new Set(Object.values(run.state.workspaces))) {
@@ -14,5 +16,9 @@ export function releasesOf(closed: Iterable<LiveRun>): { readonly runner: string
     }
   }
   return [...idsOf].flatMap(([runner, ids]) =>
-    Array.from({ length: Math.ceil(ids.length / RELEASED_IDS_MAX) }, (_, page) => ({ runner, runIds: ids.slice(page * RELEASED_IDS_MAX, (page + 1) * RELEASED_IDS_MAX) })));
+    Array.from({ length: Math.ceil(ids.length / RELEASED_IDS_MAX) }, (_, page) => ({
+      runner,
+      runIds: ids.slice(page * RELEASED_IDS_MAX, (page + 1) * RELEASED_IDS_MAX),
+    })),
+  );
 }

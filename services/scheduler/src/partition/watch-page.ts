@@ -14,11 +14,23 @@ export function watchPage(run: LiveRun, after: number): WatchedRun {
     events.push(event);
     bytes += sizeOf(event);
   }
-  return { tenant: run.state.tenant, version: run.committedVersion, events, more: after + events.length < run.committedVersion };
+  return {
+    tenant: run.state.tenant,
+    version: run.committedVersion,
+    events,
+    more: after + events.length < run.committedVersion,
+  };
 }
 
 /** Roughly, in bytes: enough to bound an answer. */
 function sizeOf(event: RunEvent): number {
-  if (event.type === 'run_created') return 200 + event.yaml.length + (event.extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length + 200, 0);
-  return 160 + ('outputs' in event && event.outputs !== undefined ? JSON.stringify(event.outputs).length : 0) + (event.type === 'stages_queued' ? event.stages.length * 40 : 0);
+  if (event.type === 'run_created')
+    return (
+      200 + event.yaml.length + (event.extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length + 200, 0)
+    );
+  return (
+    160 +
+    ('outputs' in event && event.outputs !== undefined ? JSON.stringify(event.outputs).length : 0) +
+    (event.type === 'stages_queued' ? event.stages.length * 40 : 0)
+  );
 }

@@ -42,7 +42,8 @@ export class UnreadableCommit extends Error {
 }
 
 export function encodeEvent(event: RunEvent): string {
-  if (event.type !== 'run_created' || (event.extensions === undefined && event.yaml.length < DEFLATE_FROM)) return JSON.stringify(event);
+  if (event.type !== 'run_created' || (event.extensions === undefined && event.yaml.length < DEFLATE_FROM))
+    return JSON.stringify(event);
   const { yaml, extensions, ...rest } = event;
   return JSON.stringify({
     ...rest,
@@ -54,7 +55,10 @@ export function encodeEvent(event: RunEvent): string {
 /** Whether the events of one decision fit a commit (P1). Nearly all are known to by a look: only the rest are encoded for it. */
 export function fitsCommit(events: readonly RunEvent[]): boolean {
   const atMost = events.reduce((sum, event) => sum + lengthAtMost(event), 0);
-  return atMost <= DECISION_BYTES_MAX || events.reduce((sum, event) => sum + Buffer.byteLength(encodeEvent(event)) + 1, 0) <= DECISION_BYTES_MAX;
+  return (
+    atMost <= DECISION_BYTES_MAX ||
+    events.reduce((sum, event) => sum + Buffer.byteLength(encodeEvent(event)) + 1, 0) <= DECISION_BYTES_MAX
+  );
 }
 
 /** Bytes in JSON: a UTF-16 unit takes six at most. */
@@ -64,12 +68,16 @@ function lengthAtMost(event: RunEvent): number {
   if ('stage' in event) units += event.stage.length;
   if (event.type === 'stages_queued') for (const stage of event.stages) units += stage.length + 1;
   if (event.type === 'run_quarantined') units += event.cause.length;
-  if ('outputs' in event) for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;
+  if ('outputs' in event)
+    for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;
   return units * 6;
 }
 
 /** `entries` are the runs' events as `encodeEvent` made them. */
-export function encodeCommit(head: CommitHead, entries: Iterable<{ readonly id: string; readonly from: number; readonly events: readonly string[] }>): Uint8Array {
+export function encodeCommit(
+  head: CommitHead,
+  entries: Iterable<{ readonly id: string; readonly from: number; readonly events: readonly string[] }>,
+): Uint8Array {
   const runs: string[] = [];
   for (const { id, from, events } of entries) runs.push(`{"id":"${id}","from":${from},"events":[${events.join(',')}]}`);
   return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"runs":[${runs.join(',')}]}`);
@@ -84,21 +92,30 @@ export function decodeCommit(bytes: Uint8Array): Commit {
     throw new UnreadableCommit('a message of the journal is not JSON', { cause });
   }
   if (!(commit.minReader <= COMMIT_FORMAT)) {
-    throw new UnreadableCommit(`commit ${commit.number} of partition ${commit.partition} needs a build that reads format ${commit.minReader}; this one reads ${COMMIT_FORMAT}`);
+    throw new UnreadableCommit(
+      `commit ${commit.number} of partition ${commit.partition} needs a build that reads format ${commit.minReader}; this one reads ${COMMIT_FORMAT}`,
+    );
   }
   for (const entry of commit.runs) {
-    (entry.events as RunEvent[]).forEach((event, index, events) => { events[index] = inflated(event); });
+    (entry.events as RunEvent[]).forEach((event, index, events) => {
+      events[index] = inflated(event);
+    });
   }
   return commit;
 }
 
-function inflated(event: RunEvent & { readonly yamlDeflated?: string; readonly extensionsDeflated?: string }): RunEvent {
-  if (event.type !== 'run_created' || (event.yamlDeflated === undefined && event.extensionsDeflated === undefined)) return event;
+function inflated(
+  event: RunEvent & { readonly yamlDeflated?: string; readonly extensionsDeflated?: string },
+): RunEvent {
+  if (event.type !== 'run_created' || (event.yamlDeflated === undefined && event.extensionsDeflated === undefined))
+    return event;
   const { yamlDeflated, extensionsDeflated, ...rest } = event;
   return {
     ...rest,
     ...(yamlDeflated === undefined ? {} : { yaml: inflate(yamlDeflated) }),
-    ...(extensionsDeflated === undefined ? {} : { extensions: JSON.parse(inflate(extensionsDeflated)) as NonNullable<RunCreated['extensions']> }),
+    ...(extensionsDeflated === undefined
+      ? {}
+      : { extensions: JSON.parse(inflate(extensionsDeflated)) as NonNullable<RunCreated['extensions']> }),
   };
 }
 

@@ -24,7 +24,10 @@ export interface DefinitionSource {
 }
 
 /** Of a created run, with its texts as they are shared. One without a text has no stages: it ended as it began. */
-export function definedRun(created: RunCreated, source: DefinitionSource): { readonly definition: PipelineDefinition; readonly created: RunCreated } {
+export function definedRun(
+  created: RunCreated,
+  source: DefinitionSource,
+): { readonly definition: PipelineDefinition; readonly created: RunCreated } {
   if (created.yaml === '') return { definition: emptyPipeline(created.pipelineName), created };
   const { definition, yaml, extensions } = source.find(created.yaml, created.extensions);
   return { definition, created: { ...created, yaml, ...(extensions === undefined ? {} : { extensions }) } };

@@ -4,8 +4,20 @@
  */
 import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import {
-  evolve, isEnded, isSettled, newRun, planOf, RunActor, RunInvariantError,
-  type Decided, type Plan, type RunCommand, type RunCreated, type RunEvent, type RunSettings, type RunState,
+  evolve,
+  isEnded,
+  isSettled,
+  newRun,
+  planOf,
+  RunActor,
+  RunInvariantError,
+  type Decided,
+  type Plan,
+  type RunCommand,
+  type RunCreated,
+  type RunEvent,
+  type RunSettings,
+  type RunState,
 } from '@penstock/run';
 import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
 
@@ -34,7 +46,16 @@ export class LiveRun {
   readonly #poisoned: { readonly count: number; readonly state: RunState } | undefined;
   #actor: RunActor;
 
-  private constructor(id: string, definition: PipelineDefinition, events: RunEvent[], committedVersion: number, state: RunState, settings: RunSettings, poisoned?: { readonly count: number; readonly state: RunState }, poison?: string) {
+  private constructor(
+    id: string,
+    definition: PipelineDefinition,
+    events: RunEvent[],
+    committedVersion: number,
+    state: RunState,
+    settings: RunSettings,
+    poisoned?: { readonly count: number; readonly state: RunState },
+    poison?: string,
+  ) {
     this.id = id;
     this.definition = definition;
     this.plan = planOf(definition);
@@ -52,7 +73,14 @@ export class LiveRun {
 
   /** From committed events. Throws RunInvariantError where they do not make a run. */
   static restore(id: string, definition: PipelineDefinition, events: RunEvent[], settings: RunSettings): LiveRun {
-    return new LiveRun(id, definition, events, events.length, foldRun(id, planOf(definition), events, events.length), settings);
+    return new LiveRun(
+      id,
+      definition,
+      events,
+      events.length,
+      foldRun(id, planOf(definition), events, events.length),
+      settings,
+    );
   }
 
   /**
@@ -72,11 +100,22 @@ export class LiveRun {
     const definition: PipelineDefinition = { name: created.pipelineName, schedule: [], stages: [] };
     const state: RunState = { ...newRun(id, created, planOf(definition)), version: events.length };
     for (const event of events) {
-      if (event.type !== 'run_completed' && event.type !== 'run_cancelled' && event.type !== 'run_quarantined') continue;
-      state.status = event.type === 'run_completed' ? event.status : event.type === 'run_cancelled' ? 'CANCELLED' : 'FAILED';
+      if (event.type !== 'run_completed' && event.type !== 'run_cancelled' && event.type !== 'run_quarantined')
+        continue;
+      state.status =
+        event.type === 'run_completed' ? event.status : event.type === 'run_cancelled' ? 'CANCELLED' : 'FAILED';
       state.finishedAt = event.at;
     }
-    return new LiveRun(id, definition, events, events.length, structuredClone(state), settings, { count: events.length, state }, cause);
+    return new LiveRun(
+      id,
+      definition,
+      events,
+      events.length,
+      structuredClone(state),
+      settings,
+      { count: events.length, state },
+      cause,
+    );
   }
 
   get state(): RunState {
@@ -103,16 +142,27 @@ export class LiveRun {
     const before = this.events.length;
     try {
       const decided = this.#tell(command);
-      if (decided !== undefined && !fitsCommit(decided.events)) throw new RunInvariantError(this.id, `what follows takes more than ${DECISION_BYTES_MAX} bytes`);
+      if (decided !== undefined && !fitsCommit(decided.events))
+        throw new RunInvariantError(this.id, `what follows takes more than ${DECISION_BYTES_MAX} bytes`);
       return decided;
     } catch (error) {
       this.events.length = before;
-      const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`.slice(0, CAUSE_LENGTH_MAX);
-      this.#actor = new RunActor({ run: this.#fold(this.events.length), definition: this.definition, settings: this.#settings });
+      const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`.slice(
+        0,
+        CAUSE_LENGTH_MAX,
+      );
+      this.#actor = new RunActor({
+        run: this.#fold(this.events.length),
+        definition: this.definition,
+        settings: this.#settings,
+      });
       const quarantined = this.#tell({ type: 'quarantine', at: command.at, cause });
       // An attempt that this command ends is gone all the same.
       const gone = 'attempt' in command ? this.#tell(command) : undefined;
-      return { events: [...(quarantined?.events ?? []), ...(gone?.events ?? [])], effects: [...(quarantined?.effects ?? []), ...(gone?.effects ?? [])] };
+      return {
+        events: [...(quarantined?.events ?? []), ...(gone?.events ?? [])],
+        effects: [...(quarantined?.effects ?? []), ...(gone?.effects ?? [])],
+      };
     }
   }
 
@@ -124,7 +174,8 @@ export class LiveRun {
   #fold(count: number): RunState {
     if (this.#poisoned === undefined) return foldRun(this.id, this.plan, this.events, count);
     const state = structuredClone(this.#poisoned.state);
-    for (let index = this.#poisoned.count; index < count; index++) evolve(state, this.plan, this.events[index] as RunEvent);
+    for (let index = this.#poisoned.count; index < count; index++)
+      evolve(state, this.plan, this.events[index] as RunEvent);
     return state;
   }
 
@@ -137,9 +188,20 @@ export class LiveRun {
 
 /** A definition with the stages that the events name, and nothing known of them. */
 function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinition {
-  const names = new Set(events.flatMap((event) => (event.type === 'stages_queued' ? event.stages : 'stage' in event ? [event.stage] : [])));
+  const names = new Set(
+    events.flatMap((event) => (event.type === 'stages_queued' ? event.stages : 'stage' in event ? [event.stage] : [])),
+  );
   const stages = [...names].map((stage): StageDefinition => ({
-    name: stage, after: [], runsAfterFailure: false, commands: [], env: {}, timeoutMs: 0, allowFailure: false, workspace: 'shared', runsOn: [], outputs: [],
+    name: stage,
+    after: [],
+    runsAfterFailure: false,
+    commands: [],
+    env: {},
+    timeoutMs: 0,
+    allowFailure: false,
+    workspace: 'shared',
+    runsOn: [],
+    outputs: [],
     retry: { max: 0, backoff: 'constant', delayMs: 0, on: [] },
   }));
   return { name, schedule: [], stages };

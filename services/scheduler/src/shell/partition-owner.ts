@@ -4,9 +4,30 @@
  */
 import { randomUUID } from 'node:crypto';
 import {
-  LATER, MessageTooLarge, NoResponders, openLog, readChunks, subjects,
-  type Bus, type BusSubscription, type CancelRequest, type CommittedEvents, type CreateRequest, type GetRequest, type Job, type JobReply, type OpenRequest,
-  type PartitionLog, type PartitionOpened, type PartitionReleased, type Responder, type ResultRequest, type RunnerLease, type StopReply, type StopRequest, type WatchRequest,
+  LATER,
+  MessageTooLarge,
+  NoResponders,
+  openLog,
+  readChunks,
+  subjects,
+  type Bus,
+  type BusSubscription,
+  type CancelRequest,
+  type CommittedEvents,
+  type CreateRequest,
+  type GetRequest,
+  type Job,
+  type JobReply,
+  type OpenRequest,
+  type PartitionLog,
+  type PartitionOpened,
+  type PartitionReleased,
+  type Responder,
+  type ResultRequest,
+  type RunnerLease,
+  type StopReply,
+  type StopRequest,
+  type WatchRequest,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
@@ -56,7 +77,11 @@ export class PartitionOwner {
     this.#member = member;
     this.#onLost = onLost;
     this.#journal = openLog(options.bus, options.partition, {
-      onTrouble: ({ operation, attempt, error }) => options.log.warn({ err: error, partition: options.partition, operation, attempt }, 'the journal does not answer; trying again'),
+      onTrouble: ({ operation, attempt, error }) =>
+        options.log.warn(
+          { err: error, partition: options.partition, operation, attempt },
+          'the journal does not answer; trying again',
+        ),
     });
   }
 
@@ -83,11 +108,30 @@ export class PartitionOwner {
     const sessions = new Set(runs.flatMap(({ state }) => state.stages.flatMap(({ live }) => live?.session ?? [])));
     await this.#options.refreshSessions([...sessions], this.#abort.signal);
     if (this.#abort.signal.aborted) return false;
-    const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), { dispatch, definitions, load });
+    const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), {
+      dispatch,
+      definitions,
+      load,
+    });
     this.#partition = core;
-    this.#projector = new Projector({ partition: core, incarnation: opened.incarnation, ledger, journal: this.#journal, load, log });
-    this.#subscriptions.push(bus.respond(subjects.ownerAll(partition), (body, call) => this.#request(core, body, call)));
-    core.start({ sequence: opened.sequence, commitNumber: opened.commitNumber, neverOwned: opened.neverOwned, runs, usages });
+    this.#projector = new Projector({
+      partition: core,
+      incarnation: opened.incarnation,
+      ledger,
+      journal: this.#journal,
+      load,
+      log,
+    });
+    this.#subscriptions.push(
+      bus.respond(subjects.ownerAll(partition), (body, call) => this.#request(core, body, call)),
+    );
+    core.start({
+      sequence: opened.sequence,
+      commitNumber: opened.commitNumber,
+      neverOwned: opened.neverOwned,
+      runs,
+      usages,
+    });
     const message: PartitionOpened = { partition, epoch: opened.epoch, owner: this.#member };
     bus.publish(subjects.opened(partition), message);
     log.info({ partition, epoch: opened.epoch, runs: runs.length }, 'owns the partition');
@@ -118,7 +162,8 @@ export class PartitionOwner {
           over.addEventListener('abort', () => resolve(), { once: true });
           core.release(resolve);
         });
-        if (!over.aborted) known = { epoch: this.#opened.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
+        if (!over.aborted)
+          known = { epoch: this.#opened.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
         core.close();
         this.#stopListening();
       }
@@ -142,8 +187,14 @@ export class PartitionOwner {
   #opening(signal: AbortSignal): Opening {
     const { partition, ledger } = this.#options;
     return {
-      partition, member: this.#member, log: this.#journal, ledger, isGone: (member: string) => this.#options.isGone(member),
-      now: () => Date.now(), newCommitId: () => randomUUID(), signal,
+      partition,
+      member: this.#member,
+      log: this.#journal,
+      ledger,
+      isGone: (member: string) => this.#options.isGone(member),
+      now: () => Date.now(),
+      newCommitId: () => randomUUID(),
+      signal,
     };
   }
 
@@ -184,7 +235,8 @@ export class PartitionOwner {
   #armTimer(): void {
     clearTimeout(this.#timer);
     const at = this.#partition?.nextWake();
-    if (at !== undefined && this.#partition?.open === true) this.#timer = setTimeout(() => this.tick(), Math.max(1, at - Date.now()));
+    if (at !== undefined && this.#partition?.open === true)
+      this.#timer = setTimeout(() => this.tick(), Math.max(1, at - Date.now()));
   }
 
   #ports(): PartitionPorts {
@@ -198,14 +250,24 @@ export class PartitionOwner {
       sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(answered),
       sendStop: (runner, request, answered) => void this.#sendStop(runner, request).then(answered),
       release: (runner, runIds) => bus.publish(subjects.release(runner), { runIds }),
-      isStored: (runId, then) => void ledger.exists([runId]).then((ids) => then(ids.has(runId)), () => then('unavailable')),
-      storedLogBytes: (attempt, then) => void this.#storedLogBytes(attempt).then((bytes) => { if (bytes !== undefined) then(bytes); }),
+      isStored: (runId, then) =>
+        void ledger.exists([runId]).then(
+          (ids) => then(ids.has(runId)),
+          () => then('unavailable'),
+        ),
+      storedLogBytes: (attempt, then) =>
+        void this.#storedLogBytes(attempt).then((bytes) => {
+          if (bytes !== undefined) then(bytes);
+        }),
       projectSoon: () => this.#projector?.projectSoon(),
       warn: (fields, message) => log.warn(fields, message),
     };
   }
 
-  async #append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: number }): Promise<void> {
+  async #append(
+    bytes: Uint8Array,
+    options: { readonly commitId: string; readonly expectedSequence: number },
+  ): Promise<void> {
     try {
       const result = await this.#journal.append(bytes, options, this.#abort.signal);
       if (result.ok) {
@@ -213,10 +275,16 @@ export class PartitionOwner {
         this.#armTimer();
         return;
       }
-      this.#options.log.warn({ partition: this.number }, 'the partition is another\'s; everything decided here and not committed is forgotten');
+      this.#options.log.warn(
+        { partition: this.number },
+        "the partition is another's; everything decided here and not committed is forgotten",
+      );
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-      this.#options.log.error({ err: error, partition: this.number }, 'a commit could not be stored; the partition is opened anew');
+      this.#options.log.error(
+        { err: error, partition: this.number },
+        'a commit could not be stored; the partition is opened anew',
+      );
     }
     await this.forget();
     this.#onLost();
@@ -235,7 +303,9 @@ export class PartitionOwner {
 
   async #sendJob(runner: string, job: Job): Promise<JobReply['answer'] | 'no-responders' | 'no-answer' | 'too-large'> {
     try {
-      const reply = await this.#options.bus.request<Job, JobReply>(subjects.job(runner), job, { timeoutMs: RUNNER_ANSWER_MS });
+      const reply = await this.#options.bus.request<Job, JobReply>(subjects.job(runner), job, {
+        timeoutMs: RUNNER_ANSWER_MS,
+      });
       return isAbout(reply, job) ? reply.answer : 'no-answer';
     } catch (error) {
       if (error instanceof NoResponders) return 'no-responders';
@@ -245,7 +315,9 @@ export class PartitionOwner {
 
   async #sendStop(runner: string, request: StopRequest): Promise<StopReply['answer'] | 'no-answer'> {
     try {
-      const reply = await this.#options.bus.request<StopRequest, StopReply>(subjects.stop(runner), request, { timeoutMs: RUNNER_ANSWER_MS });
+      const reply = await this.#options.bus.request<StopRequest, StopReply>(subjects.stop(runner), request, {
+        timeoutMs: RUNNER_ANSWER_MS,
+      });
       return isAbout(reply, request) ? reply.answer : 'no-answer';
     } catch {
       return 'no-answer';
@@ -259,7 +331,8 @@ export class PartitionOwner {
         let end = 0;
         for await (const stored of readChunks(this.#options.bus, runId, 1, this.#abort.signal)) {
           const { chunk } = stored;
-          if (stored.runner === runner && chunk.stage === stage && chunk.attempt === attempt) end = Math.max(end, chunk.offset + chunk.output.length);
+          if (stored.runner === runner && chunk.stage === stage && chunk.attempt === attempt)
+            end = Math.max(end, chunk.offset + chunk.output.length);
         }
         return end;
       } catch (error) {
@@ -273,5 +346,11 @@ export class PartitionOwner {
 }
 
 function isAbout(reply: JobReply | StopReply, asked: Job | StopRequest): boolean {
-  return reply.runId === asked.runId && reply.stage === asked.stage && reply.attempt === asked.attempt && reply.session === asked.session && reply.credit === asked.credit;
+  return (
+    reply.runId === asked.runId &&
+    reply.stage === asked.stage &&
+    reply.attempt === asked.attempt &&
+    reply.session === asked.session &&
+    reply.credit === asked.credit
+  );
 }

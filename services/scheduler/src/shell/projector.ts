@@ -41,7 +41,10 @@ export interface ProjectorClock {
 const machineClock: ProjectorClock = {
   now: () => Date.now(),
   pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-  turn: () => new Promise((resolve) => { setImmediate(resolve); }),
+  turn: () =>
+    new Promise((resolve) => {
+      setImmediate(resolve);
+    }),
 };
 
 export interface ProjectorOptions {
@@ -117,7 +120,10 @@ export class Projector {
         await this.#writePosition(counters, sequence, commitNumber);
       } catch (error) {
         const left = encoded.slice(taken);
-        this.#options.log.warn({ err: error, runs: left.length, atOnce: this.#documentsAtOnce }, 'the store did not take run documents; they are written again');
+        this.#options.log.warn(
+          { err: error, runs: left.length, atOnce: this.#documentsAtOnce },
+          'the store did not take run documents; they are written again',
+        );
         this.#countUnprojected(left.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
         this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
         partition.stillDirty(runs.slice(taken), counters);
@@ -147,9 +153,17 @@ export class Projector {
     for (let left = count; left > 0; left -= ENCODE_SLICE) {
       for (const { run, state, events } of partition.takeDirty(Math.min(left, ENCODE_SLICE))) {
         runs.push(run);
-        encoded.push(encodeRun({
-          partition: partition.settings.partition, open: !(run.settled && run.isCommitted), incarnation, sequence: run.committedSequence, state, events, view: viewOf(state),
-        }));
+        encoded.push(
+          encodeRun({
+            partition: partition.settings.partition,
+            open: !(run.settled && run.isCommitted),
+            incarnation,
+            sequence: run.committedSequence,
+            state,
+            events,
+            view: viewOf(state),
+          }),
+        );
       }
       await this.#clock.turn();
     }
@@ -159,7 +173,8 @@ export class Projector {
   async #writePosition(counters: readonly KeyCounter[], sequence: number, commit: number): Promise<void> {
     const { incarnation, ledger } = this.#options;
     const { partition } = this.#options.partition.settings;
-    if (counters.length > 0) await ledger.saveCounters(counters.map((counter) => ({ ...counter, partition, incarnation, sequence })));
+    if (counters.length > 0)
+      await ledger.saveCounters(counters.map((counter) => ({ ...counter, partition, incarnation, sequence })));
     await ledger.saveCheckpoint({ partition, incarnation, sequence, commit });
   }
 
@@ -176,7 +191,8 @@ export class Projector {
       const stored = await ledger.checkpoint(partition.settings.partition);
       const pressed = load.journalUsed >= PURGE_ALL_FROM;
       let upTo: number | undefined;
-      while (this.#positions[0] !== undefined && (pressed || this.#positions[0].at < now - KEEP_MS)) upTo = this.#positions.shift()?.sequence;
+      while (this.#positions[0] !== undefined && (pressed || this.#positions[0].at < now - KEEP_MS))
+        upTo = this.#positions.shift()?.sequence;
       if (upTo !== undefined && stored !== null && upTo <= stored.sequence) await journal.purgeTo(upTo);
     } catch (error) {
       log.warn({ err: error }, 'the journal could not be purged; tried again in a minute');

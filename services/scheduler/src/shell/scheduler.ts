@@ -4,7 +4,23 @@
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { bucketAgeMs, monotonicMs, openLog, subjects, watchLeases, buckets, type Bus, type BusSubscription, type Demand, type LeaseWatch, type Membership, type PartitionReleased, type PullReply, type PullRequest, type RunnerLease } from '@penstock/bus';
+import {
+  bucketAgeMs,
+  monotonicMs,
+  openLog,
+  subjects,
+  watchLeases,
+  buckets,
+  type Bus,
+  type BusSubscription,
+  type Demand,
+  type LeaseWatch,
+  type Membership,
+  type PartitionReleased,
+  type PullReply,
+  type PullRequest,
+  type RunnerLease,
+} from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { withBoundedWrites } from './bounded-writes.ts';
@@ -110,15 +126,25 @@ class SchedulerService implements Scheduler {
 
   async start(): Promise<void> {
     const { bus } = this.#options;
-    const members = watchLeases<Membership>(bus, buckets.members, (event) => {
-      if (event.kind === 'put') this.#members.add(event.key);
-      else this.#members.delete(event.key);
-      this.#rebalance();
-    }, { leaseMs: this.#options.membershipMs ?? 6_000 });
-    const runners = watchLeases<RunnerLease>(bus, buckets.runners, (event) => {
-      if (event.kind === 'expired') this.#leaseExpired(event.key);
-      else this.#leaseSeen(event.key, event.value);
-    }, { leaseMs: this.#options.runnerLeaseMs });
+    const members = watchLeases<Membership>(
+      bus,
+      buckets.members,
+      (event) => {
+        if (event.kind === 'put') this.#members.add(event.key);
+        else this.#members.delete(event.key);
+        this.#rebalance();
+      },
+      { leaseMs: this.#options.membershipMs ?? 6_000 },
+    );
+    const runners = watchLeases<RunnerLease>(
+      bus,
+      buckets.runners,
+      (event) => {
+        if (event.kind === 'expired') this.#leaseExpired(event.key);
+        else this.#leaseSeen(event.key, event.value);
+      },
+      { leaseMs: this.#options.runnerLeaseMs },
+    );
     this.#watches.push(members, runners);
     this.#releases = bus.subscribe<PartitionReleased>(subjects.released('*'), ({ partition }) => {
       if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
@@ -138,7 +164,10 @@ class SchedulerService implements Scheduler {
     clearInterval(this.#ticker);
     // What is being opened or handed back when the broker is away is not waited for.
     const deadline = AbortSignal.timeout(CLOSE_MS);
-    await Promise.race([this.settled(), new Promise((resolve) => deadline.addEventListener('abort', resolve, { once: true }))]);
+    await Promise.race([
+      this.settled(),
+      new Promise((resolve) => deadline.addEventListener('abort', resolve, { once: true })),
+    ]);
     await Promise.all([...this.#owners, ...this.#leaving].map(([, owner]) => this.#release(owner, deadline)));
     this.#owners.clear();
     this.#leaving.clear();
@@ -156,7 +185,10 @@ class SchedulerService implements Scheduler {
     this.#membershipOver = new AbortController();
     this.#members.add(member);
     this.#pulls?.stop();
-    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request, { subject }) => this.#pull(request, subject.split('.')[2] ?? ''));
+    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(
+      subjects.pull(member, '*'),
+      (request, { subject }) => this.#pull(request, subject.split('.')[2] ?? ''),
+    );
     this.#rebalance();
   }
 
@@ -166,15 +198,17 @@ class SchedulerService implements Scheduler {
       this.#rebalanceAgain = true;
       return;
     }
-    this.#rebalancing = this.#rebalanceOnce().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'partitions could not be taken; tried again in a second');
-    }).finally(() => {
-      this.#rebalancing = undefined;
-      if (this.#rebalanceAgain) {
-        this.#rebalanceAgain = false;
-        this.#rebalance();
-      }
-    });
+    this.#rebalancing = this.#rebalanceOnce()
+      .catch((error: unknown) => {
+        this.#options.log.error({ err: error }, 'partitions could not be taken; tried again in a second');
+      })
+      .finally(() => {
+        this.#rebalancing = undefined;
+        if (this.#rebalanceAgain) {
+          this.#rebalanceAgain = false;
+          this.#rebalance();
+        }
+      });
   }
 
   /** Gives away what is another's by now, takes what is ours and free; what is not free yet is tried again each second. */
@@ -190,9 +224,12 @@ class SchedulerService implements Scheduler {
       this.#owners.delete(partition);
       this.#leaving.set(partition, owner);
     }
-    await Promise.all([...this.#leaving].map(async ([partition, owner]) => {
-      if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner) this.#leaving.delete(partition);
-    }));
+    await Promise.all(
+      [...this.#leaving].map(async ([partition, owner]) => {
+        if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner)
+          this.#leaving.delete(partition);
+      }),
+    );
     // What was this member's share is nobody's now; the next member id has its own.
     if (signal.aborted) return;
     await Promise.all([...mine].map((partition) => this.#take(partition)));
@@ -207,7 +244,8 @@ class SchedulerService implements Scheduler {
     if (now - this.#lookedAtMs < LOOK_MS) return;
     this.#lookedAtMs = now;
     for (let partition = 0; partition < this.#options.partitions; partition++) {
-      if (!mine.has(partition) && !this.#owners.has(partition) && !this.#leaving.has(partition)) this.#leaving.set(partition, this.#ownerFor(partition));
+      if (!mine.has(partition) && !this.#owners.has(partition) && !this.#leaving.has(partition))
+        this.#leaving.set(partition, this.#ownerFor(partition));
     }
   }
 
@@ -236,21 +274,39 @@ class SchedulerService implements Scheduler {
   }
 
   #ownerFor(partition: number): PartitionOwner {
-    const { bus, log, queueTimeoutMs = 24 * 60 * 60 * 1000, logBytesMax = LOG_BYTES_MAX, runnerLeaseMs = 15_000 } = this.#options;
-    const owner: PartitionOwner = new PartitionOwner(this.member, {
-      bus, log, partition,
-      ledger: this.#ledger,
-      settings: { queueTimeoutMs, logBytesMax, workspaceGraceMs: runnerLeaseMs, liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX },
-      definitions: this.#definitions,
-      dispatch: this.#dispatch,
-      load: this.#load,
-      mayAct: () => this.#membership.mayAct(),
-      isGone: async (member) => !(await this.#keysNow(buckets.members)).has(member) && (await this.#youngForMs(buckets.members)) <= 0,
-      refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
-    }, () => {
-      if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
-      this.#rebalance();
-    });
+    const {
+      bus,
+      log,
+      queueTimeoutMs = 24 * 60 * 60 * 1000,
+      logBytesMax = LOG_BYTES_MAX,
+      runnerLeaseMs = 15_000,
+    } = this.#options;
+    const owner: PartitionOwner = new PartitionOwner(
+      this.member,
+      {
+        bus,
+        log,
+        partition,
+        ledger: this.#ledger,
+        settings: {
+          queueTimeoutMs,
+          logBytesMax,
+          workspaceGraceMs: runnerLeaseMs,
+          liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
+        },
+        definitions: this.#definitions,
+        dispatch: this.#dispatch,
+        load: this.#load,
+        mayAct: () => this.#membership.mayAct(),
+        isGone: async (member) =>
+          !(await this.#keysNow(buckets.members)).has(member) && (await this.#youngForMs(buckets.members)) <= 0,
+        refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
+      },
+      () => {
+        if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
+        this.#rebalance();
+      },
+    );
     return owner;
   }
 
@@ -272,7 +328,10 @@ class SchedulerService implements Scheduler {
       if (sessions.every((session) => this.#dispatch.hasSession(session))) return;
       const leftMs = await this.#youngForMs(buckets.runners);
       if (leftMs <= 0) return;
-      this.#options.log.warn({ leftMs }, 'the bucket of runners was made anew; their loss is not declared before one lease has passed');
+      this.#options.log.warn(
+        { leftMs },
+        'the bucket of runners was made anew; their loss is not declared before one lease has passed',
+      );
       await delay(leftMs, undefined, { signal });
     }
   }
@@ -301,7 +360,10 @@ class SchedulerService implements Scheduler {
   /** The broker binds the runner's name in the subject to its credentials; what the body says must be the same (P10). */
   #pull(request: PullRequest, runner: string): PullReply {
     if (request.runner !== runner) {
-      this.#options.log.warn({ runner, claimed: request.runner }, 'a runner offered slots in the name of another; they are not taken');
+      this.#options.log.warn(
+        { runner, claimed: request.runner },
+        'a runner offered slots in the name of another; they are not taken',
+      );
       return { ok: false, withdrawn: [] };
     }
     const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);

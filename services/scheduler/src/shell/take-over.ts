@@ -46,17 +46,42 @@ export interface Opening {
 }
 
 /** Appends `opened`. Null: the partition is another's, or another was faster. */
-export async function openPartition({ partition, member, log, ledger, isGone, now, newCommitId, signal }: Opening): Promise<OpenedPartition | null> {
+export async function openPartition({
+  partition,
+  member,
+  log,
+  ledger,
+  isGone,
+  now,
+  newCommitId,
+  signal,
+}: Opening): Promise<OpenedPartition | null> {
   const last = await log.last(signal);
   const lastCommit = last === null ? null : decodeCommit(last.bytes);
-  if (lastCommit !== null && lastCommit.kind !== 'released' && lastCommit.owner !== member && !(await isGone(lastCommit.owner))) return null;
+  if (
+    lastCommit !== null &&
+    lastCommit.kind !== 'released' &&
+    lastCommit.owner !== member &&
+    !(await isGone(lastCommit.owner))
+  )
+    return null;
   // Read once: an owner who does not know yet that its log was cut may move it on meanwhile.
   const checkpoint = await ledger.checkpoint(partition);
-  const incarnation = await incarnationNow(checkpoint, ledger, log, last?.sequence ?? 0, lastCommit?.epoch ?? 0, signal);
+  const incarnation = await incarnationNow(
+    checkpoint,
+    ledger,
+    log,
+    last?.sequence ?? 0,
+    lastCommit?.epoch ?? 0,
+    signal,
+  );
   const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
   const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
   const id = newCommitId();
-  const bytes = encodeCommit({ id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
+  const bytes = encodeCommit(
+    { id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: now() },
+    [],
+  );
   const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
   if (!appended.ok) return null;
   // A document without a log and a checkpoint would have made it another incarnation.
@@ -69,7 +94,10 @@ export async function openPartition({ partition, member, log, ledger, isGone, no
  * more. False: to be tried again, for nobody else can open it while this member lives. `known` is where its owner left it,
  * no append being under way; undefined where that is not known, or it was never opened to the end.
  */
-export async function handBack(opening: Opening, known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'> | undefined): Promise<boolean> {
+export async function handBack(
+  opening: Opening,
+  known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'> | undefined,
+): Promise<boolean> {
   const { log, member, signal } = opening;
   if (known !== undefined && (await appendReleased(opening, known))) return true;
   const last = await log.last(signal);
@@ -80,10 +108,25 @@ export async function handBack(opening: Opening, known: Pick<OpenedPartition, 'e
   return opened !== null && (await appendReleased(opening, opened));
 }
 
-async function appendReleased(opening: Opening, { epoch, sequence, commitNumber }: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'>): Promise<boolean> {
+async function appendReleased(
+  opening: Opening,
+  { epoch, sequence, commitNumber }: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'>,
+): Promise<boolean> {
   const { partition, member, log, now, newCommitId, signal } = opening;
   const id = newCommitId();
-  const bytes = encodeCommit({ id, kind: 'released', partition, epoch, number: commitNumber + 1, owner: member, minReader: COMMIT_FORMAT, at: now() }, []);
+  const bytes = encodeCommit(
+    {
+      id,
+      kind: 'released',
+      partition,
+      epoch,
+      number: commitNumber + 1,
+      owner: member,
+      minReader: COMMIT_FORMAT,
+      at: now(),
+    },
+    [],
+  );
   return (await log.append(bytes, { commitId: id, expectedSequence: sequence }, signal)).ok;
 }
 
@@ -91,7 +134,11 @@ async function appendReleased(opening: Opening, { epoch, sequence, commitNumber 
 export async function loadPartition(
   opened: OpenedPartition,
   { partition, log, ledger, signal, now }: Opening,
-  shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> },
+  shared: {
+    readonly definitions: DefinitionSource;
+    readonly settings: RunSettings;
+    readonly log: Pick<Logger, 'error'>;
+  },
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
     const loaded = await loadHistories(opened, { partition, log, ledger, signal });
@@ -99,7 +146,8 @@ export async function loadPartition(
       const usages = await loadUsages(ledger, partition, loaded.replayed, now());
       return { runs: [...loaded.histories].map(([id, history]) => liveRunOf(id, history, shared)), usages };
     }
-    if (attempt === LOAD_TRIES) throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
+    if (attempt === LOAD_TRIES)
+      throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
   }
 }
 
@@ -137,14 +185,26 @@ async function loadHistories(
     if (!(await replay(histories, commit, entry.sequence, ledger, take))) return undefined;
     for (const { id, from, events } of commit.runs) {
       const story = histories.get(id)?.events ?? [];
-      replayed.push({ incarnation: incarnationOf(commit.epoch), sequence: entry.sequence, story, from, count: events.length });
+      replayed.push({
+        incarnation: incarnationOf(commit.epoch),
+        sequence: entry.sequence,
+        story,
+        from,
+        count: events.length,
+      });
     }
   }
   return { histories, replayed };
 }
 
 /** False: a run's events do not continue what is known of it. */
-async function replay(histories: Histories, commit: Commit, sequence: number, ledger: RunsLedger, take: (document: RunDocument) => void): Promise<boolean> {
+async function replay(
+  histories: Histories,
+  commit: Commit,
+  sequence: number,
+  ledger: RunsLedger,
+  take: (document: RunDocument) => void,
+): Promise<boolean> {
   for (const { id, from, events } of commit.runs) {
     let history = histories.get(id);
     if (from > (history?.events.length ?? 0) + 1) {
@@ -176,7 +236,15 @@ async function stands(log: PartitionLog, checkpoint: Checkpoint, signal: AbortSi
   return false;
 }
 
-function liveRunOf(id: string, history: History, shared: { readonly definitions: DefinitionSource; readonly settings: RunSettings; readonly log: Pick<Logger, 'error'> }): LiveRun {
+function liveRunOf(
+  id: string,
+  history: History,
+  shared: {
+    readonly definitions: DefinitionSource;
+    readonly settings: RunSettings;
+    readonly log: Pick<Logger, 'error'>;
+  },
+): LiveRun {
   let run: LiveRun;
   try {
     const [created] = history.events;
@@ -186,7 +254,12 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
     run = LiveRun.restore(id, defined.definition, history.events, shared.settings);
   } catch (error) {
     shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
-    run = LiveRun.poisoned(id, history.events, shared.settings, `not restored: ${error instanceof Error ? error.message : String(error)}`);
+    run = LiveRun.poisoned(
+      id,
+      history.events,
+      shared.settings,
+      `not restored: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
   run.committedSequence = history.sequence;
   return run;
@@ -197,7 +270,14 @@ function liveRunOf(id: string, history: History, shared: { readonly definitions:
  * count as newer (design: "the store is ahead"). The epochs carry the incarnation, so that it is not forgotten while
  * nothing of it is in the store yet.
  */
-async function incarnationNow(checkpoint: Checkpoint | null, ledger: RunsLedger, log: PartitionLog, lastSequence: number, lastEpoch: number, signal: AbortSignal): Promise<number> {
+async function incarnationNow(
+  checkpoint: Checkpoint | null,
+  ledger: RunsLedger,
+  log: PartitionLog,
+  lastSequence: number,
+  lastEpoch: number,
+  signal: AbortSignal,
+): Promise<number> {
   const known = Math.max(checkpoint?.incarnation ?? 1, incarnationOf(lastEpoch));
   let newest = known;
   let isAhead = checkpoint?.incarnation === known && !(await stands(log, checkpoint, signal));

@@ -40,14 +40,22 @@ interface KeyFound {
 const NOWHERE: Position = { incarnation: 0, sequence: 0 };
 
 /** `replayed` in the order of the log, read to its end. A counter that is written meanwhile stands for its commits itself. */
-export async function loadUsages(ledger: Pick<RunsLedger, 'countersOf'>, partition: number, replayed: readonly ReplayedEvents[], now: number): Promise<KeyUsage[]> {
+export async function loadUsages(
+  ledger: Pick<RunsLedger, 'countersOf'>,
+  partition: number,
+  replayed: readonly ReplayedEvents[],
+  now: number,
+): Promise<KeyUsage[]> {
   const keys = new Map<string, KeyFound>();
   for (const month of monthsOf(replayed, now)) {
     for await (const counter of ledger.countersOf(partition, month)) takeCounter(keys, counter);
   }
   for (const events of replayed) replay(keys, events);
   return [...keys.values()].map(({ tenant, key, maxConcurrent, months }) => ({
-    tenant, key, maxConcurrent, months: [...months].map(([month, { runs, stageMs, isStored }]) => ({ month, runs, stageMs, isStored })),
+    tenant,
+    key,
+    maxConcurrent,
+    months: [...months].map(([month, { runs, stageMs, isStored }]) => ({ month, runs, stageMs, isStored })),
   }));
 }
 
@@ -55,7 +63,8 @@ export async function loadUsages(ledger: Pick<RunsLedger, 'countersOf'>, partiti
 function monthsOf(replayed: readonly ReplayedEvents[], now: number): Set<string> {
   const month = monthOf(now);
   const months = new Set([monthOf(monthStart(month) - 1), month, monthOf(monthEnd(month))]);
-  for (const { story, from, count } of replayed) for (const { at } of story.slice(from - 1, from - 1 + count)) months.add(monthOf(at));
+  for (const { story, from, count } of replayed)
+    for (const { at } of story.slice(from - 1, from - 1 + count)) months.add(monthOf(at));
   return months;
 }
 
@@ -93,12 +102,14 @@ function isBehind(a: Position, b: Position): boolean {
 
 function keyFound(keys: Map<string, KeyFound>, tenant: string, key: string): KeyFound {
   let found = keys.get(key);
-  if (found === undefined) keys.set(key, (found = { tenant, key, maxConcurrent: null, storedAt: NOWHERE, months: new Map() }));
+  if (found === undefined)
+    keys.set(key, (found = { tenant, key, maxConcurrent: null, storedAt: NOWHERE, months: new Map() }));
   return found;
 }
 
 function monthFound(found: KeyFound, month: string): MonthFound {
   let known = found.months.get(month);
-  if (known === undefined) found.months.set(month, (known = { runs: 0, stageMs: 0, isStored: false, storedAt: NOWHERE }));
+  if (known === undefined)
+    found.months.set(month, (known = { runs: 0, stageMs: 0, isStored: false, storedAt: NOWHERE }));
   return known;
 }

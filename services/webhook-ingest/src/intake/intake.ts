@@ -7,7 +7,16 @@
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { BrokerAway, MessageTooLarge, NoResponders, openDeliveryLog, RequestTimeout, StoreRefused, type Bus, type DeliveryLog } from '@penstock/bus';
+import {
+  BrokerAway,
+  MessageTooLarge,
+  NoResponders,
+  openDeliveryLog,
+  RequestTimeout,
+  StoreRefused,
+  type Bus,
+  type DeliveryLog,
+} from '@penstock/bus';
 import { BadUserInput, Forbidden, Unavailable } from '@penstock/http';
 import { tenantOfUser } from '@penstock/identity';
 import { GlobList } from '@penstock/pipeline';
@@ -15,7 +24,14 @@ import { keyOf, SERVICE_TENANT } from '@penstock/run';
 import { StoreError } from '@penstock/store';
 import { cloneAddressOf } from '../model/clone-address.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
-import { decodeDelivery, encodeDelivery, identify, runIdOf, type Delivery, type IngestKeys } from '../model/delivery.ts';
+import {
+  decodeDelivery,
+  encodeDelivery,
+  identify,
+  runIdOf,
+  type Delivery,
+  type IngestKeys,
+} from '../model/delivery.ts';
 import { InvalidSignature, type DeliveryError } from '../model/errors.ts';
 import { laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
@@ -74,39 +90,72 @@ export class Intake {
     const { provider, event } = recognise(headers);
     const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));
     // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
-    if (verified.by === 'none' && headers.origin !== undefined) throw new Forbidden('A delivery from a browser is to be signed.');
+    if (verified.by === 'none' && headers.origin !== undefined)
+      throw new Forbidden('A delivery from a browser is to be signed.');
     const payload = parse(body);
     const reading = provider.read(event, payload);
-    const refuse = (push: Parameters<Refusals['add']>[0], status: 'Ignored' | 'Failed', step: 'event' | 'address' | 'repository', detail: string, error?: DeliveryError): WebhookResult => {
+    const refuse = (
+      push: Parameters<Refusals['add']>[0],
+      status: 'Ignored' | 'Failed',
+      step: 'event' | 'address' | 'repository',
+      detail: string,
+      error?: DeliveryError,
+    ): WebhookResult => {
       this.#options.refusals.add(push, status, step, detail, error);
       return resultOf(push, { accepted: status !== 'Ignored', run_id: null, status, source: 'none', error });
     };
     if (reading.kind === 'ignored') {
       const { repository, ref, commit } = reading;
-      return refuse({ provider: provider.name, event, repository, ref, commit, ...this.#ownerOf(verified, repository) }, 'Ignored', 'event', reading.why);
+      return refuse(
+        { provider: provider.name, event, repository, ref, commit, ...this.#ownerOf(verified, repository) },
+        'Ignored',
+        'event',
+        reading.why,
+      );
     }
     const { push } = reading;
-    const owned = { provider: provider.name, event, repository: push.repository, ref: push.ref, commit: push.commit, ...this.#ownerOf(verified, push.repository) };
+    const owned = {
+      provider: provider.name,
+      event,
+      repository: push.repository,
+      ref: push.ref,
+      commit: push.commit,
+      ...this.#ownerOf(verified, push.repository),
+    };
     if (verified.by !== 'connection' && this.#repositories?.includes(push.repository) === false) {
       const message = `the repository '${push.repository}' is not one that this server takes pushes of`;
       return refuse(owned, 'Failed', 'repository', message, { code: 'repository_not_allowed', message });
     }
     const address = cloneAddressOf(push, this.#options.policy);
     if (!address.ok) return refuse(owned, 'Failed', 'address', address.error.message, address.error);
-    return await this.#take({ ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, body }, request.left);
+    return await this.#take(
+      { ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, body },
+      request.left,
+    );
   }
 
   /** Persists a delivery that repeats another on somebody's wish; a run of its own. */
   async replay(delivery: Delivery): Promise<Delivery> {
     const now = this.#options.now();
     const { id, deliveryId } = identify({ ...delivery, deliveryId: null });
-    const again: Delivery = { ...delivery, id, deliveryId, runId: runIdOf(id, delivery.key, now, this.#options.keys), receivedAt: now, answeredBy: now, replayOf: delivery.id };
+    const again: Delivery = {
+      ...delivery,
+      id,
+      deliveryId,
+      runId: runIdOf(id, delivery.key, now, this.#options.keys),
+      receivedAt: now,
+      answeredBy: now,
+      replayOf: delivery.id,
+    };
     await this.#persist(again);
     return again;
   }
 
   async #take(
-    given: Pick<Delivery, 'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified' | 'cloneUrl'> & { readonly hostId: string | null; readonly push: PushEvent; readonly body: Buffer },
+    given: Pick<
+      Delivery,
+      'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified' | 'cloneUrl'
+    > & { readonly hostId: string | null; readonly push: PushEvent; readonly body: Buffer },
     left: AbortSignal,
   ): Promise<WebhookResult> {
     const { hostId, push, body, ...fields } = given;
@@ -117,15 +166,21 @@ export class Intake {
 
     const now = this.#options.now();
     const delivery: Delivery = {
-      ...fields, id, deliveryId,
+      ...fields,
+      id,
+      deliveryId,
       runId: runIdOf(id, fields.key, now, this.#options.keys),
-      receivedAt: now, answeredBy: now + waitMs,
-      message: push.message, paths: push.paths,
+      receivedAt: now,
+      answeredBy: now + waitMs,
+      message: push.message,
+      paths: push.paths,
       bodySha256: createHash('sha256').update(body).digest('hex'),
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);
-      return first.runId === delivery.runId ? resultOf(fields, pendingOf(first.runId)) : await this.#answerAgain(first, null, waitMs, left);
+      return first.runId === delivery.runId
+        ? resultOf(fields, pendingOf(first.runId))
+        : await this.#answerAgain(first, null, waitMs, left);
     }
     const wait = this.#options.waits.begin(delivery);
     try {
@@ -138,13 +193,19 @@ export class Intake {
   }
 
   /** N2. */
-  async #answerAgain(first: Delivery, decided: DecidedDelivery | null, waitMs: number, left: AbortSignal): Promise<WebhookResult> {
+  async #answerAgain(
+    first: Delivery,
+    decided: DecidedDelivery | null,
+    waitMs: number,
+    left: AbortSignal,
+  ): Promise<WebhookResult> {
     if (decided?.decision.kind === 'nothing') {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
       return resultOf(first, { run_id: null, status, source, error });
     }
     // Nothing may come of the first one yet, and its sender still waits to be told so.
-    if (waitMs === 0 && this.#options.now() < first.answeredBy) throw new Unavailable('Too many deliveries wait for their runs; send it again.');
+    if (waitMs === 0 && this.#options.now() < first.answeredBy)
+      throw new Unavailable('Too many deliveries wait for their runs; send it again.');
     if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);
     try {
@@ -163,8 +224,16 @@ export class Intake {
       return persisted.stored ? delivery : decodeDelivery(persisted.first);
     } catch (error) {
       if (error instanceof MessageTooLarge) throw new BadUserInput('The names in this push are too long to be kept.');
-      if (error instanceof StoreRefused || error instanceof RequestTimeout || error instanceof BrokerAway || error instanceof NoResponders) {
-        this.#options.log.warn({ err: error, deliveryId: delivery.deliveryId }, 'a delivery could not be persisted; its sender was told to come back');
+      if (
+        error instanceof StoreRefused ||
+        error instanceof RequestTimeout ||
+        error instanceof BrokerAway ||
+        error instanceof NoResponders
+      ) {
+        this.#options.log.warn(
+          { err: error, deliveryId: delivery.deliveryId },
+          'a delivery could not be persisted; its sender was told to come back',
+        );
         throw new Unavailable('The delivery cannot be kept at the moment; send it again.', { cause: error });
       }
       throw error;
@@ -174,7 +243,9 @@ export class Intake {
   async #checkBacklog(lane: string): Promise<void> {
     const backlog = await this.#stream.backlog().catch(() => 0);
     if (backlog >= (this.#options.backlogMax ?? BACKLOG_MAX) || this.#options.waitingIn(lane) >= LANE_WAITING_MAX) {
-      throw new Unavailable('Too many deliveries wait to be processed; send it again later.', { retryAfterSecs: BACKLOG_RETRY_SECS });
+      throw new Unavailable('Too many deliveries wait to be processed; send it again later.', {
+        retryAfterSecs: BACKLOG_RETRY_SECS,
+      });
     }
   }
 
@@ -192,12 +263,19 @@ export class Intake {
     try {
       return await asked;
     } catch (error) {
-      throw error instanceof StoreError && error.retryable ? new Unavailable('The store cannot be reached.', { cause: error }) : error;
+      throw error instanceof StoreError && error.retryable
+        ? new Unavailable('The store cannot be reached.', { cause: error })
+        : error;
     }
   }
 
   #ownerOf(verified: Verified, repository: string): Pick<Delivery, 'tenant' | 'key' | 'userId' | 'verified'> {
-    if (verified.by !== 'connection') return { tenant: SERVICE_TENANT, key: keyOf({ tenant: SERVICE_TENANT, repository, pipelineName: '' }), verified: verified.by };
+    if (verified.by !== 'connection')
+      return {
+        tenant: SERVICE_TENANT,
+        key: keyOf({ tenant: SERVICE_TENANT, repository, pipelineName: '' }),
+        verified: verified.by,
+      };
     const { userId, repository: connected } = verified.connection;
     // Whoever has one repository's secret cannot push for another.
     if (connected.toLowerCase() !== repository.toLowerCase()) throw new InvalidSignature();
@@ -215,9 +293,12 @@ function parse(body: Buffer): Fields {
   try {
     payload = JSON.parse(UTF8.decode(body));
   } catch {
-    throw new BadUserInput('The body is not well-formed JSON. Set the content type of the webhook to application/json.');
+    throw new BadUserInput(
+      'The body is not well-formed JSON. Set the content type of the webhook to application/json.',
+    );
   }
-  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) throw new BadUserInput('The body is not a JSON object.');
+  if (typeof payload !== 'object' || payload === null || Array.isArray(payload))
+    throw new BadUserInput('The body is not a JSON object.');
   return fieldsOf(payload);
 }
 

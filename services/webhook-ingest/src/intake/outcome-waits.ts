@@ -8,7 +8,13 @@ import { isEnded } from '@penstock/run';
 import { waitForRunEnd, type RunEndSources } from '@penstock/run-client';
 import type { DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
-import { capitalised, summaryOfDecision, type DecidedMessage, type DecidedSummary, type WebhookResult } from '../model/outcome.ts';
+import {
+  capitalised,
+  summaryOfDecision,
+  type DecidedMessage,
+  type DecidedSummary,
+  type WebhookResult,
+} from '../model/outcome.ts';
 
 export type Outcome = Pick<WebhookResult, 'run_id' | 'status' | 'source' | 'error'>;
 
@@ -46,24 +52,36 @@ export class OutcomeWaits {
    * milliseconds, or when aborted; it throws `Unavailable` where this server stops before the run's id may be promised.
    * `stop` has to be called in any case.
    */
-  begin(delivery: Pick<Delivery, 'id' | 'runId' | 'tenant'>): { until(untilMs: number, signal: AbortSignal): Promise<Outcome>; stop(): void } {
+  begin(delivery: Pick<Delivery, 'id' | 'runId' | 'tenant'>): {
+    until(untilMs: number, signal: AbortSignal): Promise<Outcome>;
+    stop(): void;
+  } {
     const { id, runId, tenant } = delivery;
     this.#count += 1;
     const decided = Promise.withResolvers<DecidedSummary>();
     const waits = this.#waits.get(runId) ?? new Set();
     this.#waits.set(runId, waits.add(decided.resolve));
     const end = waitForRunEnd(this.#options, runId, tenant);
-    const asking = setInterval(() => void this.#ask(id, runId).then((known) => known !== null && decided.resolve(known)), ASK_MS);
+    const asking = setInterval(
+      () => void this.#ask(id, runId).then((known) => known !== null && decided.resolve(known)),
+      ASK_MS,
+    );
     return {
       until: async (untilMs, given) => {
         const signal = AbortSignal.any([given, this.#stopped.signal]);
         const deadline = performance.now() + untilMs;
         // Also at the end: what was decided by then is in the store, and may be that there is no run to promise.
-        const known = (await this.#ask(id, runId)) ?? (await within(decided.promise, untilMs, signal)) ?? (await this.#ask(id, runId));
-        if (known === null && this.#stopped.signal.aborted) throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
+        const known =
+          (await this.#ask(id, runId)) ??
+          (await within(decided.promise, untilMs, signal)) ??
+          (await this.#ask(id, runId));
+        if (known === null && this.#stopped.signal.aborted)
+          throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
         if (known === null) return { run_id: runId, status: 'Pending', source: 'none' };
-        if (known.kind === 'nothing') return { run_id: null, status: known.status ?? 'Skipped', source: known.source, error: known.error };
-        if (known.kind === 'ended') return { run_id: runId, status: known.status ?? 'Skipped', source: known.source, error: known.error };
+        if (known.kind === 'nothing')
+          return { run_id: null, status: known.status ?? 'Skipped', source: known.source, error: known.error };
+        if (known.kind === 'ended')
+          return { run_id: runId, status: known.status ?? 'Skipped', source: known.source, error: known.error };
         const status = await this.#statusOf(runId, tenant, end, Math.max(0, deadline - performance.now()), signal);
         // Its month may have been used up: then the decision was revised after we had read it.
         const error = status === 'Failed' ? (await this.#ask(id, runId))?.error : undefined;
@@ -86,7 +104,13 @@ export class OutcomeWaits {
   }
 
   /** The run exists when this is asked. It may have ended before anybody listened. */
-  async #statusOf(runId: string, tenant: string, end: ReturnType<typeof waitForRunEnd>, untilMs: number, signal: AbortSignal): Promise<string> {
+  async #statusOf(
+    runId: string,
+    tenant: string,
+    end: ReturnType<typeof waitForRunEnd>,
+    untilMs: number,
+    signal: AbortSignal,
+  ): Promise<string> {
     const { reads } = this.#options;
     const before = await reads.view(runId, [tenant]).catch(() => null);
     if (before !== null && isEnded(before.status)) return capitalised(before.status);

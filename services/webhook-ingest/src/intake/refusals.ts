@@ -24,17 +24,46 @@ export class Refusals {
   }
 
   add(
-    push: Pick<Delivery, 'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified'>,
-    status: 'Ignored' | 'Failed', step: TraceStep['step'], detail: string, error?: DeliveryError,
+    push: Pick<
+      Delivery,
+      'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified'
+    >,
+    status: 'Ignored' | 'Failed',
+    step: TraceStep['step'],
+    detail: string,
+    error?: DeliveryError,
   ): void {
     if (this.#pending >= PENDING_MAX) return;
     const now = this.#now();
     const id = randomUUID();
-    const shortened = { repository: short(push.repository), ref: short(push.ref), commit: short(push.commit), event: short(push.event) };
-    const delivery: Delivery = { ...push, ...shortened, id, deliveryId: id, runId: '', cloneUrl: '', receivedAt: now, answeredBy: now, message: null, paths: null, bodySha256: '' };
+    const shortened = {
+      repository: short(push.repository),
+      ref: short(push.ref),
+      commit: short(push.commit),
+      event: short(push.event),
+    };
+    const delivery: Delivery = {
+      ...push,
+      ...shortened,
+      id,
+      deliveryId: id,
+      runId: '',
+      cloneUrl: '',
+      receivedAt: now,
+      answeredBy: now,
+      message: null,
+      paths: null,
+      bodySha256: '',
+    };
     this.#pending += 1;
     this.#deliveries
-      .insert(delivery, { kind: 'nothing', status, source: 'none', trace: [{ step, passed: false, detail }], ...(error === undefined ? {} : { error }) })
+      .insert(delivery, {
+        kind: 'nothing',
+        status,
+        source: 'none',
+        trace: [{ step, passed: false, detail }],
+        ...(error === undefined ? {} : { error }),
+      })
       .catch((cause: unknown) => this.#log.warn({ err: cause }, 'a refused delivery could not be kept'))
       .finally(() => (this.#pending -= 1));
   }

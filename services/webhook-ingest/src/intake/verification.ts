@@ -26,7 +26,12 @@ const NAMES_MAX = 4;
 const SEARCHED_BYTES = 1024 * 1024;
 
 /** Throws `InvalidSignature`. */
-export async function verify(provider: Provider, headers: IncomingHttpHeaders, body: Buffer, options: VerificationOptions): Promise<Verified> {
+export async function verify(
+  provider: Provider,
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+  options: VerificationOptions,
+): Promise<Verified> {
   const proof = provider.proofOf(headers);
   const own = options.secrets[provider.name];
   if (proof !== undefined) {
@@ -41,9 +46,16 @@ export async function verify(provider: Provider, headers: IncomingHttpHeaders, b
   return { by: 'none' };
 }
 
-async function connectionsNamedIn(provider: Provider, body: Buffer, connections: ConnectionsRepository): Promise<ConnectionSecret[]> {
+async function connectionsNamedIn(
+  provider: Provider,
+  body: Buffer,
+  connections: ConnectionsRepository,
+): Promise<ConnectionSecret[]> {
   const names = new Set<string>();
-  for (const part of [body.subarray(0, SEARCHED_BYTES), body.length > SEARCHED_BYTES ? body.subarray(-SEARCHED_BYTES) : Buffer.alloc(0)]) {
+  for (const part of [
+    body.subarray(0, SEARCHED_BYTES),
+    body.length > SEARCHED_BYTES ? body.subarray(-SEARCHED_BYTES) : Buffer.alloc(0),
+  ]) {
     for (const [, quoted = ''] of part.toString('utf8').matchAll(provider.repositoryPattern)) {
       if (names.size < NAMES_MAX) names.add(unquoted(quoted));
     }

@@ -19,7 +19,9 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     scope.addHook('onRequest', (request, reply, done) => {
       if (request.is404) return done();
-      return bodies.reserve(request, reply) ? done() : done(new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 }));
+      return bodies.reserve(request, reply)
+        ? done()
+        : done(new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 }));
     });
     scope.post('/webhook', { bodyLimit: BODY_BYTES_MAX, config: { tier: 'webhook' } }, async (request, reply) => {
       const left = new AbortController();
@@ -32,7 +34,12 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
         return await reply.send(await intake.handle({ headers: request.headers, body, left: left.signal }));
       } catch (error) {
         if (!(error instanceof InvalidSignature)) throw error;
-        return await reply.code(401).send({ error: 'invalid_signature', message: 'The signature or token of this delivery is missing or wrong.' });
+        return await reply
+          .code(401)
+          .send({
+            error: 'invalid_signature',
+            message: 'The signature or token of this delivery is missing or wrong.',
+          });
       } finally {
         reply.raw.off('close', onClose);
       }

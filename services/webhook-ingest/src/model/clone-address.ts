@@ -9,7 +9,9 @@ import { gitCodeOf } from './errors.ts';
 import type { ClonePolicy } from './ports.ts';
 import type { PushEvent } from '../providers/provider.ts';
 
-export type CloneAddress = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly error: DeliveryError };
+export type CloneAddress =
+  | { readonly ok: true; readonly url: string }
+  | { readonly ok: false; readonly error: DeliveryError };
 
 /** Two or more names; none is `.` or `..`, begins with a dash, or could be taken for anything but a name. */
 const REPOSITORY_PATH = /^(?!.*\.git$)[A-Za-z0-9_][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_.][A-Za-z0-9_.-]*){1,20}$/u;
@@ -25,12 +27,18 @@ export function cloneAddressOf(push: PushEvent, policy: ClonePolicy): CloneAddre
     throw error;
   }
   if (policy.mode === 'development') return { ok: true, url: offered };
-  if (!REPOSITORY_PATH.test(push.repository) || push.repository.split('/').some((name) => name === '.' || name === '..')) {
+  if (
+    !REPOSITORY_PATH.test(push.repository) ||
+    push.repository.split('/').some((name) => name === '.' || name === '..')
+  ) {
     return refused('the name of the repository cannot be part of an address');
   }
   const host = allowed.host.includes(':') ? `[${allowed.host}]` : allowed.host;
   if (allowed.transport === 'ssh') return { ok: true, url: `ssh://git@${host}/${push.repository}.git` };
-  return { ok: true, url: `https://${host}${allowed.port === DEFAULT_PORT ? '' : `:${allowed.port}`}/${push.repository}.git` };
+  return {
+    ok: true,
+    url: `https://${host}${allowed.port === DEFAULT_PORT ? '' : `:${allowed.port}`}/${push.repository}.git`,
+  };
 }
 
 function refused(message: string): CloneAddress {

@@ -37,7 +37,10 @@ export const connectionsSpec = {
   },
   /** The secret, encrypted: a signature cannot be checked by a hash of it. */
   parts: ['secret'],
-  indexes: [['provider', 'repositoryKey'], ['userId', 'createdAt']],
+  indexes: [
+    ['provider', 'repositoryKey'],
+    ['userId', 'createdAt'],
+  ],
 } as const satisfies CollectionSpec;
 
 /** The state that a git host is to show for a commit; the id is that of the run. */

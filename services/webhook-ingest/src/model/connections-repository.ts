@@ -35,7 +35,10 @@ const TAG_BYTES = 16;
 export class ConnectionsRepository {
   readonly #connections: Collection<typeof connectionsSpec>;
   readonly #key: Buffer;
-  readonly #remembered = new Map<string, { readonly readAt: number; readonly secrets: Promise<readonly ConnectionSecret[]> }>();
+  readonly #remembered = new Map<
+    string,
+    { readonly readAt: number; readonly secrets: Promise<readonly ConnectionSecret[]> }
+  >();
 
   /** The store has to be opened with `ingestCollections` among its collections. */
   constructor(store: DocumentStore, key: Buffer) {
@@ -49,21 +52,35 @@ export class ConnectionsRepository {
     if ((await this.#connections.list({ where, limit: PER_REPOSITORY_MAX, parts: [] })).length >= PER_REPOSITORY_MAX) {
       throw new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`);
     }
-    if ((await this.of(userId)).length >= PER_USER_MAX) throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
+    if ((await this.of(userId)).length >= PER_USER_MAX)
+      throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
     const secret = randomBytes(SECRET_BYTES).toString('base64url');
-    const connection: Connection = { id: connectionId(userId, provider, repository), userId, provider, repository, createdAt: now };
+    const connection: Connection = {
+      id: connectionId(userId, provider, repository),
+      userId,
+      provider,
+      repository,
+      createdAt: now,
+    };
     const inserted = await this.#connections.insert({
-      ...connection, repositoryKey: where.repositoryKey,
+      ...connection,
+      repositoryKey: where.repositoryKey,
       secret: this.#encrypt(secret, connection.id),
     });
-    if (inserted === 'duplicate') throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
+    if (inserted === 'duplicate')
+      throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
     this.forget();
     return { ...connection, secret };
   }
 
   /** The newest first. */
   async of(userId: string): Promise<Connection[]> {
-    const rows = await this.#connections.list({ where: { userId }, orderBy: { field: 'createdAt', direction: 'desc' }, limit: PER_USER_MAX, parts: [] });
+    const rows = await this.#connections.list({
+      where: { userId },
+      orderBy: { field: 'createdAt', direction: 'desc' },
+      limit: PER_USER_MAX,
+      parts: [],
+    });
     return rows.map(connectionOf);
   }
 
@@ -115,7 +132,9 @@ export class ConnectionsRepository {
   #decrypt(stored: string | Uint8Array, id: string): string | null {
     const bytes = Buffer.from(stored);
     try {
-      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(Buffer.from(id));
+      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(
+        Buffer.from(id),
+      );
       decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
       return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString();
     } catch {

@@ -5,7 +5,17 @@ import type { DeliveryError } from './errors.ts';
 
 /** One step on the way to a decision, for the person who asks why. */
 export interface TraceStep {
-  readonly step: 'verified' | 'event' | 'address' | 'repository' | 'message' | 'fetched' | 'file' | 'read' | 'matched' | 'run';
+  readonly step:
+    | 'verified'
+    | 'event'
+    | 'address'
+    | 'repository'
+    | 'message'
+    | 'fetched'
+    | 'file'
+    | 'read'
+    | 'matched'
+    | 'run';
   /** `no`: this step decided that nothing runs. */
   readonly passed: boolean;
   readonly detail: string;
@@ -18,7 +28,12 @@ interface Decided {
 }
 
 export type Decision =
-  | (Decided & { readonly kind: 'run'; readonly pipelineName: string; readonly yaml: string; readonly extensions: readonly ResolvedExtension[] })
+  | (Decided & {
+      readonly kind: 'run';
+      readonly pipelineName: string;
+      readonly yaml: string;
+      readonly extensions: readonly ResolvedExtension[];
+    })
   /** A run that ends as it begins. */
   | (Decided & {
       readonly kind: 'ended';
@@ -28,13 +43,20 @@ export type Decision =
       readonly error?: DeliveryError | undefined;
     })
   /** No run, unless its sender may have been promised one by now (`promised`). */
-  | (Decided & { readonly kind: 'nothing'; readonly status: 'Skipped' | 'Failed' | 'Ignored'; readonly error?: DeliveryError | undefined });
+  | (Decided & {
+      readonly kind: 'nothing';
+      readonly status: 'Skipped' | 'Failed' | 'Ignored';
+      readonly error?: DeliveryError | undefined;
+    });
 
 /** What stands for "nothing" where a run's id was answered before it was known: a run of that id that ends as it begins. */
 export function promised(decision: Extract<Decision, { kind: 'nothing' }>, pipelineName: string): Decision {
   const { status, source, trace, error } = decision;
   return {
-    kind: 'ended', pipelineName, source, trace,
+    kind: 'ended',
+    pipelineName,
+    source,
+    trace,
     status: status === 'Failed' ? 'FAILED' : 'SKIPPED',
     ...(status === 'Failed' ? { reason: 'checkout' } : {}),
     ...(error === undefined ? {} : { error }),

@@ -68,23 +68,35 @@ export class DeliveriesRepository {
 
   /** The newest first. */
   async newest(tenants: readonly string[], limit: number): Promise<DecidedDelivery[]> {
-    const rows = await this.#deliveries.list({ where: { tenant: { in: tenants } }, orderBy: { field: 'receivedAt', direction: 'desc' }, limit });
+    const rows = await this.#deliveries.list({
+      where: { tenant: { in: tenants } },
+      orderBy: { field: 'receivedAt', direction: 'desc' },
+      limit,
+    });
     return rows.map(decidedOf);
   }
 
   async removeOlderThan(time: number): Promise<void> {
     let removed: number;
-    do removed = await this.#deliveries.deleteWhere({ where: { receivedAt: { lt: time } }, orderBy: { field: 'receivedAt', direction: 'asc' }, limit: SWEEP_BATCH });
+    do
+      removed = await this.#deliveries.deleteWhere({
+        where: { receivedAt: { lt: time } },
+        orderBy: { field: 'receivedAt', direction: 'asc' },
+        limit: SWEEP_BATCH,
+      });
     while (removed === SWEEP_BATCH);
   }
 
   #ask(): void {
     const asked = [...this.#asked].slice(0, LOOKUPS_MAX);
     for (const [id] of asked) this.#asked.delete(id);
-    const found = this.#deliveries.getMany(asked.map(([id]) => id)).then((rows) => new Map(rows.map((row) => [row.id, decidedOf(row)])));
+    const found = this.#deliveries
+      .getMany(asked.map(([id]) => id))
+      .then((rows) => new Map(rows.map((row) => [row.id, decidedOf(row)])));
     // Each asker handles the failure for itself.
     found.catch(() => {});
-    for (const [id, waiting] of asked) for (const resolve of waiting) resolve(found.then((rows) => rows.get(id) ?? null));
+    for (const [id, waiting] of asked)
+      for (const resolve of waiting) resolve(found.then((rows) => rows.get(id) ?? null));
     this.#asking = this.#asked.size > 0;
     if (this.#asking) setImmediate(() => this.#ask());
   }
@@ -93,7 +105,13 @@ export class DeliveriesRepository {
 function rowOf(delivery: Delivery, decision: Decision, revision: number): Row {
   const { id, tenant, deliveryId, runId, repository, receivedAt } = delivery;
   return {
-    id, tenant, deliveryId, repository, receivedAt, revision, step: 0,
+    id,
+    tenant,
+    deliveryId,
+    repository,
+    receivedAt,
+    revision,
+    step: 0,
     runId: decision.kind === 'nothing' ? '' : runId,
     delivery: JSON.stringify(delivery),
     decision: JSON.stringify(decision),
@@ -101,5 +119,9 @@ function rowOf(delivery: Delivery, decision: Decision, revision: number): Row {
 }
 
 function decidedOf(row: Row): DecidedDelivery {
-  return { delivery: JSON.parse(String(row.delivery)) as Delivery, decision: JSON.parse(String(row.decision)) as Decision, revision: row.revision };
+  return {
+    delivery: JSON.parse(String(row.delivery)) as Delivery,
+    decision: JSON.parse(String(row.decision)) as Decision,
+    revision: row.revision,
+  };
 }

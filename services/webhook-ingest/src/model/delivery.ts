@@ -53,7 +53,8 @@ export interface IngestKeys {
 }
 
 export function ingestKeys(jwtSecret: string): IngestKeys {
-  const derived = (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', jwtSecret, '', `penstock webhook-ingest ${purpose}`, 32));
+  const derived = (purpose: string): Buffer =>
+    Buffer.from(hkdfSync('sha256', jwtSecret, '', `penstock webhook-ingest ${purpose}`, 32));
   return { runIds: derived('run ids'), connections: derived('connection secrets') };
 }
 
@@ -74,7 +75,9 @@ export function identify(identity: DeliveryIdentity): { readonly id: string; rea
 
 /** Hosts give 36 characters, or three times as many with a ref; what is longer is told apart just as well by its hash. */
 function shortened(deliveryId: string): string {
-  return deliveryId.length <= DELIVERY_ID_CHARACTERS_MAX ? deliveryId.toWellFormed() : createHash('sha256').update(deliveryId).digest('hex');
+  return deliveryId.length <= DELIVERY_ID_CHARACTERS_MAX
+    ? deliveryId.toWellFormed()
+    : createHash('sha256').update(deliveryId).digest('hex');
 }
 
 /** P24: the time of persistence, the bits of the key, and a value that only this server can tell from the delivery. */

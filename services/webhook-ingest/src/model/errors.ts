@@ -8,7 +8,13 @@ export class InvalidSignature extends Error {
 
 /** Told to the sender, and kept with the delivery. */
 export interface DeliveryError {
-  readonly code: 'address_not_allowed' | 'repository_not_allowed' | 'checkout' | 'pipeline_file' | 'quota' | 'quarantined';
+  readonly code:
+    | 'address_not_allowed'
+    | 'repository_not_allowed'
+    | 'checkout'
+    | 'pipeline_file'
+    | 'quota'
+    | 'quarantined';
   readonly message: string;
 }
 
@@ -20,6 +26,9 @@ export function gitPathOf(error: unknown): string | undefined {
 
 /** The code of a refusal of `@penstock/git`; null: it is no refusal, but a fault of ours or of the machine. */
 export function gitCodeOf(error: unknown): string | null {
-  const { code, _tag: tag } = (typeof error === 'object' && error !== null ? error : {}) as { readonly code?: unknown; readonly _tag?: unknown };
+  const { code, _tag: tag } = (typeof error === 'object' && error !== null ? error : {}) as {
+    readonly code?: unknown;
+    readonly _tag?: unknown;
+  };
   return tag === 'GitError' && typeof code === 'string' ? code : null;
 }

@@ -43,10 +43,23 @@ export interface WebhookResult {
   readonly error?: DeliveryError | undefined;
 }
 
-export function resultOf(push: { readonly provider: string; readonly repository: string; readonly ref: string; readonly commit: string }, outcome: Pick<WebhookResult, 'run_id' | 'status' | 'source' | 'error'> & { readonly accepted?: boolean }): WebhookResult {
+export function resultOf(
+  push: { readonly provider: string; readonly repository: string; readonly ref: string; readonly commit: string },
+  outcome: Pick<WebhookResult, 'run_id' | 'status' | 'source' | 'error'> & { readonly accepted?: boolean },
+): WebhookResult {
   const { provider, repository, ref, commit } = push;
   const { accepted = true, run_id, status, source, error } = outcome;
-  return { accepted, provider, repository, ref, commit, run_id, status, source, ...(error === undefined ? {} : { error }) };
+  return {
+    accepted,
+    provider,
+    repository,
+    ref,
+    commit,
+    run_id,
+    status,
+    source,
+    ...(error === undefined ? {} : { error }),
+  };
 }
 
 export function capitalised(status: RunStatus): string {

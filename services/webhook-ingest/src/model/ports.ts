@@ -8,7 +8,10 @@ export interface Mirrors {
 
 export interface FetchedCommit {
   /** The first of these paths that is there. Throws (`bad_file`) for one that is no regular file, or too large. */
-  readFile(paths: readonly string[], bytesMax: number): Promise<{ readonly path: string; readonly text: string } | null>;
+  readFile(
+    paths: readonly string[],
+    bytesMax: number,
+  ): Promise<{ readonly path: string; readonly text: string } | null>;
   /** Of the commit. */
   message(): Promise<string>;
 }

@@ -22,8 +22,11 @@ export async function carryOut(delivery: Delivery, decision: Decision, sources: 
   const limits = await sources.limitsOf(delivery);
   try {
     await create(sources.owners, {
-      ...commonRequest(delivery, decision), yaml: decision.yaml,
-      ...(limits === undefined ? {} : { limits: { pipelineRunLimit: limits.pipelineRunLimit, maxConcurrent: limits.maxConcurrent } }),
+      ...commonRequest(delivery, decision),
+      yaml: decision.yaml,
+      ...(limits === undefined
+        ? {}
+        : { limits: { pipelineRunLimit: limits.pipelineRunLimit, maxConcurrent: limits.maxConcurrent } }),
       ...(decision.extensions.length === 0 ? {} : { extensions: decision.extensions }),
     });
     return decision;
@@ -36,11 +39,22 @@ export async function carryOut(delivery: Delivery, decision: Decision, sources: 
 }
 
 /** What the owner will never take becomes a run that has failed. */
-function endedBy(error: unknown, { trace, source, pipelineName }: Extract<Decision, { kind: 'run' }>): Extract<Decision, { kind: 'ended' }> | null {
+function endedBy(
+  error: unknown,
+  { trace, source, pipelineName }: Extract<Decision, { kind: 'run' }>,
+): Extract<Decision, { kind: 'ended' }> | null {
   const reason = error instanceof QuotaExceeded ? 'quota' : error instanceof BadUserInput ? 'pipeline_file' : null;
   if (reason === null) return null;
   const { message } = error as Error;
-  return { kind: 'ended', status: 'FAILED', reason, pipelineName, source, error: { code: reason, message }, trace: [...trace, { step: 'run', passed: false, detail: message }] };
+  return {
+    kind: 'ended',
+    status: 'FAILED',
+    reason,
+    pipelineName,
+    source,
+    error: { code: reason, message },
+    trace: [...trace, { step: 'run', passed: false, detail: message }],
+  };
 }
 
 async function create(owners: Owners, request: CreateRequest): Promise<void> {
@@ -55,13 +69,32 @@ async function create(owners: Owners, request: CreateRequest): Promise<void> {
 
 function endedRequest(delivery: Delivery, decision: Extract<Decision, { kind: 'ended' }>): CreateRequest {
   const { pipelineName, status, reason } = decision;
-  return { ...commonRequest(delivery, decision), yaml: '', ended: { pipelineName, status, ...(reason === undefined ? {} : { reason }) } };
+  return {
+    ...commonRequest(delivery, decision),
+    yaml: '',
+    ended: { pipelineName, status, ...(reason === undefined ? {} : { reason }) },
+  };
 }
 
-function commonRequest(delivery: Delivery, { source }: Decision): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin'> {
+function commonRequest(
+  delivery: Delivery,
+  { source }: Decision,
+): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin'> {
   const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl } = delivery;
   return {
-    runId, tenant, key,
-    origin: { kind: 'webhook', provider, repository, ref, commit, source, deliveryId, trusted: delivery.verified !== 'none', cloneUrl },
+    runId,
+    tenant,
+    key,
+    origin: {
+      kind: 'webhook',
+      provider,
+      repository,
+      ref,
+      commit,
+      source,
+      deliveryId,
+      trusted: delivery.verified !== 'none',
+      cloneUrl,
+    },
   };
 }

@@ -4,9 +4,26 @@
  */
 import { callService } from '@penstock/service';
 import type { Bus } from '@penstock/bus';
-import { BadLock, LOCK_NAME, parseLock, type LockEntry, type ResolveAnswer, type ResolveRequest, type Unresolved } from '@penstock/extension';
+import {
+  BadLock,
+  LOCK_NAME,
+  parseLock,
+  type LockEntry,
+  type ResolveAnswer,
+  type ResolveRequest,
+  type Unresolved,
+} from '@penstock/extension';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/http';
-import { diagnosticLine, matchesPush, parsePipeline, PIPELINE_LIMITS, usesOf, type Diagnostic, type ParseResult, type ResolvedExtension } from '@penstock/pipeline';
+import {
+  diagnosticLine,
+  matchesPush,
+  parsePipeline,
+  PIPELINE_LIMITS,
+  usesOf,
+  type Diagnostic,
+  type ParseResult,
+  type ResolvedExtension,
+} from '@penstock/pipeline';
 import type { Decision, TraceStep } from '../model/decision.ts';
 import type { Delivery } from '../model/delivery.ts';
 import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
@@ -33,15 +50,34 @@ export interface DecisionSources {
 }
 
 export async function decide(delivery: Delivery, sources: DecisionSources): Promise<Decision> {
-  const trace: TraceStep[] = [{ step: 'verified', passed: delivery.verified !== 'none', detail: VERIFIED[delivery.verified] }];
+  const trace: TraceStep[] = [
+    { step: 'verified', passed: delivery.verified !== 'none', detail: VERIFIED[delivery.verified] },
+  ];
   const passed = (step: TraceStep['step'], detail: string): void => void trace.push({ step, passed: true, detail });
-  const skipped = (step: TraceStep['step'], detail: string, source: string = NO_SOURCE, pipelineName = delivery.repository): Decision => {
+  const skipped = (
+    step: TraceStep['step'],
+    detail: string,
+    source: string = NO_SOURCE,
+    pipelineName = delivery.repository,
+  ): Decision => {
     trace.push({ step, passed: false, detail });
     return { kind: 'ended', status: 'SKIPPED', pipelineName, source, trace };
   };
-  const failed = (step: TraceStep['step'], error: DeliveryError & { readonly code: 'checkout' | 'pipeline_file' }, source: string = NO_SOURCE): Decision => {
+  const failed = (
+    step: TraceStep['step'],
+    error: DeliveryError & { readonly code: 'checkout' | 'pipeline_file' },
+    source: string = NO_SOURCE,
+  ): Decision => {
     trace.push({ step, passed: false, detail: error.message });
-    return { kind: 'ended', status: 'FAILED', reason: error.code, pipelineName: delivery.repository, source, error, trace };
+    return {
+      kind: 'ended',
+      status: 'FAILED',
+      reason: error.code,
+      pipelineName: delivery.repository,
+      source,
+      error,
+      trace,
+    };
   };
 
   if (delivery.message !== null && SKIP.test(delivery.message)) return skipped('message', SKIPPED_BY_MESSAGE);
@@ -51,19 +87,33 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     commit = await sources.mirrors.fetch({ url: delivery.cloneUrl, commit: delivery.commit });
     passed('fetched', `${delivery.commit} was fetched`);
     if (delivery.message === null && SKIP.test(await commit.message())) return skipped('message', SKIPPED_BY_MESSAGE);
-    found = sources.template === null ? await commit.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax) : { path: SERVER_TEMPLATE, text: sources.template };
+    found =
+      sources.template === null
+        ? await commit.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax)
+        : { path: SERVER_TEMPLATE, text: sources.template };
   } catch (error) {
     const code = gitCodeOf(error);
     if (code === null) throw error;
     const message = error instanceof Error ? error.message : String(error);
     // Without a git of ours no push can be read; everything else is its sender's affair.
     const tell = code === 'git_unusable' ? 'error' : 'info';
-    sources.log[tell]({ repository: delivery.repository, commit: delivery.commit, code, err: error }, 'a push could not be read');
+    sources.log[tell](
+      { repository: delivery.repository, commit: delivery.commit, code, err: error },
+      'a push could not be read',
+    );
     if (code === 'address_not_allowed') {
       trace.push({ step: 'address', passed: false, detail: message });
-      return { kind: 'nothing', status: 'Failed', source: NO_SOURCE, error: { code: 'address_not_allowed', message }, trace };
+      return {
+        kind: 'nothing',
+        status: 'Failed',
+        source: NO_SOURCE,
+        error: { code: 'address_not_allowed', message },
+        trace,
+      };
     }
-    return code === 'bad_file' ? failed('file', { code: 'pipeline_file', message }, gitPathOf(error)) : failed('fetched', { code: 'checkout', message });
+    return code === 'bad_file'
+      ? failed('file', { code: 'pipeline_file', message }, gitPathOf(error))
+      : failed('fetched', { code: 'checkout', message });
   }
   if (found === null) {
     trace.push({ step: 'file', passed: false, detail: `none of ${PIPELINE_FILES.join(', ')} is in the commit` });
@@ -74,19 +124,30 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
   let read: Read;
   try {
     // What the server runs is not the repository's to pin.
-    const readLock = async (): Promise<string | null> => (source === SERVER_TEMPLATE ? null : ((await commit.readFile([LOCK_NAME], LOCK_BYTES_MAX))?.text ?? null));
+    const readLock = async (): Promise<string | null> =>
+      source === SERVER_TEMPLATE ? null : ((await commit.readFile([LOCK_NAME], LOCK_BYTES_MAX))?.text ?? null);
     read = await readPipeline(text, readLock, delivery, sources);
   } catch (error) {
     const code = gitCodeOf(error);
     if (code === null) throw error;
-    return failed('read', { code: code === 'bad_file' ? 'pipeline_file' : 'checkout', message: `${LOCK_NAME}: ${error instanceof Error ? error.message : String(error)}` }, source);
+    return failed(
+      'read',
+      {
+        code: code === 'bad_file' ? 'pipeline_file' : 'checkout',
+        message: `${LOCK_NAME}: ${error instanceof Error ? error.message : String(error)}`,
+      },
+      source,
+    );
   }
   if ('problem' in read) return failed('read', { code: 'pipeline_file', message: read.problem }, source);
   const { definition, extensions } = read;
   passed('read', `the pipeline '${definition.name}'`);
   const match = matchesPush(definition.on, delivery);
   if (!match.matched) return skipped('matched', `filtered by on.push.${match.rule}`, source, definition.name);
-  passed('matched', definition.on?.push === undefined ? 'the file runs for every push' : 'the filters of on.push let it pass');
+  passed(
+    'matched',
+    definition.on?.push === undefined ? 'the file runs for every push' : 'the filters of on.push let it pass',
+  );
   return { kind: 'run', pipelineName: definition.name, yaml: text, source, extensions, trace };
 }
 
@@ -97,9 +158,19 @@ const VERIFIED: Readonly<Record<Delivery['verified'], string>> = {
 };
 const SKIPPED_BY_MESSAGE = "the head commit's message says [skip ci]";
 
-type Read = { readonly definition: Extract<ParseResult, { ok: true }>['definition']; readonly extensions: readonly ResolvedExtension[] } | { readonly problem: string };
+type Read =
+  | {
+      readonly definition: Extract<ParseResult, { ok: true }>['definition'];
+      readonly extensions: readonly ResolvedExtension[];
+    }
+  | { readonly problem: string };
 
-async function readPipeline(text: string, readLock: () => Promise<string | null>, delivery: Delivery, sources: DecisionSources): Promise<Read> {
+async function readPipeline(
+  text: string,
+  readLock: () => Promise<string | null>,
+  delivery: Delivery,
+  sources: DecisionSources,
+): Promise<Read> {
   const uses = usesOf(text);
   let extensions: readonly ResolvedExtension[] = [];
   if (uses.length > 0) {
@@ -127,7 +198,8 @@ interface Refusal {
 /** The registry's refusals with the places of their `uses`, and whatever else is wrong with the file. */
 function placed(text: string, { problem, unresolved }: Refusal, sources: DecisionSources): string {
   const refusals = new Map<string, string>();
-  for (const { uses, message } of unresolved) refusals.set(uses, refusals.has(uses) ? `${refusals.get(uses)} ${message}` : message);
+  for (const { uses, message } of unresolved)
+    refusals.set(uses, refusals.has(uses) ? `${refusals.get(uses)} ${message}` : message);
   const parsed = parsePipeline(text, { template: sources.template !== null, refusals, unresolved: 'accept' });
   return parsed.ok || unresolved.length === 0 ? problem : listed(parsed.diagnostics);
 }
@@ -137,20 +209,39 @@ function lockOf(text: string | null): { readonly entries: readonly LockEntry[] }
   try {
     return { entries: parseLock(text) };
   } catch (error) {
-    if (error instanceof BadLock) return { problem: `${LOCK_NAME}: ${error.message}; make it anew with 'penstock lock --update'` };
+    if (error instanceof BadLock)
+      return { problem: `${LOCK_NAME}: ${error.message}; make it anew with 'penstock lock --update'` };
     throw error;
   }
 }
 
-async function resolve(uses: readonly string[], lock: readonly LockEntry[], delivery: Delivery, sources: DecisionSources): Promise<{ readonly extensions: readonly ResolvedExtension[] } | Refusal> {
+async function resolve(
+  uses: readonly string[],
+  lock: readonly LockEntry[],
+  delivery: Delivery,
+  sources: DecisionSources,
+): Promise<{ readonly extensions: readonly ResolvedExtension[] } | Refusal> {
   // Anybody can have sent what nobody signed: it sees what everybody sees.
   const tenant = delivery.verified === 'none' ? null : delivery.tenant;
-  const request: ResolveRequest = { caller: { tenant, tier: await sources.tierOf(delivery), isAdmin: false }, uses, lock };
+  const request: ResolveRequest = {
+    caller: { tenant, tier: await sources.tierOf(delivery), isAdmin: false },
+    uses,
+    lock,
+  };
   try {
-    const { extensions } = await callService<ResolveRequest, ResolveAnswer>(sources.bus, 'registry', 'resolve', request);
+    const { extensions } = await callService<ResolveRequest, ResolveAnswer>(
+      sources.bus,
+      'registry',
+      'resolve',
+      request,
+    );
     return { extensions };
   } catch (error) {
-    if (error instanceof BadUserInput || error instanceof NotFound || error instanceof Forbidden) return { problem: error.message, unresolved: (error.extensions['unresolved'] as readonly Unresolved[] | undefined) ?? [] };
+    if (error instanceof BadUserInput || error instanceof NotFound || error instanceof Forbidden)
+      return {
+        problem: error.message,
+        unresolved: (error.extensions['unresolved'] as readonly Unresolved[] | undefined) ?? [],
+      };
     throw error;
   }
 }

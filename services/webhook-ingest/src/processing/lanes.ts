@@ -68,7 +68,9 @@ export class Lanes<T> {
 
   #next(): void {
     while (this.#underWay < this.#options.concurrency && !this.#stopped.signal.aborted) {
-      const at = this.#turns.findIndex(({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(this.#options.concurrency / 2));
+      const at = this.#turns.findIndex(
+        ({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(this.#options.concurrency / 2),
+      );
       const [lane] = at === -1 ? [] : this.#turns.splice(at, 1);
       if (lane === undefined) return;
       this.#underWay += 1;

@@ -9,7 +9,15 @@
  *  G4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { openDeliveryLog, startDeliveryConsumer, subjects, type Bus, type DeliveryConsumer, type DeliveryLog, type HeldDelivery } from '@penstock/bus';
+import {
+  openDeliveryLog,
+  startDeliveryConsumer,
+  subjects,
+  type Bus,
+  type DeliveryConsumer,
+  type DeliveryLog,
+  type HeldDelivery,
+} from '@penstock/bus';
 import { Unavailable } from '@penstock/http';
 import { StoreError } from '@penstock/store';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
@@ -65,14 +73,20 @@ export class Processing {
       groupOf: hostOfLane,
       work: (held) => this.#process(held),
       failed: (held, error, attempt) => {
-        if (attempt > ATTEMPTS_UNTOLD) options.log.warn({ err: error, sequence: held.sequence, attempt }, 'a delivery could not be processed; tried again');
+        if (attempt > ATTEMPTS_UNTOLD)
+          options.log.warn(
+            { err: error, sequence: held.sequence, attempt },
+            'a delivery could not be processed; tried again',
+          );
       },
     });
   }
 
   /** The consumer exists. */
   start(): void {
-    this.#consumer = startDeliveryConsumer(this.#options.bus, { onDelivery: (held) => this.#lanes.add(held.lane, held) });
+    this.#consumer = startDeliveryConsumer(this.#options.bus, {
+      onDelivery: (held) => this.#lanes.add(held.lane, held),
+    });
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
   }
 
@@ -103,7 +117,10 @@ export class Processing {
       await this.#settleRepetition(delivery, standing);
       return;
     }
-    const wanted = standing.decision.kind === 'nothing' && this.#isPromised(delivery) ? promised(standing.decision, delivery.repository) : standing.decision;
+    const wanted =
+      standing.decision.kind === 'nothing' && this.#isPromised(delivery)
+        ? promised(standing.decision, delivery.repository)
+        : standing.decision;
     const decision = await carryOut(delivery, wanted, this.#options);
     if (decision !== standing.decision) await deliveries.revise(standing, decision);
     await this.#options.beginStatus(delivery, decision);
@@ -142,10 +159,21 @@ export class Processing {
       this.#strange.set(delivery.id, failures);
       if (failures < STRANGE_FAILURES_MAX) throw error;
       this.#strange.delete(delivery.id);
-      this.#options.log.error({ err: error, repository: delivery.repository, deliveryId: delivery.deliveryId }, 'a delivery cannot be decided about; its run is quarantined');
-      const told: DeliveryError = { code: 'quarantined', message: 'This push could not be looked at; the operator knows why.' };
+      this.#options.log.error(
+        { err: error, repository: delivery.repository, deliveryId: delivery.deliveryId },
+        'a delivery cannot be decided about; its run is quarantined',
+      );
+      const told: DeliveryError = {
+        code: 'quarantined',
+        message: 'This push could not be looked at; the operator knows why.',
+      };
       return {
-        kind: 'ended', status: 'FAILED', reason: 'quarantined', pipelineName: delivery.repository, source: 'none', error: told,
+        kind: 'ended',
+        status: 'FAILED',
+        reason: 'quarantined',
+        pipelineName: delivery.repository,
+        source: 'none',
+        error: told,
         trace: [{ step: 'fetched', passed: false, detail: told.message }],
       };
     }
@@ -157,7 +185,13 @@ export class Processing {
    */
   async #settleRepetition(delivery: Delivery, { delivery: first }: DecidedDelivery): Promise<void> {
     const detail = `the delivery was seen before: run ${first.runId}`;
-    const decision: Decision = { kind: 'ended', status: 'SKIPPED', pipelineName: delivery.repository, source: 'none', trace: [{ step: 'event', passed: false, detail }] };
+    const decision: Decision = {
+      kind: 'ended',
+      status: 'SKIPPED',
+      pipelineName: delivery.repository,
+      source: 'none',
+      trace: [{ step: 'event', passed: false, detail }],
+    };
     await carryOut(delivery, decision, this.#options);
     this.#options.bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
   }

@@ -18,6 +18,8 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError([`SERVICE_WEBHOOK_PIPELINE: ${path} cannot be read (${error instanceof Error ? error.message : String(error)})`]);
+    throw new ConfigurationError([
+      `SERVICE_WEBHOOK_PIPELINE: ${path} cannot be read (${error instanceof Error ? error.message : String(error)})`,
+    ]);
   }
 }

@@ -1,6 +1,19 @@
 /** Provider A: GitHub, github.com or a server of one's own. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCloneUrls, requireCommit, requireRef, requireRepository, textOf, type Fields, type Provider, type Reading } from './provider.ts';
+import {
+  changedPaths,
+  fieldsOf,
+  headerOf,
+  isNoCommit,
+  requireCloneUrls,
+  requireCommit,
+  requireRef,
+  requireRepository,
+  textOf,
+  type Fields,
+  type Provider,
+  type Reading,
+} from './provider.ts';
 
 /** Lower case, as GitHub writes it: one signature has one form. */
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/u;
@@ -17,7 +30,10 @@ export const github: Provider = {
 
   proves(proof, body, secret) {
     if (!SIGNATURE.test(proof)) return false;
-    return timingSafeEqual(Buffer.from(proof.slice('sha256='.length), 'hex'), createHmac('sha256', secret).update(body).digest());
+    return timingSafeEqual(
+      Buffer.from(proof.slice('sha256='.length), 'hex'),
+      createHmac('sha256', secret).update(body).digest(),
+    );
   },
 
   deliveryIdOf: (headers) => headerOf(headers, 'x-githosta-delivery', 'x-github-delivery') ?? null,
@@ -25,17 +41,29 @@ export const github: Provider = {
   read(event, payload) {
     const repository = fieldsOf(payload['repository']);
     if (event !== 'push') return ignored(`the event '${event.slice(0, 50)}' is no push`, repository, payload);
-    if (payload['deleted'] === true || isNoCommit(payload['after'])) return ignored('the ref was deleted', repository, payload);
+    if (payload['deleted'] === true || isNoCommit(payload['after']))
+      return ignored('the ref was deleted', repository, payload);
     const ref = requireRef(payload['ref']);
     const head = fieldsOf(payload['head_commit']);
     // An annotated tag is an object of its own: what it points at is the head commit.
-    const commit = ref.startsWith('refs/tags/') && textOf(head['id']) !== '' ? requireCommit(head['id'], 'head_commit.id') : requireCommit(payload['after'] ?? head['id'], 'after');
+    const commit =
+      ref.startsWith('refs/tags/') && textOf(head['id']) !== ''
+        ? requireCommit(head['id'], 'head_commit.id')
+        : requireCommit(payload['after'] ?? head['id'], 'after');
     return {
       kind: 'push',
       push: {
         repository: requireRepository(repository['full_name'], 'repository.full_name'),
-        ref, commit,
-        cloneUrls: requireCloneUrls('repository.clone_url', repository['clone_url'], repository['html_url'], repository['url'], repository['ssh_url'], repository['git_url']),
+        ref,
+        commit,
+        cloneUrls: requireCloneUrls(
+          'repository.clone_url',
+          repository['clone_url'],
+          repository['html_url'],
+          repository['url'],
+          repository['ssh_url'],
+          repository['git_url'],
+        ),
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths: changedPaths(payload['commits'], COMMITS_MAX),
       },
@@ -44,5 +72,11 @@ export const github: Provider = {
 };
 
 function ignored(why: string, repository: Fields, payload: Fields): Reading {
-  return { kind: 'ignored', why, repository: textOf(repository['full_name']), ref: textOf(payload['ref']), commit: textOf(payload['after']) };
+  return {
+    kind: 'ignored',
+    why,
+    repository: textOf(repository['full_name']),
+    ref: textOf(payload['ref']),
+    commit: textOf(payload['after']),
+  };
 }

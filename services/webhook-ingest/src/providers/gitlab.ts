@@ -1,6 +1,19 @@
 /** Provider B: GitLab, gitlab.com or a server of one's own. */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { changedPaths, fieldsOf, headerOf, isNoCommit, requireCloneUrls, requireCommit, requireRef, requireRepository, textOf, type Fields, type Provider, type Reading } from './provider.ts';
+import {
+  changedPaths,
+  fieldsOf,
+  headerOf,
+  isNoCommit,
+  requireCloneUrls,
+  requireCommit,
+  requireRef,
+  requireRepository,
+  textOf,
+  type Fields,
+  type Provider,
+  type Reading,
+} from './provider.ts';
 
 const PUSH_EVENTS: ReadonlySet<string> = new Set(['Push Hook', 'Tag Push Hook']);
 /** GitLab lists at most 20 commits of a push, and says how many there were. */
@@ -30,7 +43,8 @@ export const gitlab: Provider = {
     const repository = fieldsOf(payload['repository']);
     if (!PUSH_EVENTS.has(event)) return ignored(`the event '${event.slice(0, 50)}' is no push`, project, payload);
     const { after, checkout_sha: checkout } = payload;
-    if (isNoCommit(after) || (checkout === null && after === undefined)) return ignored('the ref was deleted', project, payload);
+    if (isNoCommit(after) || (checkout === null && after === undefined))
+      return ignored('the ref was deleted', project, payload);
     const head = headOf(payload);
     const listed = Array.isArray(payload['commits']) ? payload['commits'].length : 0;
     const total = payload['total_commits_count'];
@@ -43,11 +57,19 @@ export const gitlab: Provider = {
         commit: typeof checkout === 'string' ? requireCommit(checkout, 'checkout_sha') : requireCommit(after, 'after'),
         cloneUrls: requireCloneUrls(
           'project.git_http_url',
-          project['git_http_url'], repository['git_http_url'], project['http_url'], project['git_ssh_url'], repository['git_ssh_url'], project['ssh_url'],
-          project['url'], repository['url'], project['web_url'],
+          project['git_http_url'],
+          repository['git_http_url'],
+          project['http_url'],
+          project['git_ssh_url'],
+          repository['git_ssh_url'],
+          project['ssh_url'],
+          project['url'],
+          repository['url'],
+          project['web_url'],
         ),
         message: typeof head['message'] === 'string' ? head['message'] : null,
-        paths: typeof total === 'number' && total > listed ? null : changedPaths(payload['commits'], COMMITS_LISTED_MAX + 1),
+        paths:
+          typeof total === 'number' && total > listed ? null : changedPaths(payload['commits'], COMMITS_LISTED_MAX + 1),
       },
     };
   },
@@ -61,5 +83,11 @@ function headOf(payload: Fields): Fields {
 }
 
 function ignored(why: string, project: Fields, payload: Fields): Reading {
-  return { kind: 'ignored', why, repository: textOf(project['path_with_namespace']), ref: textOf(payload['ref']), commit: textOf(payload['checkout_sha'] ?? payload['after']) };
+  return {
+    kind: 'ignored',
+    why,
+    repository: textOf(project['path_with_namespace']),
+    ref: textOf(payload['ref']),
+    commit: textOf(payload['checkout_sha'] ?? payload['after']),
+  };
 }

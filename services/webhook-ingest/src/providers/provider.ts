@@ -19,7 +19,13 @@ export interface PushEvent {
 export type Reading =
   | { readonly kind: 'push'; readonly push: PushEvent }
   /** What is known of it; the rest is ''. */
-  | { readonly kind: 'ignored'; readonly why: string; readonly repository: string; readonly ref: string; readonly commit: string };
+  | {
+      readonly kind: 'ignored';
+      readonly why: string;
+      readonly repository: string;
+      readonly ref: string;
+      readonly commit: string;
+    };
 
 export interface Provider {
   readonly name: ProviderName;
@@ -66,22 +72,37 @@ export function textOf(value: unknown): string {
 
 export function requireRepository(value: unknown, field: string): string {
   // Half a surrogate pair is in no name, and no store takes it; nor is a control character in any.
-  if (typeof value !== 'string' || value === '' || value.length > REPOSITORY_CHARACTERS_MAX || !value.isWellFormed() || /\p{Cc}/u.test(value)) {
+  if (
+    typeof value !== 'string' ||
+    value === '' ||
+    value.length > REPOSITORY_CHARACTERS_MAX ||
+    !value.isWellFormed() ||
+    /\p{Cc}/u.test(value)
+  ) {
     throw new BadUserInput(`The payload's '${field}' does not name a repository.`, { field });
   }
   return value;
 }
 
 export function requireRef(value: unknown): string {
-  if (typeof value !== 'string' || !value.startsWith('refs/') || value.length > REF_CHARACTERS_MAX || !value.isWellFormed() || value.includes('\0')) {
-    throw new BadUserInput("The payload's 'ref' is not the full name of a ref, as in refs/heads/main.", { field: 'ref' });
+  if (
+    typeof value !== 'string' ||
+    !value.startsWith('refs/') ||
+    value.length > REF_CHARACTERS_MAX ||
+    !value.isWellFormed() ||
+    value.includes('\0')
+  ) {
+    throw new BadUserInput("The payload's 'ref' is not the full name of a ref, as in refs/heads/main.", {
+      field: 'ref',
+    });
   }
   return value;
 }
 
 export function requireCommit(value: unknown, field: string): string {
   const commit = textOf(value).toLowerCase();
-  if (!COMMIT.test(commit) || NO_COMMIT.test(commit)) throw new BadUserInput(`The payload's '${field}' is not a commit: 40 or 64 hexadecimal digits.`, { field });
+  if (!COMMIT.test(commit) || NO_COMMIT.test(commit))
+    throw new BadUserInput(`The payload's '${field}' is not a commit: 40 or 64 hexadecimal digits.`, { field });
   return commit;
 }
 
@@ -111,7 +132,8 @@ export function changedPaths(commits: unknown, totalMax: number): string[] | nul
 /** What the payload offers to clone from. Throws `BadUserInput` where it offers nothing at all: `field` is where it should stand. */
 export function requireCloneUrls(field: string, ...values: readonly unknown[]): PushEvent['cloneUrls'] {
   const [best, ...others] = textsOf(...values);
-  if (best === undefined) throw new BadUserInput(`The payload's '${field}' is missing: there is nothing to clone from.`, { field });
+  if (best === undefined)
+    throw new BadUserInput(`The payload's '${field}' is missing: there is nothing to clone from.`, { field });
   return [best, ...others];
 }
 

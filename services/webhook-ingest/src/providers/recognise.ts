@@ -14,7 +14,10 @@ export function recognise(headers: IncomingHttpHeaders): { readonly provider: Pr
     return event === undefined ? [] : [{ provider, event }];
   });
   const [claim] = claims;
-  if (claim === undefined) throw new BadUserInput('This is no delivery of a git host that is known here: the header that names the event is missing.');
+  if (claim === undefined)
+    throw new BadUserInput(
+      'This is no delivery of a git host that is known here: the header that names the event is missing.',
+    );
   if (claims.length > 1) throw new BadUserInput('The headers claim two git hosts at once.');
   return claim;
 }

@@ -24,7 +24,10 @@ export interface StatusHost {
  * `refused`: the host will never take it (no such commit, no right to it). `later`: at the earliest after so many
  * milliseconds, where the host says when.
  */
-export type StatusAnswer = { readonly kind: 'taken' } | { readonly kind: 'refused'; readonly why: string } | { readonly kind: 'later'; readonly why: string; readonly afterMs: number };
+export type StatusAnswer =
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'later'; readonly why: string; readonly afterMs: number };
 
 const REQUEST_MS_MAX = 10_000;
 /** Of what a host says about a refusal. */
@@ -32,9 +35,15 @@ const WHY_CHARACTERS_MAX = 200;
 const RETRY_AFTER_MS_MAX = 60 * 60 * 1000;
 
 /** Never throws. `targetUrl` is where the host's users find the run. */
-export async function writeStatus(host: StatusHost, target: StatusTarget, state: StatusState, targetUrl: string): Promise<StatusAnswer> {
+export async function writeStatus(
+  host: StatusHost,
+  target: StatusTarget,
+  state: StatusState,
+  targetUrl: string,
+): Promise<StatusAnswer> {
   // It would lead to another place of the API, with the server's token.
-  if (target.repository.split('/').some((name) => name === '.' || name === '..')) return { kind: 'refused', why: 'no repository has such a name' };
+  if (target.repository.split('/').some((name) => name === '.' || name === '..'))
+    return { kind: 'refused', why: 'no repository has such a name' };
   try {
     const { url, headers, body } = REQUESTS[target.provider](host, target, state, targetUrl);
     const response = await fetch(url, {
@@ -49,13 +58,29 @@ export async function writeStatus(host: StatusHost, target: StatusTarget, state:
     if (response.ok) return { kind: 'taken' };
     const why = `${response.status} ${text}`;
     if (isAlreadySo(target.provider, response.status, text)) return { kind: 'taken' };
-    const limited = response.status === 403 && (response.headers.has('retry-after') || response.headers.get('x-ratelimit-remaining') === '0');
-    if (response.status >= 500 || response.status === 429 || response.status === 408 || response.status === 409 || limited) return { kind: 'later', why, afterMs: retryAfterMs(response) };
+    const limited =
+      response.status === 403 &&
+      (response.headers.has('retry-after') || response.headers.get('x-ratelimit-remaining') === '0');
+    if (
+      response.status >= 500 ||
+      response.status === 429 ||
+      response.status === 408 ||
+      response.status === 409 ||
+      limited
+    )
+      return { kind: 'later', why, afterMs: retryAfterMs(response) };
     // A token may be renewed, or given the right it lacks.
     if (response.status === 401 || response.status === 403) return { kind: 'later', why, afterMs: 0 };
     return { kind: 'refused', why };
   } catch (error) {
-    return { kind: 'later', why: error instanceof Error ? `${error.message}${error.cause instanceof Error ? `: ${error.cause.message}` : ''}` : String(error), afterMs: 0 };
+    return {
+      kind: 'later',
+      why:
+        error instanceof Error
+          ? `${error.message}${error.cause instanceof Error ? `: ${error.cause.message}` : ''}`
+          : String(error),
+      afterMs: 0,
+    };
   }
 }
 
@@ -65,18 +90,39 @@ interface StatusRequest {
   readonly body: Readonly<Record<string, string>>;
 }
 
-const DESCRIPTIONS: Readonly<Record<StatusState, string>> = { pending: 'The run has begun.', success: 'The run succeeded.', failure: 'The run did not succeed.' };
+const DESCRIPTIONS: Readonly<Record<StatusState, string>> = {
+  pending: 'The run has begun.',
+  success: 'The run succeeded.',
+  failure: 'The run did not succeed.',
+};
 
-const REQUESTS: { readonly [P in ProviderName]: (host: StatusHost, target: StatusTarget, state: StatusState, targetUrl: string) => StatusRequest } = {
+const REQUESTS: {
+  readonly [P in ProviderName]: (
+    host: StatusHost,
+    target: StatusTarget,
+    state: StatusState,
+    targetUrl: string,
+  ) => StatusRequest;
+} = {
   git_host_a: (host, { repository, commit, context }, state, targetUrl) => ({
     url: `${host.apiUrl}/repos/${repository.split('/').map(encodeURIComponent).join('/')}/statuses/${commit}`,
-    headers: { authorization: `Bearer ${host.token}`, accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
+    headers: {
+      authorization: `Bearer ${host.token}`,
+      accept: 'application/vnd.github+json',
+      'x-github-api-version': '2022-11-28',
+    },
     body: { state, target_url: targetUrl, description: DESCRIPTIONS[state], context },
   }),
   git_host_b: (host, { repository, commit, ref, context }, state, targetUrl) => ({
     url: `${host.apiUrl}/projects/${encodeURIComponent(repository)}/statuses/${commit}`,
     headers: { 'private-token': host.token },
-    body: { state: state === 'failure' ? 'failed' : state, target_url: targetUrl, description: DESCRIPTIONS[state], name: context, ref: ref.replace(/^refs\/(?:heads|tags)\//u, '') },
+    body: {
+      state: state === 'failure' ? 'failed' : state,
+      target_url: targetUrl,
+      description: DESCRIPTIONS[state],
+      name: context,
+      ref: ref.replace(/^refs\/(?:heads|tags)\//u, ''),
+    },
   }),
 };
 

@@ -77,7 +77,16 @@ export class StatusOutbox {
   /** Idempotent: the first of a run stands. */
   async add(target: StatusTarget): Promise<void> {
     if (this.#options.hosts[target.provider] === undefined) return;
-    await this.#entries.insert({ id: target.runId, done: false, dueAt: this.#options.now(), told: '', failures: 0, revision: 0, step: 0, target: JSON.stringify(target) });
+    await this.#entries.insert({
+      id: target.runId,
+      done: false,
+      dueAt: this.#options.now(),
+      told: '',
+      failures: 0,
+      revision: 0,
+      step: 0,
+      target: JSON.stringify(target),
+    });
     this.#wake?.();
   }
 
@@ -86,12 +95,19 @@ export class StatusOutbox {
     while (!signal.aborted) {
       let found = 0;
       try {
-        const due = await this.#entries.list({ where: { done: false, dueAt: { lte: this.#options.now() } }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: BATCH });
+        const due = await this.#entries.list({
+          where: { done: false, dueAt: { lte: this.#options.now() } },
+          orderBy: { field: 'dueAt', direction: 'asc' },
+          limit: BATCH,
+        });
         found = due.length;
         const rest = [...due];
-        await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
-          for (let entry = rest.shift(); entry !== undefined && !signal.aborted; entry = rest.shift()) await this.#settle(entry);
-        }));
+        await Promise.all(
+          Array.from({ length: CONCURRENCY }, async () => {
+            for (let entry = rest.shift(); entry !== undefined && !signal.aborted; entry = rest.shift())
+              await this.#settle(entry);
+          }),
+        );
       } catch (error) {
         this.#options.log.warn({ err: error }, 'commit statuses could not be worked off; tried again');
         found = 0;
@@ -104,7 +120,10 @@ export class StatusOutbox {
   async #idle(signal: AbortSignal): Promise<void> {
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
     const timer = new AbortController();
-    await Promise.race([woken, pause(LOOK_MS, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(() => {})]);
+    await Promise.race([
+      woken,
+      pause(LOOK_MS, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(() => {}),
+    ]);
     timer.abort();
     this.#wake = undefined;
   }
@@ -134,13 +153,22 @@ export class StatusOutbox {
     }
     const age = now() - Number.parseInt(target.runId.slice(0, 8) + target.runId.slice(9, 13), 16);
     if ((answer.kind === 'refused' && final) || age > GIVEN_UP_MS) {
-      log.warn({ runId: target.runId, repository: target.repository, why: answer.why }, 'the git host does not take a commit status; it is given up');
+      log.warn(
+        { runId: target.runId, repository: target.repository, why: answer.why },
+        'the git host does not take a commit status; it is given up',
+      );
       return await this.#finish(claimed);
     }
     const failures = entry.failures + 1;
-    if (failures === 1) log.warn({ runId: target.runId, repository: target.repository, why: answer.why }, 'a commit status was not taken; tried again');
+    if (failures === 1)
+      log.warn(
+        { runId: target.runId, repository: target.repository, why: answer.why },
+        'a commit status was not taken; tried again',
+      );
     const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures - 1, 20));
-    const afterMs = Math.ceil(Math.max(answer.kind === 'later' ? answer.afterMs : 0, ceiling * (0.5 + Math.random() / 2)));
+    const afterMs = Math.ceil(
+      Math.max(answer.kind === 'later' ? answer.afterMs : 0, ceiling * (0.5 + Math.random() / 2)),
+    );
     await this.#write({ ...claimed, failures, dueAt: now() + afterMs });
   }
 
@@ -148,7 +176,9 @@ export class StatusOutbox {
     this.#running.add(runId);
     await this.#write({ ...entry, dueAt: this.#options.now() + RUNNING_LOOK_MS });
     // It may have ended between the look at it and this.
-    const view = await this.#options.reads.view(runId, [(JSON.parse(String(entry.target)) as StatusTarget).tenant]).catch(() => null);
+    const view = await this.#options.reads
+      .view(runId, [(JSON.parse(String(entry.target)) as StatusTarget).tenant])
+      .catch(() => null);
     if (view !== null && isEnded(view.status)) await this.#dueNow(runId);
   }
 
@@ -163,7 +193,8 @@ export class StatusOutbox {
     try {
       const entry = await this.#entries.get(runId);
       // One that is claimed is looked at again by who has it.
-      if (entry !== null && !entry.done && entry.told !== '') await this.#write({ ...entry, dueAt: this.#options.now() });
+      if (entry !== null && !entry.done && entry.told !== '')
+        await this.#write({ ...entry, dueAt: this.#options.now() });
       this.#wake?.();
     } catch {
       // Found at its next look.
