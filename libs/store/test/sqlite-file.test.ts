@@ -56,15 +56,13 @@ describe('a SQLite file', () => {
   it('with damaged pages says so when they are read', async () => {
     const store = await open();
     for (let batch = 0; batch < 10; batch++) {
-      await store
-        .collection(spec)
-        .replaceNewer(
-          Array.from({ length: 100 }, (_, index) => ({
-            id: `${batch}-${index}`,
-            rank: batch,
-            text: Math.random().toString(36).repeat(60),
-          })),
-        );
+      await store.collection(spec).replaceNewer(
+        Array.from({ length: 100 }, (_, index) => ({
+          id: `${batch}-${index}`,
+          rank: batch,
+          text: Math.random().toString(36).repeat(60),
+        })),
+      );
     }
     await store.close();
     const bytes = await readFile(path);

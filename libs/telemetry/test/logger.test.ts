@@ -68,18 +68,16 @@ describe('logger', () => {
 
   it('blanks fields that are credentials by their name, at any depth and in child loggers', () => {
     const { lines, logger } = capture({});
-    logger
-      .child({ apiKey: 'aaaa1' })
-      .info(
-        {
-          headers: { Authorization: 'aaaa2', 'x-gitlab-token': 'aaaa3' },
-          body: [{ refresh_token: 'aaaa4', client_secret: 'aaaa5' }],
-          password: 'aaaa6',
-          text: JSON.stringify({ token: 'aaaa7', more: [JSON.stringify({ cookie: 'aaaa8"aaaa9' })] }),
-          token: 'aaaa0"aaaa1',
-        },
-        'request',
-      );
+    logger.child({ apiKey: 'aaaa1' }).info(
+      {
+        headers: { Authorization: 'aaaa2', 'x-gitlab-token': 'aaaa3' },
+        body: [{ refresh_token: 'aaaa4', client_secret: 'aaaa5' }],
+        password: 'aaaa6',
+        text: JSON.stringify({ token: 'aaaa7', more: [JSON.stringify({ cookie: 'aaaa8"aaaa9' })] }),
+        token: 'aaaa0"aaaa1',
+      },
+      'request',
+    );
     expect(lines.join('')).not.toMatch(/aaaa\d/);
   });
 

@@ -101,12 +101,10 @@ async function sendPackage(
   }
   reply.type('application/gzip');
   if (range !== 'whole') {
-    reply
-      .code(206)
-      .headers({
-        'Content-Range': `bytes ${range.from}-${range.to - 1}/${size}`,
-        'Content-Length': range.to - range.from,
-      });
+    reply.code(206).headers({
+      'Content-Range': `bytes ${range.from}-${range.to - 1}/${size}`,
+      'Content-Length': range.to - range.from,
+    });
     reply.send(request.method === 'HEAD' ? undefined : await found.read(range));
     return;
   }
@@ -115,13 +113,10 @@ async function sendPackage(
 }
 
 function wrongType(reply: FastifyReply): FastifyReply {
-  return reply
-    .code(415)
-    .header('Connection', 'close')
-    .send({
-      error: 'unsupported_media_type',
-      message: 'Send the package as it is, with "Content-Type: application/gzip".',
-    });
+  return reply.code(415).header('Connection', 'close').send({
+    error: 'unsupported_media_type',
+    message: 'Send the package as it is, with "Content-Type: application/gzip".',
+  });
 }
 
 /** The rest of the body is not read: the connection is of no further use. */

@@ -34,12 +34,10 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
         return await reply.send(await intake.handle({ headers: request.headers, body, left: left.signal }));
       } catch (error) {
         if (!(error instanceof InvalidSignature)) throw error;
-        return await reply
-          .code(401)
-          .send({
-            error: 'invalid_signature',
-            message: 'The signature or token of this delivery is missing or wrong.',
-          });
+        return await reply.code(401).send({
+          error: 'invalid_signature',
+          message: 'The signature or token of this delivery is missing or wrong.',
+        });
       } finally {
         reply.raw.off('close', onClose);
       }
