@@ -1,6 +1,6 @@
 /** The checker finds what it is there to find: sound evidence has no violation, and each kind of wrong is seen. */
 import type { RunEvent } from '@penstock/run';
-import { decodeCommit } from '@penstock/scheduler';
+import { decodeCommit } from '@penstock/scheduler/testing';
 import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../support/sse.ts';
 import { check, type Evidence, type ViolationKind } from './checker.ts';

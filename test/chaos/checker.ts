@@ -4,7 +4,7 @@
  */
 import { parsePipeline } from '@penstock/pipeline';
 import { planOf, type RunEvent } from '@penstock/run';
-import { foldRun } from '@penstock/scheduler';
+import { foldRun } from '@penstock/scheduler/testing';
 import type { StreamEvent } from '../support/sse.ts';
 import type { ChaosPipeline } from './pipelines.ts';
 import { endOf, isOver, type JournaledRun } from './journal.ts';

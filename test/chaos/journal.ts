@@ -1,7 +1,7 @@
 /** What the partitions' logs say, read past all services: every commit, and of each run its events in order. */
 import { openLog, type Bus } from '@penstock/bus';
 import { isRunId, type RunEvent } from '@penstock/run';
-import { decodeCommit, type Commit } from '@penstock/scheduler';
+import { decodeCommit, type Commit } from '@penstock/scheduler/testing';
 
 export interface JournaledRun {
   readonly id: string;

@@ -1,5 +1,5 @@
 /** How long it took until work went on, read from the journal beside the log of faults. Milliseconds. */
-import type { Commit } from '@penstock/scheduler';
+import type { Commit } from '@penstock/scheduler/testing';
 import type { DoneFault } from './faults.ts';
 
 export interface RecoveryTimes {

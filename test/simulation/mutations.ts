@@ -1,5 +1,5 @@
 /** Rules broken on purpose, to prove that the simulation sees it. Each names the rule that it breaks. */
-import type { LiveRun, OpenedPartition, RestoredPartition } from '@penstock/scheduler';
+import type { LiveRun, OpenedPartition, RestoredPartition } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun, RunCounter, RunDocument, RunsLedger } from '@penstock/store';
 import { noFaults, type Profile } from './profile.ts';
 

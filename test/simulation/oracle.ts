@@ -18,7 +18,7 @@ import {
   type RunState,
   type RunView,
 } from '@penstock/run';
-import { decodeCommit, type Commit } from '@penstock/scheduler';
+import { decodeCommit, type Commit } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import { checkEvent } from './event-rules.ts';
 import { keyOf, type Process } from './runner-node.ts';

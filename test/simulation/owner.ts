@@ -11,7 +11,7 @@ import {
   type Opening,
   type PartitionPorts,
   type StopAnswer,
-} from '@penstock/scheduler';
+} from '@penstock/scheduler/testing';
 import { SimOutage } from './errors.ts';
 import { SimPartitionLog } from './journal.ts';
 import { leased } from './leases.ts';

@@ -3,7 +3,7 @@
  * and partition-owner.ts over the simulated broker, store and clock.
  */
 import type { PullReply, PullRequest, RunnerLease } from '@penstock/bus';
-import { Dispatch, ownerOf, type SchedulerLoad } from '@penstock/scheduler';
+import { Dispatch, ownerOf, type SchedulerLoad } from '@penstock/scheduler/testing';
 import { SimLedger } from './ledger.ts';
 import { SimOutage } from './errors.ts';
 import { leased, SimLease } from './leases.ts';

@@ -4,7 +4,7 @@
  * oracle's business.
  */
 import type { CommittedEvents, PullReply, PullRequest } from '@penstock/bus';
-import type { Partition } from '@penstock/scheduler';
+import type { Partition } from '@penstock/scheduler/testing';
 import { SimBroker, type Bucket, type KvEntry } from './broker.ts';
 import { Clients } from './clients.ts';
 import { SimOutage, Violation } from './errors.ts';

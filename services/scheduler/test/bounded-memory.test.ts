@@ -1,6 +1,6 @@
 /** What a partition and its dispatch remember is bounded, however long they live. */
 import { describe, expect, test } from 'vitest';
-import { Dispatch, type ReadyStage } from '@penstock/scheduler';
+import { Dispatch, type ReadyStage } from '@penstock/scheduler/testing';
 import { Harness, HOUR_MS, stage, text } from './support.ts';
 
 const one = text([stage('a')]);

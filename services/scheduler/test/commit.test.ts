@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunCreated, RunEvent } from '@penstock/run';
-import { COMMIT_FORMAT, decodeCommit, encodeCommit, UnreadableCommit, type CommitHead } from '@penstock/scheduler';
+import {
+  COMMIT_FORMAT,
+  decodeCommit,
+  encodeCommit,
+  UnreadableCommit,
+  type CommitHead,
+} from '@penstock/scheduler/testing';
 import { CommitBuilder } from '../src/partition/commit-builder.ts';
 import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } from '../src/run/commit.ts';
 import { createdOf } from './stories.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CREDIT_MS, Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler';
+import { CREDIT_MS, Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler/testing';
 
 /** Stages that are granted once, in an order that is kept. */
 class Queue {

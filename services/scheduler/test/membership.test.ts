@@ -17,7 +17,8 @@ import {
   type PullRequest,
   type RunnerLease,
 } from '@penstock/bus';
-import { COMMIT_FORMAT, decodeCommit, encodeCommit, ownerOf, startScheduler } from '@penstock/scheduler';
+import { startScheduler } from '@penstock/scheduler';
+import { COMMIT_FORMAT, decodeCommit, encodeCommit, ownerOf } from '@penstock/scheduler/testing';
 import {
   openSqliteStore,
   runCollections,

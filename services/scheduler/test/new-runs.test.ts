@@ -1,7 +1,14 @@
 /** What a create may bring along: an end, a lock of extensions, an origin; and when the store is asked about its id. */
 import { describe, expect, test } from 'vitest';
 import type { ResolvedExtension } from '@penstock/pipeline';
-import { Definitions, BadPipeline, definedRun, encodeCommit, decodeCommit, COMMIT_FORMAT } from '@penstock/scheduler';
+import {
+  Definitions,
+  BadPipeline,
+  definedRun,
+  encodeCommit,
+  decodeCommit,
+  COMMIT_FORMAT,
+} from '@penstock/scheduler/testing';
 import type { RunCreated } from '@penstock/run';
 import { encodeEvent } from '../src/run/commit.ts';
 import { Harness, HOUR_MS, NOW, stage, text } from './support.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ConcurrencyGroups, ownerOf } from '@penstock/scheduler';
+import { ConcurrencyGroups, ownerOf } from '@penstock/scheduler/testing';
 
 const members = ['a3f9c2', '77be01', '5d10ee', 'c0ffee'];
 const share = (of: readonly string[]): (string | undefined)[] =>

@@ -1,5 +1,5 @@
 import type { EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
-import { Projector } from '@penstock/scheduler';
+import { Projector } from '@penstock/scheduler/testing';
 import { describe, expect, it } from 'vitest';
 import { withBoundedWrites } from '../src/shell/bounded-writes.ts';
 import { Harness } from './support.ts';

@@ -1,7 +1,7 @@
 /** Runs as a take-over finds them: their events so far, restored. */
 import type { RunCreated, RunEvent } from '@penstock/run';
 import { newRunId } from '@penstock/run';
-import { LiveRun } from '@penstock/scheduler';
+import { LiveRun } from '@penstock/scheduler/testing';
 import { definitions, NOW, settings } from './support.ts';
 
 let count = 0;

@@ -15,7 +15,7 @@ import {
   type RestoredPartition,
   type SchedulerLoad,
   type StopAnswer,
-} from '@penstock/scheduler';
+} from '@penstock/scheduler/testing';
 
 export const HOUR_MS = 3_600_000;
 export const NOW = 1_800_000_000_000;

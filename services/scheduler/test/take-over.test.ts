@@ -12,7 +12,7 @@ import {
   type Commit,
   type Opening,
   type RunEntry,
-} from '@penstock/scheduler';
+} from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
 import { encodeEvent } from '../src/run/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';

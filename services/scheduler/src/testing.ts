@@ -1,0 +1,29 @@
+/**
+ * The scheduler's parts one by one, for its own tests, the simulation and the chaos checks (`@penstock/scheduler/testing`).
+ * Production starts the whole of it through `index.ts`.
+ */
+export { Partition, type PartitionSettings, type RestoredPartition } from './partition/partition.ts';
+export type { SchedulerLoad } from './run/scheduler-load.ts';
+export type { JobAnswer, PartitionPorts, StopAnswer } from './run/ports.ts';
+export {
+  BadPipeline,
+  Definitions,
+  definedRun,
+  type DefinedPipeline,
+  type DefinitionSource,
+} from './run/definitions.ts';
+export { Dispatch, CREDIT_MS, type Credit, type ReadyStage } from './dispatch/dispatch.ts';
+export { LiveRun, foldRun } from './run/live-run.ts';
+export { ConcurrencyGroups } from './admission/groups.ts';
+export {
+  decodeCommit,
+  encodeCommit,
+  COMMIT_FORMAT,
+  UnreadableCommit,
+  type Commit,
+  type CommitHead,
+  type RunEntry,
+} from './run/commit.ts';
+export { ownerOf } from './membership/ownership.ts';
+export { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './shell/take-over.ts';
+export { Projector } from './shell/projector.ts';
