@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Glob, GlobList, matchesPush } from '../src/index.ts';
+import { GlobList, matchesPush } from '../src/index.ts';
+import { Glob } from '../src/push/glob.ts';
 
 const branch = (name: string, paths: readonly string[] | null = null) => ({ ref: `refs/heads/${name}`, paths });
 const tag = (name: string) => ({ ref: `refs/tags/${name}`, paths: null });

@@ -31,7 +31,7 @@ import { extensionKey } from './names.ts';
 import { versionView, type ExtensionRecord, type VersionRecord } from './records.ts';
 import { mayUsePrivate, requirePublisher } from './rights.ts';
 import type { Signature, SigningKeys } from './signatures.ts';
-import { Turns } from './turns.ts';
+import { PublishQueue } from './publish-queue.ts';
 import { asUnavailable, UPLOAD_KEPT_MS, UPLOAD_USABLE_MS, type Upload, type Uploads } from './uploads.ts';
 
 export interface PublisherOptions {
@@ -73,7 +73,7 @@ interface Candidate {
 
 export class Publisher {
   readonly #options: PublisherOptions;
-  readonly #inspections = new Turns(INSPECTIONS_AT_ONCE, INSPECTIONS_WAITING_MAX);
+  readonly #inspections = new PublishQueue(INSPECTIONS_AT_ONCE, INSPECTIONS_WAITING_MAX);
 
   constructor(options: PublisherOptions) {
     this.#options = options;

@@ -2,14 +2,14 @@
  * Makes the stages of a definition out of drafts: a matrix becomes one stage for each of its combinations, and a stage
  * that uses an extension made of stages becomes those, named `<stage>/<inner>`. What comes out knows nothing of either.
  *
- * 1. What comes after such a stage comes after all its last ones. Its first ones come after what it comes after, and
+ * EXPAND-1. What comes after such a stage comes after all its last ones. Its first ones come after what it comes after, and
  *    take over its `when`; with that skipped, nothing of it runs, also not what asks for `always()` inside.
- * 2. `stages.<stage>.outputs.<name>` is the value that the manifest names; `stages.<stage>.status` sums up its stages.
- * 3. `inputs.<name>` is the expression that the using stage gives, in terms of the stages around it; the values of its
+ * EXPAND-2. `stages.<stage>.outputs.<name>` is the value that the manifest names; `stages.<stage>.status` sums up its stages.
+ * EXPAND-3. `inputs.<name>` is the expression that the using stage gives, in terms of the stages around it; the values of its
  *    matrix are filled in, since the inner stages have a matrix of their own or none.
- * 4. Everything is counted before it is made (`expansion-budget.ts`).
+ * EXPAND-4. Everything is counted before it is made (`expansion-budget.ts`).
  */
-import type { Command, Expression, MatrixCell, RetryPolicy, StageDefinition, Template } from '../model/definition.ts';
+import type { Command, Expression, MatrixCell, StageDefinition, Template } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import { ExpansionBudget } from './expansion-budget.ts';
 import type { Site } from './expansion-budget.ts';
@@ -17,6 +17,8 @@ import type { LoadedExtension } from './extension-catalog.ts';
 import { Ancestors } from './graph.ts';
 import { labelsOf } from './labels.ts';
 import type { Level } from './level.ts';
+import { ROOT_CONTEXT } from './level-context.ts';
+import type { LevelContext } from './level-context.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { ExtensionBody } from './manifest.ts';
 import type { Cell } from './matrix.ts';
@@ -36,55 +38,6 @@ import type { Substitution } from '../expressions/substitute.ts';
 /** Inside a first stage of an extension there is nothing before it. */
 const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
 
-/** What a level of stages is given from around it. */
-interface Frame {
-  /** Undefined for the pipeline itself. */
-  readonly extension: LoadedExtension | undefined;
-  /** Before the names of the stages, `build/`, and before those that the expansions of a matrix share. */
-  readonly prefix: string;
-  readonly family: string;
-  readonly inputs: ReadonlyMap<string, Expression>;
-  /** Under the stages' own variables, over them, and those that carry the inputs. */
-  readonly envBelow: Environment;
-  readonly envAbove: Environment;
-  readonly variables: Environment;
-  /** For the stages of the level that come after no other of it. */
-  readonly after: readonly string[];
-  readonly when: Expression | undefined;
-  readonly runsAfterFailure: boolean;
-  /** What the using stage says, for those that say nothing themselves. */
-  readonly timeoutMs: number | undefined;
-  readonly retry: RetryPolicy | undefined;
-  readonly workspace: 'shared' | 'fresh' | undefined;
-  readonly workdir: Template | undefined;
-  readonly runsOn: readonly string[];
-  readonly allowFailure: boolean;
-  readonly matrix: MatrixCell | undefined;
-  /** Where problems are shown: the stage of the file that all this comes from. */
-  readonly site: Site | undefined;
-}
-
-const ROOT: Frame = {
-  extension: undefined,
-  prefix: '',
-  family: '',
-  inputs: new Map(),
-  envBelow: new Map(),
-  envAbove: new Map(),
-  variables: new Map(),
-  after: [],
-  when: undefined,
-  runsAfterFailure: false,
-  timeoutMs: undefined,
-  retry: undefined,
-  workspace: undefined,
-  workdir: undefined,
-  runsOn: [],
-  allowFailure: false,
-  matrix: undefined,
-  site: undefined,
-};
-
 /** What one stage of a level has become: itself, or the stages of its extension. */
 interface Expanded {
   readonly stages: readonly StageDefinition[];
@@ -94,7 +47,7 @@ interface Expanded {
 }
 
 export function expandPipeline(level: Level, problems: Problems): StageDefinition[] {
-  return [...expandLevel(new ExpansionBudget(problems), level, ROOT).stages];
+  return [...expandLevel(new ExpansionBudget(problems), level, ROOT_CONTEXT).stages];
 }
 
 /** Makes the stages of an extension that nobody uses yet, to find what is wrong with them. */
@@ -103,7 +56,7 @@ export function expandExtension(body: ExtensionBody, problems: Problems): void {
   const inputs = new Map(body.inputs.map(({ name }) => [name, literal('')]));
   if (body.level !== undefined)
     expandLevel(new ExpansionBudget(problems), body.level, {
-      ...ROOT,
+      ...ROOT_CONTEXT,
       extension,
       prefix: 'stage/',
       family: 'stage/',
@@ -113,8 +66,8 @@ export function expandExtension(body: ExtensionBody, problems: Problems): void {
 }
 
 /** Dependencies first, for the value of a name is known once its stage has been expanded; the result is in file order. */
-function expandLevel(whole: ExpansionBudget, level: Level, frame: Frame): Expanded {
-  const expansion = new LevelExpansion(whole, level, frame);
+function expandLevel(whole: ExpansionBudget, level: Level, context: LevelContext): Expanded {
+  const expansion = new LevelExpansion(whole, level, context);
   for (const draft of level.graph.order ?? []) if (!whole.isFull) expansion.expandDraft(draft);
   return expansion.result();
 }
@@ -123,7 +76,7 @@ function expandLevel(whole: ExpansionBudget, level: Level, frame: Frame): Expand
 class LevelExpansion {
   readonly #whole: ExpansionBudget;
   readonly #level: Level;
-  readonly #frame: Frame;
+  readonly #context: LevelContext;
   /** By the number of the stage in the level, matrices expanded. */
   readonly #expanded: (Expanded | undefined)[] = [];
   /** Names mean themselves: the pipeline itself, as long as it uses nothing that is made of stages. */
@@ -134,12 +87,12 @@ class LevelExpansion {
   readonly #statuses = new Map<Expanded, Expression>();
   #ancestors: Ancestors | undefined;
 
-  constructor(whole: ExpansionBudget, level: Level, frame: Frame) {
+  constructor(whole: ExpansionBudget, level: Level, context: LevelContext) {
     this.#whole = whole;
     this.#level = level;
-    this.#frame = frame;
-    this.#isPlain = frame.extension === undefined && level.drafts.every(({ use }) => use === undefined);
-    this.#common = new Map([...frame.envBelow, ...this.#environment(level.env, undefined)]);
+    this.#context = context;
+    this.#isPlain = context.extension === undefined && level.drafts.every(({ use }) => use === undefined);
+    this.#common = new Map([...context.envBelow, ...this.#environment(level.env, undefined)]);
     this.#commonSize = this.#sizeOf(this.#common);
     this.#commonRecord = toRecord(this.#common);
   }
@@ -173,7 +126,7 @@ class LevelExpansion {
     const body = draft.use?.extension?.body;
     const cells: readonly (Cell | undefined)[] = draft.matrix?.cells ?? [undefined];
     const after = this.#isEntry(index)
-      ? this.#frame.after
+      ? this.#context.after
       : [...new Set((this.#level.graph.after[index] ?? []).flatMap((stage) => this.#expanded[stage]?.ends ?? []))];
     if (body?.level === undefined) this.#makeStages(draft, index, cells, after);
     else
@@ -184,23 +137,23 @@ class LevelExpansion {
 
   /** Plain stages, and those that take their command from an extension. What their cells share is one object. */
   #makeStages(draft: StageDraft, index: number, cells: readonly (Cell | undefined)[], after: readonly string[]): void {
-    const frame = this.#frame;
+    const context = this.#context;
     const first = this.#level.names.firstOf[index] ?? 0;
     const site = this.#siteOf(draft);
     const used = draft.use?.extension;
     const by = this.#substitution(undefined);
     // Beside `uses`, names mean what they mean in the file; the variables of the extension are its own.
     const around = used === undefined ? by : this.#outside(draft, by, site);
-    const inputs = used === undefined ? frame.inputs : this.#inputsOf(draft, used.body, around);
+    const inputs = used === undefined ? context.inputs : this.#inputsOf(draft, used.body, around);
     const inner = used === undefined ? by : { meaning: inputMeaning(inputs) };
     const commands = this.#commands(used?.body.commands ?? draft.commands, inner, site);
     const env = this.#stageEnvironment(
       draft,
       by,
       used === undefined ? new Map() : this.#environment(used.body.env, inner, site),
-      used === undefined ? frame.variables : variablesOf(used.body, inputs),
+      used === undefined ? context.variables : variablesOf(used.body, inputs),
     );
-    const names = cells.map((cell) => `${frame.prefix}${cell?.name ?? draft.name}`);
+    const names = cells.map((cell) => `${context.prefix}${cell?.name ?? draft.name}`);
     const { when, runsAfterFailure } = this.#condition(draft, index, around, site);
     const textSize =
       this.#whole.sizeOfCommands(commands) +
@@ -209,7 +162,7 @@ class LevelExpansion {
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
     const shell = used === undefined ? draft.shell : used.body.shell;
-    const extension = used ?? frame.extension;
+    const extension = used ?? context.extension;
     for (const [offset, cell] of cells.entries()) {
       const name = names[offset] ?? draft.name;
       const values = cell === undefined ? undefined : toRecord(cell.values);
@@ -222,13 +175,13 @@ class LevelExpansion {
         runsAfterFailure,
         commands,
         env: env.record,
-        timeoutMs: draft.timeoutMs ?? frame.timeoutMs ?? PIPELINE_LIMITS.timeoutMsDefault,
-        retry: draft.retry ?? frame.retry ?? NO_RETRY,
-        allowFailure: draft.allowFailure || frame.allowFailure,
+        timeoutMs: draft.timeoutMs ?? context.timeoutMs ?? PIPELINE_LIMITS.timeoutMsDefault,
+        retry: draft.retry ?? context.retry ?? NO_RETRY,
+        allowFailure: draft.allowFailure || context.allowFailure,
         ...(workdir === undefined ? {} : { workdir }),
         ...(shell === undefined ? {} : { shell }),
-        workspace: draft.workspace ?? frame.workspace ?? 'shared',
-        runsOn: labels.length > 0 ? labels : frame.runsOn,
+        workspace: draft.workspace ?? context.workspace ?? 'shared',
+        runsOn: labels.length > 0 ? labels : context.runsOn,
         outputs: draft.outputs,
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
@@ -248,7 +201,7 @@ class LevelExpansion {
     body: ExtensionBody,
     level: Level,
   ): Expanded {
-    const frame = this.#frame;
+    const context = this.#context;
     const site = this.#siteOf(draft);
     const by = this.#substitution(cell);
     const own = this.#environment(draft.env, by, site);
@@ -260,21 +213,21 @@ class LevelExpansion {
     const matrix = this.#matrixOf(draft, values);
     return expandLevel(this.#whole, level, {
       extension: draft.use?.extension,
-      prefix: `${frame.prefix}${cell?.name ?? draft.name}/`,
-      family: `${frame.family}${draft.name}/`,
+      prefix: `${context.prefix}${cell?.name ?? draft.name}/`,
+      family: `${context.family}${draft.name}/`,
       inputs,
       envBelow: this.#common,
-      envAbove: new Map([...own, ...frame.envAbove]),
+      envAbove: new Map([...own, ...context.envAbove]),
       variables: variablesOf(body, inputs),
       after,
       when,
       runsAfterFailure,
-      timeoutMs: draft.timeoutMs ?? frame.timeoutMs,
-      retry: draft.retry ?? frame.retry,
-      workspace: draft.workspace ?? frame.workspace,
+      timeoutMs: draft.timeoutMs ?? context.timeoutMs,
+      retry: draft.retry ?? context.retry,
+      workspace: draft.workspace ?? context.workspace,
       workdir: this.#workdir(draft, outside, site),
-      runsOn: labels.length > 0 ? labels : frame.runsOn,
-      allowFailure: draft.allowFailure || frame.allowFailure,
+      runsOn: labels.length > 0 ? labels : context.runsOn,
+      allowFailure: draft.allowFailure || context.allowFailure,
       matrix,
       site,
     });
@@ -282,7 +235,7 @@ class LevelExpansion {
 
   /** As the stage itself is written: its variables are others than those of the extension that it uses. */
   #outside(draft: StageDraft, by: Substitution, site: Site): Substitution {
-    const seen = new Map([...this.#common, ...this.#environment(draft.env, by, site), ...this.#frame.envAbove]);
+    const seen = new Map([...this.#common, ...this.#environment(draft.env, by, site), ...this.#context.envAbove]);
     return {
       meaning: (path) => (path[0] === 'env' ? asExpression(seen.get(path[1] ?? '') ?? ['']) : by.meaning(path)),
     };
@@ -295,13 +248,13 @@ class LevelExpansion {
     by: Substitution,
     site: Site,
   ): { readonly when: Expression | undefined; readonly runsAfterFailure: boolean } {
-    const frame = this.#frame;
+    const context = this.#context;
     const own = (calls?: Substitution['calls']): Expression | undefined =>
       draft.when === undefined ? undefined : this.#whole.bounded(substitute(draft.when, { ...by, calls }), site);
-    if (frame.extension === undefined)
+    if (context.extension === undefined)
       return { when: this.#isPlain ? draft.when : own(), runsAfterFailure: draft.runsAfterFailure };
     if (this.#isEntry(index))
-      return { when: conjunction(frame.when, own(NOTHING_BEFORE)), runsAfterFailure: frame.runsAfterFailure };
+      return { when: conjunction(context.when, own(NOTHING_BEFORE)), runsAfterFailure: context.runsAfterFailure };
     if (!draft.runsAfterFailure) return { when: own(), runsAfterFailure: false };
     return { when: conjunction(this.#hasBegun(index), own()), runsAfterFailure: true };
   }
@@ -323,17 +276,23 @@ class LevelExpansion {
   }
 
   #labels(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): string[] {
-    return labelsOf(draft.runsOn, values ?? {}, `${draft.path}.runs_on`, this.#whole.problems, this.#frame.site?.span);
+    return labelsOf(
+      draft.runsOn,
+      values ?? {},
+      `${draft.path}.runs_on`,
+      this.#whole.problems,
+      this.#context.site?.span,
+    );
   }
 
   #matrixOf(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): MatrixCell | undefined {
-    const frame = this.#frame;
+    const context = this.#context;
     // The expansions of an outer matrix share the stages inside, each with its like.
     if (draft.matrix === undefined || values === undefined)
-      return frame.matrix === undefined ? undefined : { ...frame.matrix, of: `${frame.family}${draft.name}` };
+      return context.matrix === undefined ? undefined : { ...context.matrix, of: `${context.family}${draft.name}` };
     const { maxParallel, failFast } = draft.matrix;
     return {
-      of: `${frame.prefix}${draft.name}`,
+      of: `${context.prefix}${draft.name}`,
       values,
       ...(maxParallel === undefined ? {} : { maxParallel }),
       failFast,
@@ -342,7 +301,7 @@ class LevelExpansion {
 
   #workdir(draft: StageDraft, by: Substitution, site: Site): Template | undefined {
     const own = draft.workdir === undefined ? undefined : this.#template(draft.workdir, by, site);
-    const { workdir } = this.#frame;
+    const { workdir } = this.#context;
     return own === undefined || workdir === undefined ? (own ?? workdir) : [...workdir, '/', ...own];
   }
 
@@ -365,7 +324,7 @@ class LevelExpansion {
     ofExtension: Environment,
     variables: Environment,
   ): { readonly record: Readonly<Record<string, Template>>; readonly size: number } {
-    const { envAbove } = this.#frame;
+    const { envAbove } = this.#context;
     if (draft.env.size + ofExtension.size + variables.size + envAbove.size === 0)
       return { record: this.#commonRecord, size: this.#commonSize };
     const merged = new Map([
@@ -384,7 +343,7 @@ class LevelExpansion {
     return new Map(
       [...env].map(([name, template]) => [
         name,
-        this.#template(template, substitution, site ?? this.#frame.site ?? NOWHERE),
+        this.#template(template, substitution, site ?? this.#context.site ?? NOWHERE),
       ]),
     );
   }
@@ -417,7 +376,7 @@ class LevelExpansion {
 
   /** What names mean at this level; with the values of a combination filled in where the expression leaves it. */
   #substitution(cell: Cell | undefined): Substitution {
-    const { inputs, prefix } = this.#frame;
+    const { inputs, prefix } = this.#context;
     const { byFullName } = this.#level.names;
     return {
       meaning: (path) => {
@@ -441,10 +400,10 @@ class LevelExpansion {
   }
 
   #outputs(): ReadonlyMap<string, Expression> | undefined {
-    const body = this.#frame.extension?.body;
+    const body = this.#context.extension?.body;
     if (body === undefined) return undefined;
     const by = this.#substitution(undefined);
-    const site = this.#frame.site ?? NOWHERE;
+    const site = this.#context.site ?? NOWHERE;
     return new Map(
       [...body.values].map(([name, template]) => [
         name,
@@ -454,7 +413,7 @@ class LevelExpansion {
   }
 
   #siteOf(draft: StageDraft): Site {
-    return this.#frame.site ?? { span: draft.nameSpan, path: draft.path };
+    return this.#context.site ?? { span: draft.nameSpan, path: draft.path };
   }
 }
 

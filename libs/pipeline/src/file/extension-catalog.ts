@@ -2,9 +2,9 @@
  * The extensions that one file can use: what its `uses` were resolved to, each manifest read when it is first asked for
  * and once. Owns nothing beyond the parsing of one file.
  *
- * 1. An extension that leads back to itself, or more than `extensionDepthMax` levels down, is refused. The depth is a
+ * CATALOG-1. An extension that leads back to itself, or more than `extensionDepthMax` levels down, is refused. The depth is a
  *    property of the extension and not of the way to it, so what is remembered holds for every place that uses it.
- * 2. The manifest must be of the very extension and version that the list says: a list is written by others.
+ * CATALOG-2. The manifest must be of the very extension and version that the list says: a list is written by others.
  */
 import { diagnosticLine } from '../text/diagnostic-text.ts';
 import type { Diagnostic, ResolvedExtension } from '../model/definition.ts';

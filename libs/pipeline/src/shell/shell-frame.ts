@@ -6,7 +6,7 @@ import { commandIndex, runsItsInput } from './shell-hazards.ts';
 import type { SimpleCommand } from './shell-hazards.ts';
 
 /** What a frame tells its scanner. */
-export interface FrameListener {
+export interface ShellFrameListener {
   /** A command is complete: its expressions can be judged. */
   judge(command: SimpleCommand): void;
   refuse(index: number, reason: string): void;
@@ -16,7 +16,7 @@ export interface FrameListener {
   feedsShell(): void;
 }
 
-export class Frame {
+export class ShellFrame {
   command: SimpleCommand = { words: [], expressions: [] };
   word: string | undefined;
   /** The next word belongs to a redirection. */
@@ -28,9 +28,9 @@ export class Frame {
   /** The command reads from a pipe. */
   piped = false;
   readonly #cases: ('subject' | 'pattern' | 'body')[] = [];
-  readonly #listener: FrameListener;
+  readonly #listener: ShellFrameListener;
 
-  constructor(listener: FrameListener, array: boolean) {
+  constructor(listener: ShellFrameListener, array: boolean) {
     this.#listener = listener;
     this.array = array;
   }

@@ -2,20 +2,20 @@
  * Follows a script through the shell's quoting and writes each `${{ }}` as a reference to an environment variable,
  * quoted for the place it stands in. The value never becomes part of the text that the shell parses.
  *
- * 1. What is written is a plain parameter expansion, and the result of one is not scanned for commands again. So even
+ * SHELL-1. What is written is a plain parameter expansion, and the result of one is not scanned for commands again. So even
  *    where this scanner read the quoting otherwise than some shell does, a value could be split into words there, but
  *    not become a command.
- * 2. Places where a shell evaluates the result once more (arithmetic, subscripts, `eval`) are refused, here by their
+ * SHELL-2. Places where a shell evaluates the result once more (arithmetic, subscripts, `eval`) are refused, here by their
  *    syntax and in `shell-hazards.ts` by the command that receives it.
- * 3. Where the quoting cannot be followed with certainty in every supported shell, the scanner is `lost`, and every
+ * SHELL-3. Where the quoting cannot be followed with certainty in every supported shell, the scanner is `lost`, and every
  *    expression of the script is refused.
  */
 import { findBodyEnd, readDelimiter } from './here-document.ts';
 import type { Delimiter } from './here-document.ts';
 import { ReferenceWriter } from '../text/reference-writer.ts';
 import type { Place } from '../text/reference-writer.ts';
-import { Frame } from './shell-frame.ts';
-import type { FrameListener } from './shell-frame.ts';
+import { ShellFrame } from './shell-frame.ts';
+import type { ShellFrameListener } from './shell-frame.ts';
 import { declaresIntegers, EXPRESSION_MARK, judgeCommand } from './shell-hazards.ts';
 import type { SimpleCommand } from './shell-hazards.ts';
 
@@ -42,7 +42,7 @@ const ANSI_QUOTE_SHELLS = new Set(['bash', 'zsh', 'ksh']);
 const ORDINARY = /[A-Za-z0-9_.,:=@%+~^/-]+/y;
 const ORDINARY_IN_QUOTES = /[^"\\$`\uFFFF]+/y;
 
-class ShellScanner implements FrameListener {
+class ShellScanner implements ShellFrameListener {
   readonly #text: string;
   readonly #writer: ReferenceWriter;
   readonly #integersDeclared: boolean;
@@ -79,7 +79,7 @@ class ShellScanner implements FrameListener {
 
   /** Scans commands up to the closing parenthesis, or to the end where there is none to come. */
   #commands(close: ')' | undefined, array: boolean): void {
-    const frame = new Frame(this, array);
+    const frame = new ShellFrame(this, array);
     this.#level += 1;
     if (this.#level > LEVELS_MAX) this.lose('the script is nested too deeply');
     while (this.#lost === undefined) {
@@ -101,7 +101,7 @@ class ShellScanner implements FrameListener {
     this.#level -= 1;
   }
 
-  #step(frame: Frame, character: string): void {
+  #step(frame: ShellFrame, character: string): void {
     if (frame.conditional && '();&|<>'.includes(character)) {
       // Operators and parentheses of `[[ ]]`: they end a word there and nothing else.
       frame.endWord();
@@ -155,13 +155,13 @@ class ShellScanner implements FrameListener {
     }
   }
 
-  #ordinary(frame: Frame, text: string): void {
+  #ordinary(frame: ShellFrame, text: string): void {
     frame.append(text);
     this.#at += text.length;
   }
 
   /** Notes the expression at the present place as part of the frame's current word, and writes its reference. */
-  #expression(frame: Frame, place: Place): void {
+  #expression(frame: ShellFrame, place: Place): void {
     frame.addExpression(this.#writer.index, false);
     frame.append(EXPRESSION_MARK);
     this.#place(place);
@@ -199,7 +199,7 @@ class ShellScanner implements FrameListener {
     return '';
   }
 
-  #escape(frame: Frame): void {
+  #escape(frame: ShellFrame): void {
     const next = this.#text[this.#at + 1];
     if (next === EXPRESSION_MARK) {
       this.#at += 1;
@@ -213,12 +213,12 @@ class ShellScanner implements FrameListener {
     }
   }
 
-  #refusedExpression(frame: Frame, reason: string): void {
+  #refusedExpression(frame: ShellFrame, reason: string): void {
     this.refuse(this.#writer.index, reason);
     this.#expression(frame, 'double');
   }
 
-  #single(frame: Frame): void {
+  #single(frame: ShellFrame): void {
     const close = this.#text.indexOf("'", this.#at + 1);
     if (close === -1 || close >= this.#end) {
       this.lose("a ' of this script is not closed");
@@ -240,7 +240,7 @@ class ShellScanner implements FrameListener {
       this.lose('quotes go over the line at which a here-document begins');
   }
 
-  #double(frame: Frame): void {
+  #double(frame: ShellFrame): void {
     const start = this.#at;
     this.#at += 1;
     frame.append('');
@@ -264,7 +264,7 @@ class ShellScanner implements FrameListener {
   }
 
   /** Everything that begins with `$`, in plain text or (`quoted`) in double quotes or a here-document. */
-  #dollar(frame: Frame, quoted: boolean): void {
+  #dollar(frame: ShellFrame, quoted: boolean): void {
     const next = this.#text[this.#at + 1];
     if (this.#at + 1 >= this.#end) this.#ordinary(frame, '$');
     else if (next === EXPRESSION_MARK) {
@@ -282,14 +282,14 @@ class ShellScanner implements FrameListener {
   }
 
   /** `$( )`, `<( )` and `>( )`: commands of their own, whose output or name becomes part of the word. */
-  #substitution(frame: Frame, opening: number): void {
+  #substitution(frame: ShellFrame, opening: number): void {
     const from = this.#writer.index;
     this.#ordinary(frame, this.#text.slice(this.#at, this.#at + opening));
     this.#commands(')', false);
     for (let index = from; index < this.#writer.index; index++) frame.addExpression(index, true);
   }
 
-  #ansiQuote(frame: Frame): void {
+  #ansiQuote(frame: ShellFrame): void {
     let close = this.#at + 2;
     while (close < this.#end && this.#text[close] !== "'") {
       if (this.#text[close] === '\\') {
@@ -311,7 +311,7 @@ class ShellScanner implements FrameListener {
   }
 
   /** `$(( ))` and `(( ))`: what stands there is computed, and a value such as `a[$(id)]` would be run. */
-  #arithmetic(frame: Frame, opening: number): void {
+  #arithmetic(frame: ShellFrame, opening: number): void {
     this.#ordinary(frame, this.#text.slice(this.#at, this.#at + opening));
     this.#within('it stands in arithmetic, which is computed', () => {
       let open = 0;
@@ -336,7 +336,7 @@ class ShellScanner implements FrameListener {
     });
   }
 
-  #parameter(frame: Frame, quoted: boolean): void {
+  #parameter(frame: ShellFrame, quoted: boolean): void {
     if (/[\s|]/.test(this.#text[this.#at + 2] ?? '')) {
       this.lose("after '${ ' the shells read a script differently");
       return;
@@ -364,7 +364,7 @@ class ShellScanner implements FrameListener {
     });
   }
 
-  #backtick(frame: Frame): void {
+  #backtick(frame: ShellFrame): void {
     this.#ordinary(frame, '`');
     this.#within('it stands inside backticks', () => {
       while (this.#lost === undefined) {
@@ -384,7 +384,7 @@ class ShellScanner implements FrameListener {
       if (this.#text[this.#at] === EXPRESSION_MARK) this.#writer.drop(this.#at);
   }
 
-  #newline(frame: Frame): void {
+  #newline(frame: ShellFrame): void {
     frame.endWord();
     const documents = this.#hereDocuments;
     this.#hereDocuments = [];
@@ -395,7 +395,7 @@ class ShellScanner implements FrameListener {
     for (const document of documents) if (this.#lost === undefined) this.#hereDocument(document);
   }
 
-  #separator(frame: Frame, character: string): void {
+  #separator(frame: ShellFrame, character: string): void {
     frame.endWord();
     if (frame.array) {
       this.#at += 1;
@@ -421,7 +421,7 @@ class ShellScanner implements FrameListener {
     this.#at += two === '&&' || two === '||' || two === '|&' ? 2 : 1;
   }
 
-  #redirection(frame: Frame, character: string): void {
+  #redirection(frame: ShellFrame, character: string): void {
     if (this.#text[this.#at + 1] === '(') {
       this.#substitution(frame, 2);
       return;
@@ -438,7 +438,7 @@ class ShellScanner implements FrameListener {
     frame.redirecting = true;
   }
 
-  #hereDelimiter(frame: Frame): void {
+  #hereDelimiter(frame: ShellFrame): void {
     const delimiter = readDelimiter(this.#text.slice(this.#at, this.#end));
     if (delimiter === undefined) {
       this.lose('the delimiter of a here-document cannot be read');
@@ -455,7 +455,7 @@ class ShellScanner implements FrameListener {
       this.lose(`a here-document of this script is not closed by '${delimiter.text}'`);
       return;
     }
-    const frame = new Frame(this, false);
+    const frame = new ShellFrame(this, false);
     frame.command = document.command;
     frame.redirecting = true;
     const outerEnd = this.#end;
@@ -478,7 +478,7 @@ class ShellScanner implements FrameListener {
     this.judge(document.command);
   }
 
-  #parenthesis(frame: Frame): void {
+  #parenthesis(frame: ShellFrame): void {
     const { word, atCommand } = frame;
     const empty = /^\([ \t]*\)/.exec(this.#text.slice(this.#at, this.#at + 10))?.[0];
     if (word !== undefined && /^[A-Za-z_][A-Za-z0-9_]*\+?=$/.test(word)) {

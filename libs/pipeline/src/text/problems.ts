@@ -1,8 +1,8 @@
 /**
  * Owns the problems found in one file, from the first look at its text to the last check of its graph.
  *
- * 1. It is bounded: a hostile file cannot make it grow, the problems beyond the bound are only counted.
- * 2. Lines, columns and suggestions are computed for the problems that are shown, not for all that were found.
+ * PROBLEMS-1. It is bounded: a hostile file cannot make it grow, the problems beyond the bound are only counted.
+ * PROBLEMS-2. Lines, columns and suggestions are computed for the problems that are shown, not for all that were found.
  */
 import type { Diagnostic } from '../model/definition.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';

@@ -180,11 +180,11 @@ function refuse(problems: Problems, span: Span, message: string, remedy?: string
 /**
  * Measures the nesting, and counts what makes the parser slow and never stands in a sound file.
  *
- * 1. `indents` holds the indentations that are open, measured by the parser's rule: leading spaces and indicators count
+ * GAUGE-1. `indents` holds the indentations that are open, measured by the parser's rule: leading spaces and indicators count
  *    and leading tabs do not, for a tab that counted here and not there would hide levels.
- * 2. `misplaced` counts what is an error wherever it stands: an indicator in mid-line (`a: b: c:`), a value behind a value
+ * GAUGE-2. `misplaced` counts what is an error wherever it stands: an indicator in mid-line (`a: b: c:`), a value behind a value
  *    (`"a" "b"`), a bracket that closes nothing. The parser reports each, nests some of them, and takes ten times as long.
- * 3. The parser's own stack is checked as well while it is fed (`yaml-tree.ts`). This gauge refuses what is plainly too
+ * GAUGE-3. The parser's own stack is checked as well while it is fed (`yaml-tree.ts`). This gauge refuses what is plainly too
  *    deep before anything is parsed; that check is exact, also for what the parser makes of broken text.
  */
 class DepthGauge {

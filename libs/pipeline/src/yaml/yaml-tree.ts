@@ -1,11 +1,11 @@
 /**
  * YAML text to a plain tree of maps, lists and scalars, each with its place in the text.
  *
- * 1. Nothing is given to the parser that `yaml-screen.ts` has not measured.
- * 2. Scalars stay text as it was written (`1.10` is not the number 1.1); what a value means is decided where it is used.
- * 3. An alias is the very node that its anchor stands before, so the tree is in fact a graph without cycles. Its weight
+ * YAMLTREE-1. Nothing is given to the parser that `yaml-screen.ts` has not measured.
+ * YAMLTREE-2. Scalars stay text as it was written (`1.10` is not the number 1.1); what a value means is decided where it is used.
+ * YAMLTREE-3. An alias is the very node that its anchor stands before, so the tree is in fact a graph without cycles. Its weight
  *    as a tree is bounded here, and whoever walks it may treat it as a tree.
- * 4. Keys are unique. The package's own check compares each key with each other one, so it is off and a set does it.
+ * YAMLTREE-4. Keys are unique. The package's own check compares each key with each other one, so it is off and a set does it.
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Parser } from 'yaml';
 import type { CST, Document, Node, YAMLParseError } from 'yaml';

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { Unavailable } from '@penstock/http';
-import { Turns } from '../src/turns.ts';
+import { PublishQueue } from '../src/publish-queue.ts';
 
 test('so many at once, the others in their order, and no more than so many of them', async () => {
-  const turns = new Turns(2, 3);
+  const queue = new PublishQueue(2, 3);
   const begun: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const all = ends.map(({ promise }, index) =>
-    turns.take(async () => {
+    queue.take(async () => {
       begun.push(index);
       await promise;
       if (index === 1) throw new Error('failed');
     }),
   );
-  await expect(turns.take(async () => {})).rejects.toThrow(Unavailable);
+  await expect(queue.take(async () => {})).rejects.toThrow(Unavailable);
   expect(begun).toEqual([0, 1]);
   ends[1]?.resolve();
   await expect(all[1]).rejects.toThrow('failed');
@@ -21,5 +21,5 @@ test('so many at once, the others in their order, and no more than so many of th
   for (const { resolve } of ends) resolve();
   await Promise.all(all.toSpliced(1, 1));
   expect(begun).toEqual([0, 1, 2, 3, 4]);
-  expect(await turns.take(async () => 'free again')).toBe('free again');
+  expect(await queue.take(async () => 'free again')).toBe('free again');
 });

@@ -2,7 +2,7 @@
 import { Unavailable } from '@penstock/http';
 import PQueue from 'p-queue';
 
-export class Turns {
+export class PublishQueue {
   readonly #queue: PQueue;
   readonly #waitingMax: number;
 
