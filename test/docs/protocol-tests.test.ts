@@ -1,7 +1,7 @@
 /** `docs/protocol-tests.md` names tests that exist, for every rule. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const TABLE = readFileSync(join(ROOT, 'docs', 'protocol-tests.md'), 'utf8');
@@ -13,14 +13,14 @@ function titlesOf(file: string): string {
 }
 
 describe('docs/protocol-tests.md', () => {
-  test('every test that it names exists', () => {
+  it('every test that it names exists', () => {
     const named = [...TABLE.matchAll(/`([^`\s]+\.test\.ts)`: "([^"]+)"/g)];
     expect(named.length).toBeGreaterThan(3 * RULES);
     const missing = named.filter(([, file = '', title = '']) => !titlesOf(file).includes(title)).map(([text]) => text);
     expect(missing).toEqual([]);
   });
 
-  test('every rule has tests, or says when they come', () => {
+  it('every rule has tests, or says when they come', () => {
     const without = Array.from({ length: RULES }, (_, index) => `P${index + 1}`).filter((rule) => {
       const row = TABLE.split('\n').find((line) => line.startsWith(`| ${rule} |`));
       return row === undefined || !(row.includes('.test.ts`: "') || row.includes('| later |'));

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dumbServer, Repository, smartServer, temporaryFolder, type TestServer } from '@penstock/git/testing';
 import { startServer, type RunningServer } from '../support/server.ts';
 
@@ -98,7 +98,7 @@ async function outputsOf(id: string | null): Promise<Record<string, Record<strin
 }
 
 describe('the stages of a push', () => {
-  test.each([
+  it.each([
     ['file://', () => repository.url],
     ['smart http that gives commits only by their refs', () => `${smart.url}/repository/.git`],
     ['dumb http', () => `${dumb.url}/repository/.git`],
@@ -115,7 +115,7 @@ describe('the stages of a push', () => {
     });
   });
 
-  test.each(['refs/heads/$(touch pwn)', 'refs/heads/`touch pwn`', 'refs/heads/a;touch pwn', `refs/heads/a'"b`])(
+  it.each(['refs/heads/$(touch pwn)', 'refs/heads/`touch pwn`', 'refs/heads/a;touch pwn', `refs/heads/a'"b`])(
     'see the ref %s as text (F10)',
     async (ref) => {
       const answer = await push(repository.url, repository.git('rev-parse', 'main'), ref);
@@ -126,7 +126,7 @@ describe('the stages of a push', () => {
   );
 });
 
-test.each([
+it.each([
   'http://169.254.169.254/a/b',
   'ext::sh -c id',
   '--upload-pack=touch x',
@@ -140,7 +140,7 @@ test.each([
   });
 });
 
-test('no credential is in the log of the server or in its data folder', async () => {
+it('no credential is in the log of the server or in its data folder', async () => {
   expect(locked.requests.some(({ authorization }) => authorization !== undefined)).toBe(true);
   await server.stop();
   for (const canary of [SECRET, encodeURIComponent(SECRET), Buffer.from(`user:${SECRET}`).toString('base64')]) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { pack, type Header } from 'tar-stream';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { loadTiers } from '@penstock/config';
 import { BadUserInput } from '@penstock/http';
 import { openFolderStore } from '@penstock/object-store';
@@ -79,7 +79,7 @@ const CASES: readonly (readonly [what: string, make: () => Promise<Buffer>])[] =
 ];
 const messages = new Map<string, string>();
 
-test.each(CASES)('%s', async (what, make) => {
+it.each(CASES)('%s', async (what, make) => {
   const bytes = await make();
   const packageHash = createHash('sha256').update(bytes).digest('hex');
   await registry.upload(
@@ -102,7 +102,7 @@ test.each(CASES)('%s', async (what, make) => {
     expect(await store.collection(spec).list({ limit: 1 })).toEqual([]);
 });
 
-test('each has a message of its own', () => {
+it('each has a message of its own', () => {
   expect(messages.size).toBe(CASES.length);
   // What is no archive and what is half of one are the same to a reader.
   expect(new Set(messages.values()).size, [...messages.values()].join('\n')).toBe(messages.size - 1);

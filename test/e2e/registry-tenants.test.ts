@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packFolder } from '@penstock/extension';
 import { signAccessToken } from '@penstock/identity';
 import { startServer, type RunningServer } from '../support/server.ts';
@@ -103,7 +103,7 @@ async function said(as: Tenant, uses: string): Promise<unknown> {
 
 let privateHash: string;
 
-test('both publish privately under the same name, and each uses its own', async () => {
+it('both publish privately under the same name, and each uses its own', async () => {
   const [ofA, ofB] = [
     await publish(a, 'notify/tell', 'I am of a', 'private'),
     await publish(b, 'notify/tell', 'I am of b', 'private'),
@@ -119,7 +119,7 @@ test('both publish privately under the same name, and each uses its own', async 
   expect(await said(b, 'notify/tell@1')).toBe('I am of b');
 });
 
-test('a user of the free tier can neither upload nor publish', async () => {
+it('a user of the free tier can neither upload nor publish', async () => {
   const { status, answer } = await publish(free, 'notify/free', 'free', 'public');
   expect(status).toBe(403);
   expect(answer.errors?.[0]?.extensions).toMatchObject({ code: 'FORBIDDEN' });
@@ -188,7 +188,7 @@ describe('what is private to a answers everybody else as what does not exist', (
       (_name, hash) => ['mutation ($hash: String) { publishExtension(packageHash: $hash) { created } }', { hash }],
     ],
   ];
-  test.each(questions)('%s', async (_name, question) => {
+  it.each(questions)('%s', async (_name, question) => {
     for (const caller of [b, free, nobody]) {
       const [real, none] = await Promise.all(
         [
@@ -206,7 +206,7 @@ describe('what is private to a answers everybody else as what does not exist', (
     }
   });
 
-  test('its package', async () => {
+  it('its package', async () => {
     for (const caller of [b, free, nobody]) {
       const answers = await Promise.all(
         [privateHash, '0'.repeat(64)].map(async (hash) => {
@@ -222,7 +222,7 @@ describe('what is private to a answers everybody else as what does not exist', (
   });
 });
 
-test('public ones are for everybody to find and use, and for their owner alone to change', async () => {
+it('public ones are for everybody to find and use, and for their owner alone to change', async () => {
   await publish(a, 'utility/common', 'for all', 'public');
   for (const caller of [a, b, nobody])
     expect((await ask(caller, '{ extension(id: "utility/common") { id } }')).data).toEqual({

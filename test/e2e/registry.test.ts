@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { packFolder } from '@penstock/extension';
 import { startServer, temporaryFolder, type RunningServer } from '../support/server.ts';
 
@@ -90,7 +90,7 @@ async function anonymous<T>(query: string, variables: Record<string, unknown> = 
 
 let first: string;
 
-test('what is published is found by everybody, with every field of the specification', async () => {
+it('what is published is found by everybody, with every field of the specification', async () => {
   first = await publish('1.0.0', 'hello');
   await publish('1.1.0', 'hi');
   const fields = 'id name description category downloadCount createdAt updatedAt';
@@ -119,7 +119,7 @@ test('what is published is found by everybody, with every field of the specifica
   ]);
 });
 
-test('a run uses the newest version of the range, its inputs and its outputs', async () => {
+it('a run uses the newest version of the range, its inputs and its outputs', async () => {
   const { data: answer, errors } = await server.graphql<{ triggerPipeline: { run: unknown } }>(TRIGGER, {
     yaml: yamlOf('utility/greet@^1', '$(false) `false` "'),
   });
@@ -133,7 +133,7 @@ test('a run uses the newest version of the range, its inputs and its outputs', a
   });
 });
 
-test('a yanked version is used by a lock alone', async () => {
+it('a yanked version is used by a lock alone', async () => {
   const { errors } = await server.graphql(
     'mutation { yankExtensionVersion(id: "utility/greet", version: "1.1.0") { yanked } }',
   );
@@ -151,7 +151,7 @@ test('a yanked version is used by a lock alone', async () => {
   expect(await outputOf({ yaml: yamlOf('utility/greet@^1'), lock })).toBe('hi world');
 });
 
-test('what cannot be resolved refuses the trigger with its place and what may have been meant', async () => {
+it('what cannot be resolved refuses the trigger with its place and what may have been meant', async () => {
   const { errors } = await server.graphql<unknown>(TRIGGER, { yaml: yamlOf('utility/gret@^1') });
   expect(errors?.[0]?.extensions).toMatchObject({
     code: 'BAD_USER_INPUT',
@@ -159,7 +159,7 @@ test('what cannot be resolved refuses the trigger with its place and what may ha
   });
 });
 
-test('a package goes down in pieces, and a hostile one is refused with what is wrong', async () => {
+it('a package goes down in pieces, and a hostile one is refused with what is wrong', async () => {
   const { bytes } = await packageOf('1.0.0', 'hello');
   const [whole, half] = await Promise.all([
     fetch(`${server.url}/registry/packages/${first}`),
@@ -182,7 +182,7 @@ test('a package goes down in pieces, and a hostile one is refused with what is w
   });
 });
 
-test('after a SIGKILL everything that was published is there', async () => {
+it('after a SIGKILL everything that was published is there', async () => {
   const gone = new Promise((resolve) => server.child.once('exit', resolve));
   server.child.kill('SIGKILL');
   await gone;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runBatch } from './batch.ts';
 import { mutations, type Mutation } from './mutations.ts';
 
@@ -6,7 +6,7 @@ import { mutations, type Mutation } from './mutations.ts';
 const SEEDS = 200;
 
 describe('the simulation sees a broken rule', () => {
-  test.each(Object.entries(mutations) as [Mutation, string][])(
+  it.each(Object.entries(mutations) as [Mutation, string][])(
     '%s (%s)',
     async (mutation) => {
       const { failures } = await runBatch({ from: 1, seeds: SEEDS, workers: 2, failuresMax: 1, mutation });

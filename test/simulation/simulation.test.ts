@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runBatch } from './batch.ts';
 import { expectedMarks, SEEDS_DEFAULT } from './expected-marks.ts';
 import { simulate } from './simulate.ts';
 
 describe('the simulation', () => {
-  test(`finds nothing in ${SEEDS_DEFAULT} worlds, and every fault and rare branch happened in them`, async () => {
+  it(`finds nothing in ${SEEDS_DEFAULT} worlds, and every fault and rare branch happened in them`, async () => {
     const result = await runBatch({
       from: 1,
       seeds: SEEDS_DEFAULT,
@@ -17,7 +17,7 @@ describe('the simulation', () => {
     expect(expectedMarks.filter((name) => !result.marks.counts.has(name))).toEqual([]);
   }, 600_000);
 
-  test('lives the same world again from the same seed, step by step', async () => {
+  it('lives the same world again from the same seed, step by step', async () => {
     const first = await simulate(17, { traced: true });
     const second = await simulate(17, { traced: true });
     expect(first.lines.length).toBeGreaterThan(10);

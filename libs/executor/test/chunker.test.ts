@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Chunker, LINE_BYTES_MAX, type LogChunk, type OutputStreamName } from '../src/index.ts';
 
 const CHUNK_BYTES_MAX = 64 * 1024;
@@ -23,7 +23,7 @@ function textOf(chunks: readonly LogChunk[], stream?: OutputStreamName): string 
 }
 
 describe('chunks (P21)', () => {
-  test('hold whole lines of at most 64 KiB in their order, without gap, whatever the output and however it is cut', async () => {
+  it('hold whole lines of at most 64 KiB in their order, without gap, whatever the output and however it is cut', async () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 40 }),
       fc
@@ -59,7 +59,7 @@ describe('chunks (P21)', () => {
     );
   });
 
-  test('of a line that is too long split no character', async () => {
+  it('of a line that is too long split no character', async () => {
     const { chunker, chunks } = collect();
     void chunker.write('stdout', Buffer.from(`x${'é'.repeat(50_000)}\n`));
     await chunker.end();
@@ -69,7 +69,7 @@ describe('chunks (P21)', () => {
     expect(text.split('\n')[0]).toMatch(/é …\[line goes on\]$/);
   });
 
-  test('go out a moment after the first line, not only when full', async () => {
+  it('go out a moment after the first line, not only when full', async () => {
     const chunk = await new Promise<LogChunk>((resolve) => {
       const chunker = new Chunker({ bytesMax: 1_000, emit: resolve });
       void chunker.write('stdout', Buffer.from('one\ntwo'));
@@ -77,7 +77,7 @@ describe('chunks (P21)', () => {
     expect(Buffer.from(chunk.output).toString()).toBe('one\n');
   });
 
-  test('a taker that is busy is waited for', async () => {
+  it('a taker that is busy is waited for', async () => {
     const open: (() => void)[] = [];
     const chunker = new Chunker({ bytesMax: 1e9, emit: () => new Promise<void>((resolve) => open.push(resolve)) });
     const line = Buffer.alloc(40_000, 'x');
@@ -99,7 +99,7 @@ describe('chunks (P21)', () => {
 });
 
 describe("an attempt's budget", () => {
-  test('ends in one marker line; the whole lines before it are kept, remarks still come', async () => {
+  it('ends in one marker line; the whole lines before it are kept, remarks still come', async () => {
     const { chunker, chunks } = collect(10);
     void chunker.write('stdout', Buffer.from('1234\n5678\n9'));
     expect(chunker.truncated).toBe(false);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ProcessExecutor, type Isolation } from '../src/index.ts';
 import { RecordingSink } from '../src/testing/executor-suite.ts';
 
@@ -37,7 +37,7 @@ describe.each(ways)("the owner's data, in the way %s,", (isolation) => {
     return sink.text();
   }
 
-  test('is not seen by a stage that takes the cover away, whatever right its user has', async () => {
+  it('is not seen by a stage that takes the cover away, whatever right its user has', async () => {
     const look = 'ls -A "$DATA"; cat "$DATA/api-key"';
     const uncover =
       'umount -R "$DATA"; umount -l "$DATA/work"; umount -l "$DATA"; mount -t tmpfs none "$DATA"; mount --move "$DATA" /mnt';
@@ -51,13 +51,13 @@ describe.each(ways)("the owner's data, in the way %s,", (isolation) => {
     expect(existsSync(join(data, 'work', 'file'))).toBe(true);
   });
 
-  test('cannot be joined by what is never removed: a stage makes no file immutable', async () => {
+  it('cannot be joined by what is never removed: a stage makes no file immutable', async () => {
     await stage('set +e; mkdir tree; echo x >tree/file; chattr +i tree/file tree');
     execFileSync('rm', ['-rf', join(data, 'work', 'tree')]);
     expect(existsSync(join(data, 'work', 'tree'))).toBe(false);
   });
 
-  test('nor are the pipes that the output of other stages will come through', async () => {
+  it('nor are the pipes that the output of other stages will come through', async () => {
     expect(
       await stage(
         `find /dev/shm ${tmpdir()} -maxdepth 3 -path "*/penstock-*-${process.pid}-*" -type p 2>/dev/null | head -3`,

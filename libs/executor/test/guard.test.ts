@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bootClockMs, Guard, identityOf, isAlive, killLeftovers, ProcessExecutor } from '../src/index.ts';
 import { processesWith } from '../src/testing/processes.ts';
 
@@ -68,7 +68,7 @@ const stagesGone = async (mark: string): Promise<void> => {
 };
 
 describe('nothing outlives its owner (P15)', () => {
-  test.each([true, false])('that is killed with SIGKILL (with a guard: %j)', async (guarded) => {
+  it.each([true, false])('that is killed with SIGKILL (with a guard: %j)', async (guarded) => {
     const { child, mark, guard } = await startOwner(guarded);
     expect(processesWith(`OWNER_MARK=${mark}`).length).toBeGreaterThanOrEqual(4);
     const guardProcess = identityOf(guarded ? guard : process.pid);
@@ -78,7 +78,7 @@ describe('nothing outlives its owner (P15)', () => {
     await expect.poll(() => guarded && isAlive(guardProcess)).toBe(false);
   });
 
-  test('that is frozen past its deadline, while it is still frozen', async () => {
+  it('that is frozen past its deadline, while it is still frozen', async () => {
     const { child, mark, message } = await startOwner(true, 1_500);
     child.kill('SIGSTOP');
     await stagesGone(mark);
@@ -89,14 +89,14 @@ describe('nothing outlives its owner (P15)', () => {
     expect(later).toMatchObject({ kind: 'lost' });
   });
 
-  test('nor do they go on when the guard alone is killed', async () => {
+  it('nor do they go on when the guard alone is killed', async () => {
     const { mark, guard, message } = await startOwner(true);
     process.kill(guard, 'SIGKILL');
     await stagesGone(mark);
     expect((await message('exits'))['later']).toMatchObject({ kind: 'lost' });
   });
 
-  test('nor when guard and owner are frozen and wake after the deadline', async () => {
+  it('nor when guard and owner are frozen and wake after the deadline', async () => {
     const { child, mark, guard, message } = await startOwner(true, 1_500);
     child.kill('SIGSTOP');
     process.kill(guard, 'SIGSTOP');
@@ -109,7 +109,7 @@ describe('nothing outlives its owner (P15)', () => {
     await message('guardGone');
   });
 
-  test('a group signal of the terminal reaches neither guard nor helpers', async () => {
+  it('a group signal of the terminal reaches neither guard nor helpers', async () => {
     const { child, mark, guard } = await startOwner(true);
     const groups = [guard, ...processesWith(`OWNER_MARK=${mark}`)].map(
       (pid) => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[2],
@@ -127,7 +127,7 @@ describe('the guard', () => {
     return child;
   }
 
-  test('ends what it holds when its deadline passes, and holds nothing ever after', async () => {
+  it('ends what it holds when its deadline passes, and holds nothing ever after', async () => {
     const guard = new Guard();
     const held = sleeper();
     const ended = once(held, 'exit');
@@ -140,7 +140,7 @@ describe('the guard', () => {
     expect(await guard.confirm()).toBe(false);
   });
 
-  test('waits for the last deadline it was given, also when it was frozen before that one arrived', async () => {
+  it('waits for the last deadline it was given, also when it was frozen before that one arrived', async () => {
     const guard = new Guard();
     await guard.setDeadline(bootClockMs() + 1_000);
     process.kill(guard.identity.pid, 'SIGSTOP');
@@ -153,7 +153,7 @@ describe('the guard', () => {
     await guard.fire();
   });
 
-  test('does not hold, nor kill, a process that only has the number of another', async () => {
+  it('does not hold, nor kill, a process that only has the number of another', async () => {
     const guard = new Guard();
     const other = sleeper();
     const { pid = 0 } = other;
@@ -162,7 +162,7 @@ describe('the guard', () => {
     expect(isAlive(identityOf(pid))).toBe(true);
   });
 
-  test('lets go of what is gone', async () => {
+  it('lets go of what is gone', async () => {
     const guard = new Guard();
     const held = sleeper();
     const identity = identityOf(held.pid ?? 0);
@@ -174,7 +174,7 @@ describe('the guard', () => {
 });
 
 describe('what a start lists is found by the next (P17)', () => {
-  test('guard and helpers of an owner that died while its guard was frozen', async () => {
+  it('guard and helpers of an owner that died while its guard was frozen', async () => {
     const { child, mark, guard, leftovers } = await startOwner(true);
     const guardProcess = identityOf(guard);
     process.kill(guard, 'SIGSTOP');
@@ -186,7 +186,7 @@ describe('what a start lists is found by the next (P17)', () => {
     expect(await killLeftovers(leftovers)).toBe(0);
   });
 
-  test('its small files go with the next executor of this machine', async () => {
+  it('its small files go with the next executor of this machine', async () => {
     const { child } = await startOwner(false);
     const own = (): string[] =>
       ['/dev/shm', tmpdir()]
@@ -199,7 +199,7 @@ describe('what a start lists is found by the next (P17)', () => {
     expect(own()).toEqual([]);
   });
 
-  test('but never a later process with a listed number, nor what another boot has listed', async () => {
+  it('but never a later process with a listed number, nor what another boot has listed', async () => {
     const file = join(folder, 'listed');
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     spawned.push(child);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readOutputs } from '../src/index.ts';
 
 let folder: string;
@@ -19,7 +19,7 @@ function read(text: string, declared: readonly string[]): ReturnType<typeof read
 }
 
 describe('$SERVICE_OUTPUT', () => {
-  test('holds lines and heredocs; the last value of a name counts', () => {
+  it('holds lines and heredocs; the last value of a name counts', () => {
     const text = 'a=1\r\n\na=x=y<<z\nb<<END\none\n  two=2\n\nEND\nc<<E\nE\nempty=\n';
     expect(read(text, ['a', 'b', 'c', 'empty'])).toEqual({
       outputs: { a: 'x=y<<z', b: 'one\n  two=2\n', c: '', empty: '' },
@@ -27,18 +27,18 @@ describe('$SERVICE_OUTPUT', () => {
     });
   });
 
-  test('that no stage wrote is no output', () => {
+  it('that no stage wrote is no output', () => {
     expect(readOutputs(file, ['a'])).toEqual({ outputs: {}, warnings: [] });
   });
 
-  test('keeps declared names only, and says which it dropped', () => {
+  it('keeps declared names only, and says which it dropped', () => {
     const { outputs, warnings } = read('a=1\nb=2\nb=3\n__proto__=x\n', ['a']);
     expect(outputs).toEqual({ a: '1' });
     expect(warnings).toHaveLength(2);
     expect(warnings[0]).toContain("'b'");
   });
 
-  test.each([
+  it.each([
     ['just words', /line 1 .*neither/],
     ['a=1\nb c=2', /line 2 .*names an output "b c"/],
     ['=1', /names an output ""/],
@@ -51,7 +51,7 @@ describe('$SERVICE_OUTPUT', () => {
     expect(() => read(text, ['a'])).toThrow(message);
   });
 
-  test('is not followed or waited for where the stage has put something else', () => {
+  it('is not followed or waited for where the stage has put something else', () => {
     symlinkSync('/etc/passwd', file);
     expect(() => readOutputs(file, [])).toThrow(/cannot be read/);
     rmSync(file);

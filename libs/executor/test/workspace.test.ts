@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Workspaces } from '../src/index.ts';
 
 let folder: string;
@@ -20,7 +20,7 @@ const attempt = (name: string, more = {}) => ({
 });
 
 describe('the folders of a run', () => {
-  test('are shared by its stages, but for those that ask for a fresh one, which goes with its attempt', async () => {
+  it('are shared by its stages, but for those that ask for a fresh one, which goes with its attempt', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const one = await workspaces.prepare(attempt('a'));
     const two = await workspaces.prepare(attempt('b'));
@@ -37,7 +37,7 @@ describe('the folders of a run', () => {
     expect(workspaces.list()).toEqual(['run-1']);
   });
 
-  test('go whole, whatever is in them, and nothing that they lead to', async () => {
+  it('go whole, whatever is in them, and nothing that they lead to', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const { workspace } = await workspaces.prepare(attempt('a'));
     writeFileSync(join(folder, 'outside'), 'kept');
@@ -51,7 +51,7 @@ describe('the folders of a run', () => {
     expect(readdirSync(again.workspace)).toEqual([]);
   });
 
-  test('serve a later run of the same key where nothing was left in them (W4)', async () => {
+  it('serve a later run of the same key where nothing was left in them (W4)', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const inodes = new Map<string, number>();
     const inodeAfter = async (runId: string, key: string, script: string): Promise<number> => {
@@ -86,7 +86,7 @@ describe('the folders of a run', () => {
     await expect.poll(() => readdirSync(join(folder, 'work'))).toEqual([]);
   });
 
-  test.each([
+  it.each([
     ['removes its working folder', 'rm -rf "$RUN/shared"'],
     ['removes all of its folders', 'rm -rf "$RUN"'],
     ['leads them elsewhere', 'rm -rf "$RUN"; mkdir -p elsewhere/shared; ln -s "$PWD/elsewhere" "$RUN"'],
@@ -107,7 +107,7 @@ describe('the folders of a run', () => {
     expect(workspaces.list()).toEqual([]);
   });
 
-  test('a name that is no run id is refused', async () => {
+  it('a name that is no run id is refused', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     await expect(workspaces.prepare(attempt('a', { runId: '../x' }))).rejects.toThrow(RangeError);
     expect(() => workspaces.remove('..')).toThrow(RangeError);

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Mirrors } from '../src/index.ts';
 import { mirrorsIn, Repository, smartServer, temporaryFolder, type TestServer } from './repositories.ts';
 
@@ -54,7 +54,7 @@ function noisy(name: string): { readonly repository: Repository; readonly commit
 }
 
 describe('mirrors', () => {
-  test('go when there is no room, those not used for longest first, and what is read of them then is fetched again', async () => {
+  it('go when there is no room, those not used for longest first, and what is read of them then is fetched again', async () => {
     const [a, b, c] = [noisy('a'), noisy('b'), noisy('c')];
     const opened = mirrors({ bytesMax: 800 * 1024, repositoryBytesMax: 700 * 1024 });
     const first = await opened.fetch({ url: a.repository.url, commit: a.commit });
@@ -69,7 +69,7 @@ describe('mirrors', () => {
     expect((await first.readFile([PIPELINE], 100))?.text).toBe('a');
   });
 
-  test('are found again by the next process, counted, and rid of what a kill has left in them', async () => {
+  it('are found again by the next process, counted, and rid of what a kill has left in them', async () => {
     const [a, b] = [noisy('a'), noisy('b')];
     await mirrors().fetch({ url: a.repository.url, commit: a.commit });
     await closing.pop()?.close();
@@ -87,7 +87,7 @@ describe('mirrors', () => {
     expect(existsSync(join(folder, 'mirrors', 'trash-x'))).toBe(false);
   });
 
-  test.each([
+  it.each([
     ['an empty pack', (mirror: string) => forPacks(mirror, (pack) => truncateSync(pack, 0))],
     ['half a pack', (mirror: string) => forPacks(mirror, (pack) => truncateSync(pack, 200_000))],
     ['no pack', (mirror: string) => rmSync(join(mirror, 'objects'), { recursive: true })],
@@ -113,7 +113,7 @@ describe('mirrors', () => {
     expect(await (await mirrors().fetch({ url: repository.url, commit: later })).message()).toBe('a commit\n');
   });
 
-  test('outlive their host being away', async () => {
+  it('outlive their host being away', async () => {
     const { commit } = noisy('a');
     const server = await smartServer(folder);
     const url = `${server.url}/a/.git`;
@@ -124,7 +124,7 @@ describe('mirrors', () => {
     expect((await (await opened.fetch({ url, commit })).readFile([PIPELINE], 100))?.text).toBe('a');
   });
 
-  test('of many pushes hold few packs', async () => {
+  it('of many pushes hold few packs', async () => {
     const repository = new Repository(join(folder, 'a'));
     const commits = repository.commitMany(60, (index) => ({ path: PIPELINE, text: `${index}`, message: `${index}\n` }));
     const opened = mirrors();
@@ -161,7 +161,7 @@ describe('credentials', () => {
     await fetched.checkout(join(folder, 'workspace'));
   }
 
-  test('come from the file, for the host that they are for, and end up nowhere', async () => {
+  it('come from the file, for the host that they are for, and end up nowhere', async () => {
     writeFileSync(
       file,
       `http://user:${encodeURIComponent('wrong')}@example.com\nhttp://user:${encodeURIComponent(SECRET)}@127.0.0.1:${server.port}\n`,
@@ -200,13 +200,13 @@ describe('credentials', () => {
     expect(readFileSync(file, 'utf8')).toBe(before);
   });
 
-  test('come from a helper program where the file is one', async () => {
+  it('come from a helper program where the file is one', async () => {
     writeFileSync(file, `#!/bin/sh\necho username=user\necho 'password=${SECRET}'\n`, { mode: 0o700 });
     await fetchWith(file);
     expect(existsSync(join(folder, 'workspace', 'noise'))).toBe(true);
   });
 
-  test.each([
+  it.each([
     ['none', undefined],
     ['wrong ones', 'http://user:wrong@127.0.0.1'],
     ['those of another host', `http://user:${encodeURIComponent(SECRET)}@localhost`],
@@ -225,7 +225,7 @@ describe('git', () => {
     process.env['PATH'] = path;
   });
 
-  test.each([
+  it.each([
     ['is missing', null, 'not installed'],
     ['is too old', '2.20.1', 'need git 2.37 or newer'],
     ['says something else', 'x', 'need git'],

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Mirrors } from '../src/index.ts';
 import { dumbServer, mirrorsIn, Repository, smartServer, temporaryFolder, type TestServer } from './repositories.ts';
 
@@ -68,7 +68,7 @@ const TRANSPORTS: readonly (readonly [name: string, url: Transport])[] = [
 ];
 
 describe.each(TRANSPORTS)('over %s', (_name, transport) => {
-  test.each([
+  it.each([
     ['whole', false],
     ['partial', true],
   ] as const)(
@@ -93,7 +93,7 @@ describe.each(TRANSPORTS)('over %s', (_name, transport) => {
     },
   );
 
-  test('what is not there is told apart', async () => {
+  it('what is not there is told apart', async () => {
     const { repository } = longRepository();
     const url = await transport(repository);
     const opened = mirrors();
@@ -107,7 +107,7 @@ describe.each(TRANSPORTS)('over %s', (_name, transport) => {
   });
 });
 
-test('a commit arrives alone, without its history and without other branches', async () => {
+it('a commit arrives alone, without its history and without other branches', async () => {
   const { repository, commits } = longRepository();
   const opened = mirrors();
   await opened.fetch({ url: repository.url, commit: commits[59] ?? '' });
@@ -120,7 +120,7 @@ test('a commit arrives alone, without its history and without other branches', a
   expect(listed.split('\n')).toEqual([commits[59]]);
 });
 
-test('a tag stands for its commit, also one that no branch leads to', async () => {
+it('a tag stands for its commit, also one that no branch leads to', async () => {
   const { repository } = longRepository();
   repository.git('checkout', '-q', '--detach');
   const commit = repository.commit({ [PIPELINE]: 'tagged' });
@@ -134,7 +134,7 @@ test('a tag stands for its commit, also one that no branch leads to', async () =
   }
 });
 
-test('a repository with ids of 64 digits', async () => {
+it('a repository with ids of 64 digits', async () => {
   const repository = new Repository(join(folder, 'repository'), 'sha256');
   const commit = repository.commit({ [PIPELINE]: 'long ids' });
   expect(commit).toHaveLength(64);
@@ -147,7 +147,7 @@ test('a repository with ids of 64 digits', async () => {
   );
 });
 
-test('a partial mirror leaves the contents of files where they are, until one is read', async () => {
+it('a partial mirror leaves the contents of files where they are, until one is read', async () => {
   const repository = new Repository(join(folder, 'repository'));
   repository.git('config', 'uploadpack.allowFilter', 'true');
   const commit = repository.commit({ [PIPELINE]: 'small', 'assets/large.bin': randomBytes(4 * 1024 ** 2) });
@@ -165,7 +165,7 @@ test('a partial mirror leaves the contents of files where they are, until one is
 });
 
 describe('fetches', () => {
-  test('of one commit at a time are one, and what one caller gives up the others still get', async () => {
+  it('of one commit at a time are one, and what one caller gives up the others still get', async () => {
     const { commits } = longRepository();
     const server = await keep(smartServer(folder));
     const url = `${server.url}/repository/.git`;
@@ -184,7 +184,7 @@ describe('fetches', () => {
     expect(packs(server)).toBe(1);
   });
 
-  test('of many commits of one repository at once all come', async () => {
+  it('of many commits of one repository at once all come', async () => {
     const { repository, commits } = longRepository();
     const opened = mirrors();
     const texts = await Promise.all(commits.map((commit) => textOf(opened, repository.url, commit)));

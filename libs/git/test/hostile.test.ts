@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Mirrors } from '../src/index.ts';
 import { mirrorsIn, Repository, serve, smartServer, temporaryFolder } from './repositories.ts';
 
@@ -48,7 +48,7 @@ function refusal(code: string, message = ''): unknown {
 }
 
 describe('a pipeline file', () => {
-  test.each([
+  it.each([
     ['a link out of the repository', { [PIPELINE]: { link: '/etc/passwd' } }, 'a link'],
     ['a link to another file', { [PIPELINE]: { link: 'other' }, other: 'stages:' }, 'a link'],
     ['a folder', { [`${PIPELINE}/file`]: '' }, 'a folder'],
@@ -60,7 +60,7 @@ describe('a pipeline file', () => {
     await expect(fetched.readFile([PIPELINE, '.pipeline.yml'], 1_000)).rejects.toEqual(refusal('bad_file', message));
   });
 
-  test('is refused where it is a submodule', async () => {
+  it('is refused where it is a submodule', async () => {
     const commit = repository.commitEntries([
       { mode: '160000', type: 'commit', object: 'a'.repeat(40), path: PIPELINE },
     ]);
@@ -68,13 +68,13 @@ describe('a pipeline file', () => {
     await expect(fetched.readFile([PIPELINE], 1_000)).rejects.toEqual(refusal('bad_file', 'a submodule'));
   });
 
-  test('is not found through a linked folder', async () => {
+  it('is not found through a linked folder', async () => {
     const commit = repository.commit({ '.pipeline': { link: 'elsewhere' }, 'elsewhere/pipeline.yaml': 'stages:' });
     const fetched = await mirrors().fetch({ url: repository.url, commit });
     expect(await fetched.readFile(['.pipeline/pipeline.yaml'], 1_000)).toBeNull();
   });
 
-  test('is the first there is; names are names, not patterns', async () => {
+  it('is the first there is; names are names, not patterns', async () => {
     const commit = repository.commit({ '.pipeline.yml': 'second', '.pipeline/pipeline.yaml': 'third', 'x*': 'star' });
     const fetched = await mirrors().fetch({ url: repository.url, commit });
     expect(await fetched.readFile([PIPELINE, '.pipeline.yml', '.pipeline/pipeline.yaml'], 1_000)).toEqual({
@@ -88,7 +88,7 @@ describe('a pipeline file', () => {
 });
 
 describe('a workspace', () => {
-  test('is a repository at the commit, with links as git has them and no hook, filter or submodule come alive (S33, S36)', async () => {
+  it('is a repository at the commit, with links as git has them and no hook, filter or submodule come alive (S33, S36)', async () => {
     const commit = repository.commit({
       file: 'content\n',
       'run.sh': '#!/bin/sh\n',
@@ -123,7 +123,7 @@ describe('a workspace', () => {
     expect(linked).toBe('');
   });
 
-  test.each([
+  it.each([
     ['.git', [{ mode: '040000', path: '.git' }]],
     ['.GIT', [{ mode: '040000', path: '.GIT' }]],
     ['git~1', [{ mode: '040000', path: 'git~1' }]],
@@ -169,14 +169,14 @@ describe('a workspace', () => {
     expect(readdirSync(target)).toEqual([]);
   });
 
-  test('is refused where its files are over the limit although the repository is small, before one of them is written', async () => {
+  it('is refused where its files are over the limit although the repository is small, before one of them is written', async () => {
     const commit = repository.commit({ zeros: Buffer.alloc(8 * 1024 ** 2) });
     const opened = mirrors({ repositoryBytesMax: 4 * 1024 ** 2 });
     await expect(checkOut(commit, opened)).rejects.toEqual(refusal('too_large'));
     expect(existsSync(join(folder, 'workspace'))).toBe(false);
   });
 
-  test('is refused where a few objects stand for more files than a disk has', async () => {
+  it('is refused where a few objects stand for more files than a disk has', async () => {
     let object = EMPTY_BLOB;
     execFileSync('git', ['hash-object', '-w', '--stdin'], { cwd: repository.folder, input: '' });
     for (let depth = 0; depth < 9; depth += 1) {
@@ -193,7 +193,7 @@ describe('a workspace', () => {
     await expect(checkOut(commit)).rejects.toEqual(refusal('too_large'));
   });
 
-  test('does not come of a name that no file can have', async () => {
+  it('does not come of a name that no file can have', async () => {
     const object = execFileSync('git', ['hash-object', '-w', '--stdin'], {
       cwd: repository.folder,
       input: '',
@@ -204,12 +204,12 @@ describe('a workspace', () => {
     expect(existsSync(join(folder, 'workspace'))).toBe(false);
   });
 
-  test.each(['HEAD^{tree}', 'HEAD:file'])("does not come of an id that is no commit's: %s", async (name) => {
+  it.each(['HEAD^{tree}', 'HEAD:file'])("does not come of an id that is no commit's: %s", async (name) => {
     repository.commit({ file: 'content' });
     await expect(checkOut(repository.git('rev-parse', name))).rejects.toEqual(refusal('not_found'));
   });
 
-  test('is never made over something', async () => {
+  it('is never made over something', async () => {
     const commit = repository.commit({ file: '' });
     mkdirSync(join(folder, 'workspace'));
     writeFileSync(join(folder, 'workspace', 'mine'), 'mine');
@@ -219,7 +219,7 @@ describe('a workspace', () => {
 });
 
 describe('a server', () => {
-  test.each([24, 3])(
+  it.each([24, 3])(
     'that sends more than the limit is cut off while it sends, or refused where it was faster (%s MiB)',
     async (mebibytes) => {
       const commit = repository.commit({ noise: randomBytes(mebibytes * 1024 ** 2) });
@@ -230,7 +230,7 @@ describe('a server', () => {
     },
   );
 
-  test('that never answers takes half of the slots at most: another one is fetched from meanwhile', async () => {
+  it('that never answers takes half of the slots at most: another one is fetched from meanwhile', async () => {
     let asked = 0;
     const twice = Promise.withResolvers<void>();
     const server = await serve(() => {
@@ -253,7 +253,7 @@ describe('a server', () => {
     await Promise.all(fetches);
   });
 
-  test('that never answers is given up at the deadline, and its git with it', async () => {
+  it('that never answers is given up at the deadline, and its git with it', async () => {
     const server = await serve(() => {});
     closing.push(server);
     const opened = mirrors({ fetchMsMax: 400 });
@@ -267,7 +267,7 @@ describe('a server', () => {
     expect(kept()).toEqual([]);
   });
 
-  test('that sends git elsewhere is not followed', async () => {
+  it('that sends git elsewhere is not followed', async () => {
     const target = await serve((_request, response) => response.end('reached'));
     const server = await serve((request, response) =>
       response.writeHead(302, { location: `${target.url}${request.url}` }).end(),
@@ -279,7 +279,7 @@ describe('a server', () => {
     expect(target.requests).toEqual([]);
   });
 
-  test.each([
+  it.each([
     ['nothing that git understands', (): Buffer => Buffer.from('<html>hello</html>')],
     ['a bomb', (): Buffer => gzipSync(Buffer.alloc(64 * 1024 ** 2))],
   ])('that answers %s is unreachable, and none of its words reach the error', async (_what, body) => {
@@ -299,7 +299,7 @@ describe('a server', () => {
     expect(kept()).toEqual([]);
   });
 
-  test('whose refs are commands is read as any other (F10)', async () => {
+  it('whose refs are commands is read as any other (F10)', async () => {
     const commit = repository.commit({ [PIPELINE]: 'fine' });
     // What file systems allow; git allows more.
     for (const name of ['$(touch${IFS}pwn)', '`touch${IFS}pwn`', 'a;touch${IFS}pwn', "a'b", 'a"b', '-x'])

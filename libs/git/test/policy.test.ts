@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkCloneUrl, checkCommit, GitError, type GitPolicy } from '../src/index.ts';
 import { classOfAddress } from '../src/ip-addresses.ts';
 import { DEVELOPMENT, mirrorsIn, temporaryFolder } from './repositories.ts';
@@ -167,22 +167,22 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a clone address', () => {
-  test.each(HOSTILE)('is refused in either mode: %j (S32)', (url) => {
+  it.each(HOSTILE)('is refused in either mode: %j (S32)', (url) => {
     for (const policy of [PRODUCTION, DEVELOPMENT]) {
       expect(() => checkCloneUrl(url, policy)).toThrow(expect.objectContaining({ code: 'address_not_allowed' }));
     }
   });
 
-  test.each(LOCAL)('is for development mode only: %j', (url) => {
+  it.each(LOCAL)('is for development mode only: %j', (url) => {
     expect(checkCloneUrl(url, DEVELOPMENT).url).toBeTypeOf('string');
     expect(() => checkCloneUrl(url, PRODUCTION)).toThrow(expect.objectContaining({ code: 'address_not_allowed' }));
   });
 
-  test.each(ALLOWED)('is allowed where its host is: %j', (url) => {
+  it.each(ALLOWED)('is allowed where its host is: %j', (url) => {
     expect(checkCloneUrl(url, PRODUCTION).host).toMatch(/^git(hub|lab)\.com$/);
   });
 
-  test('is never shown with what stood before an @, in the refusal neither', () => {
+  it('is never shown with what stood before an @, in the refusal neither', () => {
     const refusal = (() => {
       try {
         return checkCloneUrl('https://user:canary@github.com/a/b', PRODUCTION);
@@ -195,7 +195,7 @@ describe('a clone address', () => {
   });
 });
 
-test.each([
+it.each([
   '',
   'main',
   'HEAD',
@@ -211,7 +211,7 @@ test.each([
   expect(() => checkCommit(commit)).toThrow(expect.objectContaining({ code: 'not_found' }));
 });
 
-test.each([
+it.each([
   ['140.82.121.3', 'public'],
   ['1.1.1.1', 'public'],
   ['172.32.0.1', 'public'],
@@ -270,7 +270,7 @@ describe('nothing comes of a refused address: no process, no look-up, no connect
     if (path !== undefined) process.env['PATH'] = path;
   });
 
-  test.each([
+  it.each([
     ['production', PRODUCTION, [...HOSTILE, ...LOCAL]],
     ['development', DEVELOPMENT, HOSTILE],
   ] as const)('in %s mode (S32)', async (_mode, policy, urls) => {
@@ -293,7 +293,7 @@ describe('nothing comes of a refused address: no process, no look-up, no connect
     expect(readdirSync(join(folder, 'mirrors'))).toEqual([]);
   });
 
-  test.each([
+  it.each([
     ['production', PRODUCTION, 'https://github.com/a/b', ['127.0.0.1']],
     ['production', PRODUCTION, 'https://github.com/a/b', ['140.82.121.3', '10.0.0.7']],
     ['production', PRODUCTION, 'git@github.com:a/b.git', ['::1']],
@@ -313,7 +313,7 @@ describe('nothing comes of a refused address: no process, no look-up, no connect
     expect(readdirSync(join(folder, 'mirrors'))).toEqual([]);
   });
 
-  test('a name is looked up once, and the connection goes to what was found then (DNS rebinding)', async () => {
+  it('a name is looked up once, and the connection goes to what was found then (DNS rebinding)', async () => {
     const real = createServer();
     const connections: string[] = [];
     real.on('connection', (socket) => {
@@ -337,7 +337,7 @@ describe('nothing comes of a refused address: no process, no look-up, no connect
     expect(connections).not.toEqual([]);
   });
 
-  test("ssh gets one address, the name for its key, and nobody's configuration", async () => {
+  it("ssh gets one address, the name for its key, and nobody's configuration", async () => {
     const programs = join(folder, 'programs');
     rmSync(join(programs, 'git'));
     rmSync(join(programs, 'sh'));

@@ -5,7 +5,7 @@ import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 
 import { createServer, type AddressInfo } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Mirrors, MirrorsOptions } from '../src/index.ts';
 import { mirrorsIn, Repository, temporaryFolder } from './repositories.ts';
 
@@ -91,7 +91,7 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
     }
   }
 
-  test('a commit is fetched from a name that only the pin knows, with the key that the name is known by', async () => {
+  it('a commit is fetched from a name that only the pin knows, with the key that the name is known by', async () => {
     const url = `ssh://${user}@git.example:${port}${repository.folder}`;
     await withMirrors({ lookup: () => Promise.resolve(['127.0.0.1']) }, 'user', async (opened) => {
       const fetched = await opened.fetch({ url, commit });
@@ -101,7 +101,7 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
     });
   });
 
-  test('a key that the host does not know is denied, and so is a host whose key is another', async () => {
+  it('a key that the host does not know is denied, and so is a host whose key is another', async () => {
     const url = `ssh://${user}@git.example:${port}${repository.folder}`;
     await withMirrors({ lookup: () => Promise.resolve(['127.0.0.1']) }, 'stranger', (opened) =>
       expect(opened.fetch({ url, commit })).rejects.toMatchObject({ code: 'denied' }),
@@ -114,7 +114,7 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
     );
   });
 
-  test('a repository that is not there is not found', async () => {
+  it('a repository that is not there is not found', async () => {
     const url = `ssh://${user}@127.0.0.1:${port}${folder}/no-repository`;
     await withMirrors({}, 'user', (opened) =>
       expect(opened.fetch({ url, commit })).rejects.toMatchObject({ code: 'not_found' }),

@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { clientKeyOf, TrustedProxies } from '../src/index.ts';
 
 describe('whose request it is', () => {
   const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.1', 'fd00::/8', '::1']);
 
-  test.each([
+  it.each([
     ['a peer without the header is the client', '203.0.113.9', undefined, '203.0.113.9'],
     ['a peer that nobody trusts is the client, whatever it says', '203.0.113.9', '198.51.100.1', '203.0.113.9'],
     ['behind a trusted proxy it is the rightmost address', '10.1.2.3', '198.51.100.1, 198.51.100.2', '198.51.100.2'],
@@ -31,11 +31,11 @@ describe('whose request it is', () => {
     expect(proxies.clientOf(peer, header)).toBe(client);
   });
 
-  test('without trusted proxies nobody is believed, loopback neither', () => {
+  it('without trusted proxies nobody is believed, loopback neither', () => {
     expect(new TrustedProxies().clientOf('127.0.0.1', '198.51.100.1')).toBe('127.0.0.1');
   });
 
-  test.each(['proxy', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '10.0.0.0/', '10.0.0.0/-1', '*', ''])(
+  it.each(['proxy', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '10.0.0.0/', '10.0.0.0/-1', '*', ''])(
     'what is no address and no range is refused by name: %j',
     (entry) => {
       expect(() => new TrustedProxies(['10.0.0.1', entry])).toThrow(RangeError);
@@ -45,11 +45,11 @@ describe('whose request it is', () => {
 });
 
 describe('what counts as one client', () => {
-  test('an IPv4 address', () => {
+  it('an IPv4 address', () => {
     expect(clientKeyOf('203.0.113.9')).toBe('203.0.113.9');
   });
 
-  test('S25: of IPv6 the /64, however it is written', () => {
+  it('S25: of IPv6 the /64, however it is written', () => {
     const key = clientKeyOf('2001:db8:1:2::1');
     for (const address of ['2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:0DB8:0001:0002::', '2001:db8:1:2:0:0:192.0.2.1'])
       expect(clientKeyOf(address)).toBe(key);

@@ -1,15 +1,15 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { BadUserInput, JSON_DEPTH_MAX, parseJson } from '../src/index.ts';
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
 describe('JSON of clients (S27)', () => {
-  test('is taken as JSON.parse takes it', () => {
+  it('is taken as JSON.parse takes it', () => {
     for (const text of ['{}', '[1,"a",null,true,1.5e3]', '"x"', '5', ' {"a":{"b":[]}} '])
       expect(parseJson(text)).toEqual(JSON.parse(text));
   });
 
-  test('nesting is bounded, brackets inside strings are none', () => {
+  it('nesting is bounded, brackets inside strings are none', () => {
     expect(parseJson(nested(JSON_DEPTH_MAX))).toBeInstanceOf(Array);
     expect(() => parseJson(nested(JSON_DEPTH_MAX + 1))).toThrow(BadUserInput);
     expect(() => parseJson(nested(200_000))).toThrow(/too deep/u);
@@ -20,7 +20,7 @@ describe('JSON of clients (S27)', () => {
     expect(parseJson(`[${Array.from({ length: 500 }, () => '[]').join(',')}]`)).toHaveLength(500);
   });
 
-  test('a key __proto__ is refused at any depth and however it is escaped; as a value it is text', () => {
+  it('a key __proto__ is refused at any depth and however it is escaped; as a value it is text', () => {
     for (const text of [
       '{"__proto__":{"isAdmin":true}}',
       '{"a":[{"__proto__":1}]}',
@@ -35,7 +35,7 @@ describe('JSON of clients (S27)', () => {
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
   });
 
-  test('what is no JSON is BadUserInput', () => {
+  it('what is no JSON is BadUserInput', () => {
     for (const text of ['', '{', 'health', '{"a":1}}', '\uFEFF{}', 'undefined', "{'a':1}"])
       expect(() => parseJson(text)).toThrow(BadUserInput);
   });

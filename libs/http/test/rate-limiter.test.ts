@@ -1,25 +1,25 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CLIENTS_MAX, RateLimiter, WINDOW_MS } from '../src/rate-limiter.ts';
 
 const granted = (limiter: RateLimiter, client: string, budget: number, now: number): boolean =>
   limiter.ask(client, budget, now).granted;
 
 describe('the budget of a minute', () => {
-  test('R1: of a burst the budget is granted and the next one refused, with what remains counted down', () => {
+  it('R1: of a burst the budget is granted and the next one refused, with what remains counted down', () => {
     const limiter = new RateLimiter();
     const remaining = Array.from({ length: 240 }, (_, index) => limiter.ask('a', 240, index).remaining);
     expect(remaining).toEqual(Array.from({ length: 240 }, (_, index) => 239 - index));
     expect(limiter.ask('a', 240, 240)).toMatchObject({ granted: false, remaining: 0 });
   });
 
-  test('R1: the 241st is refused also where the 240 are spread over the whole minute', () => {
+  it('R1: the 241st is refused also where the 240 are spread over the whole minute', () => {
     const limiter = new RateLimiter();
     for (let index = 0; index < 240; index++) expect(granted(limiter, 'a', 240, index * 248)).toBe(true);
     expect(granted(limiter, 'a', 240, WINDOW_MS - 400)).toBe(false);
   });
 
-  test('R1, R2, R3: whatever the times are, no 60 s hold more than the budget, and nobody waits two seconds longer than has to be', () => {
+  it('R1, R2, R3: whatever the times are, no 60 s hold more than the budget, and nobody waits two seconds longer than has to be', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),
@@ -42,7 +42,7 @@ describe('the budget of a minute', () => {
     );
   });
 
-  test('after Retry-After, which is 1 to 60 s, one is granted, though refused requests came in between', () => {
+  it('after Retry-After, which is 1 to 60 s, one is granted, though refused requests came in between', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 9 }),
@@ -65,7 +65,7 @@ describe('the budget of a minute', () => {
     );
   });
 
-  test('clients do not share it', () => {
+  it('clients do not share it', () => {
     const limiter = new RateLimiter();
     expect([granted(limiter, 'a', 1, 0), granted(limiter, 'a', 1, 0), granted(limiter, 'b', 1, 0)]).toEqual([
       true,
@@ -74,7 +74,7 @@ describe('the budget of a minute', () => {
     ]);
   });
 
-  test('a budget that shrinks, because there are more gateways, counts what was granted before', () => {
+  it('a budget that shrinks, because there are more gateways, counts what was granted before', () => {
     const limiter = new RateLimiter();
     for (let index = 0; index < 4; index++) limiter.ask('a', 4, index);
     expect(limiter.ask('a', 2, 10)).toEqual({ granted: false, remaining: 0, retryAfterSecs: 60 });
@@ -82,7 +82,7 @@ describe('the budget of a minute', () => {
 });
 
 describe('memory', () => {
-  test('R4: a million addresses leave at most 50,000, those heard of last among them', () => {
+  it('R4: a million addresses leave at most 50,000, those heard of last among them', () => {
     const limiter = new RateLimiter();
     let most = 0;
     for (let index = 0; index < 1_000_000; index++) {
@@ -95,7 +95,7 @@ describe('memory', () => {
     expect(limiter.ask('client 0', 240, 1_000).remaining).toBe(239);
   });
 
-  test('R4: a client that goes on asking, refused or not, is not forgotten for those that come', () => {
+  it('R4: a client that goes on asking, refused or not, is not forgotten for those that come', () => {
     const limiter = new RateLimiter(4);
     limiter.ask('a', 1, 0);
     for (let index = 1; index <= 100; index++) {
@@ -105,7 +105,7 @@ describe('memory', () => {
     }
   });
 
-  test('R4: clients that are idle for two minutes are forgotten', () => {
+  it('R4: clients that are idle for two minutes are forgotten', () => {
     const limiter = new RateLimiter();
     for (let index = 0; index < 1_000; index++) limiter.ask(`client ${index}`, 240, 0);
     limiter.ask('a', 240, WINDOW_MS);
@@ -114,7 +114,7 @@ describe('memory', () => {
     expect(limiter.size).toBe(1);
   });
 
-  test('a client whose own minute has passed while it was the oldest begins anew', () => {
+  it('a client whose own minute has passed while it was the oldest begins anew', () => {
     const limiter = new RateLimiter();
     limiter.ask('a', 2, 0);
     limiter.ask('b', 2, 0);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import {
   BODY_BYTES_MAX,
   buildServer,
@@ -81,7 +81,7 @@ async function exchange(port: number, ...parts: readonly (string | Buffer)[]): P
 describe('rate limits', () => {
   const rateLimits = { read: 3, api: 2, webhook: 1 };
 
-  test('every answer of a limited route carries the limit and what remains; beyond it 429 with Retry-After and the body of REST errors', async () => {
+  it('every answer of a limited route carries the limit and what remains; beyond it 429 with Retry-After and the body of REST errors', async () => {
     const app = server({ rateLimits });
     for (const [url, remaining] of [
       ['/read', '2'],
@@ -102,7 +102,7 @@ describe('rate limits', () => {
     expect(refused.json()).toEqual({ error: 'rate_limited', message: expect.any(String) });
   });
 
-  test('the tiers do not share a budget, and HEAD counts as GET', async () => {
+  it('the tiers do not share a budget, and HEAD counts as GET', async () => {
     const app = server({ rateLimits });
     for (let count = 0; count < 3; count++)
       expect((await app.inject({ method: 'HEAD', url: '/read' })).statusCode).toBe(200);
@@ -120,7 +120,7 @@ describe('rate limits', () => {
     expect(statuses).toEqual([429, 200, 200, 429, 200, 429]);
   });
 
-  test('a tier of 0 has no limit and no headers of one', async () => {
+  it('a tier of 0 has no limit and no headers of one', async () => {
     const app = server({ rateLimits: { ...rateLimits, read: 0 } });
     for (let count = 0; count < 10; count++) {
       const response = await app.inject('/read');
@@ -129,7 +129,7 @@ describe('rate limits', () => {
     }
   });
 
-  test('a minute later the budget is there again', async () => {
+  it('a minute later the budget is there again', async () => {
     let now = 0;
     const app = server({ rateLimits, monotonicNow: () => now });
     const ask = async (): Promise<number> =>
@@ -139,7 +139,7 @@ describe('rate limits', () => {
     expect([await ask(), await ask()]).toEqual([200, 429]);
   });
 
-  test('several gateways grant a share each, by their number at the time', async () => {
+  it('several gateways grant a share each, by their number at the time', async () => {
     let shares = 1;
     const app = server({ rateLimits: { read: 6, api: 6, webhook: 1, shares: () => shares } });
     shares = 3;
@@ -162,7 +162,7 @@ describe('rate limits', () => {
     expect((await app.inject('/read')).headers['x-ratelimit-remaining']).toBe('3');
   });
 
-  test('preflights, unknown paths and wrong methods are not counted', async () => {
+  it('preflights, unknown paths and wrong methods are not counted', async () => {
     const app = server({ rateLimits: { read: 1, api: 1, webhook: 1 }, corsOrigins: ['https://ok.example'] });
     for (let count = 0; count < 5; count++) {
       expect(
@@ -179,7 +179,7 @@ describe('rate limits', () => {
     expect((await app.inject({ method: 'POST', url: '/write', payload: {} })).statusCode).toBe(200);
   });
 
-  test('a refused request is refused before its body is read', async () => {
+  it('a refused request is refused before its body is read', async () => {
     const port = await listening({ rateLimits: { read: 1, api: 1, webhook: 1 } });
     const head = 'POST /write HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n';
     expect((await exchange(port, `${head}Content-Length: 2\r\n\r\n{}`)).status).toBe(200);
@@ -199,7 +199,7 @@ describe('the address of a client (S25)', () => {
       headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
     });
 
-  test('1,000 requests with X-Forwarded-For of their own invention are limited as one client', async () => {
+  it('1,000 requests with X-Forwarded-For of their own invention are limited as one client', async () => {
     const app = server({ rateLimits: { read: 10, api: 1, webhook: 1 } });
     let granted = 0;
     for (let count = 0; count < 1_000; count++) {
@@ -209,7 +209,7 @@ describe('the address of a client (S25)', () => {
     expect(granted).toBe(10);
   });
 
-  test('behind a trusted proxy each client has its own budget, several headers being one list', async () => {
+  it('behind a trusted proxy each client has its own budget, several headers being one list', async () => {
     const app = server({ rateLimits: { read: 1, api: 1, webhook: 1 }, trustProxy: ['10.0.0.0/8'] });
     const seen = [];
     for (const forwarded of ['198.51.100.1', '198.51.100.2', '203.0.113.77, 198.51.100.1', '198.51.100.2, 10.9.9.9'])
@@ -223,7 +223,7 @@ describe('the address of a client (S25)', () => {
     expect(JSON.parse(body)).toEqual({ address: '198.51.100.2' });
   });
 
-  test('the addresses of one /64 are one client, and an IPv4 address inside IPv6 is the IPv4 client', async () => {
+  it('the addresses of one /64 are one client, and an IPv4 address inside IPv6 is the IPv4 client', async () => {
     const app = server({ rateLimits: { read: 1, api: 1, webhook: 1 } });
     const statuses = [];
     for (const address of [
@@ -237,7 +237,7 @@ describe('the address of a client (S25)', () => {
     expect(statuses).toEqual([200, 429, 200, 200, 429]);
   });
 
-  test('a header that is not believed is warned of, once a minute at most', async () => {
+  it('a header that is not believed is warned of, once a minute at most', async () => {
     let now = 0;
     const warnings: string[] = [];
     const log = {
@@ -257,7 +257,7 @@ describe('the address of a client (S25)', () => {
     expect(warnings[0]).toMatch(/^203\.0\.113\.9: X-Forwarded-For .* SERVICE_TRUST_PROXY/u);
   });
 
-  test('a bad entry is refused at the start', () => {
+  it('a bad entry is refused at the start', () => {
     expect(() => server({ trustProxy: ['10.0.0.0/40'] })).toThrow(RangeError);
   });
 });
@@ -284,7 +284,7 @@ describe('bodies', () => {
     });
   };
 
-  test('1 MiB, and 25 MiB where the route says so, are read to the byte; one more is 413, and the client gets to read it', async () => {
+  it('1 MiB, and 25 MiB where the route says so, are read to the byte; one more is 413, and the client gets to read it', async () => {
     const port = await listening();
     for (const [path, limit] of [
       ['/write', BODY_BYTES_MAX],
@@ -303,7 +303,7 @@ describe('bodies', () => {
     }
   });
 
-  test('chunked bodies too', async () => {
+  it('chunked bodies too', async () => {
     const port = await listening();
     const response = await post(port, '/write', chunked(3 * MEBIBYTE));
     expect([response.status, await response.json()]).toEqual([
@@ -313,7 +313,7 @@ describe('bodies', () => {
     expect(Object.fromEntries(response.headers)).toMatchObject(ALL_HEADERS);
   });
 
-  test('a declared length beyond the limit is refused before a byte of it has come', async () => {
+  it('a declared length beyond the limit is refused before a byte of it has come', async () => {
     const port = await listening();
     const socket = connect(port, '127.0.0.1');
     socket.write(
@@ -324,7 +324,7 @@ describe('bodies', () => {
     await once(socket, 'close');
   });
 
-  test('a compressed body is 415, whatever it would unpack to', async () => {
+  it('a compressed body is 415, whatever it would unpack to', async () => {
     const app = server();
     for (const encoding of ['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP']) {
       const response = await app.inject({
@@ -352,7 +352,7 @@ describe('bodies', () => {
     ).toBe(200);
   });
 
-  test('an empty body is none, whatever type it says it has; blanks are not JSON', async () => {
+  it('an empty body is none, whatever type it says it has; blanks are not JSON', async () => {
     const write = (payload: string) =>
       server().inject({ method: 'POST', url: '/write', headers: { 'content-type': 'application/json' }, payload });
     expect((await write('')).json()).toEqual({});
@@ -393,7 +393,7 @@ describe('what never becomes a request (S24)', () => {
     TLS: Buffer.from('16030100a5010000a10303', 'hex'),
   };
 
-  test.each(Object.entries(corpus))(
+  it.each(Object.entries(corpus))(
     '%s: 400 with all headers, closed, and nothing after it is answered',
     async (_name, bytes) => {
       const { status, headers, body, text } = await exchange(await listening(), bytes, SMUGGLED);
@@ -411,7 +411,7 @@ describe('what never becomes a request (S24)', () => {
 describe('headers of every response', () => {
   const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'];
 
-  test('S23: of every route by every method, with and without a token and a body, redirects, errors and refusals too', async () => {
+  it('S23: of every route by every method, with and without a token and a body, redirects, errors and refusals too', async () => {
     const app = server({ corsOrigins: ['https://ok.example'], rateLimits: { read: 27, api: 60, webhook: 60 } });
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;
@@ -441,7 +441,7 @@ describe('headers of every response', () => {
     expect([...seen].sort()).toEqual([200, 204, 302, 404, 405, 429, 500, 503]);
   });
 
-  test('an internal error tells the client a correlation id and nothing else; the log has the cause', async () => {
+  it('an internal error tells the client a correlation id and nothing else; the log has the cause', async () => {
     const logged: Record<string, unknown>[] = [];
     const app = server({ log: { ...silentLog, error: (fields) => void logged.push(fields) } });
     const response = await app.inject('/fails?token=secret');
@@ -452,7 +452,7 @@ describe('headers of every response', () => {
     expect(logged[0]?.['path']).toBe('/fails');
   });
 
-  test('an address in full, as a proxy is sent it, is its path', async () => {
+  it('an address in full, as a proxy is sent it, is its path', async () => {
     const port = await listening();
     const ask = async (method: string, path: string): Promise<number> =>
       (await exchange(port, `${method} http://x${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)).status;
@@ -461,7 +461,7 @@ describe('headers of every response', () => {
     ]);
   });
 
-  test('Vary keeps Origin where a route has a Vary of its own', async () => {
+  it('Vary keeps Origin where a route has a Vary of its own', async () => {
     const app = server({ corsOrigins: ['https://ok.example'] });
     app.get('/varies', { config: { tier: 'read' } }, (_request, reply) =>
       reply.header('Vary', 'Authorization').send('x'),
@@ -470,12 +470,12 @@ describe('headers of every response', () => {
     expect((await app.inject('/read')).headers['vary']).toBe('Origin');
   });
 
-  test('a path with a wildcard is known to have a method or not', async () => {
+  it('a path with a wildcard is known to have a method or not', async () => {
     const response = await server().inject({ method: 'POST', url: '/files/a/b' });
     expect([response.statusCode, response.headers['allow']]).toEqual([405, 'GET, HEAD, OPTIONS']);
   });
 
-  test('the tier of every route is known, and where it is missing', () => {
+  it('the tier of every route is known, and where it is missing', () => {
     const app = server();
     app.get('/forgotten', () => 'x');
     expect(

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { SignJWT, UnsecuredJWT } from 'jose';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ACCESS_TOKEN,
   callerOfUser,
@@ -85,7 +85,7 @@ async function refusal(callers: Callers, token: string): Promise<unknown> {
 }
 
 describe('access tokens', () => {
-  test('one that we signed is its user, for 15 minutes', async () => {
+  it('one that we signed is its user, for 15 minutes', async () => {
     const { callers } = judges();
     const caller = await callers.resolve(`Bearer ${await signAccessToken(SECRET, CLAIMS)}`);
     const user = { id: 'u1', email: 'ada@example.com', tier: 'pro', isAdmin: false, sessionId: 's1' };
@@ -93,7 +93,7 @@ describe('access tokens', () => {
     expect(ACCESS_TOKEN.lifetimeSecs).toBe(900);
   });
 
-  test('S1: whatever is wrong with it, the answer is the same', async () => {
+  it('S1: whatever is wrong with it, the answer is the same', async () => {
     const { callers } = judges();
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const emptyKey = (await changed()).split('.').slice(0, 2).join('.');
@@ -144,7 +144,7 @@ describe('access tokens', () => {
     expect(await refusal(callers, await changed())).toBe('taken');
   });
 
-  test('one that was taken is known again until it ends, and not after', async () => {
+  it('one that was taken is known again until it ends, and not after', async () => {
     const judged = judges();
     const token = await signAccessToken(SECRET, CLAIMS);
     const first = await judged.callers.resolve(`Bearer ${token}`);
@@ -155,7 +155,7 @@ describe('access tokens', () => {
     for (let again = 0; again < 2; again++) expect(await refusal(judged.callers, token)).not.toBe('taken');
   });
 
-  test('S8: one that was taken is refused once its session is revoked', async () => {
+  it('S8: one that was taken is refused once its session is revoked', async () => {
     const judged = judges();
     const token = await signAccessToken(SECRET, CLAIMS);
     expect(await refusal(judged.callers, token)).toBe('taken');
@@ -164,7 +164,7 @@ describe('access tokens', () => {
     expect(judged.asked).toEqual([]);
   });
 
-  test('V2: without certainty about revocations each request asks whether the session lives', async () => {
+  it('V2: without certainty about revocations each request asks whether the session lives', async () => {
     const judged = judges();
     const token = await signAccessToken(SECRET, CLAIMS);
     judged.certain = false;
@@ -177,7 +177,7 @@ describe('access tokens', () => {
     expect(judged.asked).toHaveLength(2);
   });
 
-  test('the API key and an access token are told apart, and a text that is neither is refused', async () => {
+  it('the API key and an access token are told apart, and a text that is neither is refused', async () => {
     const { callers } = judges();
     expect((await callers.resolve('Bearer the key')).kind).toBe('api-key');
     expect((await callers.resolve('bearer  the key')).kind).toBe('api-key');

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   actorOf,
   callerOfUser,
@@ -75,7 +75,7 @@ const TABLE: Record<
 
 describe('rights', () => {
   for (const [name, { open, closed }] of Object.entries(TABLE)) {
-    test(`S10: ${name}: each right is there, or FORBIDDEN, or another credential is needed`, () => {
+    it(`S10: ${name}: each right is there, or FORBIDDEN, or another credential is needed`, () => {
       const rights = Object.keys(RIGHTS) as (keyof typeof RIGHTS)[];
       for (const publicRead of [true, false]) {
         const caller = callers(publicRead)[name] as Caller;
@@ -93,7 +93,7 @@ describe('rights', () => {
     });
   }
 
-  test('S51: an actor is named by ids', () => {
+  it('S51: an actor is named by ids', () => {
     const all = callers(true);
     expect(Object.values(all).map(actorOf).slice(0, 5)).toEqual([
       'anonymous',

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Unauthenticated, Unavailable } from '@penstock/http';
 import {
   Callers,
@@ -44,7 +44,7 @@ function judges(answer: () => Promise<TokenIdentity> = async () => IDENTITY) {
 }
 
 describe('the text of a personal token', () => {
-  test('S9: svc_, 31 random base62 digits and a checksum', () => {
+  it('S9: svc_, 31 random base62 digits and a checksum', () => {
     const tokens = Array.from({ length: 200 }, newPersonalToken);
     for (const token of tokens) {
       expect(token).toMatch(/^svc_[0-9A-Za-z]{37}$/u);
@@ -53,7 +53,7 @@ describe('the text of a personal token', () => {
     expect(new Set(tokens).size).toBe(200);
   });
 
-  test('one digit changed, missing or added is no token', () => {
+  it('one digit changed, missing or added is no token', () => {
     const token = newPersonalToken();
     for (let at = 4; at < token.length; at++) {
       const other = token[at] === 'x' ? 'y' : 'x';
@@ -72,14 +72,14 @@ describe('the text of a personal token', () => {
       expect(isPersonalToken(text)).toBe(false);
   });
 
-  test('it is asked for by its SHA-256 in hex', () => {
+  it('is asked for by its SHA-256 in hex', () => {
     const token = newPersonalToken();
     expect(personalTokenHash(token)).toBe(createHash('sha256').update(token).digest('hex'));
   });
 });
 
 describe('personal tokens', () => {
-  test('one is its user with its scopes, and each use of it is told', async () => {
+  it('one is its user with its scopes, and each use of it is told', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
     expect(await callers.resolve(`Bearer ${token}`)).toMatchObject({
@@ -94,7 +94,7 @@ describe('personal tokens', () => {
     expect(state).toMatchObject({ asked: [personalTokenHash(token)], used: ['t1', 't1'] });
   });
 
-  test('S9: a wrong checksum is refused without asking anybody', async () => {
+  it('S9: a wrong checksum is refused without asking anybody', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
     await expect(callers.resolve(`Bearer ${token.slice(0, -1)}${token.endsWith('x') ? 'y' : 'x'}`)).rejects.toThrow(
@@ -103,7 +103,7 @@ describe('personal tokens', () => {
     expect(state.asked).toEqual([]);
   });
 
-  test('of many requests at once with a token not known yet, one asks', async () => {
+  it('of many requests at once with a token not known yet, one asks', async () => {
     const answer = Promise.withResolvers<TokenIdentity>();
     const { state, callers } = judges(() => answer.promise);
     const token = newPersonalToken();
@@ -113,7 +113,7 @@ describe('personal tokens', () => {
     expect(state.asked).toHaveLength(1);
   });
 
-  test('auth is asked again after a minute, and while revocations are not certain', async () => {
+  it('auth is asked again after a minute, and while revocations are not certain', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
     await callers.resolve(`Bearer ${token}`);
@@ -125,7 +125,7 @@ describe('personal tokens', () => {
     expect(state.asked).toHaveLength(3);
   });
 
-  test('one that auth does not know, or that is revoked, is refused; one that nobody can judge is UNAVAILABLE', async () => {
+  it('one that auth does not know, or that is revoked, is refused; one that nobody can judge is UNAVAILABLE', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
     await callers.resolve(`Bearer ${token}`);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { buckets, connectBus, ensureStreams, putExpiring, type Bus } from '@penstock/bus';
 import { answerCalls } from '@penstock/service';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
@@ -67,7 +67,7 @@ function revoked(known: Revocations, credential: Parameters<Revocations['onRevok
 }
 
 describe('revocations', () => {
-  test('V1: what was revoked before it began is known when it is ready', async () => {
+  it('V1: what was revoked before it began is known when it is ready', async () => {
     await revoke('session.before');
     const known = await revocations();
     expect(known.certain).toBe(true);
@@ -75,7 +75,7 @@ describe('revocations', () => {
     expect(known.isRevoked(session('another'))).toBe(false);
   });
 
-  test("a session's and a token's revocation end them whatever the time, a user's what was issued until then", async () => {
+  it("a session's and a token's revocation end them whatever the time, a user's what was issued until then", async () => {
     const known = await revocations();
     const credential = { user: { id: 'ada', sessionId: 'new' }, issuedAt: 2_000 };
     const heard = revoked(known, { ...credential, issuedAt: 1_000 });
@@ -95,7 +95,7 @@ describe('revocations', () => {
     expect(known.isRevoked({})).toBe(false);
   });
 
-  test('V3: who waits for the end of a credential is told once, and not of others', async () => {
+  it('V3: who waits for the end of a credential is told once, and not of others', async () => {
     const known = await revocations();
     const told: string[] = [];
     known.onRevoked(session('one'), () => told.push('one'));
@@ -110,13 +110,13 @@ describe('revocations', () => {
     expect(told).toEqual(['one']);
   });
 
-  test('what this process had revoked itself counts at once', async () => {
+  it('what this process had revoked itself counts at once', async () => {
     const known = await revocations();
     known.note('token.mine');
     expect(known.isRevoked({ tokenId: 'mine' })).toBe(true);
   });
 
-  test('V2: a broken watch is certain for 5 s and no longer, and catches up when the broker is back', async () => {
+  it('V2: a broken watch is certain for 5 s and no longer, and catches up when the broker is back', async () => {
     let now = 0;
     const known = await revocations(() => now);
     expect(known.certain).toBe(true);
@@ -132,7 +132,7 @@ describe('revocations', () => {
     await expect.poll(() => known.certain).toBe(true);
   });
 
-  test('V3: a break that may have outlasted a revocation ends whatever waits, once the watch is current again', async () => {
+  it('V3: a break that may have outlasted a revocation ends whatever waits, once the watch is current again', async () => {
     let now = 0;
     const known = await revocations(() => now);
     const ended = revoked(known, session('nobody-revoked-this'));
@@ -152,7 +152,7 @@ describe('everything together', () => {
     return made;
   }
 
-  test('a logout is known to every process that watches, also to one that starts later', async () => {
+  it('a logout is known to every process that watches, also to one that starts later', async () => {
     const processes = [identity(), identity()];
     await Promise.all(processes.map(({ revocations: known }) => known.ready));
     const token = await signAccessToken(SECRET, {
@@ -175,7 +175,7 @@ describe('everything together', () => {
       await expect(callers.resolve(`Bearer ${token}`)).rejects.toThrow('valid access token');
   });
 
-  test('personal tokens are asked of auth, and their uses told to it in batches', async () => {
+  it('personal tokens are asked of auth, and their uses told to it in batches', async () => {
     const used: { tokenId: string; at: number }[][] = [];
     const told = Promise.withResolvers<void>();
     const answering = answerCalls(auth, 'auth', {

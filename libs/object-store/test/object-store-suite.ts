@@ -1,6 +1,6 @@
 /** What every adapter of the object storage port keeps to; `make` gives a fresh, empty storage that is opened anew each time. */
 import { createHash, randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HashMismatch, ObjectDamaged, ObjectsUnavailable, ObjectTooLarge, ObjectUsageError } from '../src/index.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, StoredObject } from '../src/index.ts';
 
@@ -29,7 +29,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       return object === null ? null : await joined(object);
     };
 
-    test('what was put is read again, whole, by any process', async () => {
+    it('what was put is read again, whole, by any process', async () => {
       const bytes = randomBytes(3 * MIB + 17);
       const head = await put('whole/a', bytes);
       expect(head).toMatchObject({ key: 'whole/a', size: bytes.length });
@@ -40,19 +40,19 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(Buffer.compare(await joined(object as StoredObject), bytes)).toBe(0);
     });
 
-    test('an empty object is an object', async () => {
+    it('an empty object is an object', async () => {
       await put('empty', Buffer.alloc(0));
       expect(await store.head('empty')).toMatchObject({ size: 0 });
       expect(await get('empty', { sha256: sumOf(Buffer.alloc(0)) })).toHaveLength(0);
     });
 
-    test('what is not there is null, and deleting it says so', async () => {
+    it('what is not there is null, and deleting it says so', async () => {
       expect(await store.head('nothing')).toBeNull();
       expect(await store.get('nothing')).toBeNull();
       expect(await store.delete('nothing')).toBe(false);
     });
 
-    test('a range is exactly the bytes asked for, at every border', async () => {
+    it('a range is exactly the bytes asked for, at every border', async () => {
       const bytes = randomBytes(MIB + 1000);
       await put('ranges', bytes);
       const borders = [
@@ -79,7 +79,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(Buffer.compare((await get('ranges', { from: 700_000 })) as Buffer, bytes.subarray(700_000))).toBe(0);
     });
 
-    test('bytes with another sum, too many of them, or a source that fails leave nothing, also of what was there before', async () => {
+    it('bytes with another sum, too many of them, or a source that fails leave nothing, also of what was there before', async () => {
       const before = randomBytes(300_000);
       await put('refused', before);
       const bytes = randomBytes(600_000);
@@ -96,7 +96,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(await store.removeLeftovers(0)).toBe(0);
     });
 
-    test('replacing is whole: readers see the old or the new bytes', async () => {
+    it('replacing is whole: readers see the old or the new bytes', async () => {
       const versions = [randomBytes(700_000), randomBytes(500_000)] as const;
       await put('replaced', versions[0]);
       const sums = new Set(versions.map(sumOf));
@@ -116,7 +116,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(Buffer.compare((await get('replaced')) as Buffer, versions[0])).toBe(0);
     });
 
-    test('what is replaced between being found and being read is never a mixture', async () => {
+    it('what is replaced between being found and being read is never a mixture', async () => {
       const [first, second] = [randomBytes(700_000), randomBytes(500_000)];
       await put('found', first);
       const object = (await store.get('found')) as StoredObject;
@@ -128,7 +128,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       ).toBe(true);
     });
 
-    test('puts of one key at once leave one of them, whole', async () => {
+    it('puts of one key at once leave one of them, whole', async () => {
       const candidates = Array.from({ length: 4 }, () => randomBytes(400_000));
       await Promise.all(candidates.map((bytes) => put('contested', bytes)));
       const stored = (await get('contested')) as Buffer;
@@ -137,7 +137,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(sumOf((await get('contested')) as Buffer)).toBe(sumOf(stored));
     });
 
-    test('a deleted object is gone at once', async () => {
+    it('a deleted object is gone at once', async () => {
       await put('deleted', randomBytes(300_000));
       expect(await store.delete('deleted')).toBe(true);
       expect(await store.head('deleted')).toBeNull();
@@ -145,7 +145,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(await store.delete('deleted')).toBe(false);
     });
 
-    test('a listing has every object of its prefix once, with its size', async () => {
+    it('a listing has every object of its prefix once, with its size', async () => {
       const keys = ['listed/b/2', 'listed/a', 'listed/b/1', 'listed-not'];
       for (const [index, key] of keys.entries()) await put(key, randomBytes(index + 1));
       const found = await Array.fromAsync(store.list('listed/'));
@@ -157,7 +157,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(await Array.fromAsync(store.list('nowhere/'))).toEqual([]);
     });
 
-    test('damage is noticed before the last byte is handed out', async () => {
+    it('damage is noticed before the last byte is handed out', async () => {
       const bytes = randomBytes(600_000);
       await put('damaged', bytes);
       await storage.damage('damaged');
@@ -171,7 +171,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(Buffer.concat(read).length).toBeLessThan(bytes.length);
     });
 
-    test('a put that never ended is invisible, and its leftover goes once it is old', async () => {
+    it('a put that never ended is invisible, and its leftover goes once it is old', async () => {
       const stuck = Promise.withResolvers<void>();
       const bytes = randomBytes(600_000);
       async function* source(): AsyncGenerator<Uint8Array, void> {
@@ -188,7 +188,7 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       expect(await store.removeLeftovers(-60_000)).toBe(0);
     });
 
-    test.each([
+    it.each([
       '',
       '/a',
       'a/',
@@ -208,13 +208,13 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
       await expect(put(key, Buffer.from('x'))).rejects.toThrow(ObjectUsageError);
     });
 
-    test('a sum that is none is a mistake of the caller', async () => {
+    it('a sum that is none is a mistake of the caller', async () => {
       await expect(store.put('sum', pieces(Buffer.from('x')), { sha256: 'ABC', bytesMax: 10 })).rejects.toThrow(
         ObjectUsageError,
       );
     });
 
-    test('it can be asked whether the storage answers', async () => {
+    it('can be asked whether the storage answers', async () => {
       await expect(store.ping()).resolves.toBeUndefined();
     });
   });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { attemptMs } from '@penstock/run';
 import { createdEvent, pipeline, stage, Story } from './support.ts';
 
@@ -6,7 +6,7 @@ const times = (story: Story): (number | undefined)[] =>
   story.events.flatMap((_, index) => attemptMs(story.events, index) ?? []);
 
 describe('the time of attempts', () => {
-  test('is from the grant to the end, each attempt by itself', () => {
+  it('is from the grant to the end, each attempt by itself', () => {
     const story = new Story(
       pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } })),
     );
@@ -19,7 +19,7 @@ describe('the time of attempts', () => {
     expect(times(story)).toEqual([5_000, 1_000]);
   });
 
-  test('of a grant that was given back is none, nor of a stage that never started', () => {
+  it('of a grant that was given back is none, nor of a stage that never started', () => {
     const story = new Story(pipeline(stage('a'), stage('b', { after: ['a'] })));
     story.grant('a');
     story.tell({ type: 'return-grant', stage: 'a', attempt: 1 });
@@ -28,7 +28,7 @@ describe('the time of attempts', () => {
     expect(times(story)).toEqual([]);
   });
 
-  test('of a cancelled run goes on until its processes are gone', () => {
+  it('of a cancelled run goes on until its processes are gone', () => {
     const story = new Story(pipeline(stage('a')));
     story.grant('a');
     story.tell({ type: 'cancel' });
@@ -36,7 +36,7 @@ describe('the time of attempts', () => {
     expect(times(story)).toEqual([2_000]);
   });
 
-  test('is never negative, whatever a clock did', () => {
+  it('is never negative, whatever a clock did', () => {
     const started = {
       type: 'stage_started',
       at: 9_000,

@@ -1,15 +1,15 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { nextDeadline, planOf, RUN_OUTPUTS_MAX } from '@penstock/run';
 import { always, failure, matrix, pipeline, settings, stage, Story, types } from './support.ts';
 
 describe('order', () => {
-  test('what comes after nothing is queued at the start, in one event', () => {
+  it('what comes after nothing is queued at the start, in one event', () => {
     const story = new Story(pipeline(stage('a'), stage('b'), stage('c', { after: ['a', 'b'] })));
     expect(story.queued()).toEqual(['a', 'b']);
     expect(story.events.at(-1)).toMatchObject({ type: 'stages_queued', stages: ['a', 'b'] });
   });
 
-  test('a stage is queued when all that it comes after has succeeded', () => {
+  it('a stage is queued when all that it comes after has succeeded', () => {
     const story = new Story(pipeline(stage('a'), stage('b'), stage('c', { after: ['a', 'b'] })));
     story.grant('a');
     story.grant('b');
@@ -19,7 +19,7 @@ describe('order', () => {
     expect(story.queued()).toEqual(['c']);
   });
 
-  test('the completed stage and what it sets free are one decision (P16)', () => {
+  it('the completed stage and what it sets free are one decision (P16)', () => {
     const story = new Story(pipeline(stage('a'), stage('b', { after: ['a'] })));
     story.grant('a');
     const decided = story.succeed('a');
@@ -27,7 +27,7 @@ describe('order', () => {
     expect(decided?.effects).toContainEqual({ type: 'offer-stages', stages: ['b'] });
   });
 
-  test('a failed stage skips all behind it, and the run fails', () => {
+  it('a failed stage skips all behind it, and the run fails', () => {
     const story = new Story(
       pipeline(stage('a'), stage('b', { after: ['a'] }), stage('c', { after: ['b'] }), stage('d')),
     );
@@ -41,7 +41,7 @@ describe('order', () => {
     expect(decided?.effects).toContainEqual({ type: 'settle' });
   });
 
-  test('allow_failure counts as success for what comes after, and for the run', () => {
+  it('allow_failure counts as success for what comes after, and for the run', () => {
     const story = new Story(pipeline(stage('a', { allowFailure: true }), stage('b', { after: ['a'] })));
     story.grant('a');
     story.fail('a');
@@ -51,14 +51,14 @@ describe('order', () => {
     expect(story.run.status).toBe('SUCCESS');
   });
 
-  test('a run without stages is SKIPPED at once; one whose stages were all skipped is SUCCESS', () => {
+  it('a run without stages is SKIPPED at once; one whose stages were all skipped is SUCCESS', () => {
     expect(new Story(pipeline()).run.status).toBe('SKIPPED');
     expect(new Story(pipeline(stage('a', { when: { kind: 'literal', value: false } }))).run.status).toBe('SUCCESS');
   });
 });
 
 describe('when', () => {
-  test("sees the stage's environment", () => {
+  it("sees the stage's environment", () => {
     const deploys = {
       kind: 'binary',
       operator: '==',
@@ -75,7 +75,7 @@ describe('when', () => {
     expect(story.stage('b')).toMatchObject({ status: 'SKIPPED', reason: 'when' });
   });
 
-  test('always() runs after a failed dependency, once all have ended', () => {
+  it('always() runs after a failed dependency, once all have ended', () => {
     const story = new Story(
       pipeline(stage('a'), stage('b'), stage('z', { after: ['a', 'b'], when: always, runsAfterFailure: true })),
     );
@@ -87,7 +87,7 @@ describe('when', () => {
     expect(story.queued()).toEqual(['z']);
   });
 
-  test('failure() runs where an ancestor failed, also behind a skipped stage, and is skipped else', () => {
+  it('failure() runs where an ancestor failed, also behind a skipped stage, and is skipped else', () => {
     const definition = pipeline(
       stage('a'),
       stage('b', { after: ['a'] }),
@@ -105,7 +105,7 @@ describe('when', () => {
     expect(fine.stage('notify')).toMatchObject({ status: 'SKIPPED', reason: 'when' });
   });
 
-  test('a condition sees the outputs of earlier stages', () => {
+  it('a condition sees the outputs of earlier stages', () => {
     const equals = {
       kind: 'binary',
       operator: '==',
@@ -131,7 +131,7 @@ describe('retry', () => {
     backoff: 'constant' | 'exponential' = 'constant',
   ) => pipeline(stage('a', { retry: { max, backoff, delayMs: 1_000, on } }));
 
-  test('another attempt follows after the delay, with the next number', () => {
+  it('another attempt follows after the delay, with the next number', () => {
     const story = new Story(retried(['failure']));
     story.grant('a');
     const decided = story.fail('a');
@@ -144,7 +144,7 @@ describe('retry', () => {
     expect(story.run.status).toBe('SUCCESS');
   });
 
-  test('attempts never exceed the bound', () => {
+  it('attempts never exceed the bound', () => {
     const story = new Story(retried(['failure'], 2));
     for (let attempt = 1; attempt <= 3; attempt++) {
       story.grant('a');
@@ -155,7 +155,7 @@ describe('retry', () => {
     expect(story.stage('a').attempt).toBe(3);
   });
 
-  test('exponential backoff doubles', () => {
+  it('exponential backoff doubles', () => {
     const story = new Story(retried(['failure'], 3, 'exponential'));
     const delays: number[] = [];
     for (let attempt = 1; attempt <= 3; attempt++) {
@@ -167,7 +167,7 @@ describe('retry', () => {
     expect(delays).toEqual([1_000, 2_000, 4_000]);
   });
 
-  test.each([
+  it.each([
     ['lost', 'failure'],
     ['failure', 'lost'],
     ['timeout', 'failure'],
@@ -179,7 +179,7 @@ describe('retry', () => {
     expect(story.run.status).toBe('FAILED');
   });
 
-  test('a lost runner without a retry interrupts the run', () => {
+  it('a lost runner without a retry interrupts the run', () => {
     const story = new Story(pipeline(stage('a')));
     story.grant('a');
     story.lose('a');
@@ -187,7 +187,7 @@ describe('retry', () => {
     expect(story.stage('a').reason).toBe('runner_lost');
   });
 
-  test('a grant that came to nothing costs no retry, and its number is not used again (P12)', () => {
+  it('a grant that came to nothing costs no retry, and its number is not used again (P12)', () => {
     const story = new Story(retried(['failure'], 0));
     story.grant('a');
     story.tell({ type: 'return-grant', stage: 'a', attempt: 1 });
@@ -201,7 +201,7 @@ describe('retry', () => {
 });
 
 describe('matrix', () => {
-  test('max_parallel holds, and a place is taken over by the next', () => {
+  it('max_parallel holds, and a place is taken over by the next', () => {
     const story = new Story(pipeline(...matrix('m', 4, { maxParallel: 2, failFast: false })));
     expect(story.queued()).toEqual(['m (n=0)', 'm (n=1)']);
     story.grant('m (n=0)');
@@ -209,7 +209,7 @@ describe('matrix', () => {
     expect(story.queued()).toEqual(['m (n=1)', 'm (n=2)']);
   });
 
-  test('a stage that waits for its retry keeps its place', () => {
+  it('a stage that waits for its retry keeps its place', () => {
     const story = new Story(
       pipeline(
         ...matrix('m', 2, {
@@ -226,7 +226,7 @@ describe('matrix', () => {
     expect(story.queued()).toEqual(['m (n=0)']);
   });
 
-  test('fail_fast ends those that wait and stops those that run', () => {
+  it('fail_fast ends those that wait and stops those that run', () => {
     const story = new Story(pipeline(...matrix('m', 3)));
     story.grant('m (n=0)');
     story.grant('m (n=1)');
@@ -244,7 +244,7 @@ describe('matrix', () => {
     expect(story.run.status).toBe('FAILED');
   });
 
-  test('an attempt that was being stopped for its timeout has no successor once fail_fast has ended its matrix', () => {
+  it('an attempt that was being stopped for its timeout has no successor once fail_fast has ended its matrix', () => {
     const story = new Story(
       pipeline(...matrix('m', 2, { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['timeout'] } })),
     );
@@ -268,7 +268,7 @@ describe('matrix', () => {
 });
 
 describe('time', () => {
-  test('a stage that no runner takes in time is FAILED with reason no_runner', () => {
+  it('a stage that no runner takes in time is FAILED with reason no_runner', () => {
     const story = new Story(pipeline(stage('a')), { settings: { queueTimeoutMs: 5_000 } });
     expect(nextDeadline(story.run, planOf(story.definition), { queueTimeoutMs: 5_000 })).toBe(story.at + 5_000);
     story.tell({ type: 'wake', at: story.at + 5_000 });
@@ -276,7 +276,7 @@ describe('time', () => {
     expect(story.run.status).toBe('FAILED');
   });
 
-  test('an attempt that its runner does not end in time is stopped, and fails as a timeout', () => {
+  it('an attempt that its runner does not end in time is stopped, and fails as a timeout', () => {
     const story = new Story(pipeline(stage('a', { timeoutMs: 10_000 })));
     story.grant('a');
     const deadline = nextDeadline(story.run, planOf(story.definition), settings) ?? 0;
@@ -287,7 +287,7 @@ describe('time', () => {
     expect(story.stage('a')).toMatchObject({ status: 'FAILED', reason: 'timeout' });
   });
 
-  test('an ended run has no deadline', () => {
+  it('an ended run has no deadline', () => {
     const story = new Story(pipeline(stage('a')));
     story.tell({ type: 'cancel' });
     expect(nextDeadline(story.run, planOf(story.definition), settings)).toBeUndefined();
@@ -295,7 +295,7 @@ describe('time', () => {
 });
 
 describe('cancel (P14)', () => {
-  test('ends the run at once, stops what lives, and counts what had not ended', () => {
+  it('ends the run at once, stops what lives, and counts what had not ended', () => {
     const story = new Story(
       pipeline(stage('a'), stage('b'), stage('z', { after: ['a'], when: always, runsAfterFailure: true })),
     );
@@ -309,7 +309,7 @@ describe('cancel (P14)', () => {
     expect(story.statuses()).toEqual({ a: 'CANCELLED', b: 'SUCCESS', z: 'CANCELLED' });
   });
 
-  test.each(['result', 'return-grant', 'lose'] as const)(
+  it.each(['result', 'return-grant', 'lose'] as const)(
     'the place is free when the last attempt is gone, told by %s',
     (type) => {
       const story = new Story(pipeline(stage('a')));
@@ -327,7 +327,7 @@ describe('cancel (P14)', () => {
     },
   );
 
-  test('nothing is granted, and nothing ends twice, afterwards', () => {
+  it('nothing is granted, and nothing ends twice, afterwards', () => {
     const story = new Story(pipeline(stage('a'), stage('b')));
     story.tell({ type: 'cancel' });
     expect(story.grant('a')).toBeUndefined();
@@ -338,7 +338,7 @@ describe('cancel (P14)', () => {
 });
 
 describe('bounds and workspaces', () => {
-  test('a grant that came to nothing binds no workspace: all that waits can go elsewhere (P12, P19)', () => {
+  it('a grant that came to nothing binds no workspace: all that waits can go elsewhere (P12, P19)', () => {
     const story = new Story(pipeline(stage('a'), stage('b')));
     story.grant('a', 'r1');
     const decided = story.tell({ type: 'return-grant', stage: 'a', attempt: 1 });
@@ -346,7 +346,7 @@ describe('bounds and workspaces', () => {
     expect(decided?.effects).toEqual([{ type: 'offer-stages', stages: ['a', 'b'] }]);
   });
 
-  test('a workspace that a stage has used stays bound when a later grant comes to nothing', () => {
+  it('a workspace that a stage has used stays bound when a later grant comes to nothing', () => {
     const story = new Story(pipeline(stage('a'), stage('b')));
     story.grant('a', 'r1');
     story.grant('b', 'r1');
@@ -356,14 +356,14 @@ describe('bounds and workspaces', () => {
     expect(story.run.workspaces).toEqual({ '': 'r1' });
   });
 
-  test("outputs beyond a run's budget fail the stage with reason quota", () => {
+  it("outputs beyond a run's budget fail the stage with reason quota", () => {
     const story = new Story(pipeline(stage('a', { outputs: ['x'] })));
     story.grant('a');
     story.succeed('a', { x: 'y'.repeat(RUN_OUTPUTS_MAX) });
     expect(story.stage('a')).toMatchObject({ status: 'FAILED', reason: 'quota' });
   });
 
-  test("the first grant binds a run's shared workspace, a lost runner sets it free (P19)", () => {
+  it("the first grant binds a run's shared workspace, a lost runner sets it free (P19)", () => {
     const story = new Story(pipeline(stage('a'), stage('b'), stage('f', { workspace: 'fresh' })));
     story.grant('f', 'r9');
     expect(story.run.workspaces).toEqual({});

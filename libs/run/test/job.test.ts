@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { groupOf, newRun, planOf, workOf } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
 
 const output = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } as const;
 
 describe('what a granted attempt executes', () => {
-  test('values come as bindings and environment, never as shell text', () => {
+  it('values come as bindings and environment, never as shell text', () => {
     const hostile = '$(touch /tmp/pwned) `id` "; rm -rf /';
     const story = new Story(
       pipeline(
@@ -26,7 +26,7 @@ describe('what a granted attempt executes', () => {
     expect(work.workdir).toBe(`out/${RUN_ID}`);
   });
 
-  test('the push that it runs for is in the environment, as data, and the file cannot put another in its place', () => {
+  it('the push that it runs for is in the environment, as data, and the file cannot put another in its place', () => {
     const definition = pipeline(stage('a', { env: { SERVICE_REF: ['mine'], OWN: ['1'] } }));
     const origin = {
       kind: 'webhook',
@@ -45,19 +45,19 @@ describe('what a granted attempt executes', () => {
     });
   });
 
-  test('the extension of a stage goes with it', () => {
+  it('the extension of a stage goes with it', () => {
     const extension = { id: 'build/node', version: '2.1.0', hash: 'f00d' };
     const story = new Story(pipeline(stage('a', { extension }), stage('b')));
     expect(workOf(story.run, planOf(story.definition), 'a').extension).toEqual(extension);
     expect(workOf(story.run, planOf(story.definition), 'b')).not.toHaveProperty('extension');
   });
 
-  test('a value that is missing is the empty text', () => {
+  it('a value that is missing is the empty text', () => {
     const story = new Story(pipeline(stage('a'), stage('b', { commands: [{ script: 'x', bindings: { V: output } }] })));
     expect(workOf(story.run, planOf(story.definition), 'b').commands[0]?.bindings).toEqual({ V: '' });
   });
 
-  test('a stage of another pipeline is a mistake of the caller', () => {
+  it('a stage of another pipeline is a mistake of the caller', () => {
     const story = new Story(pipeline(stage('a')));
     expect(() => workOf(story.run, planOf(story.definition), 'nobody')).toThrow(RangeError);
   });
@@ -72,7 +72,7 @@ describe('the concurrency group', () => {
     return groupOf(newRun(RUN_ID, createdEvent({ origin: { kind: 'webhook', ref } }), plan), plan);
   };
 
-  test('is evaluated when the run is created; an empty one is none', () => {
+  it('is evaluated when the run is created; an empty one is none', () => {
     expect(groupFor('refs/heads/main')).toBe('refs/heads/main');
     expect(groupFor(undefined)).toBeUndefined();
   });

@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { evolve, newRun, planOf, RunActor, RunInvariantError, type RunEvent } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, settings, stage, Story, types } from './support.ts';
 
 describe('the phases of a run', () => {
-  test('a held run hears only its admission, a cancel and its quarantine', () => {
+  it('a held run hears only its admission, a cancel and its quarantine', () => {
     const story = new Story(pipeline(stage('a')), { held: 'group' });
     expect(story.run).toMatchObject({ status: 'QUEUED', held: true });
     expect(story.grant('a')).toBeUndefined();
@@ -12,12 +12,12 @@ describe('the phases of a run', () => {
     expect(story.tell({ type: 'admit' })).toBeUndefined();
   });
 
-  test('a held run that is cancelled has settled', () => {
+  it('a held run that is cancelled has settled', () => {
     const story = new Story(pipeline(stage('a')), { held: 'group' });
     expect(story.tell({ type: 'cancel' })?.effects).toEqual([{ type: 'settle' }]);
   });
 
-  test('a run that ends as it begins has settled, with its reason', () => {
+  it('a run that ends as it begins has settled, with its reason', () => {
     const story = new Story(pipeline(), { started: false });
     expect(story.tell({ type: 'start', ended: { status: 'FAILED', reason: 'checkout' } })).toMatchObject({
       events: [{ type: 'run_completed', status: 'FAILED', reason: 'checkout' }],
@@ -27,7 +27,7 @@ describe('the phases of a run', () => {
     expect(story.tell({ type: 'cancel' })).toBeUndefined();
   });
 
-  test('what names an attempt that does not live decides nothing (P12)', () => {
+  it('what names an attempt that does not live decides nothing (P12)', () => {
     const story = new Story(pipeline(stage('a')));
     story.grant('a');
     expect(story.tell({ type: 'result', stage: 'a', attempt: 2, status: 'success', logBytes: 0 })).toBeUndefined();
@@ -38,12 +38,12 @@ describe('the phases of a run', () => {
     expect(story.succeed('a')).toBeUndefined();
   });
 
-  test('a settled run hears nothing', () => {
+  it('a settled run hears nothing', () => {
     const story = new Story(pipeline());
     for (const type of ['cancel', 'admit', 'wake'] as const) expect(story.tell({ type })).toBeUndefined();
   });
 
-  test('quarantine fails the run with its cause, and stops what lives', () => {
+  it('quarantine fails the run with its cause, and stops what lives', () => {
     const story = new Story(pipeline(stage('a'), stage('b')));
     story.grant('a');
     const decided = story.tell({ type: 'quarantine', cause: 'it threw' });
@@ -51,7 +51,7 @@ describe('the phases of a run', () => {
     expect(decided?.effects).toEqual([{ type: 'stop-attempt', stage: 'a', attempt: 1, reason: 'cancelled' }]);
   });
 
-  test('a decision that throws reaches the caller, who rebuilds the run', () => {
+  it('a decision that throws reaches the caller, who rebuilds the run', () => {
     const poison = stage('a');
     Object.defineProperty(poison, 'retry', {
       get: () => {
@@ -88,7 +88,7 @@ describe('events and state', () => {
     return story;
   };
 
-  test('folding the events anew makes the same state, at every version', () => {
+  it('folding the events anew makes the same state, at every version', () => {
     const story = told();
     const plan = planOf(story.definition);
     const [created, ...rest] = story.events;
@@ -98,7 +98,7 @@ describe('events and state', () => {
     expect(folded.version).toBe(story.events.length);
   });
 
-  test('a run restored from its events goes on where it stood', () => {
+  it('a run restored from its events goes on where it stood', () => {
     const story = told();
     const actor = new RunActor({ run: structuredClone(story.run), definition: story.definition, settings });
     actor.tell({ type: 'result', at: story.at, stage: 'a', attempt: 2, status: 'success', logBytes: 0 });
@@ -113,7 +113,7 @@ describe('events and state', () => {
     expect(types(decided)).toEqual(['stage_completed', 'run_completed']);
   });
 
-  test('a cancelled run that is restored waits for its attempts, and for nothing else', () => {
+  it('a cancelled run that is restored waits for its attempts, and for nothing else', () => {
     const story = told();
     story.tell({ type: 'cancel' });
     const actor = new RunActor({ run: structuredClone(story.run), definition: story.definition, settings });
@@ -133,7 +133,7 @@ describe('events and state', () => {
     session: 's',
     credit: 1,
   };
-  test.each<[string, RunEvent[]]>([
+  it.each<[string, RunEvent[]]>([
     ['is created twice', [createdEvent()]],
     ['grants a stage that lives', [grant, { ...grant, attempt: 2 }]],
     ['ends an attempt that does not live', [{ type: 'stage_returned', at: 1, stage: 'a', attempt: 1 }]],

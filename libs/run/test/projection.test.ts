@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { newRun, planOf, summaryOf, viewOf } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
 
 describe("the API's view of a run", () => {
-  test('times are ISO 8601 in UTC with milliseconds, outputs a list, what is not there null', () => {
+  it('times are ISO 8601 in UTC with milliseconds, outputs a list, what is not there null', () => {
     const story = new Story(pipeline(stage('a', { outputs: ['v'] }), stage('b', { after: ['a'] })));
     story.grant('a');
     story.succeed('a', { v: '1.2' });
@@ -41,7 +41,7 @@ describe("the API's view of a run", () => {
     ]);
   });
 
-  test('where it comes from and what its `uses` stand for are told where they are known; never what it was cloned from', () => {
+  it('where it comes from and what its `uses` stand for are told where they are known; never what it was cloned from', () => {
     const lock = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'f00d' };
     const origin = {
       kind: 'webhook',
@@ -66,7 +66,7 @@ describe("the API's view of a run", () => {
       expect(plain).not.toHaveProperty(field);
   });
 
-  test('a cause is told of a stage only when it has ended', () => {
+  it('a cause is told of a stage only when it has ended', () => {
     const story = new Story(
       pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1, on: ['failure'] } })),
     );
@@ -79,7 +79,7 @@ describe("the API's view of a run", () => {
     expect(viewOf(story.run).stages[0]).toMatchObject({ status: 'FAILED', reason: 'exit', exitCode: 1 });
   });
 
-  test('cancelled and unfinished stages are in none of the counts', () => {
+  it('cancelled and unfinished stages are in none of the counts', () => {
     const story = new Story(pipeline(stage('a'), stage('b'), stage('c', { after: ['b'] }), stage('d'), stage('e')));
     story.grant('a');
     story.grant('b');

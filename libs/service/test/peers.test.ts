@@ -1,6 +1,6 @@
 import { connectBus, type Bus } from '@penstock/bus';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { countPeers, type PeerCount } from '../src/index.ts';
 
 let broker: TestBroker;
@@ -30,13 +30,13 @@ function started(...args: Parameters<typeof countPeers>): PeerCount {
 }
 
 describe('the number of processes of a service', () => {
-  test('is one where there is one', async () => {
+  it('is one where there is one', async () => {
     const only = started(bus, 'gateway');
     await bus.flush();
     expect(only.count()).toBe(1);
   });
 
-  test('those that are there and one that comes know each other at once; other services do not count', async () => {
+  it('those that are there and one that comes know each other at once; other services do not count', async () => {
     const first = started(bus, 'gateway');
     await bus.flush();
     const second = started(elsewhere, 'gateway');
@@ -46,7 +46,7 @@ describe('the number of processes of a service', () => {
     await vi.waitFor(() => expect([first.count(), second.count(), third.count()]).toEqual([3, 3, 3]));
   });
 
-  test('one that stops is not counted any more', async () => {
+  it('one that stops is not counted any more', async () => {
     const first = started(bus, 'registry');
     await bus.flush();
     const second = started(elsewhere, 'registry');
@@ -55,7 +55,7 @@ describe('the number of processes of a service', () => {
     await vi.waitFor(() => expect(first.count()).toBe(1));
   });
 
-  test('one that falls silent is not counted after some seconds', async () => {
+  it('one that falls silent is not counted after some seconds', async () => {
     let now = 0;
     const first = started(bus, 'auth', () => now);
     await bus.flush();

@@ -1,5 +1,5 @@
 /** Extensions through the API: the registry stands beside the gateway, as it does in `serve`. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { answerCalls } from '@penstock/service';
 import { BadUserInput } from '@penstock/http';
 import type { BusSubscription } from '@penstock/bus';
@@ -58,7 +58,7 @@ function startRegistry(): ResolveRequest[] {
   return asked;
 }
 
-test('a run is created with what its uses were resolved to', async () => {
+it('a run is created with what its uses were resolved to', async () => {
   const asked = startRegistry();
   const app = await world.gateway();
   const { errors } = await graphql(app, TRIGGER, { variables: { yaml: yamlOf('build/node@^2'), lock: LOCK } });
@@ -71,7 +71,7 @@ test('a run is created with what its uses were resolved to', async () => {
   });
 });
 
-test('a file without extensions asks nobody', async () => {
+it('a file without extensions asks nobody', async () => {
   const app = await world.gateway();
   const { errors } = await graphql(app, TRIGGER, {
     variables: { yaml: 'pipeline: { name: uses-nothing }\nstages: { a: { run: "echo uses" } }' },
@@ -80,7 +80,7 @@ test('a file without extensions asks nobody', async () => {
   expect(world.owner.created.at(-1)).not.toHaveProperty('extensions');
 });
 
-test('what cannot be resolved refuses the trigger with its place, a suggestion and all other problems of the file', async () => {
+it('what cannot be resolved refuses the trigger with its place, a suggestion and all other problems of the file', async () => {
   startRegistry();
   const app = await world.gateway();
   const yaml = `${yamlOf('build/node@^2', 'build/nod@^2', "'no id'")}\n  s9:\n    rnu: x`;
@@ -104,7 +104,7 @@ test('what cannot be resolved refuses the trigger with its place, a suggestion a
   expect(JSON.stringify(errors[0]?.extensions)).not.toContain('stages.s0.uses');
 });
 
-test('the place is found however the text stands there, and several faults of one are told there', async () => {
+it('the place is found however the text stands there, and several faults of one are told there', async () => {
   registry = answerCalls(world.ownerBus, 'registry', {
     resolve({ uses }: ResolveRequest) {
       const inner = (each: string): Unresolved => ({
@@ -138,7 +138,7 @@ test('the place is found however the text stands there, and several faults of on
   ]);
 });
 
-test('a locked file that was resolved before is triggered without the registry; any other is UNAVAILABLE', async () => {
+it('a locked file that was resolved before is triggered without the registry; any other is UNAVAILABLE', async () => {
   startRegistry();
   const app = await world.gateway({ ownerMsMax: 500 });
   expect((await graphql(app, TRIGGER, { variables: { yaml: yamlOf('build/node@^2'), lock: LOCK } })).errors).toEqual(

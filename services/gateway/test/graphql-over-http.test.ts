@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { getIntrospectionQuery } from 'graphql';
 import { serverAudits } from 'graphql-http';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeWorld, type World } from './harness.ts';
 
 let world: World;
@@ -25,7 +25,7 @@ const DEVIATIONS = {
 } as const;
 
 describe('the audits of GraphQL over HTTP', () => {
-  test('every MUST is passed, and every SHOULD and MAY but those with a reason', async () => {
+  it('every MUST is passed, and every SHOULD and MAY but those with a reason', async () => {
     const app = await world.gateway();
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;
@@ -59,7 +59,7 @@ async function post(app: FastifyInstance, payload: object, accept?: string): Pro
 }
 
 describe('the media type of answers', () => {
-  test.each([
+  it.each([
     [undefined, 'application/json'],
     ['*/*', 'application/json'],
     ['application/json', 'application/json'],
@@ -74,7 +74,7 @@ describe('the media type of answers', () => {
     expect([status, answered, body]).toEqual([200, `${type}; charset=utf-8`, { data: { health: 'ok' } }]);
   });
 
-  test('what was not executed is 400 without data in the newer form, and 200 with data null in JSON', async () => {
+  it('what was not executed is 400 without data in the newer form, and 200 with data null in JSON', async () => {
     const app = await world.gateway();
     const variables = { query: 'query ($limit: Int) { runs(limit: $limit) { id } }', variables: { limit: 'x' } };
     for (const [payload, code] of [
@@ -89,7 +89,7 @@ describe('the media type of answers', () => {
     }
   });
 
-  test('an operation that is refused for its authentication is 200 with data null in both', async () => {
+  it('an operation that is refused for its authentication is 200 with data null in both', async () => {
     const app = await world.gateway();
     for (const accept of [undefined, NEWER]) {
       const { status, body } = await post(
@@ -103,7 +103,7 @@ describe('the media type of answers', () => {
 });
 
 describe('requests from pages of other sites (S18)', () => {
-  test('only application/json is read: what a form or a plain script can send is 415, in every spelling', async () => {
+  it('only application/json is read: what a form or a plain script can send is 415, in every spelling', async () => {
     const app = await world.gateway();
     for (const type of [
       'text/plain',
@@ -149,7 +149,7 @@ describe('requests from pages of other sites (S18)', () => {
     }
   });
 
-  test('a GET executes nothing', async () => {
+  it('a GET executes nothing', async () => {
     const app = await world.gateway();
     const response = await app.inject(
       '/graphql?query=mutation%20%7B%20cancelPipeline(id%3A%20%22x%22)%20%7B%20cancelledStages%20%7D%20%7D',
@@ -172,7 +172,7 @@ describe('limits of documents (S20)', () => {
     'a fragment within itself': 'fragment f on Query { ...f } { ...f }',
   };
 
-  test.each(Object.entries(hostile))('%s is refused before anything is executed', async (_name, query) => {
+  it.each(Object.entries(hostile))('%s is refused before anything is executed', async (_name, query) => {
     const { status, body } = await post(await world.gateway(), { query });
     expect([status, body.data, body.errors?.[0]?.extensions.code]).toEqual([
       200,
@@ -182,7 +182,7 @@ describe('limits of documents (S20)', () => {
     expect(body.errors?.length).toBeLessThanOrEqual(2);
   });
 
-  test('a page that asks for much in the usual way is answered', async () => {
+  it('a page that asks for much in the usual way is answered', async () => {
     const app = await world.gateway();
     const fields =
       'id pipelineName status startedAt finishedAt stages { name status startedAt finishedAt outputs { key value } }';
@@ -192,7 +192,7 @@ describe('limits of documents (S20)', () => {
 });
 
 describe('without introspection', () => {
-  test('the schema is not told: not by __schema, not by __type, not inside a fragment, not under another name', async () => {
+  it('the schema is not told: not by __schema, not by __type, not inside a fragment, not under another name', async () => {
     const app = await world.gateway({ introspection: false });
     for (const query of [
       getIntrospectionQuery(),
@@ -214,7 +214,7 @@ describe('without introspection', () => {
     });
   });
 
-  test('a misspelt name gets no suggestion, and one where introspection is on', async () => {
+  it('a misspelt name gets no suggestion, and one where introspection is on', async () => {
     const misspelt = [
       { query: '{ healt }' },
       { query: '{ runs { i } }' },

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newRunId, runIdFitsKey } from '@penstock/run';
 import { getIntrospectionQuery } from 'graphql';
 import { API_KEY, graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
@@ -33,7 +33,7 @@ async function endedRun(outputs: Record<string, string> = {}): Promise<string> {
 }
 
 describe('open queries', () => {
-  test('health answers the string ok, version the engine version, without authentication', async () => {
+  it('health answers the string ok, version the engine version, without authentication', async () => {
     const app = await world.gateway({ publicRead: false });
     expect(await graphql(app, '{ health version }', { token: null })).toMatchObject({
       status: 200,
@@ -42,7 +42,7 @@ describe('open queries', () => {
     });
   });
 
-  test('interpreted and compiled executions answer alike, results and errors', async () => {
+  it('interpreted and compiled executions answer alike, results and errors', async () => {
     const app = await world.gateway();
     for (const query of [
       '{ health }',
@@ -56,7 +56,7 @@ describe('open queries', () => {
     }
   });
 
-  test('of a document with several operations the named one is executed, also once it is compiled', async () => {
+  it('of a document with several operations the named one is executed, also once it is compiled', async () => {
     const app = await world.gateway();
     const query = 'query A { health } query B { version }';
     for (const operationName of ['A', 'A', 'A', 'B', 'B', 'A']) {
@@ -69,7 +69,7 @@ describe('open queries', () => {
 });
 
 describe('authentication', () => {
-  test('a mutation without a token is UNAUTHENTICATED: HTTP 200, data null, a message that a valid access token is required', async () => {
+  it('a mutation without a token is UNAUTHENTICATED: HTTP 200, data null, a message that a valid access token is required', async () => {
     const app = await world.gateway();
     for (const query of [
       'mutation { triggerPipeline(yaml: "x") { run { id } } }',
@@ -81,7 +81,7 @@ describe('authentication', () => {
     }
   });
 
-  test('a token that is presented and invalid is refused even for an open query', async () => {
+  it('a token that is presented and invalid is refused even for an open query', async () => {
     const app = await world.gateway();
     for (const token of ['wrong', '', `${API_KEY}x`, API_KEY.slice(0, -1), 'x'.repeat(10_000)]) {
       expect(await graphql(app, '{ health }', { token })).toMatchObject({
@@ -92,7 +92,7 @@ describe('authentication', () => {
     }
   });
 
-  test('an operation refused for its authentication has data null, whatever else it asked', async () => {
+  it('an operation refused for its authentication has data null, whatever else it asked', async () => {
     const app = await world.gateway({ publicRead: false });
     expect(await graphql(app, '{ health run(id: "x") { id } }', { token: null })).toMatchObject({
       data: null,
@@ -100,7 +100,7 @@ describe('authentication', () => {
     });
   });
 
-  test('a further way of authentication fits in, with tenants of its own', async () => {
+  it('a further way of authentication fits in, with tenants of its own', async () => {
     const app = await world.gateway({
       authenticators: [
         (token) => (token === 'jwt' ? { kind: 'api-key', readTenants: ['u1'], writeTenant: 'u1' } : null),
@@ -115,7 +115,7 @@ describe('authentication', () => {
 });
 
 describe('who sees which runs', () => {
-  test('an anonymous query sees the runs of service while reading is public, and never those of a user', async () => {
+  it('an anonymous query sees the runs of service while reading is public, and never those of a user', async () => {
     const app = await world.gateway();
     const [open, private_] = [runIdFor(), runIdFor('u1')];
     world.owner.adopt(open, YAML);
@@ -131,7 +131,7 @@ describe('who sees which runs', () => {
     expect(JSON.stringify(data)).not.toContain(private_);
   });
 
-  test('where reading is not public an anonymous query of runs is UNAUTHENTICATED', async () => {
+  it('where reading is not public an anonymous query of runs is UNAUTHENTICATED', async () => {
     const app = await world.gateway({ publicRead: false });
     for (const query of [
       '{ runs { id } }',
@@ -148,7 +148,7 @@ describe('who sees which runs', () => {
 });
 
 describe('run and runs', () => {
-  test('a run has the documented fields', async () => {
+  it('a run has the documented fields', async () => {
     const app = await world.gateway();
     const id = await endedRun({ version: '1.2' });
     const run = (await graphql(app, `query ($id: String!) { run(id: $id) { ${RUN_FIELDS} } }`, { variables: { id } }))
@@ -186,7 +186,7 @@ describe('run and runs', () => {
     });
   });
 
-  test('an unknown run is null, whatever its id looks like', async () => {
+  it('an unknown run is null, whatever its id looks like', async () => {
     const app = await world.gateway();
     for (const id of [runIdFor(), 'x', '', '../../etc', 'é'.repeat(1000)]) {
       expect(await graphql(app, 'query ($id: String) { run(id: $id) { id } }', { variables: { id } })).toMatchObject({
@@ -197,7 +197,7 @@ describe('run and runs', () => {
     }
   });
 
-  test('P22: a run that lives is shown by its owner, not as the store last saw it', async () => {
+  it('P22: a run that lives is shown by its owner, not as the store last saw it', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -208,7 +208,7 @@ describe('run and runs', () => {
     expect(runs.filter((run) => run.id === id)).toEqual([{ id, status: 'RUNNING' }]);
   });
 
-  test('P22: runs merges the newest of the store and of the owners, newest first, each once', async () => {
+  it('P22: runs merges the newest of the store and of the owners, newest first, each once', async () => {
     const app = await world.gateway();
     const stored = [await endedRun(), await endedRun()];
     const live = [runIdFor(), runIdFor('service/other')];
@@ -218,7 +218,7 @@ describe('run and runs', () => {
     expect(runs.map(({ id }) => id)).toEqual([later, live[1], live[0], stored[1]]);
   });
 
-  test('P22: a run that leaves its owner between the two questions is not missing', async () => {
+  it('P22: a run that leaves its owner between the two questions is not missing', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -233,7 +233,7 @@ describe('run and runs', () => {
     expect(runs.find((run) => run.id === id)).toEqual({ id, status: 'SUCCESS' });
   });
 
-  test('limit defaults to 20, is cut to 100, and below 1 it is BAD_USER_INPUT', async () => {
+  it('limit defaults to 20, is cut to 100, and below 1 it is BAD_USER_INPUT', async () => {
     const app = await world.gateway();
     for (let count = 0; count < 105; count++) world.owner.adopt(runIdFor(), YAML);
     for (const [query, length] of [
@@ -252,7 +252,7 @@ describe('run and runs', () => {
       });
   });
 
-  test('a missing id is BAD_USER_INPUT, not a validation error', async () => {
+  it('a missing id is BAD_USER_INPUT, not a validation error', async () => {
     const app = await world.gateway();
     for (const query of [
       '{ run { id } }',
@@ -269,7 +269,7 @@ describe('run and runs', () => {
     }
   });
 
-  test('artifacts lists the outputs of the stages; run_id and runId are the same', async () => {
+  it('artifacts lists the outputs of the stages; run_id and runId are the same', async () => {
     const app = await world.gateway();
     const id = await endedRun({ version: '1.2', commit: 'abc' });
     const artifacts = [
@@ -302,7 +302,7 @@ describe('pipelineHealth', () => {
   const HEALTH =
     'pipelineName totalRuns succeeded failed interrupted successRate flakyStages stages { name runs failures avgDurationSecs flaky }';
 
-  test('counts the window of a name, running runs among the total', async () => {
+  it('counts the window of a name, running runs among the total', async () => {
     const app = await world.gateway();
     const yaml = YAML.replace('demo', 'health-demo');
     const end = async (status: 'SUCCESS' | 'FAILED', reason?: 'runner_lost'): Promise<void> => {
@@ -355,7 +355,7 @@ describe('pipelineHealth', () => {
     ).toEqual({ pipelineHealth: { totalRuns: 2 } });
   });
 
-  test('an unknown name gives zeros, not null', async () => {
+  it('an unknown name gives zeros, not null', async () => {
     const app = await world.gateway();
     expect(
       (await graphql(app, `{ pipelineHealth(pipelineName: "nobody") { ${HEALTH} } }`)).data?.['pipelineHealth'],
@@ -393,7 +393,7 @@ describe('triggerPipeline', () => {
     ]);
   };
 
-  test('waits for the end of the run and answers with it and the summary of its stages', async () => {
+  it('waits for the end of the run and answers with it and the summary of its stages', async () => {
     const app = await world.gateway();
     world.owner.onCreate = (id) => setImmediate(() => finish(id));
     const { data, errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
@@ -409,14 +409,14 @@ describe('triggerPipeline', () => {
     });
   });
 
-  test('P20: an end that is committed before the create is answered is not missed', async () => {
+  it('P20: an end that is committed before the create is answered is not missed', async () => {
     const app = await world.gateway();
     world.owner.onCreate = finish;
     const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 300 } });
     expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'FAILED' } });
   });
 
-  test('P20: an end whose event was lost is learned from the next owner', async () => {
+  it('P20: an end whose event was lost is learned from the next owner', async () => {
     const app = await world.gateway();
     world.owner.onCreate = (id) =>
       setImmediate(() => {
@@ -438,7 +438,7 @@ describe('triggerPipeline', () => {
     expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'SUCCESS' } });
   });
 
-  test('with waitSeconds 0 it answers as soon as the run is durable', async () => {
+  it('with waitSeconds 0 it answers as soon as the run is durable', async () => {
     const app = await world.gateway();
     const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
     expect(data?.['triggerPipeline']).toMatchObject({
@@ -447,7 +447,7 @@ describe('triggerPipeline', () => {
     });
   });
 
-  test('after waitSeconds it answers with the run as it then stands', async () => {
+  it('after waitSeconds it answers with the run as it then stands', async () => {
     const app = await world.gateway({ triggerWaitSecs: 0.05 });
     world.owner.onCreate = (id) =>
       setImmediate(() => world.owner.commit(id, [happened.queued('build'), happened.started('build')]));
@@ -455,7 +455,7 @@ describe('triggerPipeline', () => {
     expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'RUNNING' } });
   });
 
-  test('waitSeconds is 0 to 300', async () => {
+  it('waitSeconds is 0 to 300', async () => {
     const app = await world.gateway();
     for (const wait of [-1, 301])
       expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait } })).errors[0]?.extensions['code']).toBe(
@@ -464,7 +464,7 @@ describe('triggerPipeline', () => {
     expect(world.owner.created).toEqual([]);
   });
 
-  test('a bad file is BAD_USER_INPUT with every diagnostic in message and extensions, and nothing is created', async () => {
+  it('a bad file is BAD_USER_INPUT with every diagnostic in message and extensions, and nothing is created', async () => {
     const app = await world.gateway();
     const yaml = 'pipeline:\n  name: demo\nstages:\n  build:\n    run: make\n    aftr: [x]\n  test:\n    rnu: y\n';
     const { status, data, errors } = await graphql(app, TRIGGER, { variables: { yaml } });
@@ -488,7 +488,7 @@ describe('triggerPipeline', () => {
     expect(world.owner.created).toEqual([]);
   });
 
-  test('runs triggered with the API key belong to service, keyed by the pipeline name, which their id carries', async () => {
+  it('runs triggered with the API key belong to service, keyed by the pipeline name, which their id carries', async () => {
     const app = await world.gateway();
     await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
     const [request] = world.owner.created;
@@ -496,7 +496,7 @@ describe('triggerPipeline', () => {
     expect(runIdFitsKey(request?.runId ?? '', 'service/demo')).toBe(true);
   });
 
-  test('repeating with the same runId starts nothing new; an id that does not fit is BAD_USER_INPUT', async () => {
+  it('repeating with the same runId starts nothing new; an id that does not fit is BAD_USER_INPUT', async () => {
     const app = await world.gateway();
     const runId = runIdFor();
     for (let count = 0; count < 2; count++) {
@@ -512,7 +512,7 @@ describe('triggerPipeline', () => {
     }
   });
 
-  test("another tenant's run under the given id is never shown", async () => {
+  it("another tenant's run under the given id is never shown", async () => {
     const app = await world.gateway();
     const runId = runIdFor();
     world.owner.adopt(runId, YAML, 'u1');
@@ -522,7 +522,7 @@ describe('triggerPipeline', () => {
     });
   });
 
-  test("an owner's refusal keeps its code, with retryAfter and runId where it can be repeated", async () => {
+  it("an owner's refusal keeps its code, with retryAfter and runId where it can be repeated", async () => {
     const app = await world.gateway();
     world.owner.refusals.set('create', { code: 'UNAVAILABLE', message: 'too many live runs', retryAfterSecs: 7 });
     const { status, data, errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
@@ -538,7 +538,7 @@ describe('triggerPipeline', () => {
     );
   });
 
-  test('P3: while nobody owns the partition the request is repeated, and reaches the next owner', async () => {
+  it('P3: while nobody owns the partition the request is repeated, and reaches the next owner', async () => {
     const app = await world.gateway();
     await world.owner.leave();
     const answer = graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
@@ -546,7 +546,7 @@ describe('triggerPipeline', () => {
     expect((await answer).errors).toEqual([]);
   });
 
-  test('priority is for the API key, and reaches the owner', async () => {
+  it('priority is for the API key, and reaches the owner', async () => {
     const app = await world.gateway();
     await graphql(
       app,
@@ -561,7 +561,7 @@ describe('cancelPipeline', () => {
   const CANCEL =
     'mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages run { id status stages { name status } } } }';
 
-  test('answers with the run already CANCELLED and the count of cancelled stages', async () => {
+  it('answers with the run already CANCELLED and the count of cancelled stages', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -578,7 +578,7 @@ describe('cancelPipeline', () => {
     });
   });
 
-  test('a run that has ended is CONFLICT, in its owner’s memory or out of it', async () => {
+  it('a run that has ended is CONFLICT, in its owner’s memory or out of it', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -592,7 +592,7 @@ describe('cancelPipeline', () => {
     }
   });
 
-  test("an unknown run, or another tenant's, is NOT_FOUND", async () => {
+  it("an unknown run, or another tenant's, is NOT_FOUND", async () => {
     const app = await world.gateway();
     const other = runIdFor('u1');
     world.owner.adopt(other, YAML, 'u1');
@@ -607,7 +607,7 @@ describe('cancelPipeline', () => {
 });
 
 describe('what cannot be answered truthfully', () => {
-  test('P4: an answer from a lower epoch than one seen before does not count', async () => {
+  it('P4: an answer from a lower epoch than one seen before does not count', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -621,7 +621,7 @@ describe('what cannot be answered truthfully', () => {
     expect((await answer).data).toEqual({ run: { status: 'PENDING' } });
   });
 
-  test('P4: a cancel that was decided by an owner before the present one is no conflict', async () => {
+  it('P4: a cancel that was decided by an owner before the present one is no conflict', async () => {
     const app = await world.gateway();
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -634,7 +634,7 @@ describe('what cannot be answered truthfully', () => {
     expect((await answer).data).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
   });
 
-  test('with the owner away an ended run is answered from the store, any other is UNAVAILABLE with retryAfter', async () => {
+  it('with the owner away an ended run is answered from the store, any other is UNAVAILABLE with retryAfter', async () => {
     const app = await world.gateway({ ownerMsMax: 300 });
     const ended = await endedRun();
     const live = runIdFor();
@@ -654,7 +654,7 @@ describe('what cannot be answered truthfully', () => {
     }
   });
 
-  test('with the store away a live run is answered by its owner, any other is UNAVAILABLE', async () => {
+  it('with the store away a live run is answered by its owner, any other is UNAVAILABLE', async () => {
     const { StoreUnavailable } = await import('@penstock/store');
     const away = (): Promise<never> => Promise.reject(new StoreUnavailable('test', 'away'));
     const app = await world.gateway({ runs: { get: away, view: away, page: away } as never });
@@ -665,7 +665,7 @@ describe('what cannot be answered truthfully', () => {
       expect((await graphql(app, query)).errors[0]?.extensions['code']).toBe('UNAVAILABLE');
   });
 
-  test("an internal error's message tells the client nothing but a correlation id; the log has the causes", async () => {
+  it("an internal error's message tells the client nothing but a correlation id; the log has the causes", async () => {
     const logged: Record<string, unknown>[] = [];
     const log = {
       info: () => {},
@@ -685,7 +685,7 @@ describe('what cannot be answered truthfully', () => {
 });
 
 describe('documents', () => {
-  test('a text that is no GraphQL is GRAPHQL_PARSE_FAILED, one that does not fit the schema GRAPHQL_VALIDATION_FAILED', async () => {
+  it('a text that is no GraphQL is GRAPHQL_PARSE_FAILED, one that does not fit the schema GRAPHQL_VALIDATION_FAILED', async () => {
     const app = await world.gateway();
     for (let count = 0; count < 2; count++) {
       expect(await graphql(app, '{ health')).toMatchObject({
@@ -701,7 +701,7 @@ describe('documents', () => {
     }
   });
 
-  test('variables that do not fit are BAD_USER_INPUT, interpreted and compiled', async () => {
+  it('variables that do not fit are BAD_USER_INPUT, interpreted and compiled', async () => {
     const app = await world.gateway();
     const query = 'query ($limit: Int) { runs(limit: $limit) { id } }';
     for (const limit of ['1', 1.5, 2 ** 40, {}, [1, 2]]) {
@@ -714,7 +714,7 @@ describe('documents', () => {
     expect((await graphql(app, query, { variables: { limit: 1 } })).errors).toEqual([]);
   });
 
-  test('the standard introspection query passes every limit', async () => {
+  it('the standard introspection query passes every limit', async () => {
     const app = await world.gateway();
     const answer = await graphql(
       app,
@@ -730,7 +730,7 @@ describe('documents', () => {
     expect(answer.data).toHaveProperty('__schema.types');
   });
 
-  test('queries too deep, with too many aliases, tokens, directives or expanded fields are refused before they are validated', async () => {
+  it('queries too deep, with too many aliases, tokens, directives or expanded fields are refused before they are validated', async () => {
     const app = await world.gateway();
     const bomb = `query { ...f0 } ${Array.from({ length: 25 }, (_, index) => `fragment f${index} on Query { ...f${index + 1} ...f${index + 1} }`).join(' ')} fragment f25 on Query { health }`;
     const hostile = {
@@ -747,7 +747,7 @@ describe('documents', () => {
     }
   });
 
-  test('a long text, with a pipeline file written into it, is executed like any other', async () => {
+  it('a long text, with a pipeline file written into it, is executed like any other', async () => {
     const app = await world.gateway();
     const long = `# ${'x'.repeat(10_000)}`;
     const yaml = JSON.stringify(`${YAML}\n# ${'x'.repeat(10_000)}`);
@@ -814,7 +814,7 @@ describe('documents', () => {
     }
   });
 
-  test('a document given as a JSON tree is no GraphQL', async () => {
+  it('a document given as a JSON tree is no GraphQL', async () => {
     const app = await world.gateway();
     for (const query of [
       '{"kind":"Document","definitions":[]}',

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { routesOf } from '@penstock/http';
 import { API_KEY, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 
@@ -25,7 +25,7 @@ const ORIGIN = 'https://ok.example';
 const JSON_POST = { method: 'POST', url: '/graphql', headers: { 'content-type': 'application/json' } } as const;
 
 describe('information', () => {
-  test('GET / answers name, version and endpoints, without authentication', async () => {
+  it('GET / answers name, version and endpoints, without authentication', async () => {
     const app = await world.gateway({ publicRead: false });
     const response = await app.inject('/');
     expect(response.statusCode).toBe(200);
@@ -37,7 +37,7 @@ describe('information', () => {
     });
   });
 
-  test('GET /health answers the plain text ok, without authentication', async () => {
+  it('GET /health answers the plain text ok, without authentication', async () => {
     const app = await world.gateway({ publicRead: false });
     const response = await app.inject({ url: '/health', headers: { authorization: 'Bearer wrong' } });
     expect([response.statusCode, response.headers['content-type'], response.body]).toEqual([
@@ -47,7 +47,7 @@ describe('information', () => {
     ]);
   });
 
-  test('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
+  it('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
     const app = await world.gateway();
     expect((await app.inject('/ready')).statusCode).toBe(200);
     const broken = await world.gateway({
@@ -60,7 +60,7 @@ describe('information', () => {
 });
 
 describe('paths and methods', () => {
-  test('an unknown path is 404 with a JSON body, whatever the method', async () => {
+  it('an unknown path is 404 with a JSON body, whatever the method', async () => {
     const app = await world.gateway();
     const body = JSON.stringify({ error: 'not_found', message: 'There is nothing at /nothing.' });
     for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE', 'HEAD'] as const) {
@@ -69,7 +69,7 @@ describe('paths and methods', () => {
     }
   });
 
-  test('a known path with the wrong method is 405 with Allow', async () => {
+  it('a known path with the wrong method is 405 with Allow', async () => {
     const app = await world.gateway();
     const wrong: [InjectOptions['method'], string, string][] = [
       ['POST', '/', 'GET, HEAD, OPTIONS'],
@@ -88,7 +88,7 @@ describe('paths and methods', () => {
     }
   });
 
-  test('HEAD is answered where GET is, and OPTIONS with 204 and Allow', async () => {
+  it('HEAD is answered where GET is, and OPTIONS with 204 and Allow', async () => {
     const app = await world.gateway();
     const head = await app.inject({ method: 'HEAD', url: '/health' });
     expect([head.statusCode, head.body]).toEqual([200, '']);
@@ -101,7 +101,7 @@ describe('bodies of POST /graphql', () => {
   const post = (app: FastifyInstance, payload: string, type = 'application/json') =>
     app.inject({ ...JSON_POST, headers: { 'content-type': type }, payload });
 
-  test('malformed JSON is 400 with error and message', async () => {
+  it('malformed JSON is 400 with error and message', async () => {
     const app = await world.gateway();
     for (const payload of ['{', '', 'health', '{"query":"{ health }"', '{"query":"{ health }","__proto__":{"a":1}}']) {
       const response = await post(app, payload);
@@ -110,7 +110,7 @@ describe('bodies of POST /graphql', () => {
     }
   });
 
-  test('a body without a query, or with fields of other types, is 400', async () => {
+  it('a body without a query, or with fields of other types, is 400', async () => {
     const app = await world.gateway();
     for (const body of [
       {},
@@ -129,7 +129,7 @@ describe('bodies of POST /graphql', () => {
     }
   });
 
-  test('variables and operationName may be null or absent', async () => {
+  it('variables and operationName may be null or absent', async () => {
     const app = await world.gateway();
     for (const body of [
       { query: '{ health }' },
@@ -140,7 +140,7 @@ describe('bodies of POST /graphql', () => {
     }
   });
 
-  test('batches are refused', async () => {
+  it('batches are refused', async () => {
     const app = await world.gateway();
     const response = await post(app, JSON.stringify([{ query: '{ health }' }, { query: '{ health }' }]));
     expect([response.statusCode, response.json()]).toEqual([
@@ -149,7 +149,7 @@ describe('bodies of POST /graphql', () => {
     ]);
   });
 
-  test('any other content type than application/json is 415, so that no form of another site can send it', async () => {
+  it('any other content type than application/json is 415, so that no form of another site can send it', async () => {
     const app = await world.gateway();
     for (const type of [
       'text/plain',
@@ -167,7 +167,7 @@ describe('bodies of POST /graphql', () => {
     expect((await post(app, '{"query":"{ health }"}', 'application/json; charset=utf-8')).statusCode).toBe(200);
   });
 
-  test('a body over 1 MiB is 413', async () => {
+  it('a body over 1 MiB is 413', async () => {
     const app = await world.gateway();
     const response = await post(
       app,
@@ -179,7 +179,7 @@ describe('bodies of POST /graphql', () => {
     ]);
   });
 
-  test('S27: a body nested deeper than any request is 400, and one with a key __proto__', async () => {
+  it('S27: a body nested deeper than any request is 400, and one with a key __proto__', async () => {
     const app = await world.gateway();
     const nested = (depth: number): string =>
       `{"query":"{ health }","variables":{"x":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
@@ -199,7 +199,7 @@ describe('bodies of POST /graphql', () => {
 });
 
 describe('CORS', () => {
-  test('without listed origins there is no CORS header', async () => {
+  it('without listed origins there is no CORS header', async () => {
     const app = await world.gateway();
     for (const request of [{ url: '/' }, { method: 'OPTIONS', url: '/graphql' }] as const) {
       const response = await app.inject({
@@ -210,7 +210,7 @@ describe('CORS', () => {
     }
   });
 
-  test('a preflight of a listed origin: GET, POST, OPTIONS; Content-Type, Authorization; one hour', async () => {
+  it('a preflight of a listed origin: GET, POST, OPTIONS; Content-Type, Authorization; one hour', async () => {
     const app = await world.gateway({ corsOrigins: [ORIGIN] });
     const response = await app.inject({
       method: 'OPTIONS',
@@ -231,7 +231,7 @@ describe('CORS', () => {
     });
   });
 
-  test('answers of any kind to a listed origin carry it, errors too, with Vary: Origin', async () => {
+  it('answers of any kind to a listed origin carry it, errors too, with Vary: Origin', async () => {
     const app = await world.gateway({ corsOrigins: ['http://localhost:3000', ORIGIN] });
     for (const url of ['/', '/health', '/nothing', '/graphql', `/pipeline/${runIdFor()}/logs`]) {
       const response = await app.inject({ url, headers: { origin: ORIGIN } });
@@ -240,7 +240,7 @@ describe('CORS', () => {
     }
   });
 
-  test('an origin is matched exactly', async () => {
+  it('an origin is matched exactly', async () => {
     const app = await world.gateway({ corsOrigins: [ORIGIN] });
     for (const origin of [
       'null',
@@ -263,7 +263,7 @@ describe('CORS', () => {
     }
   });
 
-  test('what is no origin is refused at the start', async () => {
+  it('what is no origin is refused at the start', async () => {
     for (const origin of ['*', 'ok.example', 'https://ok.example/path', 'null', ''])
       await expect(world.gateway({ corsOrigins: [origin] })).rejects.toThrow(RangeError);
   });
@@ -278,7 +278,7 @@ describe('every route', () => {
     rateLimits: { read: 10_000, api: 10_000, webhook: 10_000 },
   };
 
-  test('says which rate limit it counts for', async () => {
+  it('says which rate limit it counts for', async () => {
     const routes = routesOf(await world.gateway(everything));
     expect(routes.length).toBeGreaterThan(5);
     expect(routes.filter(({ tier }) => tier === undefined)).toEqual([]);
@@ -293,7 +293,7 @@ describe('every route', () => {
     });
   });
 
-  test('S23: by every method, with a key, a wrong key and none, answers with all security headers, CORS, and the limit where it has one', async () => {
+  it('S23: by every method, with a key, a wrong key and none, answers with all security headers, CORS, and the limit where it has one', async () => {
     const app = await world.gateway(everything);
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -344,7 +344,7 @@ describe('every route', () => {
     }
   });
 
-  test('log streams, malformed addresses and bodies too large have them too', async () => {
+  it('log streams, malformed addresses and bodies too large have them too', async () => {
     const app = await world.gateway(everything);
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -372,7 +372,7 @@ describe('every route', () => {
 });
 
 describe('rate limits', () => {
-  test('beyond the limit POST /graphql is 429 with the body of REST errors, and reading goes on', async () => {
+  it('beyond the limit POST /graphql is 429 with the body of REST errors, and reading goes on', async () => {
     const app = await world.gateway({ rateLimits: { read: 5, api: 2, webhook: 1 } });
     const answers = [];
     for (let count = 0; count < 3; count++)
@@ -398,7 +398,7 @@ describe('rate limits', () => {
     });
   });
 
-  test('log streams count as read, and carry the limit', async () => {
+  it('log streams count as read, and carry the limit', async () => {
     const app = await world.gateway({ rateLimits: { read: 2, api: 1, webhook: 1 } });
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -440,7 +440,7 @@ describe('bare connections', () => {
     return { status: Number(status.split(' ')[1]), headers, body };
   }
 
-  test('malformed requests are answered 400 with JSON and all security headers, and the connection is closed', async () => {
+  it('malformed requests are answered 400 with JSON and all security headers, and the connection is closed', async () => {
     const port = await listening();
     const malformed = {
       'no HTTP': 'hello\r\n\r\n',
@@ -461,7 +461,7 @@ describe('bare connections', () => {
     }
   });
 
-  test('headers over 16 KiB are 431, an expectation that cannot be met 417, both with all security headers', async () => {
+  it('headers over 16 KiB are 431, an expectation that cannot be met 417, both with all security headers', async () => {
     const port = await listening();
     const large = await exchange(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
     expect([large.status, large.headers]).toEqual([431, expect.objectContaining(SECURITY_HEADERS)]);
@@ -469,7 +469,7 @@ describe('bare connections', () => {
     expect([expecting.status, expecting.headers]).toEqual([417, expect.objectContaining(SECURITY_HEADERS)]);
   });
 
-  test('methods that HTTP knows and no route has are 405', async () => {
+  it('methods that HTTP knows and no route has are 405', async () => {
     const port = await listening();
     for (const method of ['PROPFIND', 'TRACE', 'MKCOL', 'QUERY', 'CONNECT']) {
       const { status, headers } = await exchange(port, `${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
@@ -481,7 +481,7 @@ describe('bare connections', () => {
     }
   });
 
-  test('a proxy is not what this is: CONNECT to another address is 404', async () => {
+  it('a proxy is not what this is: CONNECT to another address is 404', async () => {
     const { status, headers, body } = await exchange(
       await listening(),
       'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -493,19 +493,19 @@ describe('bare connections', () => {
     ]);
   });
 
-  test('what has no route is 404 or 405 whatever its body is', async () => {
+  it('what has no route is 404 or 405 whatever its body is', async () => {
     const port = await listening();
     const body = 'Host: x\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{x';
     expect((await exchange(port, `PUT /graphql HTTP/1.1\r\n${body}`)).status).toBe(405);
     expect((await exchange(port, `POST /nothing HTTP/1.1\r\n${body}`)).status).toBe(404);
   });
 
-  test('HTTP/1.0 without a Host is served', async () => {
+  it('HTTP/1.0 without a Host is served', async () => {
     const port = await listening();
     expect(await exchange(port, 'GET /health HTTP/1.0\r\n\r\n')).toMatchObject({ status: 200, body: 'ok' });
   });
 
-  test('a declared body over 1 MiB is refused without being read', async () => {
+  it('a declared body over 1 MiB is refused without being read', async () => {
     const port = await listening();
     const { status, headers } = await exchange(
       port,
@@ -514,7 +514,7 @@ describe('bare connections', () => {
     expect([status, headers]).toEqual([413, expect.objectContaining(SECURITY_HEADERS)]);
   });
 
-  test('connections beyond the cap are closed at once, and slow headers have a limit', async () => {
+  it('connections beyond the cap are closed at once, and slow headers have a limit', async () => {
     const app = await world.gateway({ connectionsMax: 1 });
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { loadTiers } from '@penstock/config';
 import { newPersonalToken } from '@penstock/identity';
 import { AuditRepository } from '@penstock/store';
@@ -42,7 +42,7 @@ function codes(answer: { readonly errors: readonly { readonly extensions: Record
 }
 
 describe('me', () => {
-  test('is the profile of the token, with the limits of its tier', async () => {
+  it('is the profile of the token, with the limits of its tier', async () => {
     const app = await world.gateway();
     expect((await graphql(app, ME, { token: ada.token })).data).toEqual({
       me: {
@@ -73,7 +73,7 @@ describe('me', () => {
     });
   });
 
-  test('S1, S9: where a JWT is required, no token, the API key and a personal token of any scope are UNAUTHENTICATED with data null', async () => {
+  it('S1, S9: where a JWT is required, no token, the API key and a personal token of any scope are UNAUTHENTICATED with data null', async () => {
     const app = await world.gateway();
     const personal = world.auth.personalToken('ada', 'read', 'trigger', 'publish');
     for (const [name, query] of Object.entries(JWT_REQUIRED)) {
@@ -87,7 +87,7 @@ describe('me', () => {
 });
 
 describe('usage', () => {
-  test("is this month's, of the caller's own runs, with the tier's limits", async () => {
+  it("is this month's, of the caller's own runs, with the tier's limits", async () => {
     const asked: unknown[] = [];
     const runs = Object.assign(Object.create(world.runs) as typeof world.runs, {
       usage: async (options: unknown) => {
@@ -113,7 +113,7 @@ describe('usage', () => {
     expect(asked).toEqual([{ tenant: 'user/ada', month: String(row?.['periodStart']).slice(0, 7) }]);
   });
 
-  test('of a tenant that has done nothing is zero', async () => {
+  it('of a tenant that has done nothing is zero', async () => {
     const answer = await graphql(await world.gateway(), '{ usage { metric total status } }', { token: bob.token });
     expect(answer.data?.['usage']).toEqual(
       ['pipeline_runs', 'concurrent_runs', 'stage_minutes', 'artifact_storage_mb'].map((metric) => ({
@@ -130,7 +130,7 @@ describe('personal tokens', () => {
     'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }';
   const LIST = '{ apiTokens { id name scopes createdAt lastUsedAt } }';
 
-  test('one is made, used with its scopes, listed without its text, and revoked', async () => {
+  it('one is made, used with its scopes, listed without its text, and revoked', async () => {
     world.auth.tokens.clear();
     const app = await world.gateway();
     const made = (
@@ -180,7 +180,7 @@ describe('personal tokens', () => {
     ).toEqual(['NOT_FOUND']);
   });
 
-  test('when it was used last shows in the next list, also right after other tokens were used', async () => {
+  it('when it was used last shows in the next list, also right after other tokens were used', async () => {
     world.auth.tokens.clear();
     const app = await world.gateway();
     const made = [];
@@ -201,7 +201,7 @@ describe('personal tokens', () => {
     );
   });
 
-  test('an unknown scope, none, an empty name or a missing one is BAD_USER_INPUT, and nobody is asked', async () => {
+  it('an unknown scope, none, an empty name or a missing one is BAD_USER_INPUT, and nobody is asked', async () => {
     const app = await world.gateway();
     const before = asked();
     for (const variables of [
@@ -223,7 +223,7 @@ describe('personal tokens', () => {
     expect(asked()).toEqual(before);
   });
 
-  test('S9: with a wrong checksum it is UNAUTHENTICATED without asking; unknown to auth, after asking once a request', async () => {
+  it('S9: with a wrong checksum it is UNAUTHENTICATED without asking; unknown to auth, after asking once a request', async () => {
     const app = await world.gateway();
     const before = asked().length;
     const token = newPersonalToken();
@@ -233,7 +233,7 @@ describe('personal tokens', () => {
     expect(asked().slice(before)).toEqual(['token']);
   });
 
-  test('with auth away one that is not known here is UNAVAILABLE with retryAfter, others go on', async () => {
+  it('with auth away one that is not known here is UNAVAILABLE with retryAfter, others go on', async () => {
     const app = await world.gateway();
     const known = world.auth.personalToken('ada', 'read');
     await graphql(app, '{ health }', { token: known });
@@ -252,7 +252,7 @@ describe('personal tokens', () => {
 describe('what operators see', () => {
   const CONFIG = '{ serverConfig { version mode logLevel apiAuthenticated } }';
 
-  test('serverConfig is for the API key and for an admin who is logged in', async () => {
+  it('serverConfig is for the API key and for an admin who is logged in', async () => {
     const app = await world.gateway({ mode: 'production', logLevel: 'warn' });
     const config = { serverConfig: { version: '0.6.0', mode: 'production', logLevel: 'warn', apiAuthenticated: true } };
     for (const token of [API_KEY, admin.token]) expect((await graphql(app, CONFIG, { token })).data).toEqual(config);
@@ -263,7 +263,7 @@ describe('what operators see', () => {
     ).toEqual(['UNAUTHENTICATED']);
   });
 
-  test('S51: the audit log has cancels and refusals, no secret, and is for admins', async () => {
+  it('S51: the audit log has cancels and refusals, no secret, and is for admins', async () => {
     const audit = new AuditRepository(world.store, { log: { warn: () => {} } });
     const app = await world.gateway({ audit });
     const id = runIdFor('user/ada');
@@ -298,7 +298,7 @@ describe('what operators see', () => {
       expect(codes(await graphql(app, '{ auditLog { at } }', { token }))).toEqual(['UNAUTHENTICATED']);
   });
 
-  test('one address cannot fill the audit log, and a burst over its rate is one record', async () => {
+  it('one address cannot fill the audit log, and a burst over its rate is one record', async () => {
     const recorded: { action: string; outcome: string }[] = [];
     const audit = {
       record: (entry: { action: string; outcome: string }) => void recorded.push(entry),
@@ -314,7 +314,7 @@ describe('what operators see', () => {
 });
 
 describe('what a user triggers', () => {
-  test("belongs to the user's tenant and key, with the limits of its tier", async () => {
+  it("belongs to the user's tenant and key, with the limits of its tier", async () => {
     const app = await world.gateway({ tiers: loadTiers() });
     const personal = world.auth.personalToken('ada', 'trigger');
     for (const token of [ada.token, personal, bob.token, admin.token, API_KEY])
@@ -329,13 +329,13 @@ describe('what a user triggers', () => {
     ]);
   });
 
-  test('SERVICE_TENANT_TIER gives the tenant service the limits of a tier', async () => {
+  it('SERVICE_TENANT_TIER gives the tenant service the limits of a tier', async () => {
     const app = await world.gateway({ tenantTier: 'pro' });
     await graphql(app, TRIGGER, { variables: { yaml: YAML } });
     expect(world.owner.created[0]?.limits).toEqual({ pipelineRunLimit: 5_000, maxConcurrent: 20 });
   });
 
-  test('over the month it is refused QUOTA_EXCEEDED', async () => {
+  it('over the month it is refused QUOTA_EXCEEDED', async () => {
     const app = await world.gateway();
     world.owner.refusals.set('create', { code: 'QUOTA_EXCEEDED', message: 'The 500 runs of this month are used up.' });
     expect(codes(await graphql(app, TRIGGER, { token: ada.token, variables: { yaml: YAML } }))).toEqual([
@@ -343,7 +343,7 @@ describe('what a user triggers', () => {
     ]);
   });
 
-  test('is not to be taken up by another user with its runId', async () => {
+  it('is not to be taken up by another user with its runId', async () => {
     const app = await world.gateway();
     const runId = runIdFor('user/ada');
     const query =

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { request, type ServerResponse } from 'node:http';
 import { connect, createServer } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startGateway } from '../src/index.ts';
 import { answerMalformed } from '@penstock/http';
 import { StreamClient } from '../src/stream/client.ts';
@@ -31,14 +31,14 @@ describe('starting and stopping', () => {
     publicRead: true,
   });
 
-  test('port 0 takes a free one, and the address says which', async () => {
+  it('port 0 takes a free one, and the address says which', async () => {
     const gateway = await startGateway({ ...options(), listen: { host: '127.0.0.1', port: 0 } });
     expect(await (await fetch(`${gateway.url}/health`)).text()).toBe('ok');
     await gateway.close();
     await expect(fetch(`${gateway.url}/health`)).rejects.toThrow(TypeError);
   });
 
-  test('a port that is taken rejects with EADDRINUSE', async () => {
+  it('a port that is taken rejects with EADDRINUSE', async () => {
     const gateway = await startGateway({ ...options(), listen: { host: '127.0.0.1', port: 0 } });
     await expect(
       startGateway({ ...options(), listen: { host: '127.0.0.1', port: gateway.port } }),
@@ -46,7 +46,7 @@ describe('starting and stopping', () => {
     await gateway.close();
   });
 
-  test('triggers that wait answer at once when the server stops, with the run as it stands', async () => {
+  it('triggers that wait answer at once when the server stops, with the run as it stands', async () => {
     const app = await world.gateway();
     const accepted = Promise.withResolvers<void>();
     world.owner.onCreate = () => setImmediate(accepted.resolve);
@@ -62,7 +62,7 @@ describe('starting and stopping', () => {
 });
 
 describe('a client that leaves', () => {
-  test('does not stop the run that it triggered, and frees its place among those that wait', async () => {
+  it('does not stop the run that it triggered, and frees its place among those that wait', async () => {
     const gateway = await startGateway({
       bus: world.bus,
       runs: world.runs,
@@ -116,7 +116,7 @@ describe('a client that leaves', () => {
 });
 
 describe('an owner that answers late', () => {
-  test('O3: a cancel that was decided by an earlier sending is answered as done', async () => {
+  it('O3: a cancel that was decided by an earlier sending is answered as done', async () => {
     const app = await world.gateway({ ownerMsMax: 1_500 });
     const id = runIdFor();
     world.owner.adopt(id, YAML);
@@ -129,7 +129,7 @@ describe('an owner that answers late', () => {
     expect((await answer).data).toEqual({ cancelPipeline: { cancelledStages: 2, run: { status: 'CANCELLED' } } });
   });
 
-  test('a frozen owner is UNAVAILABLE when its time is up, with the runId that makes repeating safe', async () => {
+  it('a frozen owner is UNAVAILABLE when its time is up, with the runId that makes repeating safe', async () => {
     const app = await world.gateway({ ownerMsMax: 300 });
     world.owner.mute.add('create');
     const { errors } = await graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml) { run { id } } }', {
@@ -151,7 +151,7 @@ describe('an owner that answers late', () => {
     expect(again.data).toEqual({ triggerPipeline: { run: { id: errors[0]?.extensions['runId'] } } });
   });
 
-  test('with the broker away /ready is 503 and a trigger UNAVAILABLE; when it is back both work', async () => {
+  it('with the broker away /ready is 503 and a trigger UNAVAILABLE; when it is back both work', async () => {
     const app = await world.gateway({ ownerMsMax: 300 });
     await world.broker.kill();
     expect((await app.inject('/ready')).statusCode).toBe(503);
@@ -198,7 +198,7 @@ describe('time on a log stream', () => {
     listen: () => () => {},
   };
 
-  test('a ping every 15 seconds', async () => {
+  it('a ping every 15 seconds', async () => {
     vi.useFakeTimers();
     const streams = new Streams(silentLog);
     const response = new FakeResponse();
@@ -215,7 +215,7 @@ describe('time on a log stream', () => {
     streams.stop();
   });
 
-  test('a client that takes nothing for 30 seconds is closed; one that takes its time is not', async () => {
+  it('a client that takes nothing for 30 seconds is closed; one that takes its time is not', async () => {
     vi.useFakeTimers();
     const streams = new Streams(silentLog);
     const [stuck, slow] = [new FakeResponse(), new FakeResponse()];
@@ -234,7 +234,7 @@ describe('time on a log stream', () => {
     streams.stop();
   });
 
-  test('P20: with every 15 seconds the run is asked for what was not heard', async () => {
+  it('P20: with every 15 seconds the run is asked for what was not heard', async () => {
     vi.useFakeTimers();
     const streams = new Streams(silentLog);
     const response = new FakeResponse();
@@ -255,7 +255,7 @@ describe('time on a log stream', () => {
 });
 
 describe('requests that do not arrive', () => {
-  test('are answered 408 with JSON and the connection is closed', async () => {
+  it('are answered 408 with JSON and the connection is closed', async () => {
     const server = createServer((socket) =>
       answerMalformed(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket),
     );

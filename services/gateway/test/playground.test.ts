@@ -3,7 +3,7 @@ import { accessSync, appendFileSync, constants } from 'node:fs';
 import { delimiter, extname, join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import { chromium, type Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, makeWorld, type World } from './harness.ts';
 
 let world: World;
@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 describe('the playground', () => {
-  test('is 404 where it was not asked for', async () => {
+  it('is 404 where it was not asked for', async () => {
     const app = await world.gateway();
     for (const url of [PAGE, `${PAGE}/assets/graphiql.js`]) {
       const response = await app.inject(url);
@@ -29,7 +29,7 @@ describe('the playground', () => {
     }
   });
 
-  test('is a page that refers to files of this server only, each with its type and cached for good', async () => {
+  it('is a page that refers to files of this server only, each with its type and cached for good', async () => {
     const app = await world.gateway({ playground: true });
     const page = await app.inject(PAGE);
     expect([page.statusCode, page.headers['content-type'], page.headers['cache-control']]).toEqual([
@@ -53,7 +53,7 @@ describe('the playground', () => {
     expect((await app.inject(`${PAGE}/assets/..%2f..%2fpackage.json`)).statusCode).toBe(404);
   });
 
-  test('the page alone has a wider policy: scripts, styles and requests of this server, no inline script, no eval, a new nonce each time', async () => {
+  it('the page alone has a wider policy: scripts, styles and requests of this server, no inline script, no eval, a new nonce each time', async () => {
     const app = await world.gateway({ playground: true });
     const [first, second] = [await app.inject(PAGE), await app.inject(PAGE)];
     const policy = String(first.headers['content-security-policy']);
@@ -81,7 +81,7 @@ describe.skipIf(browserPath === undefined)('the playground in a browser', () => 
   });
   afterAll(() => browser.close());
 
-  test('runs a query, with a token from its headers editor, without an error or a breach of its policy, and asks nobody else', async () => {
+  it('runs a query, with a token from its headers editor, without an error or a breach of its policy, and asks nobody else', async () => {
     const app = await world.gateway({ playground: true, publicRead: false });
     await app.listen({ host: '127.0.0.1', port: 0 });
     const origin = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

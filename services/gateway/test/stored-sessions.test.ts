@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newPersonalToken, sessionsSpec } from '@penstock/identity';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
 import { storedSessions } from '../src/index.ts';
@@ -24,7 +24,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('V2: cut off from the broker for good, a gateway looks into the store for each session, and does not guess', async () => {
+it('V2: cut off from the broker for good, a gateway looks into the store for each session, and does not guess', async () => {
   const sessions = store.collection(sessionsSpec);
   const [ada, bob, eve] = await Promise.all(['ada', 'bob', 'eve'].map((id) => world.auth.login(id)));
   for (const user of [ada, eve])

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import { Told } from '../src/story/cursor.ts';
@@ -173,7 +173,7 @@ const stagesOf = (history: History): string[] => [
 ];
 
 describe('S1: one story, however it is heard', () => {
-  test('any interleaving of arrivals tells the same events in the same order, and each stage the same in the same order', () => {
+  it('any interleaving of arrivals tells the same events in the same order, and each stage the same in the same order', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
         const history = makeHistory(choices(seed));
@@ -186,7 +186,7 @@ describe('S1: one story, however it is heard', () => {
     );
   });
 
-  test("stage_completed carries exactly the attempt's lines that were told before it", () => {
+  it("stage_completed carries exactly the attempt's lines that were told before it", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
         const history = makeHistory(choices(seed));
@@ -205,7 +205,7 @@ describe('S1: one story, however it is heard', () => {
     );
   });
 
-  test('nothing forged is told, and no line is told twice', () => {
+  it('nothing forged is told, and no line is told twice', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
         const lines = outlineOf(watchLive(makeHistory(choices(seed)), choices(arrivals))).filter((text) =>
@@ -228,7 +228,7 @@ describe('S4: a run that is cancelled at any moment', () => {
   };
   const moment = fc.double({ min: 0, max: 1, noNaN: true });
 
-  test('ends with pipeline_cancelled, told once and last, and each stage is told alike however it is heard', () => {
+  it('ends with pipeline_cancelled, told once and last, and each stage is told alike however it is heard', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
         const history = cancelled(seed, share);
@@ -243,7 +243,7 @@ describe('S4: a run that is cancelled at any moment', () => {
     );
   });
 
-  test('no stage that the cancel ended is completed, and none is told of that had not started', () => {
+  it('no stage that the cancel ended is completed, and none is told of that had not started', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
         const history = cancelled(seed, share);
@@ -279,7 +279,7 @@ describe('resuming by cursor', () => {
     return [...before, ...after];
   }
 
-  test('any cut of a live stream, resumed by a replay, is the whole story without loss or repetition', () => {
+  it('any cut of a live stream, resumed by a replay, is the whole story without loss or repetition', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, cut) => {
         const history = makeHistory(choices(seed));
@@ -292,7 +292,7 @@ describe('resuming by cursor', () => {
     );
   });
 
-  test('any cut of a replay, resumed by a live stream, is the whole story too, and so is a second cut', () => {
+  it('any cut of a replay, resumed by a live stream, is the whole story too, and so is a second cut', () => {
     fc.assert(
       fc.property(
         fc.integer(),

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { STAGE_TEXT_BYTES } from '../src/story/attempt-log.ts';
 import { Story } from '../src/story/story.ts';
 import {
@@ -37,7 +37,7 @@ const dataOf = (messages: readonly StoryMessage[], event: string): Record<string
     .map((message) => JSON.parse(message.data()) as Record<string, unknown>);
 
 describe('the messages of a story', () => {
-  test('a stage is started, logged and completed, the run ends, and each message has the documented fields', () => {
+  it('a stage is started, logged and completed, the run ends, and each message has the documented fields', () => {
     const messages = replay(
       [created(), queued('build'), started('build'), completed('build', 9), runCompleted()],
       [chunk(1, 'build', 'one\n\ntwo\n')],
@@ -67,7 +67,7 @@ describe('the messages of a story', () => {
     ]);
   });
 
-  test('a failed stage says why, and what comes after it is skipped with the reason', () => {
+  it('a failed stage says why, and what comes after it is skipped with the reason', () => {
     const messages = replay(
       [
         created(),
@@ -102,7 +102,7 @@ describe('the messages of a story', () => {
     expect(dataOf(messages, 'pipeline_completed')).toMatchObject([{ status: 'FAILED' }]);
   });
 
-  test('a stage that fail_fast ends is completed as Failed with reason cancelled, started or not', () => {
+  it('a stage that fail_fast ends is completed as Failed with reason cancelled, started or not', () => {
     const messages = replay(
       [
         created(),
@@ -119,7 +119,7 @@ describe('the messages of a story', () => {
     ]);
   });
 
-  test('every attempt is started, only the last one is completed, with the text of its own', () => {
+  it('every attempt is started, only the last one is completed, with the text of its own', () => {
     const messages = replay(
       [
         created(),
@@ -143,7 +143,7 @@ describe('the messages of a story', () => {
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'second\n', attempt: 2 }]);
   });
 
-  test('a grant that came back to its owner leaves no trace but its start', () => {
+  it('a grant that came back to its owner leaves no trace but its start', () => {
     const messages = replay(
       [
         created(),
@@ -164,7 +164,7 @@ describe('the messages of a story', () => {
     ]);
   });
 
-  test('a quarantined run ends as a failed pipeline', () => {
+  it('a quarantined run ends as a failed pipeline', () => {
     const messages = replay(
       [created(), started('t'), { type: 'run_quarantined', at: T0 + 9, cause: 'broken' }],
       [chunk(1, 't', 'x\n')],
@@ -183,15 +183,15 @@ describe('the text of lines', () => {
     ).map(({ line }) => line);
   };
 
-  test('a line is without its end, LF or CR LF; a CR within it stays', () => {
+  it('a line is without its end, LF or CR LF; a CR within it stays', () => {
     expect(lines('a\r\nb\rc\n\r\nd\r')).toEqual(['a', 'b\rc', '', 'd\r']);
   });
 
-  test('bytes that are not UTF-8 become U+FFFD', () => {
+  it('bytes that are not UTF-8 become U+FFFD', () => {
     expect(lines(Buffer.from([0x61, 0xff, 0x0a, 0xe2, 0x82, 0x0a, 0x00, 0x0a]))).toEqual(['a\ufffd', '\ufffd', '\0']);
   });
 
-  test('what looks like a frame of the stream is text inside JSON, on one line', () => {
+  it('what looks like a frame of the stream is text inside JSON, on one line', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 43), runCompleted()],
       [chunk(1, 't', 'x\u2028y\revent: pipeline_completed\rdata: {}\n')],
@@ -201,7 +201,7 @@ describe('the text of lines', () => {
     expect(JSON.parse(log?.data() ?? '')).toMatchObject({ line: 'x\u2028y\revent: pipeline_completed\rdata: {}' });
   });
 
-  test("stage_completed carries the last 64 KiB of the stage's text, marked truncated, beginning with a whole character", () => {
+  it("stage_completed carries the last 64 KiB of the stage's text, marked truncated, beginning with a whole character", () => {
     const text = `${'é'.repeat(40_000)}x\n`;
     const bytes = Buffer.byteLength(text);
     const [done] = dataOf(
@@ -218,7 +218,7 @@ describe('the text of lines', () => {
     expect(text.concat('!').endsWith(odd?.['logs'] as string)).toBe(true);
   });
 
-  test('a text of exactly 64 KiB is whole', () => {
+  it('a text of exactly 64 KiB is whole', () => {
     const [done] = dataOf(
       replay(
         [created(), started('t'), completed('t', STAGE_TEXT_BYTES), runCompleted()],
@@ -230,7 +230,7 @@ describe('the text of lines', () => {
     expect(done).not.toHaveProperty('truncated');
   });
 
-  test('the parts of a chunk keep their streams', () => {
+  it('the parts of a chunk keep their streams', () => {
     const whole = chunk(1, 't', 'out\nerr\nsys\n');
     const parted: StoredChunk = {
       ...whole,
@@ -253,7 +253,7 @@ describe('the text of lines', () => {
 });
 
 describe('P21: which chunks belong to the story', () => {
-  test('a chunk waits for the stage_started of its attempt', () => {
+  it('a chunk waits for the stage_started of its attempt', () => {
     const story = new Story();
     story.addEvents(1, [created(), queued('t')]);
     story.addChunk(chunk(1, 't', 'early\n'));
@@ -264,7 +264,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(story.waitsFor).toBe(null);
   });
 
-  test('stage_completed waits for the last chunk of its attempt', () => {
+  it('stage_completed waits for the last chunk of its attempt', () => {
     const story = new Story();
     story.addEvents(1, [created(), started('t'), completed('t', 8), runCompleted()]);
     story.addChunk(chunk(1, 't', 'one\n'));
@@ -275,7 +275,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(story.ended).toBe(true);
   });
 
-  test('chunks of a runner that the journal does not name are dropped', () => {
+  it('chunks of a runner that the journal does not name are dropped', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 3), runCompleted()],
       [chunk(1, 't', 'forged\n', { runner: 'evil' }), chunk(2, 't', 'ok\n')],
@@ -283,7 +283,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(outlineOf(messages)).toEqual(['stage_started t', 't| ok', 'stage_completed t', 'pipeline_completed']);
   });
 
-  test('a chunk of an attempt that no event names holds up the others until the owner has been asked', () => {
+  it('a chunk of an attempt that no event names holds up the others until the owner has been asked', () => {
     const story = new Story();
     story.addEvents(1, [created(), started('t')]);
     story.addChunk(chunk(1, 't', 'forged\n', { attempt: 7 }));
@@ -294,7 +294,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(outlineOf(story.take())).toEqual(['t| ok']);
   });
 
-  test("bytes beyond the attempt's final offset are no part of the story", () => {
+  it("bytes beyond the attempt's final offset are no part of the story", () => {
     const messages = replay(
       [created(), started('t'), completed('t', 4, { status: 'FAILED', reason: 'runner_lost' }), runCompleted('FAILED')],
       [chunk(1, 't', 'one\n'), chunk(2, 't', 'late\n', { offset: 4 })],
@@ -303,7 +303,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\n' }]);
   });
 
-  test('a chunk that was stored twice is told once', () => {
+  it('a chunk that was stored twice is told once', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 8), runCompleted()],
       [chunk(1, 't', 'one\n'), chunk(2, 't', 'one\n'), chunk(3, 't', 'two\n', { offset: 4 }), chunk(4, 't', 'one\n')],
@@ -318,7 +318,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\ntwo\n' }]);
   });
 
-  test('a chunk that was stored after its successor is told before it', () => {
+  it('a chunk that was stored after its successor is told before it', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 12), runCompleted()],
       [chunk(1, 't', 'two\n', { offset: 4 }), chunk(2, 't', 'thr\n', { offset: 8 }), chunk(3, 't', 'one\n')],
@@ -333,7 +333,7 @@ describe('P21: which chunks belong to the story', () => {
     ]);
   });
 
-  test('a chunk that is gone for good is told as one line of the stream system, and the story goes on', () => {
+  it('a chunk that is gone for good is told as one line of the stream system, and the story goes on', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 12), runCompleted()],
       [chunk(5, 't', 'two\n', { offset: 4 })],
@@ -348,7 +348,7 @@ describe('P21: which chunks belong to the story', () => {
     ]);
   });
 
-  test('nothing is given up before the stream has been asked', () => {
+  it('nothing is given up before the stream has been asked', () => {
     const story = new Story();
     story.addEvents(1, [created(), started('t'), completed('t', 4)]);
     story.chunksAsked(2);
@@ -358,7 +358,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(outlineOf(story.take())).toEqual(['t! [4 bytes of this log are no longer available]', 'stage_completed t']);
   });
 
-  test('chunks that wait for a missing one are bounded: beyond what can be in flight it is given up', () => {
+  it('chunks that wait for a missing one are bounded: beyond what can be in flight it is given up', () => {
     const story = new Story();
     story.addEvents(1, [created(), started('t')]);
     const size = 64 * 1024;
@@ -371,7 +371,7 @@ describe('P21: which chunks belong to the story', () => {
 });
 
 describe('a cancelled run', () => {
-  test('pipeline_cancelled is the last message: its stages have no stage_completed', () => {
+  it('pipeline_cancelled is the last message: its stages have no stage_completed', () => {
     const messages = replay(
       [created(), started('t'), runCancelled(2), { type: 'attempt_gone', at: T0 + 9, stage: 't', attempt: 1 }],
       [chunk(1, 't', 'before\n'), chunk(2, 't', 'after\n', { offset: 7, at: T0 + 6 })],
@@ -382,7 +382,7 @@ describe('a cancelled run', () => {
     ]);
   });
 
-  test('it waits for what was logged before the cancel', () => {
+  it('waits for what was logged before the cancel', () => {
     const story = new Story();
     story.addEvents(1, [created(), started('t'), runCancelled(1)]);
     expect(outlineOf(story.take())).toEqual(['stage_started t']);
@@ -395,7 +395,7 @@ describe('a cancelled run', () => {
     expect(story.take()).toEqual([]);
   });
 
-  test('of a run that was cancelled before anything ran it is the only message, and waits for nothing', () => {
+  it('of a run that was cancelled before anything ran it is the only message, and waits for nothing', () => {
     const story = new Story();
     story.addEvents(1, [created(), queued('t'), runCancelled(1)]);
     expect(outlineOf(story.take())).toEqual(['pipeline_cancelled']);
@@ -403,12 +403,12 @@ describe('a cancelled run', () => {
 });
 
 describe('cursors', () => {
-  test('a cursor comes back as it was given', () => {
+  it('a cursor comes back as it was given', () => {
     const told = Object.assign(new Told(), { version: 7, sequence: 123_456_789, lines: 3, notes: 1 });
     expect(Told.decode(told.encode(RUN_ID), RUN_ID)).toEqual(told);
   });
 
-  test('a garbled cursor, or that of another run, is none', () => {
+  it('a garbled cursor, or that of another run, is none', () => {
     const cursor = Object.assign(new Told(), { version: 7 }).encode(RUN_ID);
     expect(Told.decode(cursor, RUN_ID.replace('beef', 'f00d'))).toBe(null);
     for (const garbled of ['', 'x', '12', `${cursor}x`, cursor.slice(1), '%00', 'é', 'A'.repeat(10_000)])

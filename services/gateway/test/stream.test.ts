@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { GatewayOptions } from '../src/index.ts';
 import { API_KEY, happened, LogSource, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 import { SseClient } from './sse-client.ts';
@@ -72,7 +72,7 @@ async function play(id: string, log: LogSource): Promise<string[]> {
 }
 
 describe('who may watch', () => {
-  test('with an API key configured the stream needs it, as a bearer token or as ?token=', async () => {
+  it('with an API key configured the stream needs it, as a bearer token or as ?token=', async () => {
     const { app, url } = await listening();
     const { id, log } = newRun();
     await play(id, log);
@@ -92,7 +92,7 @@ describe('who may watch', () => {
     expect(client.messages).toHaveLength(9);
   });
 
-  test('without an API key it is open while reading is public, and 401 otherwise', async () => {
+  it('without an API key it is open while reading is public, and 401 otherwise', async () => {
     const { id, log } = newRun();
     await play(id, log);
     await world.owner.project(id);
@@ -102,7 +102,7 @@ describe('who may watch', () => {
     ).toBe(401);
   });
 
-  test("an unknown run, or another tenant's, is 404 with a JSON body before any stream begins", async () => {
+  it("an unknown run, or another tenant's, is 404 with a JSON body before any stream begins", async () => {
     const { app } = await listening();
     const other = runIdFor('u1');
     world.owner.adopt(other, YAML, 'u1');
@@ -118,7 +118,7 @@ describe('who may watch', () => {
     }
   });
 
-  test('with the owner away the stream of a live run is 503 with Retry-After', async () => {
+  it('with the owner away the stream of a live run is 503 with Retry-After', async () => {
     const { app } = await listening({ ownerMsMax: 200 });
     const { id } = newRun();
     await world.owner.leave();
@@ -130,7 +130,7 @@ describe('who may watch', () => {
     ]);
   });
 
-  test('beyond the number of streams that may be open it is 503 with Retry-After', async () => {
+  it('beyond the number of streams that may be open it is 503 with Retry-After', async () => {
     const { app, url } = await listening({ streamsMax: 1 });
     const { id } = newRun();
     await watch(url, id);
@@ -140,7 +140,7 @@ describe('who may watch', () => {
 });
 
 describe('the stream', () => {
-  test('has the type text/event-stream, is not cached, carries the security headers and a hint when to reconnect', async () => {
+  it('has the type text/event-stream, is not cached, carries the security headers and a hint when to reconnect', async () => {
     const { url } = await listening({ corsOrigins: ['https://ok.example'] });
     const { id, log } = newRun();
     await play(id, log);
@@ -159,7 +159,7 @@ describe('the stream', () => {
     expect(client.retries).toEqual([2000]);
   });
 
-  test('every message has an id and an event line equal to the type of its data', async () => {
+  it('every message has an id and an event line equal to the type of its data', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     await play(id, log);
@@ -170,7 +170,7 @@ describe('the stream', () => {
     expect(new Set(client.messages.map((message) => message.id)).size).toBe(client.messages.length);
   });
 
-  test('a live run is told as it happens, and the stream ends with the run', async () => {
+  it('a live run is told as it happens, and the stream ends with the run', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -193,7 +193,7 @@ describe('the stream', () => {
     expect(client.messages[4]?.data).toMatchObject({ status: 'FAILED' });
   });
 
-  test('an ended run is replayed whole, from its owner or from the store, and the stream then closes', async () => {
+  it('an ended run is replayed whole, from its owner or from the store, and the stream then closes', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const outline = await play(id, log);
@@ -206,7 +206,7 @@ describe('the stream', () => {
     expect(fromStore.messages).toEqual(fromOwner.messages);
   });
 
-  test('who joins in the middle gets everything from the beginning, then what follows', async () => {
+  it('who joins in the middle gets everything from the beginning, then what follows', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const first = await watch(url, id);
@@ -229,7 +229,7 @@ describe('the stream', () => {
     ]);
   });
 
-  test('pipeline_cancelled is the last message of a cancelled run', async () => {
+  it('pipeline_cancelled is the last message of a cancelled run', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -246,7 +246,7 @@ describe('the stream', () => {
     expect(client.messages.at(-1)?.data).toMatchObject({ status: 'CANCELLED', cancelledStages: 2 });
   });
 
-  test('a long history is asked for in pages', async () => {
+  it('a long history is asked for in pages', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const outline = await play(id, log);
@@ -256,7 +256,7 @@ describe('the stream', () => {
     expect(client.outline()).toEqual(outline);
   });
 
-  test('HEAD answers the headers alone', async () => {
+  it('HEAD answers the headers alone', async () => {
     const { app } = await listening();
     const { id } = newRun();
     const response = await app.inject({ method: 'HEAD', url: `/pipeline/${id}/logs?token=${API_KEY}` });
@@ -269,7 +269,7 @@ describe('the stream', () => {
 });
 
 describe('resuming', () => {
-  test('from any message on, by header or by ?lastEventId=, nothing is lost or repeated', async () => {
+  it('from any message on, by header or by ?lastEventId=, nothing is lost or repeated', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     await play(id, log);
@@ -284,7 +284,7 @@ describe('resuming', () => {
     }
   });
 
-  test('a client that was cut off while the run lived resumes live, and after the run has ended and left its owner', async () => {
+  it('a client that was cut off while the run lived resumes live, and after the run has ended and left its owner', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const first = await watch(url, id);
@@ -312,7 +312,7 @@ describe('resuming', () => {
     ]);
   });
 
-  test('a client that comes back with the cursor of the last message gets 204', async () => {
+  it('a client that comes back with the cursor of the last message gets 204', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     await play(id, log);
@@ -324,7 +324,7 @@ describe('resuming', () => {
     expect((await watch(url, id, { lastEventId: whole.lastId })).status).toBe(204);
   });
 
-  test("an unknown or garbled cursor, another run's too, is a full replay", async () => {
+  it("an unknown or garbled cursor, another run's too, is a full replay", async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const outline = await play(id, log);
@@ -341,7 +341,7 @@ describe('resuming', () => {
 });
 
 describe('P20: what was not heard is asked for', () => {
-  test('a gap in the versions', async () => {
+  it('a gap in the versions', async () => {
     const { url } = await listening();
     const { id } = newRun();
     const client = await watch(url, id);
@@ -352,7 +352,7 @@ describe('P20: what was not heard is asked for', () => {
     expect(client.outline()).toEqual(['stage_started build', 'stage_completed build']);
   });
 
-  test('a last event that was lost, when a new owner opens', async () => {
+  it('a last event that was lost, when a new owner opens', async () => {
     const { url } = await listening();
     const { id } = newRun();
     const client = await watch(url, id);
@@ -367,7 +367,7 @@ describe('P20: what was not heard is asked for', () => {
     expect(client.outline().at(-1)).toBe('pipeline_completed');
   });
 
-  test('P4: events of a deposed owner are not believed', async () => {
+  it('P4: events of a deposed owner are not believed', async () => {
     const { url } = await listening();
     const { id } = newRun();
     world.owner.epoch = 3;
@@ -381,7 +381,7 @@ describe('P20: what was not heard is asked for', () => {
     await client.count(1);
   });
 
-  test('chunks that were stored before anybody watched, and those of a broken connection', async () => {
+  it('chunks that were stored before anybody watched, and those of a broken connection', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);
@@ -401,7 +401,7 @@ describe('P20: what was not heard is asked for', () => {
     ]);
   });
 
-  test('P21: a chunk of a runner that the journal does not name holds nobody up', async () => {
+  it('P21: a chunk of a runner that the journal does not name holds nobody up', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -415,7 +415,7 @@ describe('P20: what was not heard is asked for', () => {
     expect(client.outline()).toEqual(['stage_started build', 'build| true', 'stage_completed build']);
   });
 
-  test('P21: a chunk that is not in the stream is told as missing, and the story goes on', async () => {
+  it('P21: a chunk that is not in the stream is told as missing, and the story goes on', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -432,7 +432,7 @@ describe('P20: what was not heard is asked for', () => {
 });
 
 describe('many and slow clients', () => {
-  test('two hundred clients, joining at any time, are all told the same', async () => {
+  it('two hundred clients, joining at any time, are all told the same', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const joining = Promise.all(Array.from({ length: 200 }, () => watch(url, id)));
@@ -446,7 +446,7 @@ describe('many and slow clients', () => {
     for (const client of all) expect(client.outline()).toEqual(all[0]?.outline());
   });
 
-  test('a client that reads nothing for a while misses nothing, and holds up nobody', async () => {
+  it('a client that reads nothing for a while misses nothing, and holds up nobody', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const [slow, quick] = [await watch(url, id), await watch(url, id)];
@@ -466,7 +466,7 @@ describe('many and slow clients', () => {
     expect(slow.messages.map(({ id: cursor }) => cursor)).toEqual(quick.messages.map(({ id: cursor }) => cursor));
   });
 
-  test('a stage of many tiny lines is told whole', async () => {
+  it('a stage of many tiny lines is told whole', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -478,7 +478,7 @@ describe('many and slow clients', () => {
     expect(client.messages).toHaveLength(240_004);
   });
 
-  test('a client that leaves is forgotten', async () => {
+  it('a client that leaves is forgotten', async () => {
     const { url, app } = await listening({ streamsMax: 1 });
     const { id } = newRun();
     const client = await watch(url, id);
@@ -492,7 +492,7 @@ describe('many and slow clients', () => {
     expect(app.server.listening).toBe(true);
   });
 
-  test('when the server stops, streams end with a hint to come back soon', async () => {
+  it('when the server stops, streams end with a hint to come back soon', async () => {
     const { url, app } = await listening();
     const { id } = newRun();
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);
@@ -507,7 +507,7 @@ describe('many and slow clients', () => {
 });
 
 describe('bytes on the wire', () => {
-  test('a stream is well-formed HTTP with a comment as ping, one data line a message', async () => {
+  it('a stream is well-formed HTTP with a comment as ping, one data line a message', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     await play(id, log);

@@ -1,7 +1,7 @@
 /** Stream tickets, and the end of log streams whose credential is revoked. */
 import type { AddressInfo } from 'node:net';
 import { SignJWT } from 'jose';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { GatewayOptions } from '../src/index.ts';
 import { JWT_SECRET, type TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
@@ -80,7 +80,7 @@ function finish(id: string): void {
 }
 
 describe('stream tickets', () => {
-  test('T1: one opens the stream of its run on any gateway, and nothing else anywhere', async () => {
+  it('T1: one opens the stream of its run on any gateway, and nothing else anywhere', async () => {
     const clock = { at: Date.now() };
     const [here, there] = [await gateway(clock), await gateway(clock)];
     const ada = await world.auth.login('ada');
@@ -96,7 +96,7 @@ describe('stream tickets', () => {
     ).toBe(401);
   });
 
-  test('T2: one that nobody used within 60 s is refused, whichever gateway is asked', async () => {
+  it('T2: one that nobody used within 60 s is refused, whichever gateway is asked', async () => {
     const clock = { at: Date.now() };
     const [here, there] = [await gateway(clock), await gateway(clock)];
     const ada = await world.auth.login('ada');
@@ -111,7 +111,7 @@ describe('stream tickets', () => {
     expect((await watch(here.url, run, early)).status).toBe(200);
   });
 
-  test('T2: used once, one is good until 5 minutes after the end of its run', async () => {
+  it('T2: used once, one is good until 5 minutes after the end of its run', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -127,7 +127,7 @@ describe('stream tickets', () => {
     expect(await here.status(run, ticket)).toBe(401);
   });
 
-  test('of a run that ended long ago one still tells the story, for 5 minutes', async () => {
+  it('of a run that ended long ago one still tells the story, for 5 minutes', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -142,7 +142,7 @@ describe('stream tickets', () => {
     expect(await here.status(run, ticket)).toBe(401);
   });
 
-  test('T3: one dies with the session or the personal token that made it, also long after the revocation was told', async () => {
+  it('T3: one dies with the session or the personal token that made it, also long after the revocation was told', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -164,7 +164,7 @@ describe('stream tickets', () => {
     expect([await here.status(run, tickets.session), await here.status(run, tickets.personal)]).toEqual([401, 401]);
   });
 
-  test("T3: the API key's own die with the key", async () => {
+  it("T3: the API key's own die with the key", async () => {
     const clock = { at: Date.now() };
     const run = runIdFor();
     world.owner.adopt(run, YAML);
@@ -175,7 +175,7 @@ describe('stream tickets', () => {
     expect(await after.status(run, ticket)).toBe(401);
   });
 
-  test('one that was made up, changed or signed with another secret is refused', async () => {
+  it('one that was made up, changed or signed with another secret is refused', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -204,7 +204,7 @@ describe('stream tickets', () => {
     expect((await watch(here.url, run, ticket)).status).toBe(200);
   });
 
-  test('S26: neither a ticket nor a token of the address is in an answer or a log', async () => {
+  it('S26: neither a ticket nor a token of the address is in an answer or a log', async () => {
     const lines: string[] = [];
     const write = (fields: Record<string, unknown>, message: string): void =>
       void lines.push(JSON.stringify([fields, message]));
@@ -225,7 +225,7 @@ describe('stream tickets', () => {
 });
 
 describe('log streams', () => {
-  test('S8: a logout ends those of its user on every gateway, and no others', async () => {
+  it('S8: a logout ends those of its user on every gateway, and no others', async () => {
     const clock = { at: Date.now() };
     const [here, there] = [await gateway(clock), await gateway(clock)];
     const ada = await world.auth.login('ada');
@@ -266,7 +266,7 @@ describe('log streams', () => {
     }
   });
 
-  test('revoking a personal token ends the streams that it opened', async () => {
+  it('revoking a personal token ends the streams that it opened', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');

@@ -1,6 +1,6 @@
 /** Who sees which runs, by every query, mutation and stream: decisions.md, "Who sees which runs", as a table. */
 import type { FastifyInstance } from 'fastify';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunsReader } from '@penstock/store';
 import type { TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
@@ -115,7 +115,7 @@ const TICKET = 'mutation ($id: String) { createStreamTicket(runId: $id) }';
 
 describe('S13: who sees which runs', () => {
   for (const [caller, expected] of Object.entries(TABLE)) {
-    test(`${caller}: with reading public and not`, async () => {
+    it(`${caller}: with reading public and not`, async () => {
       const runs = await makeRuns();
       for (const publicRead of [true, false]) {
         const app = await world.gateway({ publicRead });
@@ -128,7 +128,7 @@ describe('S13: who sees which runs', () => {
       }
     });
 
-    test(`${caller}: what it may cancel, and watch by a ticket`, async () => {
+    it(`${caller}: what it may cancel, and watch by a ticket`, async () => {
       const runs = await makeRuns();
       const app = await world.gateway();
       for (const tenant of TENANTS) {
@@ -154,7 +154,7 @@ describe('S13: who sees which runs', () => {
     });
   }
 
-  test('two users and the API key at once, by every query: nothing of one is ever in an answer to another', async () => {
+  it('two users and the API key at once, by every query: nothing of one is ever in an answer to another', async () => {
     const runs = await makeRuns();
     const app = await world.gateway({ publicRead: false });
     const query = `query ($id: String) { runs(limit: 100) { id stages { outputs { value } } } run(id: $id) { id } artifacts(run_id: $id) { value } pipelineHealth(pipelineName: "demo") { totalRuns } }`;
@@ -294,7 +294,7 @@ describe('an unknown id and a foreign one', () => {
     return { store: calls, owner: world.owner.asked.slice(before), answer };
   }
 
-  test('are answered alike by every query, mutation and stream, after the same calls of store and owner', async () => {
+  it('are answered alike by every query, mutation and stream, after the same calls of store and owner', async () => {
     const runs = await makeRuns();
     const unknown = runIdFor('user/ada');
     const foreign = { live: runs['user/ada'].live, ended: runs['user/ada'].ended };

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PUBLISH_STEPS } from '../src/publish.ts';
 import { UPLOAD_KEPT_MS } from '../src/uploads.ts';
 import type { Registry } from '../src/index.ts';
@@ -51,7 +51,7 @@ async function whatIsThere(
   return signs.every(Boolean) ? 'whole' : signs.some(Boolean) ? signs : 'nothing';
 }
 
-test.each(PUBLISH_STEPS)("stopped after '%s'", async (step) => {
+it.each(PUBLISH_STEPS)("stopped after '%s'", async (step) => {
   const id = `build/stopped-after-${step.replaceAll(' ', '-')}`;
   const reached = Promise.withResolvers<void>();
   // The step never ends: nothing after it happens, no clean-up either.
@@ -82,7 +82,7 @@ test.each(PUBLISH_STEPS)("stopped after '%s'", async (step) => {
   expect(await whatIsThere(next, id, hashOf(bytes))).toBe('whole');
 });
 
-test('a version lives on where a publication of the same bytes is swept', async () => {
+it('a version lives on where a publication of the same bytes is swept', async () => {
   const registry = world.registry();
   await publish(registry, service, { id: 'build/twice', readme: '# Read me' });
   const bytes = await packageOf({ id: 'build/twice', readme: '# Read me' });
@@ -91,7 +91,7 @@ test('a version lives on where a publication of the same bytes is swept', async 
   expect(await whatIsThere(registry, 'build/twice', hashOf(bytes))).toBe('whole');
 });
 
-test('what is young is not swept', async () => {
+it('what is young is not swept', async () => {
   const registry = world.registry();
   const bytes = await packageOf({ id: 'build/young', readme: '# Read me' });
   const packageHash = await upload(registry, service, bytes);
@@ -100,7 +100,7 @@ test('what is young is not swept', async () => {
 });
 
 /** A real process, ended by SIGKILL: while the bytes come, before the upload is known, and on both sides of the commit. */
-test.each(['receiving', 'stored', 'texts stored', 'committed'])("a process killed at '%s'", async (step) => {
+it.each(['receiving', 'stored', 'texts stored', 'committed'])("a process killed at '%s'", async (step) => {
   const id = `test/killed-at-${step.replaceAll(' ', '-')}`;
   const bytes = await packageOf({ id, readme: '# Read me' });
   const child = spawn(process.execPath, [join(import.meta.dirname, 'fixtures', 'publisher.ts'), world.folder, step], {

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { Unavailable } from '@penstock/http';
 import { PublishQueue } from '../src/publish-queue.ts';
 
-test('so many at once, the others in their order, and no more than so many of them', async () => {
+it('so many at once, the others in their order, and no more than so many of them', async () => {
   const queue = new PublishQueue(2, 3);
   const begun: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());

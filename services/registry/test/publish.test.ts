@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BadUserInput, Conflict, Forbidden, NotFound, QuotaExceeded, Unauthenticated } from '@penstock/http';
 import type { Registry } from '../src/index.ts';
 import { UPLOADS_OF_TENANT_MAX } from '../src/uploads.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('a published version is found with all that was published', async () => {
+it('a published version is found with all that was published', async () => {
   const { version, created } = await publish(registry, service, {
     id: 'build/first',
     version: '1.2.3',
@@ -55,7 +55,7 @@ test('a published version is found with all that was published', async () => {
   ]);
 });
 
-test('versions stand by precedence, and the description is that of the highest', async () => {
+it('versions stand by precedence, and the description is that of the highest', async () => {
   for (const version of ['1.0.0', '2.0.0', '1.10.0', '2.0.0-rc.1', '1.9.0'])
     await publish(registry, service, { id: 'build/ordered', version, description: `of ${version}` });
   const versions = await registry.versions({ caller: nobody, id: 'build/ordered', limit: 10, texts: false });
@@ -66,7 +66,7 @@ test('versions stand by precedence, and the description is that of the highest',
   });
 });
 
-test('the same version with the same bytes is a success that changes nothing, also without another upload', async () => {
+it('the same version with the same bytes is a success that changes nothing, also without another upload', async () => {
   const first = await publish(registry, service, { id: 'build/same' }, { changelog: 'first' });
   world.now += 1000;
   const second = await publish(registry, service, { id: 'build/same' }, { changelog: 'second' });
@@ -77,7 +77,7 @@ test('the same version with the same bytes is a success that changes nothing, al
   });
 });
 
-test('a version whose bytes the storage has lost gets them back by the same publication', async () => {
+it('a version whose bytes the storage has lost gets them back by the same publication', async () => {
   const { version } = await publish(registry, service, { id: 'build/lost' });
   for await (const { key } of world.objects.list('packages/'))
     if (key.includes(version.packageHash)) await world.objects.delete(key);
@@ -90,7 +90,7 @@ test('a version whose bytes the storage has lost gets them back by the same publ
   expect(await read()).toBe(version.packageHash);
 });
 
-test('the same version with other bytes is CONFLICT, also where only build metadata differ', async () => {
+it('the same version with other bytes is CONFLICT, also where only build metadata differ', async () => {
   await publish(registry, service, { id: 'build/fixed', version: '1.0.0' });
   await expect(publish(registry, service, { id: 'build/fixed', version: '1.0.0', note: 'other' })).rejects.toThrow(
     Conflict,
@@ -99,7 +99,7 @@ test('the same version with other bytes is CONFLICT, also where only build metad
   expect(await registry.versions({ caller: nobody, id: 'build/fixed', limit: 10, texts: false })).toHaveLength(1);
 });
 
-test('of the same version published at once by many with different bytes, one stands', async () => {
+it('of the same version published at once by many with different bytes, one stands', async () => {
   const registries = [registry, world.registry(), world.registry()];
   const answers = await Promise.allSettled(
     Array.from({ length: 9 }, (_, index) =>
@@ -111,7 +111,7 @@ test('of the same version published at once by many with different bytes, one st
   expect(await registry.versions({ caller: nobody, id: 'build/raced', limit: 10, texts: false })).toHaveLength(1);
 });
 
-test('different versions published at once all stand', async () => {
+it('different versions published at once all stand', async () => {
   const registries = [registry, world.registry()];
   await Promise.all(
     Array.from({ length: 8 }, (_, index) =>
@@ -121,7 +121,7 @@ test('different versions published at once all stand', async () => {
   expect(await registry.versions({ caller: nobody, id: 'build/many', limit: 100, texts: false })).toHaveLength(8);
 });
 
-test('a public name belongs to the tenant that published it first', async () => {
+it('a public name belongs to the tenant that published it first', async () => {
   await publish(registry, user('a'), { id: 'deploy/mine' });
   await expect(publish(registry, user('b'), { id: 'deploy/mine', version: '2.0.0' })).rejects.toThrow(Forbidden);
   await expect(
@@ -130,7 +130,7 @@ test('a public name belongs to the tenant that published it first', async () => 
   await publish(registry, user('a'), { id: 'deploy/mine', version: '2.0.0' });
 });
 
-test.each([
+it.each([
   ['deploy/kubernetes', 'deploy/kubemetes'],
   ['test/lint', 'test/1int'],
   ['notify/slack-bot', 'notify/slackbot'],
@@ -147,7 +147,7 @@ test.each([
   expect(await registry.extension({ caller: nobody, id: original })).not.toBeNull();
 });
 
-test('who may publish is decided by tenant and tier, before any byte is read', async () => {
+it('who may publish is decided by tenant and tier, before any byte is read', async () => {
   const never = (async function* bytes(): AsyncGenerator<Uint8Array, void> {
     yield* [];
     throw new Error('read');
@@ -161,7 +161,7 @@ test('who may publish is decided by tenant and tier, before any byte is read', a
   expect((await publish(registry, admin, { id: 'notify/by-admin' }, { visibility: 'private' })).created).toBe(true);
 });
 
-test('the visibility of an extension is decided with its first version', async () => {
+it('the visibility of an extension is decided with its first version', async () => {
   await publish(registry, user('a'), { id: 'build/secret' }, { visibility: 'private' });
   await expect(
     publish(registry, user('a'), { id: 'build/secret', version: '1.1.0' }, { visibility: 'public' }),
@@ -177,7 +177,7 @@ test('the visibility of an extension is decided with its first version', async (
   ).rejects.toThrow(Conflict);
 });
 
-test('only what the same tenant has uploaded within the hour can be published', async () => {
+it('only what the same tenant has uploaded within the hour can be published', async () => {
   const bytes = await packageOf({ id: 'build/uploaded' });
   const packageHash = await upload(registry, user('a'), bytes);
   await expect(registry.publish({ caller: user('b'), packageHash })).rejects.toThrow(NotFound);
@@ -190,7 +190,7 @@ test('only what the same tenant has uploaded within the hour can be published', 
   await registry.publish({ caller: user('a'), packageHash });
 });
 
-test('bytes that have another hash, and packages that are refused, leave nothing', async () => {
+it('bytes that have another hash, and packages that are refused, leave nothing', async () => {
   const bytes = Buffer.from('no package at all');
   await expect(registry.upload(service, hashOf(Buffer.from('other')), pieces(bytes))).rejects.toThrow(BadUserInput);
   await expect(registry.publish({ caller: service, packageHash: hashOf(Buffer.from('other')) })).rejects.toThrow(
@@ -205,7 +205,7 @@ test('bytes that have another hash, and packages that are refused, leave nothing
   expect(await registry.findPackage(service, packageHash)).toBeNull();
 });
 
-test('the uploads of a tenant that became nothing are bounded', async () => {
+it('the uploads of a tenant that became nothing are bounded', async () => {
   const caller = user('hoarder');
   for (let index = 0; index < UPLOADS_OF_TENANT_MAX; index++)
     await upload(registry, caller, Buffer.from(`package ${index}`));
@@ -214,7 +214,7 @@ test('the uploads of a tenant that became nothing are bounded', async () => {
   await upload(registry, user('other'), Buffer.from('one more'));
 });
 
-test('what is refused for its bytes waits no longer: mending a package in many steps uses up no uploads', async () => {
+it('what is refused for its bytes waits no longer: mending a package in many steps uses up no uploads', async () => {
   const caller = user('learner');
   await publish(registry, caller, { id: 'build/learnt' });
   for (let index = 1; index < UPLOADS_OF_TENANT_MAX; index++)
@@ -226,7 +226,7 @@ test('what is refused for its bytes waits no longer: mending a package in many s
   }
 });
 
-test('a repeated publication that wants another visibility is CONFLICT, with and without another upload', async () => {
+it('a repeated publication that wants another visibility is CONFLICT, with and without another upload', async () => {
   const { version } = await publish(registry, service, { id: 'build/opened' });
   await expect(
     registry.publish({ caller: service, packageHash: version.packageHash, visibility: 'private' }),
@@ -237,7 +237,7 @@ test('a repeated publication that wants another visibility is CONFLICT, with and
   ).toMatchObject({ created: false });
 });
 
-test('publishing many packages again uses up no uploads', async () => {
+it('publishing many packages again uses up no uploads', async () => {
   const caller = user('monorepo');
   const bytes = await packageOf({ id: 'build/again' });
   const { version } = await publish(registry, caller, { id: 'build/again' });
@@ -248,7 +248,7 @@ test('publishing many packages again uses up no uploads', async () => {
   await upload(registry, caller, Buffer.from('one more'));
 });
 
-test('yanking is for the owner, and can be taken back', async () => {
+it('yanking is for the owner, and can be taken back', async () => {
   await publish(registry, user('a'), { id: 'test/yanked' });
   const yank = (caller = user('a'), version = '1.0.0', yanked = true) =>
     registry.yank({ caller, id: 'test/yanked', version, yanked });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BadUserInput } from '@penstock/http';
 import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import type { LockEntry, RegistryCaller, Unresolved } from '@penstock/extension';
@@ -37,7 +37,7 @@ async function unresolved(...given: Parameters<typeof resolve>): Promise<readonl
   return (error as BadUserInput).extensions['unresolved'] as Unresolved[];
 }
 
-test.each([
+it.each([
   ['^1', '1.10.0'],
   ['^1.2', '1.10.0'],
   ['~1.2', '1.2.0'],
@@ -51,7 +51,7 @@ test.each([
   expect(await resolve(`build/node@${range}`)).toEqual([`build/node@${version}`]);
 });
 
-test('each answer has the hash and the manifest', async () => {
+it('each answer has the hash and the manifest', async () => {
   const { extensions } = await registry.resolve({
     caller: nobody,
     uses: ['build/node@^1', 'build/node@^1', 'test/junit@1'],
@@ -61,7 +61,7 @@ test('each answer has the hash and the manifest', async () => {
 });
 
 describe('what cannot be resolved is told with what may have been meant', () => {
-  test('an unknown extension', async () => {
+  it('an unknown extension', async () => {
     expect(await unresolved(['build/nod@^1', 'test/junit@1'])).toEqual([
       {
         uses: 'build/nod@^1',
@@ -70,7 +70,7 @@ describe('what cannot be resolved is told with what may have been meant', () => 
       },
     ]);
   });
-  test('no version of the range', async () => {
+  it('no version of the range', async () => {
     expect(await unresolved('build/node@^4')).toMatchObject([
       {
         message: expect.stringContaining("No version of 'build/node' satisfies '^4'"),
@@ -78,14 +78,14 @@ describe('what cannot be resolved is told with what may have been meant', () => 
       },
     ]);
   });
-  test('no range at all, no version, no id', async () => {
+  it('no range at all, no version, no id', async () => {
     expect(await unresolved('build/node@latest')).toMatchObject([
       { message: expect.stringContaining("'latest' is no version") },
     ]);
     expect(await unresolved('build/node')).toMatchObject([{ message: expect.stringContaining('names no version') }]);
     expect(await unresolved('nope@1')).toHaveLength(1);
   });
-  test('all problems at once', async () => {
+  it('all problems at once', async () => {
     expect((await unresolved(['a/b@1', 'build/x@1', 'build/node@9'])).map(({ uses }) => uses)).toEqual([
       'a/b@1',
       'build/x@1',
@@ -107,18 +107,18 @@ describe('a yanked version', () => {
     await registry.yank({ caller: service, id: 'build/gone', version: '1.1.0', yanked: true });
   });
 
-  test('is passed over by ranges', async () => {
+  it('is passed over by ranges', async () => {
     expect(await resolve('build/gone@^1')).toEqual(['build/gone@1.0.0']);
   });
-  test('is refused by its number', async () => {
+  it('is refused by its number', async () => {
     expect(await unresolved('build/gone@1.1.0')).toMatchObject([
       { message: expect.stringContaining('was yanked'), candidates: ['build/gone@1.0.0'] },
     ]);
   });
-  test('still stands where a lock has it', async () => {
+  it('still stands where a lock has it', async () => {
     expect(await resolve('build/gone@^1', { lock: [entry()] })).toEqual(['build/gone@1.1.0']);
   });
-  test('a lock with other bytes, of another version, or that does not satisfy the range is refused', async () => {
+  it('a lock with other bytes, of another version, or that does not satisfy the range is refused', async () => {
     expect(await unresolved('build/gone@^1', { lock: [{ ...entry(), hash: hashes.get('1.0.0') ?? '' }] })).toHaveLength(
       1,
     );
@@ -127,7 +127,7 @@ describe('a yanked version', () => {
       { message: expect.stringContaining('does not satisfy') },
     ]);
   });
-  test('a lock pins an older version, and entries for other uses do nothing', async () => {
+  it('a lock pins an older version, and entries for other uses do nothing', async () => {
     const lock = [
       { uses: 'build/node@^1', id: 'build/node', version: '1.2.0', hash: hashes.get('1.2.0') ?? '' },
       entry(),
@@ -140,7 +140,7 @@ describe('a yanked version', () => {
 });
 
 describe('what extensions use themselves', () => {
-  test('is resolved too, each once, with the eyes of the caller', async () => {
+  it('is resolved too, each once, with the eyes of the caller', async () => {
     await publish(registry, service, { id: 'utility/inner', uses: ['build/node@^1'] });
     await publish(registry, service, { id: 'utility/outer', uses: ['utility/inner@1', 'build/node@^2'] });
     expect((await resolve('utility/outer@1')).toSorted()).toEqual([
@@ -159,7 +159,7 @@ describe('what extensions use themselves', () => {
       },
     ]);
   });
-  test('is refused at the place of the file that leads there, however deep, each with who uses it', async () => {
+  it('is refused at the place of the file that leads there, however deep, each with who uses it', async () => {
     await publish(registry, service, { id: 'utility/broken', uses: ['build/nothing@1', 'build/node@^9'] });
     await publish(registry, service, { id: 'utility/around', uses: ['utility/broken@1'] });
     expect(await unresolved(['test/junit@1', 'utility/around@1'])).toMatchObject([
@@ -173,18 +173,18 @@ describe('what extensions use themselves', () => {
       },
     ]);
   });
-  test('ends where they use one another in a circle', async () => {
+  it('ends where they use one another in a circle', async () => {
     await publish(registry, service, { id: 'utility/ping', uses: ['utility/pong@1'] });
     await publish(registry, service, { id: 'utility/pong', uses: ['utility/ping@1'] });
     expect(await resolve('utility/ping@1')).toEqual(['utility/ping@1.0.0', 'utility/pong@1.0.0']);
   });
-  test('is bounded', async () => {
+  it('is bounded', async () => {
     const uses = Array.from({ length: PIPELINE_LIMITS.extensionsMax + 1 }, (_, index) => `build/node@>=0.${index}`);
     await expect(resolve(uses)).rejects.toThrow('more than');
   });
 });
 
-test('private extensions need a tier that has them', async () => {
+it('private extensions need a tier that has them', async () => {
   await publish(registry, user('fallen'), { id: 'deploy/own' }, { visibility: 'private' });
   expect(await resolve('deploy/own@1', { caller: user('fallen') })).toEqual(['deploy/own@1.0.0']);
   expect(await unresolved('deploy/own@1', { caller: user('fallen', 'free') })).toMatchObject([

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FastifyInstance } from 'fastify';
 import { buildServer, silentLog } from '@penstock/http';
 import { Callers, type Caller } from '@penstock/identity';
@@ -87,7 +87,7 @@ const put = (hash: string, payload: Buffer, token: string | null = API_KEY, head
   });
 
 describe('a download', () => {
-  test('has the bytes, their hash as ETag, and the headers of every response', async () => {
+  it('has the bytes, their hash as ETag, and the headers of every response', async () => {
     const response = await get(open);
     expect(response.statusCode).toBe(200);
     expect(hashOf(response.rawPayload)).toBe(open);
@@ -100,14 +100,14 @@ describe('a download', () => {
       'cache-control': 'public, max-age=31536000, immutable',
     });
   });
-  test('of what is known already is 304', async () => {
+  it('of what is known already is 304', async () => {
     expect(await get(open, null, { 'if-none-match': `W/"x", "${open}"` })).toMatchObject({
       statusCode: 304,
       payload: '',
     });
     expect(await get(open, null, { 'if-none-match': '"x"' })).toMatchObject({ statusCode: 200 });
   });
-  test('of a range is 206 with those bytes alone', async () => {
+  it('of a range is 206 with those bytes alone', async () => {
     const response = await get(open, null, { range: 'bytes=100-199' });
     expect(response.statusCode).toBe(206);
     expect(response.headers).toMatchObject({
@@ -118,23 +118,23 @@ describe('a download', () => {
     const rest = await get(open, null, { range: 'bytes=150000-', 'if-range': `"${open}"` });
     expect(rest.rawPayload.equals(bytes.subarray(150_000))).toBe(true);
   });
-  test('of a range of other bytes is the whole', async () => {
+  it('of a range of other bytes is the whole', async () => {
     expect(await get(open, null, { range: 'bytes=0-1', 'if-range': '"other"' })).toMatchObject({ statusCode: 200 });
   });
-  test('behind the end is 416', async () => {
+  it('behind the end is 416', async () => {
     const response = await get(open, null, { range: `bytes=${bytes.length}-` });
     expect(response.statusCode).toBe(416);
     expect(response.headers['content-range']).toBe(`bytes */${bytes.length}`);
     expect(response.json()).toMatchObject({ error: 'range_not_satisfiable' });
   });
-  test('by HEAD has the headers alone', async () => {
+  it('by HEAD has the headers alone', async () => {
     expect(await get(open, null, {}, 'HEAD')).toMatchObject({
       statusCode: 200,
       payload: '',
       headers: { 'content-length': String(bytes.length), etag: `"${open}"` },
     });
   });
-  test.each([
+  it.each([
     ['user-a', 200],
     ['token-read', 200],
     ['user-b', 404],
@@ -148,15 +148,15 @@ describe('a download', () => {
     const cacheControl = response.headers['cache-control'];
     expect(cacheControl === undefined || cacheControl === 'private, max-age=31536000, immutable').toBe(true);
   });
-  test('of a private package of others answers as one that nobody has', async () => {
+  it('of a private package of others answers as one that nobody has', async () => {
     const [real, none] = [await get(hidden, 'user-b'), await get('0'.repeat(64), 'user-b')];
     expect(real.payload).toBe(none.payload);
     expect({ ...real.headers, date: '' }).toEqual({ ...none.headers, date: '' });
   });
-  test.each(['abc', 'A'.repeat(64), `${'0'.repeat(63)}g`])('of %s is 404', async (hash) => {
+  it.each(['abc', 'A'.repeat(64), `${'0'.repeat(63)}g`])('of %s is 404', async (hash) => {
     expect((await get(hash)).statusCode).toBe(404);
   });
-  test('of the whole is counted, of a range or by HEAD is not', async () => {
+  it('of the whole is counted, of a range or by HEAD is not', async () => {
     const count = async (): Promise<number> =>
       (await registry.extension({ caller: user('a'), id: 'build/open' }))?.downloadCount ?? 0;
     const before = await count();
@@ -172,14 +172,14 @@ describe('a download', () => {
 });
 
 describe('an upload', () => {
-  test('is answered with its hash and size, and again', async () => {
+  it('is answered with its hash and size, and again', async () => {
     const some = await packageOf({ id: 'build/uploaded' });
     for (let time = 0; time < 2; time++) {
       const response = await put(hashOf(some), some);
       expect([response.statusCode, response.json()]).toEqual([201, { hash: hashOf(some), size: some.length }]);
     }
   });
-  test.each([
+  it.each([
     [API_KEY, 201],
     ['user-a', 201],
     ['token-publish', 201],
@@ -191,7 +191,7 @@ describe('an upload', () => {
     const some = await packageOf({ id: 'build/uploaded' });
     expect((await put(hashOf(some), some, token)).statusCode).toBe(status);
   });
-  test('of other bytes than announced is refused with the hash that they have', async () => {
+  it('of other bytes than announced is refused with the hash that they have', async () => {
     const some = Buffer.from('some bytes');
     const response = await put('0'.repeat(64), some);
     expect([response.statusCode, response.json()]).toMatchObject([
@@ -199,17 +199,17 @@ describe('an upload', () => {
       { error: 'bad_request', details: { actual: hashOf(some) } },
     ]);
   });
-  test('to what is no hash is 400', async () => {
+  it('to what is no hash is 400', async () => {
     expect((await put('latest', Buffer.from('x'))).statusCode).toBe(400);
   });
-  test('of another type is 415, of JSON too', async () => {
+  it('of another type is 415, of JSON too', async () => {
     for (const type of ['text/plain', 'multipart/form-data; boundary=x'])
       expect((await put('0'.repeat(64), Buffer.from('x'), API_KEY, { 'content-type': type })).statusCode).toBe(415);
     expect(
       (await put('0'.repeat(64), Buffer.from('{}'), API_KEY, { 'content-type': 'application/json' })).statusCode,
     ).toBe(415);
   });
-  test('that says to be too long is 413 before it is read', async () => {
+  it('that says to be too long is 413 before it is read', async () => {
     const response = await app.inject({
       method: 'PUT',
       url: `/registry/packages/${'0'.repeat(64)}`,
@@ -218,7 +218,7 @@ describe('an upload', () => {
     });
     expect([response.statusCode, response.json()]).toMatchObject([413, { error: 'payload_too_large' }]);
   });
-  test('by POST is 405 with what is allowed', async () => {
+  it('by POST is 405 with what is allowed', async () => {
     const response = await app.inject({
       method: 'POST',
       url: `/registry/packages/${open}`,
@@ -230,7 +230,7 @@ describe('an upload', () => {
   });
 });
 
-test('while the store or the storage is away, both ways are 503 with Retry-After', async () => {
+it('while the store or the storage is away, both ways are 503 with Retry-After', async () => {
   const away = await makeWorld();
   const server = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLog });
   const { version } = await publish(away.registry(), user('a'), { id: 'build/away' });
@@ -263,7 +263,7 @@ test('while the store or the storage is away, both ways are 503 with Retry-After
   await away.close();
 });
 
-test('an upload longer than 50 MiB that does not say so is broken off', async () => {
+it('an upload longer than 50 MiB that does not say so is broken off', async () => {
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   let sent = 0;
   const chunk = new Uint8Array(1024 * 1024);
@@ -288,7 +288,7 @@ test('an upload longer than 50 MiB that does not say so is broken off', async ()
   expect(sent).toBeLessThan(60);
 });
 
-test.each<[string | undefined, ReturnType<typeof rangeOf>]>([
+it.each<[string | undefined, ReturnType<typeof rangeOf>]>([
   [undefined, 'whole'],
   ['bytes=0-', { from: 0, to: 100 }],
   ['bytes=10-19', { from: 10, to: 20 }],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SearchIndex } from '../src/index.ts';
 import { extensionKey } from '../src/names.ts';
 import type { ExtensionRecord } from '../src/records.ts';
@@ -56,43 +56,43 @@ const found = (
 
 describe('a search', () => {
   const index = indexOf(RECORDS);
-  test('finds names above descriptions', () => {
+  it('finds names above descriptions', () => {
     expect(found(index, 'container')).toEqual(['deploy/container', 'build/docker']);
   });
-  test('finds by a whole id, and by any part of it', () => {
+  it('finds by a whole id, and by any part of it', () => {
     expect(found(index, 'build/node')[0]).toBe('build/node');
     expect(found(index, 'build')).toEqual(expect.arrayContaining(['build/node', 'build/docker']));
   });
-  test('wants all words, the last one perhaps unfinished', () => {
+  it('wants all words, the last one perhaps unfinished', () => {
     expect(found(index, 'builds image')).toEqual(['build/docker']);
     expect(found(index, 'builds ima')).toEqual(['build/docker']);
   });
-  test('finds what is near where nothing has the words', () => {
+  it('finds what is near where nothing has the words', () => {
     expect(found(index, 'slak')).toEqual(['notify/slack']);
     expect(found(index, 'contianer')[0]).toBe('deploy/container');
   });
-  test('is the same in any case and with any punctuation', () => {
+  it('is the same in any case and with any punctuation', () => {
     expect(found(index, '  JUnit!! ')).toEqual(['test/junit']);
   });
-  test('keeps to the category and the limit', () => {
+  it('keeps to the category and the limit', () => {
     expect(found(index, 'image', { category: 'deploy' })).toEqual(['deploy/container']);
     expect(found(index, 'image', { limit: 1 })).toHaveLength(1);
     expect(found(index, 'image', { category: 'unknown' })).toEqual([]);
   });
-  test('of nothing but punctuation is a search for all', () => {
+  it('of nothing but punctuation is a search for all', () => {
     expect(found(index, ' -- ')).toHaveLength(RECORDS.length);
   });
-  test('that finds nothing answers nothing', () => {
+  it('that finds nothing answers nothing', () => {
     expect(found(index, 'zzzzzz')).toEqual([]);
   });
 });
 
 describe('the order', () => {
-  test('without words is that of the downloads, then of the ids', () => {
+  it('without words is that of the downloads, then of the ids', () => {
     const index = indexOf(RECORDS, { [extensionKey('', 'test/junit')]: 5, [extensionKey('', 'notify/slack')]: 7 });
     expect(found(index, '')).toEqual(['notify/slack', 'test/junit', 'build/docker', 'build/node', 'deploy/container']);
   });
-  test('is the same whatever the order of publication was', () => {
+  it('is the same whatever the order of publication was', () => {
     const many = Array.from({ length: 60 }, (_, number) =>
       record(`utility/tool-${number % 10}${Math.floor(number / 10)}`, 'equal words'),
     );
@@ -100,7 +100,7 @@ describe('the order', () => {
       expect(found(indexOf(many.toReversed()), query)).toEqual(found(indexOf(many), query));
     }
   });
-  test('follows new downloads', () => {
+  it('follows new downloads', () => {
     const downloads: Record<string, number> = {};
     const index = indexOf(RECORDS, downloads);
     found(index, '');
@@ -111,7 +111,7 @@ describe('the order', () => {
 });
 
 describe('an entry', () => {
-  test('is replaced by a newer one only (S1)', () => {
+  it('is replaced by a newer one only (S1)', () => {
     const old = record('build/node', 'old words');
     const young = record('build/node', 'young words');
     const index = indexOf([young, old]);
@@ -119,7 +119,7 @@ describe('an entry', () => {
     expect(found(index, 'old')).toEqual([]);
     expect(index.size).toBe(1);
   });
-  test('of another scope is neither found nor suggested (S2)', () => {
+  it('of another scope is neither found nor suggested (S2)', () => {
     const index = indexOf([
       ...RECORDS,
       record('build/hidden', 'secret words', 'user/a'),
@@ -136,7 +136,7 @@ describe('an entry', () => {
 
 describe('what may have been meant', () => {
   const index = indexOf(RECORDS);
-  test.each([
+  it.each([
     ['test/node', ['build/node']],
     ['build/nod', ['build/node']],
     ['build/dokcer', ['build/docker']],

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { connectBus, ensureStreams } from '@penstock/bus';
 import type { PublishAnswer } from '@penstock/extension';
 import { callService } from '@penstock/service';
@@ -14,7 +14,7 @@ import { hashOf, packageOf, service } from './support.ts';
 
 const API_KEY = 'an-api-key-of-a-test';
 
-test('it serves packages over HTTP and answers on the bus, wants its secrets, and ends when told to', async () => {
+it('serves packages over HTTP and answers on the bus, wants its secrets, and ends when told to', async () => {
   const broker = await startTestBroker();
   const bus = await connectBus({ servers: broker.url, name: 'test' });
   await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * 1024 ** 2, logsBytesMax: 64 * 1024 ** 2 });

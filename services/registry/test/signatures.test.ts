@@ -1,5 +1,5 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { BadUserInput, NotFound, Unauthenticated } from '@penstock/http';
 import type { Registry } from '../src/index.ts';
@@ -25,12 +25,12 @@ async function signed(caller: RegistryCaller, some: SomePackage, privateKey = ke
   return await publish(by, caller, some, { signature: signPackage(hash, privateKey) });
 }
 
-test('a package signed with a registered key of its owner is known as signed', async () => {
+it('a package signed with a registered key of its owner is known as signed', async () => {
   expect((await signed(a, { id: 'build/signed' })).version.signed).toBe(true);
   expect((await publish(registry, a, { id: 'build/unsigned' })).version.signed).toBe(false);
 });
 
-test('a signature by another key, of another package, of another owner or that is none refuses the publication', async () => {
+it('a signature by another key, of another package, of another owner or that is none refuses the publication', async () => {
   await expect(signed(a, { id: 'build/bad-key' }, generateSigningKeys().privateKey)).rejects.toThrow(BadUserInput);
   const other = signPackage(hashOf(Buffer.from('other')), keys.privateKey);
   await expect(publish(registry, a, { id: 'build/bad-hash' }, { signature: other })).rejects.toThrow(BadUserInput);
@@ -40,7 +40,7 @@ test('a signature by another key, of another package, of another owner or that i
     expect(await registry.extension({ caller: nobody, id })).toBeNull();
 });
 
-test('the policy "signed" publishes and resolves nothing else, and says so', async () => {
+it('the policy "signed" publishes and resolves nothing else, and says so', async () => {
   await expect(publish(strict, a, { id: 'build/refused' })).rejects.toThrow('signed packages only');
   expect((await strict.resolve({ caller: nobody, uses: ['build/signed@1'] })).extensions).toHaveLength(1);
   await expect(strict.resolve({ caller: nobody, uses: ['build/unsigned@1'] })).rejects.toThrow(
@@ -55,7 +55,7 @@ test('the policy "signed" publishes and resolves nothing else, and says so', asy
   ]);
 });
 
-test('what a removed key has signed counts as unsigned, by a lock too', async () => {
+it('what a removed key has signed counts as unsigned, by a lock too', async () => {
   const second = generateSigningKeys();
   const key = await registry.keys.register('user/a', { publicKey: second.publicKey }, world.now);
   const { version } = await signed(a, { id: 'build/later-lost' }, second.privateKey);
@@ -70,7 +70,7 @@ test('what a removed key has signed counts as unsigned, by a lock too', async ()
   );
 });
 
-test('keys are registered once, by PEM or by their bytes, seen and removed by their owner alone', async () => {
+it('keys are registered once, by PEM or by their bytes, seen and removed by their owner alone', async () => {
   const { publicKey } = generateKeyPairSync('ed25519');
   const pem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
   const first = await registry.keys.register('user/k', { publicKey: pem, name: 'machine' }, world.now);
@@ -85,7 +85,7 @@ test('keys are registered once, by PEM or by their bytes, seen and removed by th
   expect(() => registry.keyOwner(nobody)).toThrow(Unauthenticated);
 });
 
-test('what is no Ed25519 public key is refused', async () => {
+it('what is no Ed25519 public key is refused', async () => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 })
     .publicKey.export({ format: 'pem', type: 'spki' })
     .toString();

@@ -1,6 +1,6 @@
 /** Registries on a real broker: asked by others, and together on one store. */
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectBus, subjects, type Bus } from '@penstock/bus';
 import { loadTiers } from '@penstock/config';
 import {
@@ -69,7 +69,7 @@ async function nextNews(): Promise<void> {
   subscription.stop();
 }
 
-test('every verb answers, and refusals keep their code', async () => {
+it('every verb answers, and refusals keep their code', async () => {
   const bytes = await packageOf({ id: 'build/asked', note: 'x'.repeat(600_000) });
   const packageHash = await upload(first.registry, service, bytes);
   const { version } = await ask<PublishAnswer>('publish', { caller: service, packageHash, changelog: 'new' });
@@ -96,7 +96,7 @@ test('every verb answers, and refusals keep their code', async () => {
   await expect(ask('removeKey', { caller: user('a'), id: key.id })).rejects.toThrow(NotFound);
 });
 
-test('runners read a package in parts, a yanked one too, and what no version has is NOT_FOUND', async () => {
+it('runners read a package in parts, a yanked one too, and what no version has is NOT_FOUND', async () => {
   const bytes = await packageOf({ id: 'build/asked', note: 'x'.repeat(600_000) });
   const hash = hashOf(bytes);
   const parts: Buffer[] = [];
@@ -118,7 +118,7 @@ test('runners read a package in parts, a yanked one too, and what no version has
   await expect(ask('package', { hash: waiting, offset: 0 })).rejects.toThrow(NotFound);
 });
 
-test('what one registry publishes another one finds at once by id, and in a search once it has heard of it', async () => {
+it('what one registry publishes another one finds at once by id, and in a search once it has heard of it', async () => {
   const news = nextNews();
   await publish(first.registry, service, { id: 'test/elsewhere', description: 'unusual' });
   expect(await second.registry.extension({ caller: nobody, id: 'test/elsewhere' })).not.toBeNull();
@@ -129,7 +129,7 @@ test('what one registry publishes another one finds at once by id, and in a sear
     .toEqual(['test/elsewhere']);
 });
 
-test('downloads of several registries are counted together', async () => {
+it('downloads of several registries are counted together', async () => {
   const { version } = await publish(first.registry, service, { id: 'test/counted' });
   for (const { registry } of [first, second, first]) {
     const found = await registry.findPackage(nobody, version.packageHash);
@@ -146,7 +146,7 @@ test('downloads of several registries are counted together', async () => {
     .toEqual([3, 3]);
 });
 
-test('a registry that starts later knows what is there, also after the broker was away', async () => {
+it('a registry that starts later knows what is there, also after the broker was away', async () => {
   const third = await start();
   expect(third.registry.search({ caller: nobody, query: 'elsewhere', limit: 5 })).toHaveLength(1);
   await third.close();
@@ -160,7 +160,7 @@ test('a registry that starts later knows what is there, also after the broker wa
     .toBe(1);
 });
 
-test('what comes along is published once, signed, and with other bytes of the same version not at all', async () => {
+it('what comes along is published once, signed, and with other bytes of the same version not at all', async () => {
   const warnings: string[] = [];
   const { store, objects } = world;
   const strict = await startRegistry({

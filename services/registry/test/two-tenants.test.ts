@@ -1,5 +1,5 @@
 /** Private extensions of one tenant are, for another one, exactly what does not exist. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RegistryCaller } from '@penstock/extension';
 import { Forbidden, HttpError } from '@penstock/http';
 import type { Registry } from '../src/index.ts';
@@ -45,11 +45,11 @@ describe.each<[string, RegistryCaller]>([
     ['a resolution by its number', (name) => registry.resolve({ caller, uses: [`build/${name}@1.0.0`] })],
     ['a yank', (name) => registry.yank({ caller, id: `build/${name}`, version: '1.0.0', yanked: true })],
   ];
-  test.each(questions)('%s answers as for what nobody has', async (_question, ask) => {
+  it.each(questions)('%s answers as for what nobody has', async (_question, ask) => {
     expect(await told(() => ask('ours'), 'ours')).toBe(await told(() => ask('zzzz'), 'zzzz'));
   });
 
-  test('no search, list or suggestion has it', async () => {
+  it('no search, list or suggestion has it', async () => {
     for (const query of ['', 'ours', 'unmistakable', 'quite', 'our']) {
       for (const category of [undefined, 'build']) {
         expect(registry.search({ caller, query, category, limit: 100 }).map(({ id }) => id)).not.toContain(
@@ -60,7 +60,7 @@ describe.each<[string, RegistryCaller]>([
     expect(await told(() => registry.resolve({ caller, uses: ['build/our@1'] }), 'our@1')).not.toContain('ours');
   });
 
-  test('its package cannot be downloaded, nor resolved by a lock that has its hash', async () => {
+  it('its package cannot be downloaded, nor resolved by a lock that has its hash', async () => {
     expect(await registry.findPackage(caller, privateHash)).toBeNull();
     const lockOf = (hash: string) => [{ uses: 'build/ours@1', id: 'build/ours', version: '1.0.0', hash }];
     const [real, made] = await Promise.all(
@@ -72,7 +72,7 @@ describe.each<[string, RegistryCaller]>([
   });
 });
 
-test('the owner sees it everywhere', async () => {
+it('the owner sees it everywhere', async () => {
   expect(await registry.extension({ caller: a, id: 'build/ours' })).toMatchObject({ visibility: 'private' });
   expect(registry.search({ caller: a, query: 'unmistakable', limit: 10 }).map(({ id }) => id)).toEqual(['build/ours']);
   expect((await registry.resolve({ caller: a, uses: ['build/ours@^1'] })).extensions).toHaveLength(1);
@@ -80,7 +80,7 @@ test('the owner sees it everywhere', async () => {
   expect(registry.search({ caller: a, query: '', limit: 100 }).map(({ id }) => id)).not.toContain('test/theirs');
 });
 
-test('a name that another tenant has privately is free, and each tenant gets its own', async () => {
+it('a name that another tenant has privately is free, and each tenant gets its own', async () => {
   const mine = await publish(registry, b, { id: 'build/ours', description: 'of b' }, { visibility: 'private' });
   expect(await registry.extension({ caller: b, id: 'build/ours' })).toMatchObject({ description: 'of b' });
   expect(await registry.extension({ caller: a, id: 'build/ours' })).toMatchObject({
@@ -92,7 +92,7 @@ test('a name that another tenant has privately is free, and each tenant gets its
   expect((await registry.resolve({ caller: a, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(privateHash);
 });
 
-test('a public extension of a name that somebody has privately never takes its place there', async () => {
+it('a public extension of a name that somebody has privately never takes its place there', async () => {
   const c = user('c');
   const open = await publish(registry, c, { id: 'build/ours', description: 'of c, for all' });
   expect((await registry.resolve({ caller: nobody, uses: ['build/ours@1'] })).extensions[0]?.hash).toBe(
@@ -107,7 +107,7 @@ test('a public extension of a name that somebody has privately never takes its p
   expect(await registry.extension({ caller: nobody, id: 'build/ours' })).toMatchObject({ latestVersion: '1.0.0' });
 });
 
-test('uploading and publishing the very bytes of a private package tells nothing of it', async () => {
+it('uploading and publishing the very bytes of a private package tells nothing of it', async () => {
   const d = user('d');
   const bytes = await packageOf({ id: 'build/ours', description: 'quite unmistakable words' });
   const other = await packageOf({ id: 'build/unheard', description: 'quite unmistakable words' });
@@ -120,7 +120,7 @@ test('uploading and publishing the very bytes of a private package tells nothing
   );
 });
 
-test('a yank of one tenant does not touch the other one of the same name', async () => {
+it('a yank of one tenant does not touch the other one of the same name', async () => {
   await registry.yank({ caller: b, id: 'build/ours', version: '1.0.0', yanked: true });
   expect(
     (await registry.versions({ caller: a, id: 'build/ours', limit: 10, texts: false })).some(({ yanked }) => yanked),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { connectBus, type Bus } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startRunner, type Runner } from '../src/index.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
@@ -44,7 +44,7 @@ function written(runId: string): string {
 const MIB = 1024 ** 2;
 
 describe('while the broker is away (P18)', () => {
-  test('a stage goes on and its log waits on disk; both are reported when it is back, whole', async () => {
+  it('a stage goes on and its log waits on disk; both are reported when it is back, whole', async () => {
     await begin(60_000);
     const lines = 120_000;
     const { job } = await scheduler.grant({
@@ -65,7 +65,7 @@ describe('while the broker is away (P18)', () => {
     expect(log.trimEnd().split('\n').at(-1)).toMatch(new RegExp(`^line ${lines} `));
   });
 
-  test('past the fence what runs is ended, and a session begins when it is back (P15)', async () => {
+  it('past the fence what runs is ended, and a session begins when it is back (P15)', async () => {
     await begin(6_000);
     const { job } = await scheduler.grant({ script: 'echo up; while :; do date +%s%N >marker; sleep 0.02; done' });
     while ((await scheduler.logOf(job.runId)) === '') continue;

@@ -18,7 +18,7 @@ import { connectBus, type Bus, type Job, type ResultRequest } from '@penstock/bu
 import { openMirrors, type Mirrors } from '@penstock/git';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startRunner, type Runner } from '../src/index.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
@@ -133,7 +133,7 @@ function end(server: Server): Promise<unknown> {
 }
 
 describe('a run with a repository', () => {
-  test('begins in a workspace at its commit, which its stages share, and git works in it', async () => {
+  it('begins in a workspace at its commit, which its stages share, and git works in it', async () => {
     const first = commit('first');
     commit('second');
     await start();
@@ -147,7 +147,7 @@ describe('a run with a repository', () => {
     expect(later.result).toMatchObject({ status: 'success' });
   });
 
-  test('gives a fresh workspace to each attempt that wants one', async () => {
+  it('gives a fresh workspace to each attempt that wants one', async () => {
     await start();
     const origin = originAt(commit('first'));
     const { job } = await run({ origin, script: 'echo made >made' });
@@ -171,7 +171,7 @@ describe('a run with a repository', () => {
     expect(readdirSync(join(dataDir, 'runner', 'checkouts'))).toEqual([]);
   });
 
-  test('checks out once for stages that begin together', async () => {
+  it('checks out once for stages that begin together', async () => {
     await start();
     const origin = originAt(commit('first'));
     const runId = 'run-together';
@@ -188,7 +188,7 @@ describe('a run with a repository', () => {
     ).toEqual(['a', 'b', 'c']);
   });
 
-  test('finds its workspace again after a restart of the runner, and starts from the commit after its loss (P19)', async () => {
+  it('finds its workspace again after a restart of the runner, and starts from the commit after its loss (P19)', async () => {
     await start();
     const origin = originAt(commit('first'));
     const { job } = await run({ origin, script: 'echo made >made' });
@@ -206,7 +206,7 @@ describe('a run with a repository', () => {
     ).toMatchObject({ status: 'success' });
   });
 
-  test('has no path from its workspace to the mirror, and no git of the runner ever works in a folder that a stage had', async () => {
+  it('has no path from its workspace to the mirror, and no git of the runner ever works in a folder that a stage had', async () => {
     await start();
     const origin = originAt(commit('first'));
     const traces = join(folder, 'traces');
@@ -223,7 +223,7 @@ describe('a run with a repository', () => {
 });
 
 describe('a checkout that fails', () => {
-  test.each([
+  it.each([
     ['not_found', (id: string) => originAt(id.replace(/^./, id.startsWith('0') ? '1' : '0'))],
     ['address_not_allowed', (id: string) => originAt(id, 'http://169.254.169.254/a/b')],
     ['address_not_allowed', (id: string) => originAt(id, 'ext::touch x')],
@@ -240,7 +240,7 @@ describe('a checkout that fails', () => {
     });
   });
 
-  test('is ended by a cancel, in the middle of the fetch (P14)', async () => {
+  it('is ended by a cancel, in the middle of the fetch (P14)', async () => {
     await start();
     const { url, asked, server } = await silentServer();
     const job = await grant({ origin: originAt('a'.repeat(40), url) });
@@ -250,7 +250,7 @@ describe('a checkout that fails', () => {
     await end(server);
   });
 
-  test('is ended by the timeout of its stage', async () => {
+  it('is ended by the timeout of its stage', async () => {
     await start();
     const { url, server } = await silentServer();
     const { result } = await run({ origin: originAt('a'.repeat(40), url), timeoutMs: 300 });
@@ -258,7 +258,7 @@ describe('a checkout that fails', () => {
     await end(server);
   });
 
-  test('ends with its session, without a result (P15)', async () => {
+  it('ends with its session, without a result (P15)', async () => {
     await start();
     const { url, asked, server } = await silentServer();
     const job = await grant({ origin: originAt('a'.repeat(40), url) });
@@ -271,7 +271,7 @@ describe('a checkout that fails', () => {
   });
 });
 
-test('a checkout that a killed runner has left goes at the next start', async () => {
+it('a checkout that a killed runner has left goes at the next start', async () => {
   const left = join(dataDir, 'runner', 'checkouts', 'left', '.git');
   mkdirSync(left, { recursive: true });
   await start();

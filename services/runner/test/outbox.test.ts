@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Bus, ResultReply, ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Outbox } from '../src/outbox.ts';
 
 let folder: string;
@@ -38,7 +38,7 @@ function result(credit: number, stage: string): ResultRequest {
 }
 
 describe('the file of results (P16)', () => {
-  test('P16: does not grow with what has been answered while one result is always on its way', async () => {
+  it('P16: does not grow with what has been answered while one result is always on its way', async () => {
     const file = join(folder, 'results');
     const open = (bus: Bus): Outbox => new Outbox({ bus, log: silentLogger(), runner: 'r1', file });
     const outbox = open(owner('slow').bus);

@@ -6,7 +6,7 @@ import { packFolder, type PackagePart, type PackageRequest } from '@penstock/ext
 import { answerCalls } from '@penstock/service';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startRunner, type Runner } from '../src/index.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
@@ -76,7 +76,7 @@ async function run(
   return { job, result, log: await scheduler.logOf(job.runId) };
 }
 
-test('a stage finds the package of its extension, fetched once, and what it does to it reaches no other stage', async () => {
+it('a stage finds the package of its extension, fetched once, and what it does to it reaches no other stage', async () => {
   const extension = await publish();
   const script =
     'sh "$SERVICE_EXTENSION_PATH/lib/greet.sh"; chmod -R u+w "$SERVICE_EXTENSION_PATH"; echo "echo changed" >"$SERVICE_EXTENSION_PATH/lib/greet.sh"; rm "$SERVICE_EXTENSION_PATH/extension.yaml"';
@@ -94,7 +94,7 @@ test('a stage finds the package of its extension, fetched once, and what it does
   expect(readdirSync(join(folder, 'data', 'runner', 'package-copies'))).toEqual([]);
 });
 
-test.each([
+it.each([
   ['that the registry does not have', (): void => packages.clear()],
   [
     'whose bytes are others',

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { acquireLease, buckets, connectBus, type Bus, type ResultRequest, type RunnerLease } from '@penstock/bus';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startRunner, type Runner } from '../src/index.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
@@ -44,7 +44,7 @@ async function leaveSession(runnerId = RUNNER): Promise<string> {
   return session;
 }
 
-test('the lease of a session that a kill has left is ended at the next start, not by its time (P5)', async () => {
+it('the lease of a session that a kill has left is ended at the next start, not by its time (P5)', async () => {
   const dead = await leaveSession();
   runner = await start();
   const event = await scheduler.leaseWhere(({ key }) => key === `${RUNNER}.${dead}`);
@@ -52,7 +52,7 @@ test('the lease of a session that a kill has left is ended at the next start, no
   expect(await scheduler.leaseWhere(({ key }) => key === `${RUNNER}.${dead}`)).toMatchObject({ kind: 'expired' });
 });
 
-test('not before every result of it that was kept is answered: its attempts would count as lost (P16)', async () => {
+it('not before every result of it that was kept is answered: its attempts would count as lost (P16)', async () => {
   const dead = await leaveSession();
   const request: ResultRequest = {
     runId: `run-${randomUUID()}`,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connectBus, type Bus } from '@penstock/bus';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startRunner, type Runner, type RunnerOptions } from '../src/index.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
@@ -62,7 +62,7 @@ function processesOf(runId: string): string[] {
 }
 
 describe('a stage', () => {
-  test('runs and is reported with its outputs and the end of its log (P16)', async () => {
+  it('runs and is reported with its outputs and the end of its log (P16)', async () => {
     await start();
     const script =
       'echo "hello from $PENSTOCK_STAGE of $PENSTOCK_PIPELINE"; echo oops >&2; echo version=1.2 >> "$SERVICE_OUTPUT"; echo other=x >> "$SERVICE_OUTPUT"';
@@ -76,7 +76,7 @@ describe('a stage', () => {
     expect(result.logBytes).toBe(Buffer.byteLength(log));
   });
 
-  test('sees its own environment, that of its run, and nothing of the runner', async () => {
+  it('sees its own environment, that of its run, and nothing of the runner', async () => {
     process.env['RUNNER_SECRET'] = 'canary';
     await start();
     const { job } = await scheduler.grant({
@@ -102,7 +102,7 @@ describe('a stage', () => {
     expect(log.trimEnd().split('\n').at(-1)).toBe(join(dataDir, 'work', '0', job.runId, 'shared'));
   });
 
-  test.each([
+  it.each([
     ['exit 7', {}, { status: 'failed', reason: 'exit', exitCode: 7 }],
     ['kill -9 $$', {}, { status: 'failed', reason: 'signal', exitCode: 137 }],
     ['sleep 60', { timeoutMs: 100 }, { status: 'failed', reason: 'timeout' }],
@@ -113,7 +113,7 @@ describe('a stage', () => {
     expect(await scheduler.results.next()).toMatchObject(wanted);
   });
 
-  test('shares the folder of its run with the stages after it, and gets a fresh one where it asks (P19)', async () => {
+  it('shares the folder of its run with the stages after it, and gets a fresh one where it asks (P19)', async () => {
     await start();
     const runX = `run-${randomUUID()}`;
     await scheduler.grant({ script: 'echo made > file', runId: runX });
@@ -124,7 +124,7 @@ describe('a stage', () => {
     expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
   });
 
-  test('sees the folders of runs and nothing else of the data folder', async () => {
+  it('sees the folders of runs and nothing else of the data folder', async () => {
     await start();
     writeFileSync(join(dataDir, 'secret'), 'canary');
     const { job } = await scheduler.grant({ script: `ls -A ${dataDir}` });
@@ -134,7 +134,7 @@ describe('a stage', () => {
 });
 
 describe('credit (P11)', () => {
-  test('is offered for every free slot, and rides along with a result', async () => {
+  it('is offered for every free slot, and rides along with a result', async () => {
     await start();
     const first = await scheduler.offers.next();
     await scheduler.offers.next();
@@ -146,7 +146,7 @@ describe('credit (P11)', () => {
     expect(reply).toMatchObject({ credit: result.offer?.credit, answer: 'accepted' });
   });
 
-  test('that no owner took is offered anew under another number', async () => {
+  it('that no owner took is offered anew under another number', async () => {
     await start({ slots: 1 });
     scheduler.takeOffers = false;
     const first = await scheduler.offers.next();
@@ -157,7 +157,7 @@ describe('credit (P11)', () => {
     expect(next.credit).not.toBe(offer?.credit);
   });
 
-  test('moves from a scheduler without demand to one that announces some', async () => {
+  it('moves from a scheduler without demand to one that announces some', async () => {
     await start({ slots: 2 });
     const held = [await scheduler.offers.next(), await scheduler.offers.next()].map(({ credit }) => credit);
     const other = await FakeScheduler.start(broker.url, 'scheduler-2');
@@ -167,7 +167,7 @@ describe('credit (P11)', () => {
     await other.close();
   });
 
-  test('goes to the others when its scheduler is gone', async () => {
+  it('goes to the others when its scheduler is gone', async () => {
     const other = await FakeScheduler.start(broker.url, 'scheduler-2');
     await start({ slots: 2 });
     await scheduler.offers.next();
@@ -179,7 +179,7 @@ describe('credit (P11)', () => {
 });
 
 describe('a grant (P12)', () => {
-  test('that comes twice starts once and is answered held, also while its result is unanswered', async () => {
+  it('that comes twice starts once and is answered held, also while its result is unanswered', async () => {
     await start();
     scheduler.answerResult = () => null;
     const { job } = await scheduler.grant({ script: 'echo run >> runs; cat runs' });
@@ -189,7 +189,7 @@ describe('a grant (P12)', () => {
     expect(await scheduler.logOf(job.runId)).toBe('run\n');
   });
 
-  test('for a credit that is over is refused and starts nothing', async () => {
+  it('for a credit that is over is refused and starts nothing', async () => {
     await start();
     const offered = await scheduler.offers.next();
     expect((await scheduler.send(scheduler.jobFor({ ...offered, credit: 999 }))).answer).toBe('refused');
@@ -198,7 +198,7 @@ describe('a grant (P12)', () => {
     expect((await scheduler.send(scheduler.jobFor(offered))).answer).toBe('refused');
   });
 
-  test('of another session is not answered', async () => {
+  it('of another session is not answered', async () => {
     await start();
     const job = scheduler.jobFor({ ...(await scheduler.offers.next()), session: 'an-old-one' });
     await expect(scheduler.bus.request('job.' + RUNNER, job, { timeoutMs: 300 })).rejects.toMatchObject({
@@ -208,7 +208,7 @@ describe('a grant (P12)', () => {
 });
 
 describe('a stop (P14)', () => {
-  test('of a running stage is answered stopping, and leaves no process', async () => {
+  it('of a running stage is answered stopping, and leaves no process', async () => {
     await start();
     const { job } = await scheduler.grant({ script: 'echo up; (trap "" TERM; setsid sleep 600 & sleep 600)' });
     while ((await scheduler.logOf(job.runId)) === '') continue;
@@ -217,14 +217,14 @@ describe('a stop (P14)', () => {
     expect(processesOf(job.runId)).toEqual([]);
   });
 
-  test('that comes before its grant is answered gone, and the grant refused', async () => {
+  it('that comes before its grant is answered gone, and the grant refused', async () => {
     await start();
     const job = scheduler.jobFor(await scheduler.offers.next());
     expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
     expect((await scheduler.send(job)).answer).toBe('refused');
   });
 
-  test('of what an earlier process ran is answered gone', async () => {
+  it('of what an earlier process ran is answered gone', async () => {
     await start();
     const job = scheduler.jobFor({ session: 'before', credit: 3 });
     expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
@@ -232,7 +232,7 @@ describe('a stop (P14)', () => {
 });
 
 describe('results (P16)', () => {
-  test('are sent again until they are answered, and listed in the lease until then (P13)', async () => {
+  it('are sent again until they are answered, and listed in the lease until then (P13)', async () => {
     await start();
     scheduler.answerResult = () => null;
     const { job } = await scheduler.grant();
@@ -247,7 +247,7 @@ describe('results (P16)', () => {
     await scheduler.leaseWhere((event) => event.kind === 'put' && event.value.attempts.length === 0);
   });
 
-  test('outlive the process that could not report them', async () => {
+  it('outlive the process that could not report them', async () => {
     const runner = await start();
     scheduler.answerResult = () => null;
     const { job } = await scheduler.grant();
@@ -263,7 +263,7 @@ describe('results (P16)', () => {
 });
 
 describe('unanswered results', () => {
-  test('P13: keep the lease of a runner that closes, so that its next start can report them before they count as lost', async () => {
+  it('P13: keep the lease of a runner that closes, so that its next start can report them before they count as lost', async () => {
     const runner = await start({ leaseMs: 60_000 });
     scheduler.answerResult = () => null;
     const { job } = await scheduler.grant();
@@ -276,7 +276,7 @@ describe('unanswered results', () => {
 });
 
 describe('a session (P15)', () => {
-  test('whose lease is taken away ends what it runs, and another begins', async () => {
+  it('whose lease is taken away ends what it runs, and another begins', async () => {
     const runner = await start();
     const { job } = await scheduler.grant({ script: 'echo up; sleep 600' });
     while ((await scheduler.logOf(job.runId)) === '') continue;
@@ -292,7 +292,7 @@ describe('a session (P15)', () => {
 });
 
 describe('a drain', () => {
-  test('lets a stage end and its result be answered, takes nothing new, and gives up the lease', async () => {
+  it('lets a stage end and its result be answered, takes nothing new, and gives up the lease', async () => {
     const runner = await start({ slots: 2 });
     const { job } = await scheduler.grant({ script: 'echo up; sleep 0.3' });
     const spare = await scheduler.offers.next();
@@ -303,7 +303,7 @@ describe('a drain', () => {
     await scheduler.leaseWhere((event) => event.kind === 'expired' && event.key === `${RUNNER}.${job.session}`);
   });
 
-  test('ends what does not end, without a result: it is lost', async () => {
+  it('ends what does not end, without a result: it is lost', async () => {
     const runner = await start();
     const { job } = await scheduler.grant({ script: 'sleep 600' });
     await runner.drain(50);
@@ -313,7 +313,7 @@ describe('a drain', () => {
 });
 
 describe('workspaces (P19)', () => {
-  test('go on the word of their owner', async () => {
+  it('go on the word of their owner', async () => {
     await start();
     const { job } = await scheduler.grant({ script: 'mkdir -p a/b && chmod 0 a && ln -s / root' });
     await scheduler.results.next();
@@ -323,7 +323,7 @@ describe('workspaces (P19)', () => {
     await expect.poll(() => existsSync(folder)).toBe(false);
   });
 
-  test('that a start finds are asked about; those not open go', async () => {
+  it('that a start finds are asked about; those not open go', async () => {
     const runner = await start();
     const one = await scheduler.grant({ runId: 'run-open' });
     const other = await scheduler.grant({ runId: 'run-ended' });

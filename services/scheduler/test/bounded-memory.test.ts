@@ -1,5 +1,5 @@
 /** What a partition and its dispatch remember is bounded, however long they live. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Dispatch, type ReadyStage } from '@penstock/scheduler/testing';
 import { Harness, HOUR_MS, stage, text } from './support.ts';
 
@@ -19,7 +19,7 @@ function waiting(isWaiting: () => boolean): ReadyStage {
 }
 
 describe('bounded memory', () => {
-  test('P6: stages of cancelled runs do not pile up behind one that no runner can take', () => {
+  it('P6: stages of cancelled runs do not pile up behind one that no runner can take', () => {
     const dispatch = new Dispatch();
     dispatch.offer(waiting(() => true));
     for (let index = 0; index < 10_000; index++) {
@@ -34,7 +34,7 @@ describe('bounded memory', () => {
     expect(dispatch.waiting).toBe(0);
   });
 
-  test('P7: an id that its client dated ahead is asked about once it is remembered no more', () => {
+  it('P7: an id that its client dated ahead is asked about once it is remembered no more', () => {
     const world = new Harness();
     world.later(2 * 60_000);
     const id = world.id({ ageMs: -4 * 60_000 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RunCreated, RunEvent } from '@penstock/run';
 import {
   COMMIT_FORMAT,
@@ -35,7 +35,7 @@ const created = (yaml: string): RunCreated => ({
 });
 
 describe("a commit's bytes", () => {
-  test('are read back as they were written, whatever the text', () => {
+  it('are read back as they were written, whatever the text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 400 }), (piece, times) => {
         const event = created(piece.repeat(times));
@@ -49,12 +49,12 @@ describe("a commit's bytes", () => {
     );
   });
 
-  test('a long text is deflated', () => {
+  it('a long text is deflated', () => {
     const yaml = 'a stage like any other\n'.repeat(10_000);
     expect(encodeEvent(created(yaml)).length).toBeLessThan(yaml.length / 20);
   });
 
-  test('of a newer format, or of none, are refused', () => {
+  it('of a newer format, or of none, are refused', () => {
     expect(() => decodeCommit(encodeCommit({ ...head, minReader: COMMIT_FORMAT + 1 }, []))).toThrow(UnreadableCommit);
     expect(() => decodeCommit(Buffer.from('{'))).toThrow(UnreadableCommit);
     expect(() => decodeCommit(Buffer.from('{}'))).toThrow(UnreadableCommit);
@@ -65,7 +65,7 @@ describe('joining decisions (P1)', () => {
   const queued: RunEvent = { type: 'stages_queued', at: NOW, stages: ['a'] };
   const run = (): ReturnType<ReturnType<typeof createdOf>['restored']> => createdOf(text([stage('a')])).restored([]);
 
-  test('decisions about one run lie together, in order', () => {
+  it('decisions about one run lie together, in order', () => {
     const builder = new CommitBuilder();
     const one = run();
     builder.add(one, 2, [queued]);
@@ -79,7 +79,7 @@ describe('joining decisions (P1)', () => {
     expect(builder.take()).toBeUndefined();
   });
 
-  test('stops at 256 runs; a run that is among them can still join', () => {
+  it('stops at 256 runs; a run that is among them can still join', () => {
     const builder = new CommitBuilder();
     const runs = Array.from({ length: COMMIT_RUNS_MAX + 1 }, run);
     for (const one of runs) builder.add(one, 2, [queued]);
@@ -88,7 +88,7 @@ describe('joining decisions (P1)', () => {
     expect(builder.take()?.runs.size).toBe(1);
   });
 
-  test('stops at 512 KiB; a larger decision has a commit of its own', () => {
+  it('stops at 512 KiB; a larger decision has a commit of its own', () => {
     const builder = new CommitBuilder();
     const large = (bytes: number): RunEvent => ({ type: 'run_quarantined', at: NOW, cause: 'x'.repeat(bytes) });
     builder.add(run(), 2, [large(COMMIT_BYTES_MAX)]);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Harness, stage, text } from './support.ts';
 
 const one = text([stage('a')]);
@@ -12,7 +12,7 @@ function granted(): { readonly world: Harness; readonly id: string } {
 }
 
 describe('grants (P12)', () => {
-  test('"no responders" to the first send frees the grant, and the stage is offered again', () => {
+  it('"no responders" to the first send frees the grant, and the stage is offered again', () => {
     const { world } = granted();
     world.jobs[0]?.answer('no-responders');
     world.settle();
@@ -21,7 +21,7 @@ describe('grants (P12)', () => {
     expect(world.jobs[1]?.message).toMatchObject({ attempt: 2, credit: 2 });
   });
 
-  test('to a repeated send it is no answer: the lease decides', () => {
+  it('to a repeated send it is no answer: the lease decides', () => {
     const { world } = granted();
     world.jobs[0]?.answer('no-answer');
     world.later(2_000);
@@ -30,21 +30,21 @@ describe('grants (P12)', () => {
     expect(world.inFlight).toBe(0);
   });
 
-  test('an answer to the first send that comes after the second is no answer either', () => {
+  it('an answer to the first send that comes after the second is no answer either', () => {
     const { world } = granted();
     world.later(2_000);
     world.jobs[0]?.answer('no-responders');
     expect(world.inFlight).toBe(0);
   });
 
-  test.each(['accepted', 'held'] as const)('"%s": it is sent no more', (answer) => {
+  it.each(['accepted', 'held'] as const)('"%s": it is sent no more', (answer) => {
     const { world } = granted();
     world.jobs[0]?.answer(answer);
     world.later(10_000);
     expect(world.jobs).toHaveLength(1);
   });
 
-  test('a lease that lists it is an answer', () => {
+  it('a lease that lists it is an answer', () => {
     const { world } = granted();
     const { runId, stage: name, attempt, session, credit } = world.job(0);
     world.session('r1-s', { attempts: [{ runId, stage: name, attempt, session, credit }] });
@@ -52,7 +52,7 @@ describe('grants (P12)', () => {
     expect(world.jobs).toHaveLength(1);
   });
 
-  test('a lease that lists another credit is not: what does not match all of it is dropped', () => {
+  it('a lease that lists another credit is not: what does not match all of it is dropped', () => {
     const { world } = granted();
     const { runId, stage: name, attempt, session } = world.job(0);
     world.session('r1-s', { attempts: [{ runId, stage: name, attempt, session, credit: 99 }] });
@@ -61,14 +61,14 @@ describe('grants (P12)', () => {
     expect(world.stops[0]?.message.credit).toBe(99);
   });
 
-  test('a job that is too large for a message fails its stage', () => {
+  it('a job that is too large for a message fails its stage', () => {
     const { world } = granted();
     world.jobs[0]?.answer('too-large');
     world.settle();
     expect(world.events()).toContain('run_completed');
   });
 
-  test("nothing is sent outside the owner's limit; it is made up for", () => {
+  it("nothing is sent outside the owner's limit; it is made up for", () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one);
@@ -80,7 +80,7 @@ describe('grants (P12)', () => {
     expect(world.jobs).toMatchObject([{ message: { repeated: false } }]);
   });
 
-  test('nothing is sent for a run while a commit about it is in flight', () => {
+  it('nothing is sent for a run while a commit about it is in flight', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 2 });
     world.create(text([stage('a'), stage('b', { after: ['a'] }), stage('c')]));
@@ -103,7 +103,7 @@ describe('stops (P14)', () => {
     return both;
   };
 
-  test('no grant is sent after a cancel is decided, the stop goes out when it is committed', () => {
+  it('no grant is sent after a cancel is decided, the stop goes out when it is committed', () => {
     const { world } = cancelled();
     expect(world.stops).toEqual([]);
     world.later(10_000);
@@ -112,7 +112,7 @@ describe('stops (P14)', () => {
     expect(world.stops).toMatchObject([{ runner: 'r1', message: { stage: 'a', attempt: 1, reason: 'cancelled' } }]);
   });
 
-  test('a stop without an answer is repeated, one that is obeyed only at each lease that still lists it', () => {
+  it('a stop without an answer is repeated, one that is obeyed only at each lease that still lists it', () => {
     const { world } = cancelled();
     world.settle();
     world.later(2_000);
@@ -125,7 +125,7 @@ describe('stops (P14)', () => {
     expect(world.stops).toHaveLength(3);
   });
 
-  test('an end that is not committed stops nobody (P13)', () => {
+  it('an end that is not committed stops nobody (P13)', () => {
     const { world } = granted();
     const message = world.job(0);
     const { runId, stage: name, attempt, session, credit } = message;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CREDIT_MS, Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler/testing';
 
 /** Stages that are granted once, in an order that is kept. */
@@ -49,7 +49,7 @@ class Queue {
 }
 
 describe('the order (D1)', () => {
-  test('first come, first served within a key; higher priority first', () => {
+  it('first come, first served within a key; higher priority first', () => {
     const queue = new Queue();
     queue.lease('r');
     queue.offer('a');
@@ -58,7 +58,7 @@ describe('the order (D1)', () => {
     expect(queue.credit('r', 1, 2, 3)).toEqual(['urgent', 'a', 'b']);
   });
 
-  test('keys take turns, whatever they have waiting', () => {
+  it('keys take turns, whatever they have waiting', () => {
     const queue = new Queue();
     queue.lease('r');
     for (let index = 0; index < 4; index++) queue.offer(`big${index}`, { key: 'big' });
@@ -67,7 +67,7 @@ describe('the order (D1)', () => {
     expect(queue.credit('r', 1, 2, 3, 4, 5, 6)).toEqual(['big0', 'small0', 'big1', 'small1', 'big2', 'big3']);
   });
 
-  test('turns are by weight', () => {
+  it('turns are by weight', () => {
     const queue = new Queue((key) => (key === 'heavy' ? 3 : 1));
     queue.lease('r');
     for (let index = 0; index < 40; index++) {
@@ -78,7 +78,7 @@ describe('the order (D1)', () => {
     expect(granted.filter((stage) => stage.startsWith('h'))).toHaveLength(30);
   });
 
-  test("a key with 2,000 waiting stages delays another key's single stage by at most one slot's turnover", () => {
+  it("a key with 2,000 waiting stages delays another key's single stage by at most one slot's turnover", () => {
     const queue = new Queue();
     queue.lease('r');
     for (let index = 0; index < 2_000; index++) queue.offer(`big${index}`, { key: 'big' });
@@ -89,7 +89,7 @@ describe('the order (D1)', () => {
     expect(next).toContain('single');
   });
 
-  test('a key that was idle has saved nothing up', () => {
+  it('a key that was idle has saved nothing up', () => {
     const queue = new Queue();
     queue.lease('r');
     queue.offer('early', { key: 'idle' });
@@ -103,7 +103,7 @@ describe('the order (D1)', () => {
 });
 
 describe('who can take a stage (D2)', () => {
-  test('a session with all of its labels', () => {
+  it('a session with all of its labels', () => {
     const queue = new Queue();
     queue.lease('small', 'small', ['linux']);
     queue.lease('big', 'big', ['linux', 'gpu']);
@@ -112,7 +112,7 @@ describe('who can take a stage (D2)', () => {
     expect(queue.credit('big', 1)).toEqual(['train']);
   });
 
-  test('the runner that holds its workspace, also when it was bound after it was queued', () => {
+  it('the runner that holds its workspace, also when it was bound after it was queued', () => {
     const queue = new Queue();
     queue.lease('r1');
     queue.lease('r2');
@@ -125,7 +125,7 @@ describe('who can take a stage (D2)', () => {
 });
 
 describe('credits (D3, P11)', () => {
-  test("are not spent before their session's lease is known, nor after it is over", () => {
+  it("are not spent before their session's lease is known, nor after it is over", () => {
     const queue = new Queue();
     queue.offer('a');
     expect(queue.credit('r', 1)).toEqual([]);
@@ -137,7 +137,7 @@ describe('credits (D3, P11)', () => {
     expect(queue.credit('r', 2)).toEqual([]);
   });
 
-  test('are over after their time', () => {
+  it('are over after their time', () => {
     const queue = new Queue();
     queue.lease('r');
     queue.credit('r', 1);
@@ -147,7 +147,7 @@ describe('credits (D3, P11)', () => {
     expect(queue.granted).toEqual([]);
   });
 
-  test('take one grant each, however often they are offered', () => {
+  it('take one grant each, however often they are offered', () => {
     const queue = new Queue();
     queue.lease('r');
     queue.offer('a');
@@ -157,7 +157,7 @@ describe('credits (D3, P11)', () => {
     expect(queue.credit('r', 2)).toEqual(['b']);
   });
 
-  test('that are withdrawn are answered, once, and open no more', () => {
+  it('that are withdrawn are answered, once, and open no more', () => {
     const queue = new Queue();
     queue.lease('r');
     queue.credit('r', 1, 2);
@@ -171,7 +171,7 @@ describe('credits (D3, P11)', () => {
 });
 
 describe('what is kept', () => {
-  test('demand counts what waits, per set of labels', () => {
+  it('demand counts what waits, per set of labels', () => {
     const queue = new Queue();
     queue.offer('a');
     queue.offer('b', { labels: ['gpu'] });
@@ -182,7 +182,7 @@ describe('what is kept', () => {
     ]);
   });
 
-  test('stages that wait no more leave queues that nobody looks at', () => {
+  it('stages that wait no more leave queues that nobody looks at', () => {
     const queue = new Queue();
     queue.offer('a', { boundTo: () => 'dead', key: 'x' });
     queue.offer('b', { boundTo: () => 'dead', key: 'y', priority: 3 });
@@ -196,7 +196,7 @@ describe('what is kept', () => {
 });
 
 describe('a runner that has begun anew', () => {
-  test('P12: is granted nothing for what its earlier session offered, whose lease lives on for a while', () => {
+  it('P12: is granted nothing for what its earlier session offered, whose lease lives on for a while', () => {
     const queue = new Queue();
     queue.lease('before', 'r1');
     queue.dispatch.addCredits(0, { runner: 'r1', session: 'before', credits: [1, 2] });

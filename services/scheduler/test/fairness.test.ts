@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Harness, stage, text } from './support.ts';
 
 describe('fairness over keys', () => {
-  test("one key with 2,000 queued stages delays another key's single stage by at most one slot's turnover", () => {
+  it("one key with 2,000 queued stages delays another key's single stage by at most one slot's turnover", () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(text(Array.from({ length: 2_000 }, (_, index) => stage(`s${index}`))), { key: 'big' });
@@ -20,7 +20,7 @@ describe('fairness over keys', () => {
     expect([turnOver(), turnOver()]).toContain('small');
   });
 
-  test('a run of higher priority goes before what has waited for longer, of its own key and of others', () => {
+  it('a run of higher priority goes before what has waited for longer, of its own key and of others', () => {
     const world = new Harness();
     world.create(text([stage('first')]));
     world.create(text([stage('second')]), { key: 'other' });

@@ -29,7 +29,7 @@ import {
 } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const STREAMS = { partitions: 2, journalBytesMax: 16 * 1024 ** 2, logsBytesMax: 16 * 1024 ** 2 };
 
@@ -84,7 +84,7 @@ async function ownersIn(partition: number): Promise<string[]> {
 }
 
 describe('the end of a membership', () => {
-  test('P3: while a partition is handed back: nothing is opened until there is a new member id', async () => {
+  it('P3: while a partition is handed back: nothing is opened until there is a new member id', async () => {
     await ensureStreams(bus, STREAMS);
     const ledger = new TroubledLedger(1);
     const scheduler = await startScheduler({ bus, ledger, partitions: 2, membershipMs: 1_500, log: silentLogger() });
@@ -113,7 +113,7 @@ describe('the end of a membership', () => {
 });
 
 describe('a partition that is handed over (P3)', () => {
-  test("P3: is opened by its new owner at the word of its release, without a tick of anybody's clock", async () => {
+  it("P3: is opened by its new owner at the word of its release, without a tick of anybody's clock", async () => {
     await deleteBuckets(bus);
     await ensureStreams(bus, STREAMS);
     // Nobody tries again by itself.
@@ -173,7 +173,7 @@ describe('a bucket that was made anew', () => {
     await ensureStreams(bus, STREAMS);
   }
 
-  test('P5: says nothing of an owner before one membership has passed since', async () => {
+  it('P5: says nothing of an owner before one membership has passed since', async () => {
     await ownedBefore();
     const scheduler = await startScheduler({
       bus,
@@ -187,7 +187,7 @@ describe('a bucket that was made anew', () => {
     await scheduler.close();
   }, 30_000);
 
-  test('P17: where the start proves everybody dead there is nothing to wait for', async () => {
+  it('P17: where the start proves everybody dead there is nothing to wait for', async () => {
     await ownedBefore();
     const scheduler = await startScheduler({
       bus,
@@ -203,7 +203,7 @@ describe('a bucket that was made anew', () => {
 });
 
 describe('a runner speaks in its own name', () => {
-  test("P10: slots that it offers under another's are not taken, a lease under another's is ignored", async () => {
+  it("P10: slots that it offers under another's are not taken, a lease under another's is ignored", async () => {
     await ensureStreams(bus, STREAMS);
     const warned: string[] = [];
     const log = {

@@ -1,5 +1,5 @@
 /** What a create may bring along: an end, a lock of extensions, an origin; and when the store is asked about its id. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import {
   Definitions,
@@ -24,7 +24,7 @@ const build: ResolvedExtension = {
 const lock = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'a'.repeat(64) };
 
 describe('a run that ends as it begins', () => {
-  test.each([
+  it.each([
     ['SKIPPED', undefined],
     ['FAILED', 'checkout'],
     ['FAILED', 'pipeline_file'],
@@ -51,7 +51,7 @@ describe('a run that ends as it begins', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test('waits for no group and no place, and takes none', () => {
+  it('waits for no group and no place, and takes none', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 2 });
     const limits = { pipelineRunLimit: 9, maxConcurrent: 1 };
@@ -66,7 +66,7 @@ describe('a run that ends as it begins', () => {
     expect(world.jobs).toHaveLength(2);
   });
 
-  test('is restored by a build that has never seen it, though it has no text', () => {
+  it('is restored by a build that has never seen it, though it has no text', () => {
     const world = new Harness();
     world.create('', { ended: { pipelineName: 'org/repository', status: 'FAILED', reason: 'checkout' } });
     const [entry] = world.acknowledge().runs;
@@ -78,13 +78,13 @@ describe('a run that ends as it begins', () => {
     });
   });
 
-  test('an empty text without an end is no pipeline', () => {
+  it('an empty text without an end is no pipeline', () => {
     expect(new Harness().create('').replies).toMatchObject([{ ok: false, code: 'BAD_USER_INPUT' }]);
   });
 });
 
 describe('a run with extensions', () => {
-  test('keeps the lock: in its event with the manifests, in its view without', () => {
+  it('keeps the lock: in its event with the manifests, in its view without', () => {
     const world = new Harness();
     const { replies } = world.create(one, { extensions: [build] });
     const [created] = world.acknowledge().runs[0]?.events ?? [];
@@ -92,7 +92,7 @@ describe('a run with extensions', () => {
     expect(replies).toMatchObject([{ ok: true, run: { extensions: [lock] } }]);
   });
 
-  test("a stage's extension goes with its job", () => {
+  it("a stage's extension goes with its job", () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { uses: _uses, ...extension } = lock;
@@ -101,7 +101,7 @@ describe('a run with extensions', () => {
     expect(world.job(0).extension).toEqual(extension);
   });
 
-  test('manifests are deflated in the journal, whatever the length of the text', () => {
+  it('manifests are deflated in the journal, whatever the length of the text', () => {
     const manifest = `${build.manifest}${'# a line like any other\n'.repeat(5_000)}`;
     for (const yaml of [one, `${one}${' '.repeat(4_000)}`]) {
       const event: RunCreated = {
@@ -133,7 +133,7 @@ describe('a run with extensions', () => {
     }
   });
 
-  test('that no message could tell to its watchers is refused', () => {
+  it('that no message could tell to its watchers is refused', () => {
     const extensions = [{ ...build, manifest: '#'.repeat(900 * 1024) }];
     expect(new Harness().create(one, { extensions }).replies).toMatchObject([{ ok: false, code: 'BAD_USER_INPUT' }]);
   });
@@ -142,7 +142,7 @@ describe('a run with extensions', () => {
 describe('definitions', () => {
   const plain = 'pipeline: {name: p}\nstages: {a: {run: "true"}}\n';
 
-  test('runs of one text share it, and one with a lock is another', () => {
+  it('runs of one text share it, and one with a lock is another', () => {
     const definitions = new Definitions();
     const found = definitions.find(plain);
     expect(definitions.find(` ${plain}`.trimStart())).toBe(found);
@@ -152,7 +152,7 @@ describe('definitions', () => {
     expect(definitions.find(plain).extensions).toBeUndefined();
   });
 
-  test('what is no pipeline is refused each time', () => {
+  it('what is no pipeline is refused each time', () => {
     const definitions = new Definitions();
     for (let index = 0; index < 2; index++) expect(() => definitions.find('stages: [')).toThrow(BadPipeline);
   });
@@ -169,7 +169,7 @@ describe('where a run comes from', () => {
     cloneUrl: 'https://user:secret@host/org/repository.git',
   } as const;
 
-  test('is told to its stages as data, and to the runner with the address to fetch from', () => {
+  it('is told to its stages as data, and to the runner with the address to fetch from', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one, { origin });
@@ -185,7 +185,7 @@ describe('where a run comes from', () => {
     });
   });
 
-  test('is shown in the view, without the address', () => {
+  it('is shown in the view, without the address', () => {
     const world = new Harness();
     const { replies } = world.create(one, { origin });
     world.settle();
@@ -200,7 +200,7 @@ describe('where a run comes from', () => {
 });
 
 describe('a partition that nobody has owned before', () => {
-  test('P7: asks the store about no id that is young enough: nobody can have closed its run', () => {
+  it('P7: asks the store about no id that is young enough: nobody can have closed its run', () => {
     const world = new Harness({ neverOwned: true });
     world.create(one);
     world.create(one, { id: world.id({ ageMs: HOUR_MS - 1_000 }) });
@@ -209,7 +209,7 @@ describe('a partition that nobody has owned before', () => {
     expect(world.askedStore).toHaveLength(1);
   });
 
-  test('P7: remembers the runs that it has closed itself', () => {
+  it('P7: remembers the runs that it has closed itself', () => {
     const world = new Harness({ neverOwned: true });
     const { id } = world.create(text([]));
     world.settle();

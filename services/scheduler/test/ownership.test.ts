@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ConcurrencyGroups, ownerOf } from '@penstock/scheduler/testing';
 
 const members = ['a3f9c2', '77be01', '5d10ee', 'c0ffee'];
@@ -6,11 +6,11 @@ const share = (of: readonly string[]): (string | undefined)[] =>
   Array.from({ length: 256 }, (_, partition) => ownerOf(partition, of));
 
 describe('who should own a partition', () => {
-  test('everybody answers alike, in whatever order the members are known', () => {
+  it('everybody answers alike, in whatever order the members are known', () => {
     expect(share(members.toReversed())).toEqual(share(members));
   });
 
-  test('shares are about equal', () => {
+  it('shares are about equal', () => {
     for (const member of members) {
       const count = share(members).filter((owner) => owner === member).length;
       expect(count).toBeGreaterThan(32);
@@ -18,7 +18,7 @@ describe('who should own a partition', () => {
     }
   });
 
-  test("a member's going moves only its own share", () => {
+  it("a member's going moves only its own share", () => {
     const before = share(members);
     const after = share(members.slice(1));
     const others = (owners: readonly (string | undefined)[]): (string | undefined)[] =>
@@ -26,13 +26,13 @@ describe('who should own a partition', () => {
     expect(others(after)).toEqual(others(before));
   });
 
-  test('nobody owns anything where there is no member', () => {
+  it('nobody owns anything where there is no member', () => {
     expect(ownerOf(0, [])).toBeUndefined();
   });
 });
 
 describe('concurrency groups', () => {
-  test('go in the order of entering; leaving tells whose turn has come', () => {
+  it('go in the order of entering; leaving tells whose turn has come', () => {
     const groups = new ConcurrencyGroups();
     for (const run of ['1', '2', '3']) groups.enter('k', 'g', run);
     expect(groups.members('k', 'g')).toEqual(['1', '2', '3']);
@@ -43,7 +43,7 @@ describe('concurrency groups', () => {
     expect(groups.members('k', 'g')).toEqual([]);
   });
 
-  test("are a key's own", () => {
+  it("are a key's own", () => {
     const groups = new ConcurrencyGroups();
     groups.enter('k', 'g', '1');
     expect(groups.members('other', 'g')).toEqual([]);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createdOf } from './stories.ts';
 import { Harness, HOUR_MS, NOW, stage, text } from './support.ts';
 
@@ -6,7 +6,7 @@ const one = text([stage('a')]);
 const chain = text([stage('a'), stage('b', { after: ['a'] })]);
 
 describe('decide, commit, act (P1)', () => {
-  test('nothing is answered, shown or sent before the commit is acknowledged', () => {
+  it('nothing is answered, shown or sent before the commit is acknowledged', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { replies } = world.create(one);
@@ -19,7 +19,7 @@ describe('decide, commit, act (P1)', () => {
     ]);
   });
 
-  test('one commit is under way at a time; what is decided meanwhile joins the next', () => {
+  it('one commit is under way at a time; what is decided meanwhile joins the next', () => {
     const world = new Harness();
     for (let index = 0; index < 3; index++) world.create(one);
     expect(world.appended).toHaveLength(1);
@@ -29,7 +29,7 @@ describe('decide, commit, act (P1)', () => {
     expect(world.appended[1]?.commit.runs).toHaveLength(2);
   });
 
-  test('the completed stage and the next grant are one commit (P16)', () => {
+  it('the completed stage and the next grant are one commit (P16)', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(chain);
@@ -44,7 +44,7 @@ describe('decide, commit, act (P1)', () => {
     expect(replies).toEqual([{ ok: true, answer: 'committed', epoch: 7, offerTaken: true }]);
   });
 
-  test('a closed partition answers and sends nothing, whatever comes back', () => {
+  it('a closed partition answers and sends nothing, whatever comes back', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { replies } = world.create(one);
@@ -57,7 +57,7 @@ describe('decide, commit, act (P1)', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test("a partition that is being handed over takes no grants, of others' matching either", () => {
+  it("a partition that is being handed over takes no grants, of others' matching either", () => {
     const world = new Harness();
     world.create(one);
     world.settle();
@@ -74,7 +74,7 @@ describe('decide, commit, act (P1)', () => {
 });
 
 describe('ids live once (P7)', () => {
-  test('creating twice is the same run, answered after its commit', () => {
+  it('creating twice is the same run, answered after its commit', () => {
     const world = new Harness();
     const { id } = world.create(one);
     const again = world.create(one, { id });
@@ -84,13 +84,13 @@ describe('ids live once (P7)', () => {
     expect(world.events().filter((type) => type === 'run_created')).toHaveLength(1);
   });
 
-  test("another's run under the same id is a conflict", () => {
+  it("another's run under the same id is a conflict", () => {
     const world = new Harness();
     const { id } = world.create(one);
     expect(world.create(one, { id, key: 'eve' }).replies).toMatchObject([{ ok: false, code: 'CONFLICT' }]);
   });
 
-  test.each([
+  it.each([
     ['older than an hour', HOUR_MS + 1, 2 * HOUR_MS],
     ['older than the opening plus a minute', 0, 30_000],
   ])('an id %s asks the store', (_what, ageMs, openForMs) => {
@@ -100,7 +100,7 @@ describe('ids live once (P7)', () => {
     expect(world.askedStore).toHaveLength(1);
   });
 
-  test('a young id is created at once; one of a closed run is known without the store', () => {
+  it('a young id is created at once; one of a closed run is known without the store', () => {
     const world = new Harness();
     world.now += 2 * HOUR_MS;
     const { id } = world.create(text([]));
@@ -111,14 +111,14 @@ describe('ids live once (P7)', () => {
     expect(world.create(one, { id }).replies).toMatchObject([{ ok: true, created: false, run: null }]);
   });
 
-  test("without the store's answer nothing is created", () => {
+  it("without the store's answer nothing is created", () => {
     const world = new Harness();
     world.stored = 'unavailable';
     expect(world.create(one).replies).toMatchObject([{ ok: false, code: 'UNAVAILABLE' }]);
     expect(world.inFlight).toBe(0);
   });
 
-  test('the result of an attempt that lives no more is obsolete, said only by an owner who is sure', () => {
+  it('the result of an attempt that lives no more is obsolete, said only by an owner who is sure', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one);
@@ -133,7 +133,7 @@ describe('ids live once (P7)', () => {
 });
 
 describe('the limit of an owner (P4)', () => {
-  test('it reads, denies and grants nothing when its renewal is too old', () => {
+  it('reads, denies and grants nothing when its renewal is too old', () => {
     const world = new Harness();
     const { id } = world.create(one);
     world.settle();
@@ -150,7 +150,7 @@ describe('the limit of an owner (P4)', () => {
     expect(world.inFlight).toBe(0);
   });
 
-  test('a stop for an attempt that it does not know is not its to send', () => {
+  it('a stop for an attempt that it does not know is not its to send', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { id } = world.create(one);
@@ -166,7 +166,7 @@ describe('the limit of an owner (P4)', () => {
 });
 
 describe('memory (P6)', () => {
-  test('a run leaves when it has settled and its end is behind the checkpoint', () => {
+  it('a run leaves when it has settled and its end is behind the checkpoint', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { id } = world.create(one);
@@ -186,7 +186,7 @@ describe('memory (P6)', () => {
     expect(world.released).toEqual([`r1/${id}`]);
   });
 
-  test('a cancelled run stays until its attempt is gone', () => {
+  it('a cancelled run stays until its attempt is gone', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     const { id } = world.create(one);
@@ -203,7 +203,7 @@ describe('memory (P6)', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test('what the store did not take is written again', () => {
+  it('what the store did not take is written again', () => {
     const world = new Harness();
     world.create(one);
     world.settle();
@@ -213,7 +213,7 @@ describe('memory (P6)', () => {
     expect(world.partition.dirtyRuns).toBe(1);
   });
 
-  test.each([
+  it.each([
     ['the journal is nearly full', { journalUsed: 0.8 }],
     ['the store is too far behind', { unprojectedBytes: 256 * 1024 * 1024 }],
     ['too many runs are live', { liveRuns: 1_000 }],
@@ -225,7 +225,7 @@ describe('memory (P6)', () => {
     ]);
   });
 
-  test('no grants from 95 % of the journal, results always (P8)', () => {
+  it('no grants from 95 % of the journal, results always (P8)', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one);
@@ -239,7 +239,7 @@ describe('memory (P6)', () => {
     expect(world.inFlight).toBe(1);
   });
 
-  test("a bad pipeline is the sender's mistake", () => {
+  it("a bad pipeline is the sender's mistake", () => {
     expect(new Harness().create('stages: [').replies).toMatchObject([{ ok: false, code: 'BAD_USER_INPUT' }]);
   });
 });
@@ -248,7 +248,7 @@ describe('concurrency groups', () => {
   const grouped = (cancelInProgress = false): string =>
     text([stage('a')], { concurrency: { group: ['main'], cancelInProgress } });
 
-  test('runs go one at a time in the order of their creation, the next in the same commit', () => {
+  it('runs go one at a time in the order of their creation, the next in the same commit', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
     const [first, second, third] = [world.create(grouped()), world.create(grouped()), world.create(grouped())];
@@ -262,7 +262,7 @@ describe('concurrency groups', () => {
     expect(third.id).not.toBe(second.id);
   });
 
-  test('cancel_in_progress ends those before it, and waits until their processes are gone', () => {
+  it('cancel_in_progress ends those before it, and waits until their processes are gone', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 5 });
     const first = world.create(grouped());
@@ -278,7 +278,7 @@ describe('concurrency groups', () => {
     expect(second.replies).toMatchObject([{ ok: true }]);
   });
 
-  test('runs of one millisecond keep their order at a take-over', () => {
+  it('runs of one millisecond keep their order at a take-over', () => {
     const world = new Harness();
     // Ids that would sort the other way round.
     const ids = [world.id(), world.id()].toReversed();
@@ -292,7 +292,7 @@ describe('concurrency groups', () => {
     expect(successor.jobs.map(({ message }) => message.runId)).toEqual([ids[0]]);
   });
 
-  test('a run whose turn had come when its owner died is admitted by the next', () => {
+  it('a run whose turn had come when its owner died is admitted by the next', () => {
     const created = createdOf(grouped(), { group: 'main' });
     const [, held] = [
       createdOf(grouped(), { group: 'main' }),
@@ -318,7 +318,7 @@ describe('take-over', () => {
   } as const;
   const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
 
-  test('grants without a known answer are repeated to their own session, never offered to others (P12)', () => {
+  it('grants without a known answer are repeated to their own session, never offered to others (P12)', () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
     world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).restored([queued, started])] });
@@ -334,13 +334,13 @@ describe('take-over', () => {
     expect(world.events()).toEqual(['stage_returned', 'stage_started']);
   });
 
-  test('an attempt whose session has no lease any more is lost (P5)', () => {
+  it('an attempt whose session has no lease any more is lost (P5)', () => {
     const world = new Harness({ runs: [createdOf(one).restored([queued, started])] });
     world.settle();
     expect(world.events()).toEqual(['stage_completed', 'run_completed']);
   });
 
-  test("a cancelled run's attempt is stopped again (P14)", () => {
+  it("a cancelled run's attempt is stopped again (P14)", () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
     world.partition.start({
@@ -352,7 +352,7 @@ describe('take-over', () => {
     expect(world.jobs).toHaveLength(0);
   });
 
-  test('deadlines are taken up from the journal: a retry that is due is queued', () => {
+  it('deadlines are taken up from the journal: a retry that is due is queued', () => {
     const retried = text([stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } })]);
     const world = new Harness({
       runs: [
@@ -369,7 +369,7 @@ describe('take-over', () => {
     expect(world.events()).toEqual(['stages_queued']);
   });
 
-  test('a run that cannot be restored is quarantined, its attempts stopped after that is committed', () => {
+  it('a run that cannot be restored is quarantined, its attempts stopped after that is committed', () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
     world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).poisoned([queued, started])] });
@@ -382,7 +382,7 @@ describe('take-over', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test('a run that cannot be restored is quarantined also when its turn in a group comes before', () => {
+  it('a run that cannot be restored is quarantined also when its turn in a group comes before', () => {
     const grouped = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: false } });
     const first = createdOf(grouped, { group: 'main' }).poisoned([queued]);
     const held = createdOf(grouped, { group: 'main', at: NOW + 1 }).poisoned([
@@ -393,7 +393,7 @@ describe('take-over', () => {
     expect(world.events()).toEqual(['run_quarantined', 'run_quarantined']);
   });
 
-  test('a run that ended before it could not be restored ends no second time', () => {
+  it('a run that ended before it could not be restored ends no second time', () => {
     const world = new Harness({
       runs: [createdOf(one).poisoned([queued, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])],
     });
@@ -403,7 +403,7 @@ describe('take-over', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test('poison fails its run, and the result that showed it ends its attempt', () => {
+  it('poison fails its run, and the result that showed it ends its attempt', () => {
     const poisoned = stage('a');
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
@@ -422,7 +422,7 @@ describe('take-over', () => {
 });
 
 describe('workspaces (P19)', () => {
-  test('the stages of a run stay on the runner of the first, until that has been gone for long', () => {
+  it('the stages of a run stay on the runner of the first, until that has been gone for long', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(chain);
@@ -441,7 +441,7 @@ describe('workspaces (P19)', () => {
     expect(world.events()).toContain('workspace_lost');
   });
 
-  test('a runner that comes back with a new session keeps them', () => {
+  it('a runner that comes back with a new session keeps them', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(chain);
@@ -459,7 +459,7 @@ describe('workspaces (P19)', () => {
 });
 
 describe('reading (I3)', () => {
-  test('a read of a run whose decisions are ahead waits for their commit', () => {
+  it('a read of a run whose decisions are ahead waits for their commit', () => {
     const world = new Harness();
     const { id } = world.create(one);
     world.settle();
@@ -473,7 +473,7 @@ describe('reading (I3)', () => {
     expect(said[0]?.runs).toMatchObject([{ status: 'CANCELLED' }]);
   });
 
-  test('watching answers the events after a version, contiguous', () => {
+  it('watching answers the events after a version, contiguous', () => {
     const world = new Harness();
     const { id } = world.create(one);
     world.settle();
@@ -486,7 +486,7 @@ describe('reading (I3)', () => {
     ]);
   });
 
-  test("another tenant's run does not exist", () => {
+  it("another tenant's run does not exist", () => {
     const world = new Harness();
     const { id } = world.create(one);
     world.settle();

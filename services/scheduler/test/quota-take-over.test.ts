@@ -18,7 +18,7 @@ import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const TENANT = 'user/ada';
 const LIMITS = { pipelineRunLimit: 4, maxConcurrent: 1 };
@@ -74,7 +74,7 @@ function created(reply: CreateReply): RunView {
   return reply.run;
 }
 
-test('P23: counts and places go from owner to owner, and a refused id comes back as a run that has ended', async () => {
+it('P23: counts and places go from owner to owner, and a refused id comes back as a run that has ended', async () => {
   const first = await scheduler();
   const goesOn = created(await create());
   const waits = created(await create());

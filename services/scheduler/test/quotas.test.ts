@@ -1,5 +1,5 @@
 /** Quotas of a key (P23): how many of its runs go on at once, and how many a month begins. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { monthEnd, monthOf, type RunEvent } from '@penstock/run';
 import { createdOf } from './stories.ts';
 import { Harness, NOW, stage, text } from './support.ts';
@@ -16,7 +16,7 @@ const held = { type: 'run_held', at: NOW, reason: 'quota' } as const;
 const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
 
 describe('runs at once', () => {
-  test('P23: over maxConcurrent a run is held as QUEUED, and admitted in the commit that ends another', () => {
+  it('P23: over maxConcurrent a run is held as QUEUED, and admitted in the commit that ends another', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
     const [first, second, third] = [
@@ -42,7 +42,7 @@ describe('runs at once', () => {
     expect(world.jobs.map(({ message }) => message.runId)).toEqual([first.id, second.id, third.id]);
   });
 
-  test('P23: who asks what a key has used is told what is committed, projected or not', () => {
+  it('P23: who asks what a key has used is told what is committed, projected or not', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
     const used = (key: string, at = NOW): unknown => {
@@ -61,7 +61,7 @@ describe('runs at once', () => {
     expect(used('ada', monthEnd(monthOf(NOW)))).toMatchObject({ runs: 0, active: 1 });
   });
 
-  test('P23: other keys, and runs without limits, are not held', () => {
+  it('P23: other keys, and runs without limits, are not held', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 9 });
     world.create(one, atOnce(1));
@@ -74,7 +74,7 @@ describe('runs at once', () => {
     expect(world.jobs).toHaveLength(6);
   });
 
-  test('P23: a cancelled run keeps its place until its processes are gone; a held one gives nothing back', () => {
+  it('P23: a cancelled run keeps its place until its processes are gone; a held one gives nothing back', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
     const [first, second, third] = [
@@ -91,7 +91,7 @@ describe('runs at once', () => {
     expect(world.jobs.map(({ message }) => message.runId)).toEqual([first.id, third.id]);
   });
 
-  test('P23: the limits of the newest run hold for all of the key', () => {
+  it('P23: the limits of the newest run hold for all of the key', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 9 });
     const ids = [1, 1, 1, 3].map((places) => world.create(one, atOnce(places)).id);
@@ -107,7 +107,7 @@ describe('runs at once', () => {
     expect(world.jobs.map(({ message }) => message.runId)).toEqual(ids);
   });
 
-  test('P23: a run that is held for its group and its quota goes on when it has both, and nobody waits for it meanwhile', () => {
+  it('P23: a run that is held for its group and its quota goes on when it has both, and nobody waits for it meanwhile', () => {
     const grouped = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: false } });
     const world = new Harness();
     world.session('r1-s', { credits: 9 });
@@ -126,7 +126,7 @@ describe('runs at once', () => {
     expect(world.jobs.at(-1)?.message.runId).toBe(third.id);
   });
 
-  test('P23: thousands that end as soon as they go on are admitted one after the other', () => {
+  it('P23: thousands that end as soon as they go on are admitted one after the other', () => {
     const world = new Harness({ settings: { liveRunsPerKeyMax: 10_000 } });
     world.load.liveRuns = -10_000;
     world.session('r1-s', { credits: 1 });
@@ -142,7 +142,7 @@ describe('runs at once', () => {
     expect(world.events().filter((type) => type === 'run_completed')).toHaveLength(5_001);
   });
 
-  test('P23: a take-over knows who has a place, who waits in which order, and how many may go on', () => {
+  it('P23: a take-over knows who has a place, who waits in which order, and how many may go on', () => {
     const limits = { maxConcurrent: 1 };
     const goesOn = createdOf(one, limits).restored([queued]);
     const later = createdOf(one, { ...limits, at: NOW + 2 }).restored([held]);
@@ -161,7 +161,7 @@ describe('runs at once', () => {
     expect(world.jobs).toHaveLength(2);
   });
 
-  test('P23: a key that has begun no run for months keeps its places', () => {
+  it('P23: a key that has begun no run for months keeps its places', () => {
     const goesOn = createdOf(one, { maxConcurrent: 3 }).restored([queued]);
     const waits = createdOf(one, { maxConcurrent: 1, at: NOW + 1 }).restored([held]);
     const world = new Harness({ runs: [waits, goesOn] });
@@ -169,7 +169,7 @@ describe('runs at once', () => {
     expect(world.events()).toEqual([]);
   });
 
-  test('P23: a place that was free when the owner died is taken by the next', () => {
+  it('P23: a place that was free when the owner died is taken by the next', () => {
     const waiting = createdOf(one, { maxConcurrent: 1 }).restored([held]);
     const world = new Harness({
       runs: [waiting],
@@ -183,7 +183,7 @@ describe('runs at once', () => {
 describe('runs a month', () => {
   const refused = { ok: false, code: 'QUOTA_EXCEEDED' };
 
-  test('P23: over pipelineRunLimit a create is refused with the limit and the end of the month, and counts nothing', () => {
+  it('P23: over pipelineRunLimit a create is refused with the limit and the end of the month, and counts nothing', () => {
     const world = new Harness();
     world.create(one, aMonth(2));
     world.create(one, aMonth(2));
@@ -201,7 +201,7 @@ describe('runs a month', () => {
     expect(created(world).map(({ runOfMonth }) => runOfMonth)).toEqual([1, 2, 3]);
   });
 
-  test('P23: a refusal goes by what is committed, and is said by an owner that is sure to be it (P4)', () => {
+  it('P23: a refusal goes by what is committed, and is said by an owner that is sure to be it (P4)', () => {
     const world = new Harness();
     world.create(one, aMonth(1));
     const second = world.create(one, aMonth(1));
@@ -213,7 +213,7 @@ describe('runs a month', () => {
     expect(world.create(one, aMonth(1)).replies).toMatchObject([refused]);
   });
 
-  test('P23: creating twice with one id counts once, and so does one that was refused as no pipeline', () => {
+  it('P23: creating twice with one id counts once, and so does one that was refused as no pipeline', () => {
     const world = new Harness();
     const { id } = world.create(one, aMonth(2));
     world.create(one, { id, ...aMonth(2) });
@@ -223,7 +223,7 @@ describe('runs a month', () => {
     expect(world.create(one, aMonth(2)).replies).toMatchObject([refused]);
   });
 
-  test('P23: each key has its own month, and each month its own count', () => {
+  it('P23: each key has its own month, and each month its own count', () => {
     const world = new Harness();
     world.create(one, aMonth(1));
     expect(world.create(one, { key: 'eve', ...aMonth(1) }).replies).toEqual([]);
@@ -235,7 +235,7 @@ describe('runs a month', () => {
     expect(world.create(one, aMonth(1)).replies).toMatchObject([refused]);
   });
 
-  test('P23: the refused id comes again as a run that has ended with the reason quota, which counts nothing', () => {
+  it('P23: the refused id comes again as a run that has ended with the reason quota, which counts nothing', () => {
     const world = new Harness();
     world.create(one, aMonth(1));
     const { id } = world.create(one, aMonth(1));
@@ -256,7 +256,7 @@ describe('runs a month', () => {
     expect(world.create(one, aMonth(2)).replies).toEqual([]);
   });
 
-  test('P23: a take-over goes on counting where the store and the open runs say', () => {
+  it('P23: a take-over goes on counting where the store and the open runs say', () => {
     const usages = [
       {
         tenant: 'ada',
@@ -276,7 +276,7 @@ describe('runs a month', () => {
 });
 
 describe('what is told to the store of a key', () => {
-  test('P23: is committed, and only what has changed', () => {
+  it('P23: is committed, and only what has changed', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(one, atOnce(1));
@@ -294,7 +294,7 @@ describe('what is told to the store of a key', () => {
     expect(world.partition.takeCounters()).toEqual([{ ...row, stageMs: 1_500 }]);
   });
 
-  test("P23: what a key has now stands in its newest month, also where that is the one of an earlier owner's clock", () => {
+  it("P23: what a key has now stands in its newest month, also where that is the one of an earlier owner's clock", () => {
     const months = [{ month: '2027-02', runs: 3, stageMs: 0, isStored: true }];
     const world = new Harness({
       runs: [createdOf(one).restored([queued])],
@@ -311,7 +311,7 @@ describe('what is told to the store of a key', () => {
     expect(world.create(one, aMonth(1)).replies).toMatchObject([{ code: 'QUOTA_EXCEEDED' }]);
   });
 
-  test('P23: what was decided in a month and acknowledged in the next counts in the first', () => {
+  it('P23: what was decided in a month and acknowledged in the next counts in the first', () => {
     const world = new Harness();
     world.create(one, aMonth(5));
     world.settle();

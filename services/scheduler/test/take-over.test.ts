@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { viewOf, type RunEvent } from '@penstock/run';
 import {
@@ -167,13 +167,13 @@ async function takeOver(place: Place): Promise<readonly LiveRun[]> {
 }
 
 describe('opening a partition (P3)', () => {
-  test('an empty log is opened with epoch 1', async () => {
+  it('an empty log is opened with epoch 1', async () => {
     const place = new Place();
     expect(await openPartition(place.opening())).toMatchObject({ epoch: 1, incarnation: 1, commitNumber: 1 });
     expect(place.commits()).toMatchObject([{ kind: 'opened', owner: 'me', number: 1 }]);
   });
 
-  test("a living owner's partition is not, one that was released or whose owner is gone is", async () => {
+  it("a living owner's partition is not, one that was released or whose owner is gone is", async () => {
     const place = new Place();
     place.living.add('old');
     place.add('opened');
@@ -184,7 +184,7 @@ describe('opening a partition (P3)', () => {
     expect(await openPartition(place.opening('other'))).toMatchObject({ epoch: 3 });
   });
 
-  test('who is faster has it: the expectation is the very commit that was read', async () => {
+  it('who is faster has it: the expectation is the very commit that was read', async () => {
     const place = new Place();
     place.add('released');
     const opening = place.opening();
@@ -197,7 +197,7 @@ describe('opening a partition (P3)', () => {
 });
 
 describe('handing a partition back (P3)', () => {
-  test('ends with `released`, after which another opens it at once', async () => {
+  it('ends with `released`, after which another opens it at once', async () => {
     const place = new Place();
     const opened = await openPartition(place.opening());
     expect(await handBack(place.opening(), opened ?? undefined)).toBe(true);
@@ -205,14 +205,14 @@ describe('handing a partition back (P3)', () => {
     expect(await openPartition(place.opening('other'))).toMatchObject({ epoch: 2 });
   });
 
-  test('a partition that was opened and never loaded is handed back too', async () => {
+  it('a partition that was opened and never loaded is handed back too', async () => {
     const place = new Place();
     await openPartition(place.opening());
     expect(await handBack(place.opening(), undefined)).toBe(true);
     expect(place.commits().at(-1)?.kind).toBe('released');
   });
 
-  test("what is another's, or released already, is left alone", async () => {
+  it("what is another's, or released already, is left alone", async () => {
     const place = new Place();
     expect(await handBack(place.opening(), undefined)).toBe(true);
     place.add('opened', { owner: 'other' });
@@ -224,7 +224,7 @@ describe('handing a partition back (P3)', () => {
 });
 
 describe('what is read back (P6)', () => {
-  test('the log alone, where nothing was projected', async () => {
+  it('the log alone, where nothing was projected', async () => {
     const place = new Place();
     place.add('opened');
     place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
@@ -234,7 +234,7 @@ describe('what is read back (P6)', () => {
     expect(run?.state.stages[0]?.live).toMatchObject({ session: 's' });
   });
 
-  test('documents, and the commits behind their checkpoint; what both tell is told once', async () => {
+  it('documents, and the commits behind their checkpoint; what both tell is told once', async () => {
     const place = new Place();
     const first = place.add('opened');
     place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
@@ -245,7 +245,7 @@ describe('what is read back (P6)', () => {
     expect(runs.map(({ events }) => events)).toEqual([story]);
   });
 
-  test('an open run that no commit behind the checkpoint speaks of', async () => {
+  it('an open run that no commit behind the checkpoint speaks of', async () => {
     const place = new Place();
     const last = place.add('runs');
     place.point = { partition: 0, incarnation: 1, sequence: last.sequence, commit: 1 };
@@ -254,7 +254,7 @@ describe('what is read back (P6)', () => {
     expect((await takeOver(place)).map(({ id }) => id)).toEqual(['run1']);
   });
 
-  test('begins anew where the first commit behind the checkpoint is not the next', async () => {
+  it('begins anew where the first commit behind the checkpoint is not the next', async () => {
     const place = new Place();
     place.add('opened');
     const second = place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
@@ -276,7 +276,7 @@ describe('what is read back (P6)', () => {
     expect(runs?.map(({ events }) => events)).toEqual([story]);
   });
 
-  test('a run that this build cannot restore comes with its attempts, and its cause', async () => {
+  it('a run that this build cannot restore comes with its attempts, and its cause', async () => {
     const place = new Place();
     place.add('runs', {
       runs: [{ id: 'run1', from: 1, events: [{ ...created, yaml: 'newer: text' }, queued, started] }],
@@ -297,7 +297,7 @@ describe('the store is ahead of the log', () => {
     return place;
   };
 
-  test('opens a new incarnation from the documents, with epochs above all earlier ones', async () => {
+  it('opens a new incarnation from the documents, with epochs above all earlier ones', async () => {
     const place = ahead();
     const opening = place.opening();
     const opened = await openPartition(opening);
@@ -309,14 +309,14 @@ describe('the store is ahead of the log', () => {
     expect(runs?.[0]?.committedSequence).toBe(opened?.sequence);
   });
 
-  test('the incarnation is not forgotten while nothing of it is in the store', async () => {
+  it('the incarnation is not forgotten while nothing of it is in the store', async () => {
     const place = ahead();
     await openPartition(place.opening());
     for (let count = 0; count < 10; count++) place.add('runs', { owner: 'me', epoch: 2_000_000_000 });
     expect(await openPartition(place.opening())).toMatchObject({ incarnation: 2, epoch: 2_000_000_001 });
   });
 
-  test("what was lost of a run's commits is read from its document, also when that is closed since", async () => {
+  it("what was lost of a run's commits is read from its document, also when that is closed since", async () => {
     const place = ahead();
     await openPartition(place.opening());
     const end: RunEvent = { type: 'run_cancelled', at: NOW, cancelledStages: 2 };
@@ -332,7 +332,7 @@ describe('the store is ahead of the log', () => {
     expect(runs.map(({ events }) => events.length)).toEqual([5]);
   });
 
-  test('is known by a document alone, and by a checkpoint that the log has grown past', async () => {
+  it('is known by a document alone, and by a checkpoint that the log has grown past', async () => {
     const byDocument = ahead();
     byDocument.point = null;
     expect(await openPartition(byDocument.opening())).toMatchObject({ incarnation: 2 });

@@ -1,5 +1,5 @@
 /** What is too large for a message or a commit is the affair of its run alone: the partition and its other runs go on. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RUN_OUTPUTS_MAX } from '@penstock/run';
 import { Harness, stage, text } from './support.ts';
 
@@ -11,7 +11,7 @@ function bytesOf(world: Harness): number[] {
 }
 
 describe('too much for a message', () => {
-  test('P1: a run whose stages cannot be named in one commit is refused when it is created', () => {
+  it('P1: a run whose stages cannot be named in one commit is refused when it is created', () => {
     const world = new Harness();
     // 250 characters of three bytes, as the longest names that a matrix makes.
     const stages = Array.from({ length: 2_000 }, (_, index) => stage(`${'雪'.repeat(245)}${index}`));
@@ -20,7 +20,7 @@ describe('too much for a message', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  test('P1: a result that no commit can carry ends its run, and every commit can be sent', () => {
+  it('P1: a result that no commit can carry ends its run, and every commit can be sent', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 2 });
     world.create(text([stage('a'), stage('b', { after: ['a'] })]));
@@ -50,7 +50,7 @@ describe('too much for a message', () => {
     expect([...world.partition.liveRuns].find(({ id }) => id === other.id)?.state.status).toBe('RUNNING');
   });
 
-  test('P12: a job whose values fill no message fails its stage, and the grants behind it in the same commit are sent', () => {
+  it('P12: a job whose values fill no message fails its stage, and the grants behind it in the same commit are sent', () => {
     const world = new Harness();
     const output = { expression: { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } } as const;
     const env = Object.fromEntries(
@@ -84,7 +84,7 @@ describe('too much for a message', () => {
     });
   });
 
-  test('P19: the folders of tens of thousands of runs are released in words that a message carries', () => {
+  it('P19: the folders of tens of thousands of runs are released in words that a message carries', () => {
     const world = new Harness({ settings: { liveRunsPerKeyMax: 40_000 } });
     Object.assign(world.load, { liveRunsMax: 40_000 });
     const runs = 1_100;

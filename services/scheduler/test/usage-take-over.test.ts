@@ -1,5 +1,5 @@
 /** What a new owner reads of its keys' usage: counters of the store, and the commits that they do not stand for (P23). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
 import { loadUsages, type ReplayedEvents } from '../src/shell/usage-take-over.ts';
@@ -58,7 +58,7 @@ async function load(counters: readonly RunCounter[], replayed: readonly Replayed
 }
 
 describe('usage at a take-over (P23)', () => {
-  test('P23: the counters alone, where the log says nothing more', async () => {
+  it('P23: the counters alone, where the log says nothing more', async () => {
     expect(await load([counter()], [])).toEqual([
       {
         tenant: 'ada',
@@ -69,7 +69,7 @@ describe('usage at a take-over (P23)', () => {
     ]);
   });
 
-  test('P23: commits behind a counter are added to it, those that it stands for are not', async () => {
+  it('P23: commits behind a counter are added to it, those that it stands for are not', async () => {
     const months = (usages: unknown): unknown => (usages as { months: unknown }[])[0]?.months;
     expect(months(await load([counter()], [commit(50, story(4))]))).toEqual([
       { month: '2026-11', runs: 4, stageMs: 10_000, isStored: true },
@@ -83,7 +83,7 @@ describe('usage at a take-over (P23)', () => {
     ).toEqual([{ month: '2026-11', runs: 5, stageMs: 12_500, isStored: false }]);
   });
 
-  test('P23: the places are those of the newest run, in whichever month it was', async () => {
+  it('P23: the places are those of the newest run, in whichever month it was', async () => {
     const before = counter({ month: '2026-10', maxConcurrent: 1, sequence: 40 });
     expect(await load([before, counter({ maxConcurrent: null })], [])).toMatchObject([{ maxConcurrent: null }]);
     expect(await load([before], [])).toMatchObject([{ maxConcurrent: 1 }]);
@@ -96,7 +96,7 @@ describe('usage at a take-over (P23)', () => {
     ]);
   });
 
-  test('P23: the sequences of a log that was lost say nothing about those of the new one', async () => {
+  it('P23: the sequences of a log that was lost say nothing about those of the new one', async () => {
     expect(await load([counter()], [commit(7, story(5), { incarnation: 2 })])).toMatchObject([
       { months: [{ runs: 5, stageMs: 12_500 }] },
     ]);
@@ -105,7 +105,7 @@ describe('usage at a take-over (P23)', () => {
     ]);
   });
 
-  test("P23: also months that an earlier owner's clock was in", async () => {
+  it("P23: also months that an earlier owner's clock was in", async () => {
     const nextMonth = Date.parse('2026-11-30T23:59:59Z');
     expect(await load([counter({ month: '2026-12', runs: 2 })], [], nextMonth)).toMatchObject([
       { months: [{ month: '2026-12', runs: 2 }] },

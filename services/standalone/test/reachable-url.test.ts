@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { reachableUrl } from '../src/reachable-url.ts';
 
-test('a server on all addresses is reached on the loopback one, any other where it says', () => {
+it('a server on all addresses is reached on the loopback one, any other where it says', () => {
   expect(
     [
       'http://0.0.0.0:8080',

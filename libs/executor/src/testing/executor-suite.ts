@@ -5,7 +5,7 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Chunker } from '../chunker.ts';
 import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, StageSpec } from '../port.ts';
 import { processesWith } from './processes.ts';
@@ -82,7 +82,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       return { exit: await process.ended, sink, mark };
     }
 
-    test.each([
+    it.each([
       ['true', { kind: 'exit', code: 0 }],
       ['exit 7', { kind: 'exit', code: 7 }],
       ['exit 255', { kind: 'exit', code: 255 }],
@@ -95,12 +95,12 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect((await run(script)).exit).toEqual(wanted);
     });
 
-    test('a failing line ends the stage', async () => {
+    it('a failing line ends the stage', async () => {
       const { exit, sink } = await run('echo one\nfalse\necho two');
       expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 1 }, 'one\n']);
     });
 
-    test('the commands of a list share a shell, each parsed by itself, and the first that fails is the last', async () => {
+    it('the commands of a list share a shell, each parsed by itself, and the first that fails is the last', async () => {
       const { exit, sink } = await run(['cd /usr', 'X=kept', 'echo "$PWD $X"', "echo don\\'t; exit 3", 'echo never']);
       expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 3 }, "/usr kept\ndon't\n"]);
       const open = await run(["echo 'open", 'echo never']);
@@ -108,7 +108,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(open.sink.text()).toBe('');
     });
 
-    test('each command of a list has its own bindings', async () => {
+    it('each command of a list has its own bindings', async () => {
       const sink = new RecordingSink();
       const commands = ['one', 't\'w"o\n$(exit 1)'].map((value) => ({
         script: 'printf %s "${V}"',
@@ -120,7 +120,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(sink.text()).toBe('onet\'w"o\n$(exit 1)');
     });
 
-    test('a stage has exactly its environment, an empty stdin and three descriptors', async () => {
+    it('a stage has exactly its environment, an empty stdin and three descriptors', async () => {
       const value = `quote ' double " dollar $(x) back\\slash \n line, ünïcode \u0085 \u{1f600}`;
       const { sink } = await run('printf %s "$V"', { env: { V: value } });
       expect(sink.text()).toBe(value);
@@ -131,12 +131,12 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(names).toBe('A\nHOME\nPATH\nPWD\nSUITE_MARK\n--\n4\n');
     });
 
-    test('its output can be opened anew, as a pipe can', async () => {
+    it('its output can be opened anew, as a pipe can', async () => {
       const { sink } = await run('echo out >/dev/stdout; echo err >/dev/stderr');
       expect([sink.text(), sink.text('stderr')]).toEqual(['out\n', 'err\n']);
     });
 
-    test('a large environment and a long script arrive; what the kernel cannot take is said plainly', async () => {
+    it('a large environment and a long script arrive; what the kernel cannot take is said plainly', async () => {
       const env = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`V${index}`, 'x'.repeat(100_000)]));
       expect((await run('echo "${#V0} ${#V7}"', { env })).sink.text()).toBe('100000 100000\n');
       expect((await run(`: ${'y'.repeat(300_000)}\necho end`)).sink.text()).toBe('end\n');
@@ -145,7 +145,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(refused.sink.text('system')).toContain('the variable LONG takes 200005 bytes');
     });
 
-    test.each([
+    it.each([
       ['a folder that is not there', { cwd: '/nosuch' }, 126, 'there is no folder /nosuch'],
       ['a shell that is not there', { shell: 'nosuchshell' }, 127, "there is no shell 'nosuchshell'"],
       ['a variable that no shell can hold', { env: { 'a-b': '1' } }, 126, 'a-b'],
@@ -156,7 +156,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(sink.text('stderr') + sink.text('system')).toContain(remark);
     });
 
-    test('all output arrives, whole and in order, bytes as they are', async () => {
+    it('all output arrives, whole and in order, bytes as they are', async () => {
       const { sink } = await run(
         'head -c 3000000 /dev/urandom | tee /proc/self/fd/2 | sha256sum | cut -c1-64 >sum; cat sum',
       );
@@ -165,7 +165,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(sink.text()).toBe(`${createHash('sha256').update(sink.bytes('stderr')).digest('hex')}\n`);
     });
 
-    test('a sink that is busy makes the stage wait, and loses nothing', async () => {
+    it('a sink that is busy makes the stage wait, and loses nothing', async () => {
       let open = (): void => {};
       const gate = new Promise<void>((resolve) => {
         open = resolve;
@@ -192,7 +192,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(bytes).toBe(5_000_000);
     });
 
-    test('the fastest output and the longest line do not make the process grow', async () => {
+    it('the fastest output and the longest line do not make the process grow', async () => {
       const chunker = new Chunker({ bytesMax: 4 * 1024 ** 2, emit: () => {} });
       const before = process.memoryUsage.rss();
       const { process: stage } = start(
@@ -210,7 +210,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(peak - before).toBeLessThan(64 * 1024 ** 2);
     });
 
-    test('it ends when its main process does, although a daemon holds its output, and the daemon with it', async () => {
+    it('ends when its main process does, although a daemon holds its output, and the daemon with it', async () => {
       const { exit, mark } = await run(
         contains
           ? '(setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &); exit 5'
@@ -220,7 +220,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(processesWith(mark)).toEqual([]);
     });
 
-    test.each(contains ? (['TERM', 'INT', 'KILL'] as const) : (['TERM', 'INT'] as const))(
+    it.each(contains ? (['TERM', 'INT', 'KILL'] as const) : (['TERM', 'INT'] as const))(
       'a stage that sends SIG%s to its own group ends by it, and harms no later one',
       async (signal) => {
         const { exit, mark } = await run(`sleep 600 & kill -${signal} 0; sleep 600`);
@@ -230,12 +230,12 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       },
     );
 
-    test('orphans are reaped and thousands of short children are no burden', async () => {
+    it('orphans are reaped and thousands of short children are no burden', async () => {
       const { exit } = await run('i=0; while [ $i -lt 500 ]; do (true &) ; i=$((i+1)); done');
       expect(exit).toEqual({ kind: 'exit', code: 0 });
     });
 
-    test('a stop is SIGTERM to all of its processes', async () => {
+    it('a stop is SIGTERM to all of its processes', async () => {
       const sink = new RecordingSink();
       const { process, mark } = start(
         'trap "echo main; exit" TERM; (trap "echo child; exit" TERM; echo up; while :; do sleep 0.01; done) & wait; wait',
@@ -249,7 +249,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(processesWith(mark)).toEqual([]);
     });
 
-    test('children have their grace although the main process ends at once', async () => {
+    it('children have their grace although the main process ends at once', async () => {
       const sink = new RecordingSink();
       const { process } = start(
         '(trap "sleep 0.2; echo cleaned; exit" TERM; echo up; while :; do sleep 0.01; done) & wait',
@@ -262,7 +262,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(sink.text()).toBe('up\ncleaned\n');
     });
 
-    test('what ignores SIGTERM is killed after the grace', async () => {
+    it('what ignores SIGTERM is killed after the grace', async () => {
       const sink = new RecordingSink();
       const { process, mark } = start(
         `trap "" TERM; (${contains ? 'setsid' : ''} sleep 600 &); echo up; while :; do sleep 0.05; done`,
@@ -275,7 +275,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect(processesWith(mark)).toEqual([]);
     });
 
-    test('a stop before its start means that it never starts', async () => {
+    it('a stop before its start means that it never starts', async () => {
       // Of a key that has no helper yet: where one idles, a stage has started when `start` returns.
       const { process } = start('echo started >never', { helperKey: 'of nobody yet' });
       expect(process.startedAtMs).toBeUndefined();
@@ -284,18 +284,18 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
       expect((await run('test ! -e never')).exit).toEqual({ kind: 'exit', code: 0 });
     });
 
-    test('a time-out is a stop of its own', async () => {
+    it('a time-out is a stop of its own', async () => {
       const { exit, mark } = await run('sleep 600', { timeoutMs: 100 });
       expect(exit).toEqual({ kind: 'timeout' });
       expect(processesWith(mark)).toEqual([]);
     });
 
-    test('other programs than shells run a command each', async () => {
+    it('other programs than shells run a command each', async () => {
       const { exit, sink } = await run(['print "perl\\n"', 'exit 4'], { shell: 'perl' });
       expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, 'perl\n']);
     });
 
-    test('closing ends what runs, and nothing starts afterwards', async () => {
+    it('closing ends what runs, and nothing starts afterwards', async () => {
       const own = create();
       const sink = new RecordingSink();
       const spec: StageSpec = {
