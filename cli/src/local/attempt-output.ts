@@ -1,11 +1,8 @@
 /** The output of one attempt on its way to the reporter: whole lines, counted, and its end kept where it is asked for. */
 import { LineSplitter, type OutputSink, type OutputStreamName } from '@penstock/executor';
+import { STAGE_TEXT_BYTES_MAX, type StageText } from '@penstock/run';
 import type { Reporter } from '../output/reporter.ts';
 import { TailBuffer } from '../output/tail-buffer.ts';
-import type { StageText } from './told-run-event.ts';
-
-/** What `stage_completed` shows of a stage's text. */
-const TEXT_BYTES_MAX = 64 * 1024;
 
 export class AttemptOutput implements OutputSink {
   /** Of all whole lines so far. */
@@ -25,7 +22,7 @@ export class AttemptOutput implements OutputSink {
     this.#stage = stage;
     this.#reporter = reporter;
     this.#isMuted = options.isMuted;
-    this.#tail = options.keepText ? new TailBuffer(TEXT_BYTES_MAX) : undefined;
+    this.#tail = options.keepText ? new TailBuffer(STAGE_TEXT_BYTES_MAX) : undefined;
   }
 
   write(stream: OutputStreamName, bytes: Uint8Array): void | Promise<void> {

@@ -14,9 +14,11 @@ import { performance } from 'node:perf_hooks';
 import { BadOutputs, readOutputs, type Executor, type StageExit, type StageProcess } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
+  endsEventStream,
   newRun,
   newRunId,
   planOf,
+  publicEventOf,
   RunActor,
   workOf,
   type ResultCommand,
@@ -25,6 +27,7 @@ import {
   type RunEvent,
   type RunState,
   type StageReason,
+  type StageText,
   type StageWork,
 } from '@penstock/run';
 import { WorkspaceProblem } from '../errors.ts';
@@ -32,7 +35,6 @@ import type { Reporter } from '../output/reporter.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 import { stageEnvironment } from './stage-environment.ts';
-import { toldRunEvent } from './told-run-event.ts';
 
 const KEY = 'local';
 /** setTimeout takes no more; a wake-up that comes early does nothing but ask for the next. */
@@ -137,13 +139,15 @@ export class LocalRun {
 
   #report(event: RunEvent): void {
     if (this.#hasEnded) return;
-    const told = toldRunEvent(
-      event,
-      (stage) => this.#attempts.get(stage)?.output.text() ?? { text: '', truncated: false },
-    );
-    if (told === undefined) return;
-    this.#hasEnded = told.type === 'pipeline_completed' || told.type === 'pipeline_cancelled';
-    this.#options.reporter.event(told);
+    const emitted = publicEventOf(event, () => this.#textOf(event));
+    if (emitted === null) return;
+    this.#hasEnded = endsEventStream(emitted);
+    this.#options.reporter.event(emitted);
+  }
+
+  #textOf(event: RunEvent): StageText {
+    const attempt = 'stage' in event ? this.#attempts.get(event.stage) : undefined;
+    return attempt?.output.text() ?? { text: '', truncated: false };
   }
 
   #carryOut(effect: RunEffect): void {

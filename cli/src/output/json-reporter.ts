@@ -1,9 +1,9 @@
 /** A run as JSON for a program: one event a line, the same events with the same payloads as a server's log stream. */
+import type { LogStreamName, PublicEvent, PublicRunEvent } from '@penstock/run/public-events';
 import { isoTimer } from './iso-time.ts';
 import type { OutputWriter } from './output-writer.ts';
 import type { Reporter } from './reporter.ts';
 import { StageTally } from './stage-tally.ts';
-import type { ToldEvent, ToldStream } from './told-events.ts';
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -18,12 +18,12 @@ export class JsonReporter implements Reporter {
     this.tally = new StageTally(stages);
   }
 
-  event(event: Exclude<ToldEvent, { type: 'stage_log' }>): void {
+  event(event: PublicRunEvent): void {
     this.tally.take(event);
     this.#out.append(Buffer.from(`${JSON.stringify(event)}\n`));
   }
 
-  lines(stage: string, stream: ToldStream, bytes: Buffer, timestampMs: number): void | Promise<void> {
+  lines(stage: string, stream: LogStreamName, bytes: Buffer, timestampMs: number): void | Promise<void> {
     const head = `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":"${stream}","line":`;
     const tail = `,"timestamp":"${this.#isoTime(timestampMs)}"}\n`;
     let text = '';
@@ -39,7 +39,7 @@ export class JsonReporter implements Reporter {
   }
 
   /** An event whose text came from a server. */
-  raw(text: string, event: ToldEvent): void {
+  raw(text: string, event: PublicEvent): void {
     this.tally.take(event);
     this.#out.append(Buffer.from(`${text.replaceAll('\n', ' ')}\n`));
   }

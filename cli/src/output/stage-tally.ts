@@ -1,5 +1,5 @@
 /** Keeps what the closing table says of each stage, in the order of the file where that is known, else of appearance. */
-import type { ToldEvent } from './told-events.ts';
+import type { PublicEvent } from '@penstock/run/public-events';
 
 export interface StageRow {
   readonly name: string;
@@ -29,7 +29,7 @@ export class StageTally {
     return this.#rows.get(name);
   }
 
-  take(event: ToldEvent): void {
+  take(event: PublicEvent): void {
     const atMs = Date.parse(event.timestamp);
     this.startedAtMs ??= atMs;
     switch (event.type) {

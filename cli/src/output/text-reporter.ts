@@ -8,6 +8,7 @@
  * 2. A line stands whole: nothing of another stage comes between its prefix and its end.
  * 3. With `quiet` only a failed stage's last output is shown, from a buffer of TAIL_BYTES a running stage.
  */
+import type { LogStreamName, PublicRunEvent } from '@penstock/run/public-events';
 import { TailBuffer } from './tail-buffer.ts';
 import type { OutputWriter } from './output-writer.ts';
 import { painter, RESET, STAGE_COLORS, type Painter } from './painter.ts';
@@ -16,7 +17,6 @@ import type { Reporter } from './reporter.ts';
 import { durationText, reasonText, StageTally } from './stage-tally.ts';
 import { summaryTable } from './summary-table.ts';
 import { tameLines } from './tame-lines.ts';
-import type { ToldEvent, ToldStream } from './told-events.ts';
 
 /** Longer names are cut in the prefix; the table shows more of them. */
 const PREFIX_CELLS_MAX = 28;
@@ -62,7 +62,7 @@ export class TextReporter implements Reporter {
     options.stages.forEach((name, index) => this.#indexes.set(name, index));
   }
 
-  event(event: Exclude<ToldEvent, { type: 'stage_log' }>): void {
+  event(event: PublicRunEvent): void {
     this.tally.take(event);
     switch (event.type) {
       case 'stage_started':
@@ -106,7 +106,7 @@ export class TextReporter implements Reporter {
     }
   }
 
-  lines(stage: string, _stream: ToldStream, bytes: Buffer): void | Promise<void> {
+  lines(stage: string, _stream: LogStreamName, bytes: Buffer): void | Promise<void> {
     const shown = this.#options.tame === true ? tameLines(bytes) : bytes;
     if (!this.#options.quiet) {
       this.#show(stage, shown);

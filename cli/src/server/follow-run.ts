@@ -1,4 +1,5 @@
 /** Shows a server's run: its log stream through a reporter, to the end or until the user has seen enough. */
+import { endsEventStream, isPublicEventType, type PublicEvent } from '@penstock/run/public-events';
 import type { CommandContext, ParsedArguments } from '../command.ts';
 import { EXIT, OutputClosed } from '../errors.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
@@ -7,7 +8,6 @@ import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { dieOf } from '../interrupts.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
-import { endsRun, type ToldEvent } from '../output/told-events.ts';
 import { findRun, type RunOnServer } from './graphql.ts';
 import { fieldOf, parseJson } from './json.ts';
 import type { ServerClient } from './http-client.ts';
@@ -75,37 +75,27 @@ export async function followRun({ client, run, follow, args, context }: FollowOp
 /** As the server sent it, so that no field is lost that this command does not know. */
 function passOn(message: StreamMessage, reporter: JsonReporter): MessageTaken {
   const event = parseJson(message.data);
-  if (!isTold(event)) return PASSED_OVER;
+  if (!isPublicEvent(event)) return PASSED_OVER;
   reporter.raw(message.data, event);
-  return { isLast: endsRun(event), atMs: Date.parse(event.timestamp) };
+  return { isLast: endsEventStream(event), atMs: Date.parse(event.timestamp) };
 }
 
 function show(message: StreamMessage, reporter: Reporter): MessageTaken {
   const event = parseJson(message.data);
-  if (!isTold(event)) return PASSED_OVER;
+  if (!isPublicEvent(event)) return PASSED_OVER;
   const atMs = Date.parse(event.timestamp);
   if (event.type !== 'stage_log') reporter.event(event);
   // The reading is slowed by `room`, once for all lines that came together.
   else void reporter.lines(event.stage, event.stream, Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`), atMs);
-  return { isLast: endsRun(event), atMs };
+  return { isLast: endsEventStream(event), atMs };
 }
 
 const PASSED_OVER: MessageTaken = { isLast: false, atMs: Number.NaN };
 
-const KNOWN_TYPES: ReadonlySet<string> = new Set([
-  'stage_started',
-  'stage_log',
-  'stage_retrying',
-  'stage_completed',
-  'stage_skipped',
-  'pipeline_completed',
-  'pipeline_cancelled',
-] satisfies ToldEvent['type'][]);
-
 /** Events that a newer server may send and this command does not know are passed over. */
-function isTold(event: unknown): event is ToldEvent {
+function isPublicEvent(event: unknown): event is PublicEvent {
   const type = fieldOf(event, 'type');
-  if (typeof type !== 'string' || !KNOWN_TYPES.has(type) || typeof fieldOf(event, 'timestamp') !== 'string')
+  if (typeof type !== 'string' || !isPublicEventType(type) || typeof fieldOf(event, 'timestamp') !== 'string')
     return false;
   if (type.startsWith('stage_') && typeof fieldOf(event, 'stage') !== 'string') return false;
   return type !== 'stage_log' || typeof fieldOf(event, 'line') === 'string';

@@ -3,7 +3,7 @@
  * no event; on a new owner, a reconnection and every 15 s it asks, so that a lost last event is not waited for (P20).
  */
 import { subjects, type Bus, type CommittedEvents } from '@penstock/bus';
-import { isEnded, type RunEvent, type RunView } from '@penstock/run';
+import { endsRun, isEnded, type RunView } from '@penstock/run';
 import type { Owners } from './owners.ts';
 import type { RunReads } from './run-reads.ts';
 
@@ -71,8 +71,4 @@ export function waitForRunEnd(sources: RunEndSources, runId: string, tenant: str
       subscription.stop();
     },
   };
-}
-
-export function endsRun(event: RunEvent): boolean {
-  return event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined';
 }

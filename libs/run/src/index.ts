@@ -8,6 +8,7 @@ export * from './evolve.ts';
 export { nextDeadline, RUN_OUTPUTS_MAX, type RunSettings } from './decide.ts';
 export * from './machine.ts';
 export * from './projection.ts';
+export * from './public-events.ts';
 export * from './job.ts';
 export * from './month.ts';
 export * from './attempt-time.ts';

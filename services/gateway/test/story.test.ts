@@ -1,5 +1,5 @@
+import { STAGE_TEXT_BYTES_MAX } from '@penstock/run';
 import { describe, expect, it } from 'vitest';
-import { STAGE_TEXT_BYTES } from '../src/story/attempt-log.ts';
 import { Story } from '../src/story/story.ts';
 import {
   chunk,
@@ -209,24 +209,24 @@ describe('the text of lines', () => {
       'stage_completed',
     );
     expect(done).toMatchObject({ truncated: true });
-    expect(Buffer.byteLength(done?.['logs'] as string)).toBe(STAGE_TEXT_BYTES);
+    expect(Buffer.byteLength(done?.['logs'] as string)).toBe(STAGE_TEXT_BYTES_MAX);
     const [odd] = dataOf(
       replay([created(), started('t'), completed('t', bytes + 1), runCompleted()], [chunk(1, 't', `${text}!`)]),
       'stage_completed',
     );
-    expect(Buffer.byteLength(odd?.['logs'] as string)).toBe(STAGE_TEXT_BYTES - 1);
+    expect(Buffer.byteLength(odd?.['logs'] as string)).toBe(STAGE_TEXT_BYTES_MAX - 1);
     expect(text.concat('!').endsWith(odd?.['logs'] as string)).toBe(true);
   });
 
   it('a text of exactly 64 KiB is whole', () => {
     const [done] = dataOf(
       replay(
-        [created(), started('t'), completed('t', STAGE_TEXT_BYTES), runCompleted()],
-        [chunk(1, 't', 'x'.repeat(STAGE_TEXT_BYTES))],
+        [created(), started('t'), completed('t', STAGE_TEXT_BYTES_MAX), runCompleted()],
+        [chunk(1, 't', 'x'.repeat(STAGE_TEXT_BYTES_MAX))],
       ),
       'stage_completed',
     );
-    expect(done?.['logs']).toHaveLength(STAGE_TEXT_BYTES);
+    expect(done?.['logs']).toHaveLength(STAGE_TEXT_BYTES_MAX);
     expect(done).not.toHaveProperty('truncated');
   });
 

@@ -6,7 +6,7 @@
  *  A2 Chunks that wait for a predecessor are bounded: beyond what a runner has in flight, it cannot come any more.
  */
 import type { Chunk, OutputStream } from '@penstock/bus';
-import type { StageText } from './messages.ts';
+import { STAGE_TEXT_BYTES_MAX, type StageText } from '@penstock/run';
 
 /** Some consecutive output of one stream. A gap is a piece of the stream `system`. */
 export interface Piece {
@@ -16,8 +16,6 @@ export interface Piece {
   readonly at: number | undefined;
 }
 
-/** `stage_completed.logs`: the last 64 KiB. */
-export const STAGE_TEXT_BYTES = 64 * 1024;
 /** Twice the bytes that a runner may have unacknowledged. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -153,7 +151,7 @@ class TailText {
     this.#bytes += part.length;
     for (
       let first = this.#parts[0];
-      first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES;
+      first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES_MAX;
       first = this.#parts[0]
     ) {
       this.#parts.shift();
@@ -164,8 +162,8 @@ class TailText {
 
   text(): StageText {
     const all = Buffer.concat(this.#parts);
-    const truncated = this.#cut || all.length > STAGE_TEXT_BYTES;
-    let from = Math.max(0, all.length - STAGE_TEXT_BYTES);
+    const truncated = this.#cut || all.length > STAGE_TEXT_BYTES_MAX;
+    let from = Math.max(0, all.length - STAGE_TEXT_BYTES_MAX);
     // Not in the middle of a character: its later bytes are 10xxxxxx, three at most.
     if (truncated) for (let skipped = 0; skipped < 3 && ((all[from] ?? 0) & 0xc0) === 0x80; skipped++) from += 1;
     return { text: all.toString('utf8', from), truncated };

@@ -15,10 +15,10 @@
  * Waiting ends by asking: `eventsAsked` and `chunksAsked` say what an answer covers, `waitsFor` what to ask next.
  */
 import type { StoredChunk } from '@penstock/bus';
-import type { RunEvent } from '@penstock/run';
+import { endsRun, publicEventOf, type RunEvent, type StageText } from '@penstock/run';
 import { AttemptLog, type Piece } from './attempt-log.ts';
 import type { Place } from './cursor.ts';
-import { LineMessage, lineFrame, messageOf, type StageText, type StoryMessage } from './messages.ts';
+import { EventMessage, LineMessage, lineFrame, type StoryMessage } from './messages.ts';
 
 const NO_TEXT: StageText = { text: '', truncated: false };
 
@@ -160,11 +160,11 @@ export class Story {
 
   #tell(version: number, event: RunEvent): void {
     const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
-    const message = messageOf(version, event, () => attempt?.text() ?? NO_TEXT);
-    if (message !== null) this.#messages.push(message);
+    const shown = publicEventOf(event, () => attempt?.text() ?? NO_TEXT);
+    if (shown !== null) this.#messages.push(new EventMessage(version, shown));
     if (event.type === 'stage_completed' || event.type === 'stage_retrying' || event.type === 'stage_returned')
       attempt?.close();
-    if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined') {
+    if (endsRun(event)) {
       this.#ended = true;
       this.#chunks = [];
     }

@@ -1,11 +1,11 @@
 /** `GET /pipeline/{id}/logs`: who may watch, from where on, and then the stream. */
 import type { Bus } from '@penstock/bus';
-import { isEnded, isRunId, type RunEvent } from '@penstock/run';
+import { endsRun, isEnded, isRunId, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
 import { NotFound, Unauthenticated, Unavailable } from '@penstock/http';
-import { endsRun, type Owners, type RunReads } from '@penstock/run-client';
+import type { Owners, RunReads } from '@penstock/run-client';
 import { Told } from '../story/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';

@@ -8,7 +8,7 @@ import {
   type LiveChunk,
   type StoredChunk,
 } from '@penstock/bus';
-import { isEnded, type RunEvent } from '@penstock/run';
+import { endsRun, isEnded, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import { NotFound, Unavailable } from '@penstock/http';
 import { type Owners, unavailableStore } from '@penstock/run-client';
@@ -62,11 +62,7 @@ export class BusRunSource implements RunSource {
       if (!(error instanceof Unavailable)) throw error;
       // Of a run that has ended the document tells everything, whoever is away.
       const events = await this.#documentEvents().catch(() => null);
-      if (
-        events === null ||
-        !events.some(({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined')
-      )
-        throw error;
+      if (events === null || !events.some(endsRun)) throw error;
       return events.slice(after);
     }
   }

@@ -8,8 +8,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
-import { endsRun, type RunReads } from '@penstock/run-client';
-import { isEnded, type RunView } from '@penstock/run';
+import type { RunReads } from '@penstock/run-client';
+import { endsRun, isEnded, type RunView } from '@penstock/run';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { statusesSpec } from '../model/collections.ts';
 import type { IngestLog } from '../model/ports.ts';

@@ -1,0 +1,209 @@
+/**
+ * What clients see of a run: every event of its event stream, with all of its fields. The log stream
+ * (`GET /pipeline/{id}/logs`) sends them as server-sent events, `penstock run --json` prints them, one a line. The tables of
+ * `docs/events.md` are made from this file; a test compares them.
+ *
+ *  PUBLIC-1 Every event has `type`, which is also the name of the server-sent event, and `timestamp`.
+ *  PUBLIC-2 The last event of a run is `pipeline_completed` or `pipeline_cancelled`, and no other event ends a run.
+ *  PUBLIC-3 A field that does not apply is absent, never null. Clients pass over events and fields that they do not know.
+ */
+import type { RunEvent } from './events.ts';
+import { isoTime } from './projection.ts';
+import type { StageReason } from './state.ts';
+
+/** Every event of the stream. */
+export type PublicEvent =
+  | PublicStageStarted
+  | PublicStageLog
+  | PublicStageRetrying
+  | PublicStageCompleted
+  | PublicStageSkipped
+  | PublicPipelineCompleted
+  | PublicPipelineCancelled;
+
+/** Those that events of the run bring about; the others are its log, line by line. */
+export type PublicRunEvent = Exclude<PublicEvent, PublicStageLog>;
+
+/** An attempt of a stage has begun. */
+export interface PublicStageStarted {
+  readonly type: 'stage_started';
+  /** The stage's full name. */
+  readonly stage: string;
+  readonly status: 'Running';
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+  /** The number of the attempt, from 1. */
+  readonly attempt: number;
+}
+
+/** A stage has written a line. */
+export interface PublicStageLog {
+  readonly type: 'stage_log';
+  /** The stage's full name. */
+  readonly stage: string;
+  /** Where the line was written; the engine's own remarks are in `system`. */
+  readonly stream: 'stdout' | 'stderr' | 'system';
+  /** The line without its end. */
+  readonly line: string;
+  /** When the runner sent the line on; ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
+export type LogStreamName = PublicStageLog['stream'];
+
+/** An attempt has failed, and another follows. */
+export interface PublicStageRetrying {
+  readonly type: 'stage_retrying';
+  /** The stage's full name. */
+  readonly stage: string;
+  readonly status: 'Failed';
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+  /** The number of the attempt that failed. */
+  readonly attempt: number;
+  /** Why the attempt failed. */
+  readonly reason: StageReason;
+  /** What the attempt's command ended with, where it ended by itself. */
+  readonly exitCode?: number | undefined;
+  /** When the next attempt may start; ISO 8601 in UTC, with milliseconds. */
+  readonly dueAt: string;
+}
+
+/** A stage has ended, and no further attempt follows. */
+export interface PublicStageCompleted {
+  readonly type: 'stage_completed';
+  /** The stage's full name. */
+  readonly stage: string;
+  readonly status: 'Success' | 'Failed';
+  /** The text of the last attempt; its last 64 KiB where it is longer. */
+  readonly logs: string;
+  /** Present where `logs` does not hold the beginning of the text. */
+  readonly truncated?: true | undefined;
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+  /** The number of the last attempt; 0 where none began. */
+  readonly attempt: number;
+  /** Why the stage failed. */
+  readonly reason?: StageReason | undefined;
+  /** What the last attempt's command ended with, where it ended by itself. */
+  readonly exitCode?: number | undefined;
+}
+
+/** A stage will not run. */
+export interface PublicStageSkipped {
+  readonly type: 'stage_skipped';
+  /** The stage's full name. */
+  readonly stage: string;
+  readonly status: 'Skipped';
+  /** `dependency`: a stage that it comes after did not succeed; `when`: its condition is false. */
+  readonly reason: 'dependency' | 'when';
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
+/** The run has ended; the stream ends with this event. */
+export interface PublicPipelineCompleted {
+  readonly type: 'pipeline_completed';
+  readonly status: 'SUCCESS' | 'FAILED' | 'SKIPPED';
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+  /** `interrupted`: a lost runner ended the run; `quarantined`: the engine could not go on with it. */
+  readonly outcome?: 'interrupted' | 'quarantined' | undefined;
+  /** Why the run as a whole failed, where no stage says it. */
+  readonly reason?: StageReason | undefined;
+}
+
+/** The run was cancelled; the stream ends with this event, in place of `pipeline_completed`. */
+export interface PublicPipelineCancelled {
+  readonly type: 'pipeline_cancelled';
+  readonly status: 'CANCELLED';
+  /** How many stages had not ended when the run was cancelled. */
+  readonly cancelledStages: number;
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
+/** The text of a stage's last attempt, for `stage_completed`. */
+export interface StageText {
+  readonly text: string;
+  /** The beginning is missing. */
+  readonly truncated: boolean;
+}
+
+/** The bound of `stage_completed.logs`: an event has to fit into what a client holds in memory, and the lines came before it. */
+export const STAGE_TEXT_BYTES_MAX = 64 * 1024;
+
+/** Null: clients do not see this event. `text` is called only for an event that shows the stage's text. */
+export function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent | null {
+  const timestamp = isoTime(event.at);
+  switch (event.type) {
+    case 'stage_started':
+      return { type: 'stage_started', stage: event.stage, status: 'Running', timestamp, attempt: event.attempt };
+    case 'stage_retrying':
+      return {
+        type: 'stage_retrying',
+        stage: event.stage,
+        status: 'Failed',
+        timestamp,
+        attempt: event.attempt,
+        reason: event.reason,
+        exitCode: event.exitCode,
+        dueAt: isoTime(event.dueAt),
+      };
+    case 'stage_completed': {
+      const logs = text();
+      return {
+        type: 'stage_completed',
+        stage: event.stage,
+        status: event.status === 'SUCCESS' ? 'Success' : 'Failed',
+        logs: logs.text,
+        ...(logs.truncated ? { truncated: true } : {}),
+        timestamp,
+        attempt: event.attempt,
+        reason: event.reason,
+        exitCode: event.exitCode,
+      };
+    }
+    case 'stage_skipped':
+      return { type: 'stage_skipped', stage: event.stage, status: 'Skipped', reason: event.reason, timestamp };
+    case 'run_completed':
+      return {
+        type: 'pipeline_completed',
+        status: event.status,
+        timestamp,
+        outcome: event.outcome,
+        reason: event.reason,
+      };
+    case 'run_quarantined':
+      return { type: 'pipeline_completed', status: 'FAILED', timestamp, outcome: 'quarantined', reason: 'quarantined' };
+    case 'run_cancelled':
+      return { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: event.cancelledStages, timestamp };
+    default:
+      return null;
+  }
+}
+
+/** Whether the run ends with this event of its journal (PUBLIC-2). */
+export function endsRun({ type }: Pick<RunEvent, 'type'>): boolean {
+  return type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined';
+}
+
+/** Whether the event stream ends with this event (PUBLIC-2). */
+export function endsEventStream({ type }: Pick<PublicEvent, 'type'>): boolean {
+  return type === 'pipeline_completed' || type === 'pipeline_cancelled';
+}
+
+const KNOWN_TYPES: Readonly<Record<PublicEvent['type'], true>> = {
+  stage_started: true,
+  stage_log: true,
+  stage_retrying: true,
+  stage_completed: true,
+  stage_skipped: true,
+  pipeline_completed: true,
+  pipeline_cancelled: true,
+};
+
+/** False: an event of a newer server. */
+export function isPublicEventType(type: string): type is PublicEvent['type'] {
+  return Object.hasOwn(KNOWN_TYPES, type);
+}
