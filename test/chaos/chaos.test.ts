@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
-import { processesOfFolder } from './orphans.ts';
+import { processesOfFolder } from '../support/orphans.ts';
 import { reportLines } from './report.ts';
 import { runChaos } from './run-chaos.ts';
 import { schedules } from './schedules.ts';

@@ -8,7 +8,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
-import { Random } from '../simulation/random.ts';
+import { Random } from '../support/random.ts';
 import type { Api, RunAnswer } from './api.ts';
 import { makePipeline, type ChaosPipeline, type Shapes } from './pipelines.ts';
 import { watchRun, type Watched } from './watcher.ts';

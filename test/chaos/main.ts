@@ -7,7 +7,7 @@ import { appendFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import { FAULT_KINDS, type FaultKind } from './faults.ts';
-import { processesOfFolder } from './orphans.ts';
+import { processesOfFolder } from '../support/orphans.ts';
 import { reportLines } from './report.ts';
 import { runChaos, type ChaosReport } from './run-chaos.ts';
 import { schedules } from './schedules.ts';

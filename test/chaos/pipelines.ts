@@ -2,7 +2,7 @@
  * Random pipelines whose stages leave evidence: a file per stage with the moments at which each attempt started, lived and
  * ended, and numbered lines in the log. So what was executed can be compared with what the engine says.
  */
-import type { Random } from '../simulation/random.ts';
+import type { Random } from '../support/random.ts';
 
 export interface ChaosPipeline {
   readonly name: string;

@@ -10,7 +10,7 @@ import { connectBus } from '@penstock/bus';
 import { openStore, storeAddressOf, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { SERVICE_TENANT } from '@penstock/run';
 import type { Cluster } from '../cluster/cluster.ts';
-import { Random } from '../simulation/random.ts';
+import { Random } from '../support/random.ts';
 import type { StreamEvent } from '../support/sse.ts';
 import { Api } from './api.ts';
 import { check, type Evidence, type Totals, type Violation } from './checker.ts';
@@ -18,7 +18,7 @@ import { FaultRunner, mayLoseAttempts, type DoneFault, type FaultKind } from './
 import { isOver, Journal } from './journal.ts';
 import { Load, type LoadAccount } from './load.ts';
 import { readMarks } from './marks.ts';
-import { processesWithToken } from './orphans.ts';
+import { processesWithToken } from '../support/orphans.ts';
 import { recoveryTimes, type RecoveryTimes } from './recovery.ts';
 import type { Schedule } from './schedules.ts';
 import { replayRun } from './watcher.ts';

@@ -2,7 +2,7 @@
  * Schedules of faults: each a function of a seed and a length, so that seed, name and length are all that is needed to do
  * the same again. (The machine's own timing is not in the seed.)
  */
-import type { Random } from '../simulation/random.ts';
+import type { Random } from '../support/random.ts';
 import { FAULT_KINDS, type Fault, type FaultKind } from './faults.ts';
 import type { LoadProfile } from './load.ts';
 

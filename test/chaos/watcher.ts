@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { readStream, type StreamEvent } from '../support/sse.ts';
-import type { Random } from '../simulation/random.ts';
+import type { Random } from '../support/random.ts';
 import type { Api } from './api.ts';
 
 export interface Watched {

@@ -1,6 +1,6 @@
 /** A small cluster as a user starts it: services as processes, seen through the ingress only. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { processesOfFolder } from '../chaos/orphans.ts';
+import { processesOfFolder } from '../support/orphans.ts';
 import { until } from '../support/wait.ts';
 import { startCluster, type Cluster } from './cluster.ts';
 

@@ -4,6 +4,7 @@
  */
 import type { AppendOptions, AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { SimOutage } from './errors.ts';
+import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
@@ -16,12 +17,14 @@ const BEHIND_READS = 5;
 export class SimPartitionLog implements PartitionLog {
   readonly partition: number;
   readonly subject: string;
+  readonly #network: Network;
   readonly #world: World;
   readonly #node: SimNode;
   #appending = false;
 
-  constructor(world: World, node: SimNode, partition: number) {
-    this.#world = world;
+  constructor(network: Network, node: SimNode, partition: number) {
+    this.#network = network;
+    this.#world = network.world;
     this.#node = node;
     this.partition = partition;
     this.subject = `journal.${partition}`;
@@ -39,7 +42,7 @@ export class SimPartitionLog implements PartitionLog {
         signal,
         1,
         () =>
-          this.#world.broker
+          this.#network.broker
             .log(this.partition)
             .filter(({ sequence }) => sequence >= fromSequence && sequence <= last.sequence),
         resolve,
@@ -68,7 +71,7 @@ export class SimPartitionLog implements PartitionLog {
 
   purgeTo(sequenceExclusive: number): Promise<{ readonly purged: number }> {
     return this.#world.promise((resolve, reject) =>
-      this.#world.askBroker(
+      this.#network.askBroker(
         this.#node,
         (broker) => broker.purge(this.partition, sequenceExclusive),
         TRY_MS,
@@ -93,7 +96,7 @@ export class SimPartitionLog implements PartitionLog {
     done: (result: AppendResult) => void,
   ): void {
     const { commitId, expectedSequence } = options;
-    this.#world.askBroker(
+    this.#network.askBroker(
       this.#node,
       (broker) => broker.append(this.partition, bytes, commitId, expectedSequence),
       TRY_MS,
@@ -127,11 +130,11 @@ export class SimPartitionLog implements PartitionLog {
   }
 
   #last(signal: AbortSignal | undefined, attempt: number, done: (last: LogEntry | null) => void): void {
-    this.#repeat(signal, attempt, () => this.#world.broker.log(this.partition).at(-1) ?? null, done);
+    this.#repeat(signal, attempt, () => this.#network.broker.log(this.partition).at(-1) ?? null, done);
   }
 
   #repeat<T>(signal: AbortSignal | undefined, attempt: number, read: () => T, done: (answer: T) => void): void {
-    this.#world.askBroker(this.#node, read, TRY_MS, (answer) => {
+    this.#network.askBroker(this.#node, read, TRY_MS, (answer) => {
       if (signal?.aborted === true) return;
       if (answer !== undefined) done(answer);
       else

@@ -1,6 +1,6 @@
 /** Processes that should not be there any more, found through /proc by what stands in their environment or command line. */
 import { readFileSync } from 'node:fs';
-import { allProcesses } from '../support/processes.ts';
+import { allProcesses } from './processes.ts';
 
 /** Stages of a load carry its token in their environment. */
 export function processesWithToken(token: string): string[] {

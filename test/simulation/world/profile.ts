@@ -2,7 +2,7 @@
  * What a seed's world is like: its size, and how likely each fault is in it. Every world has some kinds of faults and not
  * others, so that rare mixtures of two or three are met as well as single ones.
  */
-import type { Random } from './random.ts';
+import type { Random } from '../../support/random.ts';
 
 /** Happens on average so many times a minute while the world is ill; 0: never in this world. */
 export interface FaultRates {

@@ -1,6 +1,6 @@
 /** One process of a batch: lives its share of the seeds, and tells its parent what it found. */
 import type { BatchFailure, WorkerResult, WorkerShare } from './batch.ts';
-import { Marks } from './marks.ts';
+import { Marks } from '../world/marks.ts';
 import { report, simulate } from './simulate.ts';
 
 const share = JSON.parse(process.argv[2] ?? '{}') as WorkerShare;

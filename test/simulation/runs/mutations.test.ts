@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { runBatch } from './batch.ts';
-import { mutations, type Mutation } from './mutations.ts';
+import { mutations, type Mutation } from '../world/mutations.ts';
 
 /** So many worlds are enough to see each of the broken rules. */
 const SEEDS = 200;

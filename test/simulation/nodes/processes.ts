@@ -1,7 +1,7 @@
 /** The processes of stages, as the operating systems of the runners' machines know them, and what must hold of them. */
 import type { AttemptRef } from '@penstock/bus';
-import type { Process } from './runner-node.ts';
-import type { World } from './world.ts';
+import { short, type Process } from '../world/attempts.ts';
+import type { World } from '../world/world.ts';
 
 export class Processes {
   readonly #world: World;
@@ -23,7 +23,7 @@ export class Processes {
     const stage = stageOf(ref);
     const id = `${stage}/${ref.attempt}`;
     world.trace(() => `${runner} starts ${short(ref)}`);
-    if (!world.oracle.isDisturbed(ref.runId)) {
+    if (!world.witness.isDisturbed(ref.runId)) {
       world.check(
         !this.#alive.has(stage),
         'P12',
@@ -35,7 +35,7 @@ export class Processes {
         'P14',
         `${short(ref)} starts after its runner said that it is gone`,
       );
-      world.oracle.processStarts(process);
+      world.witness.processStarts(process);
     }
     this.#started.add(id);
     this.#alive.set(stage, process);
@@ -70,8 +70,4 @@ export class Processes {
 
 function stageOf(ref: { readonly runId: string; readonly stage: string }): string {
   return `${ref.runId}/${ref.stage}`;
-}
-
-export function short(ref: AttemptRef): string {
-  return `${ref.runId.slice(-4)}/${ref.stage}#${ref.attempt} (${ref.session}/${ref.credit})`;
 }

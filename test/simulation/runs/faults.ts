@@ -1,13 +1,28 @@
 /** The faults of a world: crashes, freezes, cut wires, outages, power cuts; and the end of all of them. */
-import type { FaultRates } from './profile.ts';
-import type { SimNode } from './sim-node.ts';
-import type { World } from './world.ts';
+import type { FaultRates } from '../world/profile.ts';
+import type { SimNode } from '../world/sim-node.ts';
+import type { World } from '../world/world.ts';
+import type { SimRunner } from '../nodes/runner-node.ts';
+import type { SimScheduler } from '../nodes/scheduler-node.ts';
+import type { SimBroker } from '../world/broker.ts';
+import type { SimStore } from '../world/store.ts';
+
+/** What faults happen to. */
+interface Victims {
+  readonly world: World;
+  readonly broker: SimBroker;
+  readonly store: SimStore;
+  readonly schedulers: readonly SimScheduler[];
+  readonly runners: readonly SimRunner[];
+}
 
 export class Faults {
+  readonly #victims: Victims;
   readonly #world: World;
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(victims: Victims) {
+    this.#victims = victims;
+    this.#world = victims.world;
   }
 
   start(): void {
@@ -25,14 +40,14 @@ export class Faults {
   heal(): void {
     const world = this.#world;
     world.journalUsed = world.profile.journalUsed;
-    world.store.up = true;
-    if (!world.broker.up) world.broker.recover();
-    for (const { node } of [...world.schedulers, ...world.runners]) {
+    this.#victims.store.up = true;
+    if (!this.#victims.broker.up) this.#victims.broker.recover();
+    for (const { node } of [...this.#victims.schedulers, ...this.#victims.runners]) {
       if (node.frozen) node.wake();
       if (!node.linked) this.#link(node);
     }
-    for (const scheduler of world.schedulers) if (!scheduler.node.alive) this.#revive(scheduler);
-    for (const runner of world.runners) if (!runner.node.alive) this.#revive(runner);
+    for (const scheduler of this.#victims.schedulers) if (!scheduler.node.alive) this.#revive(scheduler);
+    for (const runner of this.#victims.runners) if (!runner.node.alive) this.#revive(runner);
   }
 
   #next(name: string, ratePerMinute: number, act: () => void): void {
@@ -45,12 +60,12 @@ export class Faults {
   }
 
   readonly #actions: { readonly [name in keyof FaultRates]: () => void } = {
-    schedulerCrash: () => this.#crash(this.#world.random.pick(this.#world.schedulers), 'scheduler crashed'),
-    schedulerFreeze: () => this.#freeze(this.#world.random.pick(this.#world.schedulers).node, 'scheduler frozen'),
-    schedulerCut: () => this.#cut(this.#world.random.pick(this.#world.schedulers).node, 'scheduler cut off'),
+    schedulerCrash: () => this.#crash(this.#world.random.pick(this.#victims.schedulers), 'scheduler crashed'),
+    schedulerFreeze: () => this.#freeze(this.#world.random.pick(this.#victims.schedulers).node, 'scheduler frozen'),
+    schedulerCut: () => this.#cut(this.#world.random.pick(this.#victims.schedulers).node, 'scheduler cut off'),
     schedulerStop: () => {
       const world = this.#world;
-      const scheduler = world.random.pick(world.schedulers);
+      const scheduler = world.random.pick(this.#victims.schedulers);
       if (!scheduler.node.alive || scheduler.node.frozen) return;
       const { life } = scheduler.node;
       scheduler.stop(() => {
@@ -62,12 +77,13 @@ export class Faults {
         });
       });
     },
-    runnerCrash: () => this.#crash(this.#world.random.pick(this.#world.runners), 'runner crashed'),
-    runnerFreeze: () => this.#freeze(this.#world.random.pick(this.#world.runners).node, 'runner frozen'),
-    runnerCut: () => this.#cut(this.#world.random.pick(this.#world.runners).node, 'runner cut off'),
+    runnerCrash: () => this.#crash(this.#world.random.pick(this.#victims.runners), 'runner crashed'),
+    runnerFreeze: () => this.#freeze(this.#world.random.pick(this.#victims.runners).node, 'runner frozen'),
+    runnerCut: () => this.#cut(this.#world.random.pick(this.#victims.runners).node, 'runner cut off'),
     brokerOutage: () => this.#outage(),
     storeOutage: () => {
-      const { store, random } = this.#world;
+      const { store } = this.#victims;
+      const { random } = this.#world;
       if (!store.up) return;
       store.up = false;
       this.#happened('store down');
@@ -77,10 +93,10 @@ export class Faults {
     },
     powerCut: () => {
       const world = this.#world;
-      if (!world.broker.up) return;
+      if (!this.#victims.broker.up) return;
       this.#happened('power cut');
       for (let partition = 0; partition < world.profile.partitions; partition++)
-        if (world.random.chance(0.7)) world.broker.loseEnd(partition, 1 + world.random.int(12));
+        if (world.random.chance(0.7)) this.#victims.broker.loseEnd(partition, 1 + world.random.int(12));
       this.#outage();
     },
     journalFull: () => {
@@ -100,7 +116,8 @@ export class Faults {
   };
 
   #outage(): void {
-    const { broker, random } = this.#world;
+    const { broker } = this.#victims;
+    const { random } = this.#world;
     if (!broker.up) return;
     broker.up = false;
     this.#happened('broker down');
@@ -153,7 +170,7 @@ export class Faults {
   #link(node: SimNode): void {
     node.linked = true;
     this.#world.trace(() => `${node.name} is linked again`);
-    this.#world.broker.reconnected();
+    this.#victims.broker.reconnected();
   }
 
   #happened(name: string, node?: SimNode): void {

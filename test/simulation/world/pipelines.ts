@@ -5,7 +5,7 @@
 import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import type { RunCreated } from '@penstock/run';
 import { BadPipeline, definedRun, type DefinedPipeline, type DefinitionSource } from '@penstock/scheduler/testing';
-import type { Random } from './random.ts';
+import type { Random } from '../../support/random.ts';
 
 export interface PipelineOptions {
   readonly name: string;

@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runBatch } from './batch.ts';
 import { expectedMarks, SEEDS_DEFAULT } from './expected-marks.ts';
-import { isMutation, mutations } from './mutations.ts';
+import { isMutation, mutations } from '../world/mutations.ts';
 import { report, simulate } from './simulate.ts';
 
 const { values } = parseArgs({

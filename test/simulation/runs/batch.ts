@@ -1,8 +1,8 @@
 /** Many seeds, shared out over processes: every seed is a world of its own, so they need nothing of each other. */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { Marks } from './marks.ts';
-import type { Mutation } from './mutations.ts';
+import { Marks } from '../world/marks.ts';
+import type { Mutation } from '../world/mutations.ts';
 
 export interface BatchOptions {
   readonly from: number;

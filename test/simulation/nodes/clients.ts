@@ -4,9 +4,13 @@
  */
 import type { CancelReply, CommittedEvents, CreateReply, CreateRequest, GetReply, WatchReply } from '@penstock/bus';
 import { isEnded, newRunId, partitionOf, type RunEvent } from '@penstock/run';
-import { drawPipeline } from './pipelines.ts';
-import type { SimNode } from './sim-node.ts';
-import type { World } from './world.ts';
+import type { Partition } from '@penstock/scheduler/testing';
+import type { Network } from '../world/network.ts';
+import { drawPipeline } from '../world/pipelines.ts';
+import type { SimNode } from '../world/sim-node.ts';
+import type { GatewayPort, Subjects } from '../world/subjects.ts';
+import type { World } from '../world/world.ts';
+import type { NodeDependencies } from './dependencies.ts';
 
 const REQUEST_MS = 10_000;
 const NO_RESPONDERS_RETRY_MS = 250;
@@ -41,6 +45,11 @@ interface Watcher {
 
 export class Clients {
   readonly #world: World;
+  readonly #network: Network;
+  readonly #subjects: Subjects;
+  readonly #gateways: readonly SimNode[];
+  /** Of each runner; a stage asks for some that one of them has. */
+  readonly #labels: readonly (readonly string[])[];
   readonly #intents: Intent[] = [];
   readonly #watchers: Watcher[] = [];
   readonly #epochs = new Map<string, number>();
@@ -48,8 +57,25 @@ export class Clients {
   readonly #limits = new Map<string, Limits>();
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
 
-  constructor(world: World) {
+  constructor(
+    { world, network, subjects }: NodeDependencies,
+    gateways: readonly SimNode[],
+    labels: readonly (readonly string[])[],
+  ) {
     this.#world = world;
+    this.#network = network;
+    this.#subjects = subjects;
+    this.#gateways = gateways;
+    this.#labels = labels;
+  }
+
+  /** The gateway on the bus. */
+  portOf(node: SimNode): GatewayPort {
+    return {
+      node,
+      eventsArrived: (partition, message) => this.#eventsArrived(node, partition, message),
+      ownerOpened: (partition) => this.#ownerOpened(node, partition),
+    };
   }
 
   start(): void {
@@ -66,11 +92,11 @@ export class Clients {
   missing(): string | undefined {
     for (const intent of this.#intents) {
       if (intent.pending > 0) return `the create of ${intent.request.runId} has no answer`;
-      if (intent.acknowledged && !this.#world.oracle.runs.has(intent.request.runId))
+      if (intent.acknowledged && this.#world.witness.stateOf(intent.request.runId) === undefined)
         return `run ${intent.request.runId} was acknowledged and is lost`;
     }
     const waiting = this.#watchers.find(
-      ({ ended, intent }) => !ended && !this.#world.oracle.isDisturbed(intent.request.runId),
+      ({ ended, intent }) => !ended && !this.#world.witness.isDisturbed(intent.request.runId),
     );
     return (
       waiting && `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`
@@ -87,7 +113,7 @@ export class Clients {
     const runId = newRunId({ now: world.wallClock() - (isOld ? OLD_ID_MS : 0), key, random: random.bytes(8) });
     const yaml = drawPipeline(random, {
       name: `p${index}`,
-      labels: world.runners.map(({ labels }) => labels),
+      labels: this.#labels,
       groups: ['g0', 'g1'],
       poison: random.chance(profile.poison),
       unrestorable: random.chance(profile.unrestorable),
@@ -112,14 +138,14 @@ export class Clients {
       pending: 0,
     };
     this.#intents.push(intent);
-    this.#create(intent, random.pick(world.gateways));
-    if (random.chance(0.15)) this.#create(intent, random.pick(world.gateways));
+    this.#create(intent, random.pick(this.#gateways));
+    if (random.chance(0.15)) this.#create(intent, random.pick(this.#gateways));
     if (random.chance(0.1))
-      world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(world.gateways)));
+      world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(this.#gateways)));
     // A delivery is processed until it is created; who triggers by hand takes the refusal.
     this.#onQuota.set(runId, random.chance(0.5) ? 'send as ended' : 'give up');
     if (random.chance(profile.cancels))
-      world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(world.gateways)));
+      world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(this.#gateways)));
   }
 
   /** Those of the key, now and then others: the newest hold. */
@@ -154,7 +180,7 @@ export class Clients {
       'P23',
       `the create of ${request.runId} is refused for a limit that it does not have`,
     );
-    const used = world.oracle.runsOfMonth(request.key);
+    const used = world.witness.runsOfMonth(request.key);
     world.check(
       used === undefined || used >= (request.limits?.pipelineRunLimit ?? 0),
       'P23',
@@ -168,7 +194,7 @@ export class Clients {
   #create(intent: Intent, gateway: SimNode): void {
     const world = this.#world;
     const { request } = intent;
-    const floor = world.oracle.observed(request.runId);
+    const floor = world.witness.observed(request.runId);
     intent.pending += 1;
     this.#ask<CreateReply>(
       gateway,
@@ -178,11 +204,11 @@ export class Clients {
         intent.pending -= 1;
         if (answer?.ok === true) {
           world.check(
-            world.oracle.runs.has(request.runId),
+            world.witness.stateOf(request.runId) !== undefined,
             'P1',
             `the create of ${request.runId} is acknowledged, but not committed`,
           );
-          if (answer.run !== null) world.oracle.viewSeen(answer.run, floor, 'the answer to create');
+          if (answer.run !== null) world.witness.viewSeen(answer.run, floor, 'the answer to create');
           world.mark(
             answer.created ? 'created' : answer.run === null ? 'created before, and closed' : 'created before',
           );
@@ -208,7 +234,7 @@ export class Clients {
         world.mark(answer === undefined ? 'create without answer' : 'create unavailable');
         world.after(1_000, () => {
           intent.pending -= 1;
-          this.#create(intent, world.random.pick(world.gateways));
+          this.#create(intent, world.random.pick(this.#gateways));
         });
       },
     );
@@ -217,10 +243,10 @@ export class Clients {
   #acknowledged(intent: Intent): void {
     if (intent.acknowledged) return;
     intent.acknowledged = true;
-    const { random, gateways } = this.#world;
+    const { random } = this.#world;
     const watchers = random.int(3);
     for (let count = 0; count < watchers; count++) {
-      const watcher: Watcher = { intent, gateway: random.pick(gateways), have: 0, asking: false, ended: false };
+      const watcher: Watcher = { intent, gateway: random.pick(this.#gateways), have: 0, asking: false, ended: false };
       this.#world.after(random.exponential(3_000), () => {
         this.#watchers.push(watcher);
         this.#askMore(watcher);
@@ -233,39 +259,39 @@ export class Clients {
     const world = this.#world;
     const { runId } = intent.request;
     const wasAcknowledged = intent.acknowledged;
-    const floor = world.oracle.observed(runId);
+    const floor = world.witness.observed(runId);
     this.#ask<CancelReply>(
       gateway,
       intent.partition,
       (owner, reply) => owner.cancel({ runId, tenants: [TENANT] }, reply),
       (answer) => {
-        const truth = world.oracle.runs.get(runId);
+        const truth = world.witness.stateOf(runId);
         if (answer === undefined) {
           if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
           return;
         }
-        if (world.oracle.isDisturbed(runId)) return;
+        if (world.witness.isDisturbed(runId)) return;
         if (answer.ok) {
           world.mark('cancelled');
           world.check(
-            truth?.state.status === 'CANCELLED',
+            truth?.status === 'CANCELLED',
             'P14',
-            `the cancel of ${runId} is acknowledged, but the run is ${truth?.state.status ?? 'nothing'}`,
+            `the cancel of ${runId} is acknowledged, but the run is ${truth?.status ?? 'nothing'}`,
           );
-          world.oracle.viewSeen(answer.run, floor, 'the answer to cancel');
+          world.witness.viewSeen(answer.run, floor, 'the answer to cancel');
         } else if (answer.code === 'CONFLICT') {
           world.mark('cancel of an ended run');
           world.check(
-            truth !== undefined && isEnded(truth.state.status),
+            truth !== undefined && isEnded(truth.status),
             'P4',
-            `the cancel of ${runId} says that it has ended, it is ${truth?.state.status ?? 'nothing'}`,
+            `the cancel of ${runId} says that it has ended, it is ${truth?.status ?? 'nothing'}`,
           );
         } else {
           world.mark('cancel of a run not in memory');
           world.check(
-            !wasAcknowledged || (truth !== undefined && isEnded(truth.state.status)),
+            !wasAcknowledged || (truth !== undefined && isEnded(truth.status)),
             'P4',
-            `the cancel of ${runId}, which is ${truth?.state.status ?? 'lost'}, is answered ${answer.code}`,
+            `the cancel of ${runId}, which is ${truth?.status ?? 'lost'}, is answered ${answer.code}`,
           );
         }
       },
@@ -277,7 +303,7 @@ export class Clients {
   #readLater(): void {
     const { random } = this.#world;
     this.#world.after(random.between(200, 1_200), () => {
-      if (this.#intents.length > 0) this.#read(random.pick(this.#intents), random.pick(this.#world.gateways));
+      if (this.#intents.length > 0) this.#read(random.pick(this.#intents), random.pick(this.#gateways));
       this.#readLater();
     });
   }
@@ -285,7 +311,7 @@ export class Clients {
   #read(intent: Intent, gateway: SimNode): void {
     const world = this.#world;
     const { runId } = intent.request;
-    const floor = world.oracle.observed(runId);
+    const floor = world.witness.observed(runId);
     const wasAcknowledged = intent.acknowledged;
     this.#ask<GetReply>(
       gateway,
@@ -293,17 +319,17 @@ export class Clients {
       (owner, reply) => owner.get({ runIds: [runId], tenants: [TENANT], newest: 3 }, reply),
       (answer) => {
         if (answer?.ok !== true) return;
-        for (const view of answer.runs) world.oracle.viewSeen(view, view.id === runId ? floor : 0, 'the owner');
+        for (const view of answer.runs) world.witness.viewSeen(view, view.id === runId ? floor : 0, 'the owner');
         if (answer.runs.some(({ id }) => id === runId)) return;
-        world.askStore(
+        this.#network.askStore(
           gateway,
           (store) => store.view(runId),
           (view) => {
             world.mark('read from the store');
-            if (view !== undefined) world.oracle.viewSeen(view, floor, 'the store');
+            if (view !== undefined) world.witness.viewSeen(view, floor, 'the store');
             else
               world.check(
-                !wasAcknowledged || world.oracle.isDisturbed(runId),
+                !wasAcknowledged || world.witness.isDisturbed(runId),
                 'P6',
                 `run ${runId} was acknowledged, and neither its owner nor the store knows it`,
               );
@@ -316,7 +342,7 @@ export class Clients {
 
   // --- Watching ------------------------------------------------------------------------------------------------------
 
-  eventsArrived(gateway: SimNode, partition: number, { runId, epoch, version, events }: CommittedEvents): void {
+  #eventsArrived(gateway: SimNode, partition: number, { runId, epoch, version, events }: CommittedEvents): void {
     if (!this.#isCurrent(gateway, partition, epoch)) return;
     for (const watcher of this.#watchers) {
       if (watcher.gateway !== gateway || watcher.intent.request.runId !== runId) continue;
@@ -328,7 +354,7 @@ export class Clients {
     }
   }
 
-  ownerOpened(gateway: SimNode, partition: number): void {
+  #ownerOpened(gateway: SimNode, partition: number): void {
     for (const watcher of this.#watchers)
       if (watcher.gateway === gateway && watcher.intent.partition === partition) this.#askMore(watcher);
   }
@@ -359,7 +385,7 @@ export class Clients {
           return;
         }
         watcher.asking = true;
-        world.askStore(
+        this.#network.askStore(
           gateway,
           (store) => store.events(runId),
           (events) => {
@@ -368,7 +394,7 @@ export class Clients {
             if (events !== undefined) this.#take(watcher, 1, events);
             else
               world.check(
-                world.oracle.isDisturbed(runId),
+                world.witness.isDisturbed(runId),
                 'P6',
                 `run ${runId} is watched, and neither its owner nor the store knows it`,
               );
@@ -387,7 +413,7 @@ export class Clients {
       const version = from + index;
       if (version !== watcher.have + 1) return;
       watcher.have = version;
-      this.#world.oracle.eventSeen(runId, version, event);
+      this.#world.witness.eventSeen(runId, version, event);
       if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined')
         watcher.ended = true;
     });
@@ -399,9 +425,7 @@ export class Clients {
   #ask<R extends { readonly epoch: number }>(
     gateway: SimNode,
     partition: number,
-    ask: Parameters<World['askOwner']>[2] extends (owner: infer O, reply: never) => void
-      ? (owner: O, reply: (reply: R) => void) => void
-      : never,
+    ask: (owner: Partition, reply: (reply: R) => void) => void,
     then: (reply: R | undefined) => void,
   ): void {
     const world = this.#world;
@@ -416,7 +440,7 @@ export class Clients {
     };
     const attempt = (): void => {
       if (settled) return;
-      world.askOwner<R>(
+      this.#subjects.askOwner<R>(
         gateway,
         partition,
         ask,

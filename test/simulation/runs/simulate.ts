@@ -1,8 +1,9 @@
 /** One seed: live its world, and say what was found. */
-import { Violation } from './errors.ts';
-import { mutationProfiles, type Mutation } from './mutations.ts';
-import type { Profile } from './profile.ts';
-import { World } from './world.ts';
+import { Violation } from '../world/errors.ts';
+import type { Mutation } from '../world/mutations.ts';
+import type { Profile } from '../world/profile.ts';
+import { mutationProfiles } from './mutation-profiles.ts';
+import { Simulation } from './simulation.ts';
 
 export interface Outcome {
   readonly seed: number;
@@ -26,13 +27,13 @@ export async function simulate(
     readonly profile?: Partial<Profile> | undefined;
   } = {},
 ): Promise<Outcome> {
-  const world = new World(seed, {
+  const simulation = new Simulation(seed, {
     ...options,
     profile: { ...(options.mutation === undefined ? {} : mutationProfiles[options.mutation]), ...options.profile },
   });
   let failure: Outcome['failure'];
   try {
-    await world.run();
+    await simulation.run();
   } catch (error) {
     const thrown = error instanceof Error ? error : new Error(String(error));
     failure = {
@@ -41,9 +42,10 @@ export async function simulate(
       stack: thrown.stack,
     };
   }
+  const { world } = simulation;
   return {
     seed,
-    steps: world.steps,
+    steps: simulation.steps,
     virtualMs: world.now,
     marks: world.marks.counts,
     failure,

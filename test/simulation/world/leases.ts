@@ -1,5 +1,6 @@
 /** A lease as libs/bus keeps it (P5): compare-and-set on its own last revision, and silence is no answer: read, then conclude. */
 import type { Bucket } from './broker.ts';
+import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
@@ -20,6 +21,7 @@ export class SimLease {
   sentAt = 0;
   over = false;
   busy = false;
+  readonly #network: Network;
   readonly #world: World;
   readonly #node: SimNode;
   readonly #bucket: Bucket;
@@ -29,8 +31,9 @@ export class SimLease {
   #revision = 0;
   #writes = 0;
 
-  constructor(world: World, node: SimNode, bucket: Bucket, key: string, ttlMs: number) {
-    this.#world = world;
+  constructor(network: Network, node: SimNode, bucket: Bucket, key: string, ttlMs: number) {
+    this.#network = network;
+    this.#world = network.world;
     this.#node = node;
     this.#bucket = bucket;
     this.#key = key;
@@ -44,7 +47,7 @@ export class SimLease {
     this.busy = true;
     const written: Written = { write, value };
     const expected = this.#revision;
-    this.#world.askBroker(
+    this.#network.askBroker(
       this.#node,
       (broker) => broker.put(this.#bucket, this.#key, written, this.#ttlMs, expected),
       TRY_MS,
@@ -57,7 +60,7 @@ export class SimLease {
 
   release(): void {
     this.over = true;
-    this.#world.askBroker(
+    this.#network.askBroker(
       this.#node,
       (broker) => broker.delete(this.#bucket, this.#key, this.#revision),
       TRY_MS,
@@ -75,7 +78,7 @@ export class SimLease {
 
   #readBack(done: (result: WriteResult) => void): void {
     this.#world.mark('lease read back');
-    this.#world.askBroker(
+    this.#network.askBroker(
       this.#node,
       (broker) => broker.get(this.#bucket, this.#key) ?? null,
       TRY_MS,

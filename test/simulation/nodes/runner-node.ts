@@ -14,9 +14,14 @@ import type {
   StopReply,
   StopRequest,
 } from '@penstock/bus';
-import { SimLease } from './leases.ts';
-import { SimNode } from './sim-node.ts';
-import type { World } from './world.ts';
+import { keyOf, refOf, type Process } from '../world/attempts.ts';
+import { SimLease } from '../world/leases.ts';
+import { SimNode } from '../world/sim-node.ts';
+import type { Network } from '../world/network.ts';
+import type { RunnerPort, Subjects } from '../world/subjects.ts';
+import type { World } from '../world/world.ts';
+import type { NodeDependencies } from './dependencies.ts';
+import type { Processes } from './processes.ts';
 
 /** P15: the guard's deadline is so long before the lease's end. */
 const FENCE_MS = 3_000;
@@ -25,11 +30,6 @@ const RESULT_REPEAT_MS = 2_000;
 const STOPS_KEPT_MS = 60_000;
 const GRACE_MS = 10_000;
 const OPEN_ASK_MS = 20_000;
-
-export interface Process {
-  readonly ref: AttemptRef;
-  readonly runner: string;
-}
 
 interface Held {
   readonly ref: AttemptRef;
@@ -57,20 +57,31 @@ interface Session {
   nextCredit: number;
 }
 
-export class SimRunner {
+export class SimRunner implements RunnerPort {
   readonly node: SimNode;
   readonly labels: readonly string[];
   readonly slots: number;
   /** Survives the process. */
   readonly disk = { results: new Map<string, Spooled>(), workspaces: new Map<string, number>() };
   readonly #world: World;
+  readonly #network: Network;
+  readonly #subjects: Subjects;
+  readonly #processes: Processes;
   #session: Session | undefined;
   /** Members as watched, and who announced demand last. */
   readonly #members = new Set<string>();
   #wanted: string | undefined;
 
-  constructor(world: World, name: string, labels: readonly string[], slots: number) {
+  constructor(
+    { world, network, subjects, processes }: NodeDependencies,
+    name: string,
+    labels: readonly string[],
+    slots: number,
+  ) {
     this.#world = world;
+    this.#network = network;
+    this.#subjects = subjects;
+    this.#processes = processes;
     this.node = new SimNode(name, world.timeline);
     this.labels = labels;
     this.slots = slots;
@@ -87,7 +98,7 @@ export class SimRunner {
 
   start(): void {
     this.#members.clear();
-    this.#world.broker.watch(this.node, 'members', (event) => {
+    this.#network.broker.watch(this.node, 'members', (event) => {
       if (event.kind === 'put') this.#members.add(event.key);
       else this.#members.delete(event.key);
     });
@@ -115,7 +126,7 @@ export class SimRunner {
   #begin(): void {
     const { random, profile } = this.#world;
     const id = `${this.name}-${this.#world.newId()}`;
-    const lease = new SimLease(this.#world, this.node, 'runners', `${this.name}.${id}`, profile.leaseMs);
+    const lease = new SimLease(this.#network, this.node, 'runners', `${this.name}.${id}`, profile.leaseMs);
     const session: Session = {
       id,
       lease,
@@ -174,7 +185,7 @@ export class SimRunner {
     if (session.guardFired) return;
     session.guardFired = true;
     session.active = false;
-    if (this.#world.mutation !== 'no-guard') this.#world.processes.endSession(session.id);
+    if (this.#world.mutation !== 'no-guard') this.#processes.endSession(session.id);
     const { life } = this.node;
     if (session === this.#session) this.#world.mark('session fenced');
     this.node.handle(life, () => {
@@ -217,7 +228,7 @@ export class SimRunner {
           : undefined;
     if (free <= 0 || scheduler === undefined) return;
     const credits = Array.from({ length: free }, () => this.#newCredit(session, scheduler));
-    this.#world.pull(
+    this.#subjects.pull(
       this.node,
       scheduler,
       { session: session.id, runner: this.name, labels: this.labels, credits, withdraw: [] },
@@ -234,7 +245,7 @@ export class SimRunner {
         from.set(scheduler, [...(from.get(scheduler) ?? []), credit]);
     }
     for (const [scheduler, withdraw] of from) {
-      this.#world.pull(
+      this.#subjects.pull(
         this.node,
         scheduler,
         { session: session.id, runner: this.name, labels: this.labels, credits: [], withdraw },
@@ -289,7 +300,7 @@ export class SimRunner {
     if (job.workspace === 'shared') this.disk.workspaces.set(job.runId, job.partition);
     const process: Process = { ref: held.ref, runner: this.name };
     held.process = process;
-    this.#world.processes.start(process);
+    this.#processes.start(process);
     const hangs = !this.#world.healed && random.chance(profile.stageHangs);
     const lastsMs = hangs ? 120_000 : random.exponential(profile.stageMs);
     if (lastsMs > job.timeoutMs && !(profile.runnersLazy && hangs))
@@ -301,7 +312,7 @@ export class SimRunner {
     const process = held.process;
     this.#world.after(afterMs, () => {
       // The process ends by itself, whatever its runner does; the runner sees it when it can.
-      if (process === undefined || !this.#world.processes.end(process)) return;
+      if (process === undefined || !this.#processes.end(process)) return;
       this.node.handle(this.node.life, () => this.#ended(session, held, reason));
     });
   }
@@ -333,7 +344,7 @@ export class SimRunner {
     } else if (held === undefined || held.process === undefined) {
       if (held !== undefined) session.held.delete(key);
       this.#world.mark('stop answered gone');
-      this.#world.processes.goneSaid(request);
+      this.#processes.goneSaid(request);
       reply({ ...refOf(request), answer: 'gone' });
     } else {
       if (held.stopping === undefined) {
@@ -364,11 +375,11 @@ export class SimRunner {
       const [scheduler] = this.#members;
       if (spooled.offer === undefined && free > 0 && scheduler !== undefined)
         spooled.offer = {
-          scheduler: this.#world.ownerMember(spooled.partition) ?? scheduler,
+          scheduler: this.#subjects.ownerMember(spooled.partition) ?? scheduler,
           credit: this.#newCredit(session, scheduler),
         };
     } else spooled.offer = undefined;
-    this.#world.askOwner<ResultReply>(
+    this.#subjects.askOwner<ResultReply>(
       this.node,
       spooled.partition,
       (owner, reply) =>
@@ -379,7 +390,7 @@ export class SimRunner {
         ),
       (answer) => {
         if (!answer.ok || !this.disk.results.delete(key)) return;
-        this.#world.oracle.resultAnswered(spooled.request, answer.answer);
+        this.#world.witness.resultAnswered(spooled.request, answer.answer);
         this.#world.mark(`result ${answer.answer}`);
       },
     );
@@ -398,7 +409,7 @@ export class SimRunner {
       for (const [runId, partition] of this.disk.workspaces)
         byPartition.set(partition, [...(byPartition.get(partition) ?? []), runId]);
       for (const [partition, runIds] of byPartition) {
-        this.#world.askOwner<OpenReply>(
+        this.#subjects.askOwner<OpenReply>(
           this.node,
           partition,
           (owner, reply) => owner.openRuns({ runIds }, reply),
@@ -413,14 +424,6 @@ export class SimRunner {
   }
 
   #removeWorkspace(runId: string): void {
-    if (this.disk.workspaces.delete(runId)) this.#world.oracle.workspaceRemoved(runId, this.name);
+    if (this.disk.workspaces.delete(runId)) this.#world.witness.workspaceRemoved(runId, this.name);
   }
-}
-
-function refOf({ runId, stage, attempt, session, credit }: AttemptRef): AttemptRef {
-  return { runId, stage, attempt, session, credit };
-}
-
-export function keyOf({ runId, stage, attempt, session, credit }: AttemptRef): string {
-  return `${runId}/${stage}/${attempt}/${session}/${credit}`;
 }

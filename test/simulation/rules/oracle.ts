@@ -13,31 +13,24 @@ import {
   newRun,
   planOf,
   viewOf,
-  type Plan,
   type RunEvent,
   type RunState,
   type RunView,
 } from '@penstock/run';
 import { decodeCommit, type Commit } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
+import type { Clients } from '../nodes/clients.ts';
+import type { Processes } from '../nodes/processes.ts';
+import type { SimRunner } from '../nodes/runner-node.ts';
+import type { SimScheduler } from '../nodes/scheduler-node.ts';
+import { keyOf, short, type Process } from '../world/attempts.ts';
+import type { SimBroker } from '../world/broker.ts';
+import type { SimStore } from '../world/store.ts';
+import type { Witness } from '../world/witness.ts';
+import type { World } from '../world/world.ts';
 import { checkEvent } from './event-rules.ts';
-import { keyOf, type Process } from './runner-node.ts';
-import { short } from './processes.ts';
 import { QuotaRules } from './quota-rules.ts';
-import type { World } from './world.ts';
-
-export interface RunTruth {
-  readonly id: string;
-  readonly partition: number;
-  readonly plan: Plan;
-  state: RunState;
-  events: RunEvent[];
-  /** After which commit it had which version. */
-  readonly versions: { readonly sequence: number; readonly version: number }[];
-  /** The highest version that any client has seen. */
-  observed: number;
-  storedVersion: number;
-}
+import type { RunTruth } from './run-truth.ts';
 
 interface PartitionTruth {
   number: number;
@@ -48,8 +41,20 @@ interface PartitionTruth {
   checkpoint: number;
 }
 
-export class Oracle {
-  readonly runs = new Map<string, RunTruth>();
+/** The parts of the world that it looks at by itself. */
+interface Observed {
+  readonly world: World;
+  readonly broker: SimBroker;
+  readonly store: SimStore;
+  readonly processes: Processes;
+  readonly schedulers: readonly SimScheduler[];
+  readonly runners: readonly SimRunner[];
+  readonly clients: Clients;
+}
+
+export class Oracle implements Witness {
+  readonly #runs = new Map<string, RunTruth>();
+  readonly #observed: Observed;
   readonly #world: World;
   readonly #partitions = new Map<number, PartitionTruth>();
   /** Runs that have not settled, by group, in the order of their creation. */
@@ -57,12 +62,14 @@ export class Oracle {
   readonly #spentCredits = new Set<string>();
   readonly #quotas: QuotaRules;
 
-  constructor(world: World) {
+  constructor(observed: Observed) {
+    const { world } = observed;
+    this.#observed = observed;
     this.#world = world;
     this.#quotas = new QuotaRules(world);
   }
 
-  partition(number: number): PartitionTruth {
+  #partition(number: number): PartitionTruth {
     let truth = this.#partitions.get(number);
     if (truth === undefined)
       this.#partitions.set(
@@ -72,14 +79,22 @@ export class Oracle {
     return truth;
   }
 
+  stateOf(runId: string): RunState | undefined {
+    return this.#runs.get(runId)?.state;
+  }
+
+  isPartitionDisturbed(partition: number): boolean {
+    return this.#partition(partition).disturbed;
+  }
+
   isDisturbed(runId: string): boolean {
-    const run = this.runs.get(runId);
-    return run !== undefined && this.partition(run.partition).disturbed;
+    const run = this.#runs.get(runId);
+    return run !== undefined && this.#partition(run.partition).disturbed;
   }
 
   /** The most that the key has had in any month; undefined: its log has lost something. */
   runsOfMonth(key: string): number | undefined {
-    return this.#quotas.runsOfMonth(key, (partition) => this.partition(partition).disturbed);
+    return this.#quotas.runsOfMonth(key, (partition) => this.#partition(partition).disturbed);
   }
 
   // --- The log -------------------------------------------------------------------------------------------------------
@@ -87,7 +102,7 @@ export class Oracle {
   committed(partition: number, entry: LogEntry): void {
     const world = this.#world;
     const commit = decodeCommit(entry.bytes);
-    const truth = this.partition(partition);
+    const truth = this.#partition(partition);
     world.trace(
       () =>
         `partition ${partition}: ${commit.kind} ${commit.number} of ${commit.owner} (epoch ${commit.epoch}) at ${entry.sequence}: ${commit.runs.map(({ id, from, events }) => `${id.slice(-4)}@${from} ${events.map(describe).join(' ')}`).join('; ')}`,
@@ -102,7 +117,7 @@ export class Oracle {
         truth.kind === undefined ||
         truth.kind === 'released' ||
         truth.owner === commit.owner ||
-        world.broker.get('members', truth.owner) === undefined;
+        this.#observed.broker.get('members', truth.owner) === undefined;
       world.check(free, 'P3', `${commit.owner} opens partition ${partition}, which ${truth.owner} owns and lives`);
       world.check(
         commit.epoch > truth.epoch,
@@ -132,7 +147,7 @@ export class Oracle {
   /** A commit is one step, in whatever order its runs stand in it. */
   #checkTurns(commit: Commit): void {
     for (const { id, events } of commit.runs) {
-      const run = this.runs.get(id);
+      const run = this.#runs.get(id);
       if (
         run?.state.group === undefined ||
         isSettled(run.state) ||
@@ -156,14 +171,14 @@ export class Oracle {
     disturbed: boolean,
   ): void {
     const world = this.#world;
-    let run = this.runs.get(id);
+    let run = this.#runs.get(id);
     if (run !== undefined && disturbed && from <= run.events.length) {
-      this.runs.delete(id);
+      this.#runs.delete(id);
       this.#quotas.forgotten(run);
       const earlier = run.events.slice(0, from - 1);
       run = undefined;
       if (earlier.length > 0) this.#apply(id, partition, 1, earlier, sequence, true);
-      run = this.runs.get(id);
+      run = this.#runs.get(id);
     }
     for (const [index, event] of events.entries()) {
       if (event.type === 'run_created') {
@@ -179,9 +194,9 @@ export class Oracle {
           observed: 0,
           storedVersion: 0,
         };
-        this.runs.set(id, run);
+        this.#runs.set(id, run);
         if (event.group !== undefined) this.#group(run).push(id);
-        this.#quotas.happened(run, event, world.clients.limitsOf(id), disturbed);
+        this.#quotas.happened(run, event, this.#observed.clients.limitsOf(id), disturbed);
         continue;
       }
       if (run === undefined) {
@@ -215,7 +230,7 @@ export class Oracle {
       const credit = `${event.session}/${event.credit}`;
       world.check(!this.#spentCredits.has(credit), 'P11', `credit ${credit} is taken a second time`);
       this.#spentCredits.add(credit);
-      const labels = world.runners.find(({ name }) => name === event.runner)?.labels ?? [];
+      const labels = this.#observed.runners.find(({ name }) => name === event.runner)?.labels ?? [];
       const stage = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
       world.check(
         stage?.definition.runsOn.every((label) => labels.includes(label)) === true,
@@ -224,7 +239,7 @@ export class Oracle {
       );
     }
     if ('attempt' in event && event.attempt > 0 && event.type !== 'stage_started' && event.type !== 'stage_stopping') {
-      const process = world.processes.ofStage(run.id, event.stage);
+      const process = this.#observed.processes.ofStage(run.id, event.stage);
       world.check(
         process === undefined,
         'P15',
@@ -235,7 +250,7 @@ export class Oracle {
       if (lost && live !== undefined) {
         world.mark('attempt lost');
         world.check(
-          world.broker.get('runners', `${live.runner}.${live.session}`) === undefined,
+          this.#observed.broker.get('runners', `${live.runner}.${live.session}`) === undefined,
           'P5',
           `attempt ${event.attempt} of ${run.id}/${event.stage} is declared lost while the lease of ${live.session} lives`,
         );
@@ -258,7 +273,7 @@ export class Oracle {
   }
 
   acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void {
-    const entry = this.#world.broker.log(partition).findLast((candidate) => candidate.sequence === sequence);
+    const entry = this.#observed.broker.log(partition).findLast((candidate) => candidate.sequence === sequence);
     if (entry === undefined) return;
     this.#world.check(
       entry.commitId === commitId && decodeCommit(entry.bytes).epoch === epoch,
@@ -268,7 +283,7 @@ export class Oracle {
   }
 
   lostEnd(partition: number, last: LogEntry | undefined, lost: readonly LogEntry[]): void {
-    const truth = this.partition(partition);
+    const truth = this.#partition(partition);
     const commit = last === undefined ? undefined : decodeCommit(last.bytes);
     Object.assign(truth, {
       number: commit?.number ?? 0,
@@ -282,7 +297,7 @@ export class Oracle {
   }
 
   purged(partition: number, upTo: number): void {
-    const truth = this.partition(partition);
+    const truth = this.#partition(partition);
     this.#world.check(
       upTo < truth.checkpoint || truth.disturbed,
       'P8',
@@ -294,10 +309,10 @@ export class Oracle {
 
   documented(document: EncodedRun): void {
     const world = this.#world;
-    const run = this.runs.get(document.id);
-    if (this.partition(document.partition).disturbed || run === undefined) {
+    const run = this.#runs.get(document.id);
+    if (this.#partition(document.partition).disturbed || run === undefined) {
       world.check(
-        run !== undefined || this.partition(document.partition).disturbed,
+        run !== undefined || this.#partition(document.partition).disturbed,
         'P1',
         `a document of run ${document.id}, which was never committed`,
       );
@@ -321,11 +336,11 @@ export class Oracle {
   }
 
   checkpointed({ partition, sequence }: Checkpoint): void {
-    const truth = this.partition(partition);
+    const truth = this.#partition(partition);
     truth.checkpoint = sequence;
     if (truth.disturbed) return;
-    this.#quotas.checkpointed(partition, sequence, this.#world.store.counters);
-    for (const run of this.runs.values()) {
+    this.#quotas.checkpointed(partition, sequence, this.#observed.store.counters);
+    for (const run of this.#runs.values()) {
       if (run.partition !== partition) continue;
       const covered = run.versions.findLast((place) => place.sequence <= sequence)?.version ?? 0;
       this.#world.check(
@@ -337,7 +352,7 @@ export class Oracle {
   }
 
   runClosed(runId: string): void {
-    const run = this.runs.get(runId);
+    const run = this.#runs.get(runId);
     if (run === undefined || this.isDisturbed(runId)) return;
     this.#world.check(isSettled(run.state), 'P6', `run ${runId} is closed before it has settled`);
     this.#world.check(
@@ -350,9 +365,9 @@ export class Oracle {
   // --- What is sent, said and started --------------------------------------------------------------------------------
 
   jobSent(ref: AttemptRef & { readonly partition: number }, epoch: number): void {
-    const partition = this.partition(ref.partition);
+    const partition = this.#partition(ref.partition);
     if (partition.disturbed) return;
-    const run = this.runs.get(ref.runId);
+    const run = this.#runs.get(ref.runId);
     const live = run?.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
     const world = this.#world;
     world.check(
@@ -373,7 +388,7 @@ export class Oracle {
   }
 
   stopSent(ref: AttemptRef): void {
-    const run = this.runs.get(ref.runId);
+    const run = this.#runs.get(ref.runId);
     if (run === undefined || this.isDisturbed(ref.runId)) return;
     const live = run.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
     const healthy = live?.attempt === ref.attempt && live.session === ref.session && live.stopping === undefined;
@@ -381,7 +396,7 @@ export class Oracle {
   }
 
   processStarts({ ref, runner }: Process): void {
-    const run = this.runs.get(ref.runId);
+    const run = this.#runs.get(ref.runId);
     const stage = run?.state.stages[run.plan.indexOf.get(ref.stage) ?? -1];
     const live = stage?.live;
     this.#world.check(
@@ -395,7 +410,7 @@ export class Oracle {
   }
 
   resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void {
-    const run = this.runs.get(ref.runId);
+    const run = this.#runs.get(ref.runId);
     if (run === undefined || this.isDisturbed(ref.runId)) return;
     const live = run.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
     const lives = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
@@ -407,7 +422,7 @@ export class Oracle {
   }
 
   workspaceRemoved(runId: string, runner: string): void {
-    const run = this.runs.get(runId);
+    const run = this.#runs.get(runId);
     if (run === undefined || this.isDisturbed(runId)) return;
     const needed = !isSettled(run.state) && Object.values(run.state.workspaces).includes(runner);
     this.#world.check(
@@ -420,13 +435,13 @@ export class Oracle {
   /** Events go out to watchers. */
   shown({ runId, version, events }: CommittedEvents): void {
     if (this.isDisturbed(runId)) return;
-    const known = this.runs.get(runId)?.events.length ?? 0;
+    const known = this.#runs.get(runId)?.events.length ?? 0;
     this.#world.check(version <= known, 'P1', `version ${version} of run ${runId} is shown, committed are ${known}`);
     events.forEach((event, index) => this.eventSeen(runId, version - events.length + 1 + index, event));
   }
 
   eventSeen(runId: string, version: number, event: RunEvent): void {
-    const run = this.runs.get(runId);
+    const run = this.#runs.get(runId);
     if (run === undefined || this.isDisturbed(runId)) return;
     const truth = run.events[version - 1];
     this.#world.check(
@@ -439,11 +454,11 @@ export class Oracle {
 
   /** What any client has seen of the run so far: no later answer may be older. */
   observed(runId: string): number {
-    return this.runs.get(runId)?.observed ?? 0;
+    return this.#runs.get(runId)?.observed ?? 0;
   }
 
   viewSeen(view: RunView, floor: number, where: string): void {
-    const run = this.runs.get(view.id);
+    const run = this.#runs.get(view.id);
     const world = this.#world;
     if (run === undefined || this.isDisturbed(view.id)) {
       world.check(run !== undefined, 'P1', `${where} shows run ${view.id}, which was never committed`);
@@ -473,11 +488,10 @@ export class Oracle {
 
   /** What is still to be done in a healed world; undefined: nothing. */
   missing(): string | undefined {
-    const world = this.#world;
-    const { store } = world;
-    for (const run of this.runs.values()) {
+    const { store } = this.#observed;
+    for (const run of this.#runs.values()) {
       const document = store.documents.get(run.id);
-      if (this.partition(run.partition).disturbed) {
+      if (this.#partition(run.partition).disturbed) {
         if (document?.open === true) return `run ${run.id} (disturbed) is open in the store`;
         continue;
       }
@@ -487,26 +501,26 @@ export class Oracle {
         return `run ${run.id} has ended, but not settled: ${JSON.stringify(run.state.stages.filter(({ live }) => live !== undefined))}`;
       if (document === undefined || document.open) return `run ${run.id} is not closed in the store`;
     }
-    const unsaid = this.#quotas.missing(store.counters, (partition) => this.partition(partition).disturbed);
+    const unsaid = this.#quotas.missing(store.counters, (partition) => this.#partition(partition).disturbed);
     if (unsaid !== undefined) return unsaid;
-    const unclosed = world.schedulers.find(({ liveRuns }) => liveRuns > 0);
+    const unclosed = this.#observed.schedulers.find(({ liveRuns }) => liveRuns > 0);
     if (unclosed !== undefined) return `${unclosed.node.name} keeps ${unclosed.liveRuns} runs in memory`;
-    const queued = world.schedulers.find(({ dispatch }) => dispatch.waiting > 0);
+    const queued = this.#observed.schedulers.find(({ dispatch }) => dispatch.waiting > 0);
     if (queued !== undefined) return `${queued.node.name} keeps ${queued.dispatch.waiting} stages in its queues`;
-    for (const { name, disk } of world.runners) {
+    for (const { name, disk } of this.#observed.runners) {
       if (disk.results.size > 0)
         return `${name} keeps ${disk.results.size} results: ${[...disk.results.keys()].join(', ')}`;
       if (disk.workspaces.size > 0) return `${name} keeps workspaces of ${[...disk.workspaces.keys()].join(', ')}`;
     }
-    if (world.processes.count > 0) return `${world.processes.count} processes live`;
-    return world.clients.missing();
+    if (this.#observed.processes.count > 0) return `${this.#observed.processes.count} processes live`;
+    return this.#observed.clients.missing();
   }
 
   checkEnd(): void {
     const world = this.#world;
-    for (const run of this.runs.values()) {
-      if (this.partition(run.partition).disturbed) continue;
-      const events = world.store.events(run.id);
+    for (const run of this.#runs.values()) {
+      if (this.#partition(run.partition).disturbed) continue;
+      const events = this.#observed.store.events(run.id);
       world.check(
         events?.length === run.events.length &&
           run.events.every((event, index) => isSameEvent(event, events[index] as RunEvent)),
@@ -514,9 +528,9 @@ export class Oracle {
         `the stored events of run ${run.id} are not the committed ones`,
       );
       world.check(
-        world.store.view(run.id)?.status === run.state.status,
+        this.#observed.store.view(run.id)?.status === run.state.status,
         'replay',
-        `run ${run.id} is stored as ${world.store.view(run.id)?.status ?? 'nothing'}, it is ${run.state.status}`,
+        `run ${run.id} is stored as ${this.#observed.store.view(run.id)?.status ?? 'nothing'}, it is ${run.state.status}`,
       );
       world.mark(`run ended ${run.state.status}`);
       if (run.state.outcome !== undefined) world.mark(`run ended ${run.state.outcome}`);

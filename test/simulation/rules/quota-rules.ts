@@ -4,9 +4,9 @@
  */
 import { attemptMs, isSettled, monthOf, type RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
-import type { Limits } from './clients.ts';
-import type { RunTruth } from './oracle.ts';
-import type { World } from './world.ts';
+import type { Limits } from '../nodes/clients.ts';
+import type { RunTruth } from './run-truth.ts';
+import type { World } from '../world/world.ts';
 
 interface KeyTruth {
   readonly partition: number;

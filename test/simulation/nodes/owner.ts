@@ -9,18 +9,36 @@ import {
   type JobAnswer,
   type OpenedPartition,
   type Opening,
+  type Dispatch,
   type PartitionPorts,
+  type SchedulerLoad,
   type StopAnswer,
 } from '@penstock/scheduler/testing';
-import { SimOutage } from './errors.ts';
-import { SimPartitionLog } from './journal.ts';
-import { leased } from './leases.ts';
-import { mutatedLedger, mutatedRestore } from './mutations.ts';
-import { short } from './processes.ts';
-import type { SimScheduler } from './scheduler-node.ts';
-import type { World } from './world.ts';
+import { short } from '../world/attempts.ts';
+import { SimOutage } from '../world/errors.ts';
+import { SimPartitionLog } from '../world/journal.ts';
+import { leased } from '../world/leases.ts';
+import type { SimLedger } from '../world/ledger.ts';
+import type { Network } from '../world/network.ts';
+import type { SimNode } from '../world/sim-node.ts';
+import type { Subjects } from '../world/subjects.ts';
+import type { World } from '../world/world.ts';
+import type { NodeDependencies } from './dependencies.ts';
+import { mutatedLedger, mutatedRestore } from './mutated.ts';
 
 const RUNNER_ANSWER_MS = 2_000;
+
+/** The scheduler whose process the owner lives in. */
+export interface OwningScheduler {
+  readonly node: SimNode;
+  readonly ledger: SimLedger;
+  readonly dispatch: Dispatch;
+  readonly load: SchedulerLoad;
+  now(): number;
+  mayAct(): boolean;
+  /** Takes the picture of the leases as the broker has it, read fresh. */
+  refreshSessions(leases: Iterable<RunnerLease>): void;
+}
 
 export class SimOwner {
   readonly member: string;
@@ -29,21 +47,31 @@ export class SimOwner {
   epoch = 0;
   /** Whether it answers requests. */
   listens = false;
-  readonly #scheduler: SimScheduler;
+  readonly #scheduler: OwningScheduler;
   readonly #world: World;
+  readonly #network: Network;
+  readonly #subjects: Subjects;
   readonly #journal: SimPartitionLog;
   readonly #abort = new AbortController();
   readonly #onLost: () => void;
   #projector: Projector | undefined;
   #timerAt: number | undefined;
 
-  constructor(scheduler: SimScheduler, member: string, partition: number, onLost: () => void) {
+  constructor(
+    { world, network, subjects }: NodeDependencies,
+    scheduler: OwningScheduler,
+    member: string,
+    partition: number,
+    onLost: () => void,
+  ) {
     this.#scheduler = scheduler;
-    this.#world = scheduler.world;
+    this.#world = world;
+    this.#network = network;
+    this.#subjects = subjects;
     this.member = member;
     this.number = partition;
     this.#onLost = onLost;
-    this.#journal = new SimPartitionLog(this.#world, scheduler.node, partition);
+    this.#journal = new SimPartitionLog(network, scheduler.node, partition);
   }
 
   async open(): Promise<boolean> {
@@ -67,7 +95,7 @@ export class SimOwner {
       log: { error: () => world.mark('run could not be restored') },
     });
     this.#scheduler.refreshSessions(
-      [...(await world.keysNow(node, 'runners')).values()].map(({ value }) => leased<RunnerLease>(value)),
+      [...(await this.#network.keysNow(node, 'runners')).values()].map(({ value }) => leased<RunnerLease>(value)),
     );
     if (signal.aborted) return false;
     if (opened.incarnation > 1) world.mark('new incarnation');
@@ -94,7 +122,7 @@ export class SimOwner {
     });
     this.listens = true;
     core.start(mutatedRestore(world.mutation, opened, { runs, usages }));
-    world.publishOpened(node, this.number);
+    this.#subjects.publishOpened(node, this.number);
     this.#armTimer();
     return true;
   }
@@ -130,7 +158,7 @@ export class SimOwner {
         world.mark('partition handed back that was not open');
       }
       const isFree = await handBack(this.#opening(signal), known);
-      if (isFree && this.epoch > 0) world.publishReleased(this.#scheduler.node, this.number);
+      if (isFree && this.epoch > 0) this.#subjects.publishReleased(this.#scheduler.node, this.number);
       return isFree;
     } catch (error) {
       if (!(error instanceof SimOutage)) throw error;
@@ -147,11 +175,11 @@ export class SimOwner {
     return {
       partition: this.number,
       member: this.member,
-      log: new SimPartitionLog(world, node, this.number),
+      log: new SimPartitionLog(this.#network, node, this.number),
       ledger,
       signal,
       isGone: async (member: string) =>
-        world.mutation === 'opens-by-force' || !(await world.keysNow(node, 'members')).has(member),
+        world.mutation === 'opens-by-force' || !(await this.#network.keysNow(node, 'members')).has(member),
       now: () => this.#scheduler.now(),
       newCommitId: () => world.newId(),
     };
@@ -193,7 +221,7 @@ export class SimOwner {
           node.after(0, () => this.partition?.acknowledged(options.expectedSequence));
         this.#journal.appendThen(bytes, options, this.#abort.signal, (result) => {
           if (result.ok) {
-            world.oracle.acknowledged(this.number, epoch, options.commitId, result.sequence);
+            world.witness.acknowledged(this.number, epoch, options.commitId, result.sequence);
             if (world.mutation !== 'acts-before-acknowledgement') this.partition?.acknowledged(result.sequence);
             this.#armTimer();
             return;
@@ -203,16 +231,16 @@ export class SimOwner {
         });
       },
       mayAct: () => scheduler.mayAct(),
-      publishEvents: (message) => world.publishEvents(node, this.number, message),
+      publishEvents: (message) => this.#subjects.publishEvents(node, this.number, message),
       sendJob: (runner, job, answered) => this.#sendJob(runner, job, answered),
       sendStop: (runner, request, answered) => this.#sendStop(runner, request, answered),
       release: (runner, runIds) => {
-        for (const runId of runIds) world.oracle.runClosed(runId);
-        world.toRunner(node, runner, (target) => target.release({ runIds }));
+        for (const runId of runIds) world.witness.runClosed(runId);
+        this.#subjects.toRunner(node, runner, (target) => target.release({ runIds }));
       },
       isStored: (runId, then) => {
         world.mark('create asks the store');
-        world.askStore(
+        this.#network.askStore(
           node,
           (store) => store.documents.has(runId),
           then,
@@ -227,10 +255,10 @@ export class SimOwner {
 
   #sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void {
     const world = this.#world;
-    world.oracle.jobSent(job, this.epoch);
+    world.witness.jobSent(job, this.epoch);
     world.trace(() => `${this.member} sends ${short(job)} to ${runner}${job.repeated ? ' again' : ''}`);
     const mutated = world.mutation === 'late-no-responders-frees' && job.repeated;
-    world.requestRunner<JobReply>(
+    this.#subjects.requestRunner<JobReply>(
       this.#scheduler.node,
       runner,
       RUNNER_ANSWER_MS,
@@ -249,8 +277,8 @@ export class SimOwner {
   #sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void {
     const world = this.#world;
     world.trace(() => `${this.member} stops ${short(request)} at ${runner}`);
-    world.oracle.stopSent(request);
-    world.requestRunner<StopReply>(
+    world.witness.stopSent(request);
+    this.#subjects.requestRunner<StopReply>(
       this.#scheduler.node,
       runner,
       RUNNER_ANSWER_MS,

@@ -1,8 +1,7 @@
 /**
- * The simulated store and a scheduler's face to it. Documents, checkpoints: written only over a lower (incarnation,
+ * A scheduler's face to the simulated store. Documents, checkpoints: written only over a lower (incarnation,
  * sequence), as the real one does. It can be slow and down, fail before or after it has written, and write half a batch.
  */
-import type { RunEvent, RunView } from '@penstock/run';
 import {
   decodeRun,
   encodeRun,
@@ -12,36 +11,19 @@ import {
   type RunDocument,
   type RunsLedger,
 } from '@penstock/store';
+import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
-import type { World } from './world.ts';
-
-export class SimStore {
-  up = true;
-  readonly documents = new Map<string, EncodedRun>();
-  readonly checkpoints = new Map<number, Checkpoint>();
-  /** By key and month. */
-  readonly counters = new Map<string, RunCounter>();
-
-  view(id: string): RunView | undefined {
-    const document = this.documents.get(id);
-    return document && (JSON.parse(document.view) as RunView);
-  }
-
-  events(id: string): RunEvent[] | undefined {
-    const document = this.documents.get(id);
-    return document && (JSON.parse(document.story) as { events: RunEvent[] }).events;
-  }
-}
+import type { SimStore } from './store.ts';
 
 /** Documents sent in one write. */
 const BATCH = 3;
 
 export class SimLedger implements RunsLedger {
-  readonly #world: World;
+  readonly #network: Network;
   readonly #node: SimNode;
 
-  constructor(world: World, node: SimNode) {
-    this.#world = world;
+  constructor(network: Network, node: SimNode) {
+    this.#network = network;
     this.#node = node;
   }
 
@@ -67,7 +49,7 @@ export class SimLedger implements RunsLedger {
       const known = store.checkpoints.get(checkpoint.partition);
       if (known !== undefined && !isLower(known, checkpoint)) return 'stale';
       store.checkpoints.set(checkpoint.partition, checkpoint);
-      this.#world.oracle.checkpointed(checkpoint);
+      this.#network.world.witness.checkpointed(checkpoint);
       return 'saved';
     });
   }
@@ -121,7 +103,7 @@ export class SimLedger implements RunsLedger {
     const known = store.documents.get(document.id);
     if (known !== undefined && !isLower(known, document)) return false;
     store.documents.set(document.id, document);
-    this.#world.oracle.documented(document);
+    this.#network.world.witness.documented(document);
     return true;
   }
 
@@ -143,7 +125,7 @@ export class SimLedger implements RunsLedger {
   }
 
   #ask<T>(work: (store: SimStore) => T): Promise<T> {
-    return this.#world.promise((resolve, reject) => this.#world.askStore(this.#node, work, resolve, reject));
+    return this.#network.world.promise((resolve, reject) => this.#network.askStore(this.#node, work, resolve, reject));
   }
 }
 

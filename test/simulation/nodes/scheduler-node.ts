@@ -4,12 +4,14 @@
  */
 import type { PullReply, PullRequest, RunnerLease } from '@penstock/bus';
 import { Dispatch, ownerOf, type SchedulerLoad } from '@penstock/scheduler/testing';
-import { SimLedger } from './ledger.ts';
-import { SimOutage } from './errors.ts';
-import { leased, SimLease } from './leases.ts';
-import { SimOwner } from './owner.ts';
-import { SimNode } from './sim-node.ts';
-import type { World } from './world.ts';
+import { SimLedger } from '../world/ledger.ts';
+import { SimOutage } from '../world/errors.ts';
+import { leased, SimLease } from '../world/leases.ts';
+import { SimNode } from '../world/sim-node.ts';
+import type { SchedulerPort } from '../world/subjects.ts';
+import type { World } from '../world/world.ts';
+import type { NodeDependencies } from './dependencies.ts';
+import { SimOwner, type OwningScheduler } from './owner.ts';
 
 const MEMBERSHIP_MS = 6_000;
 const ACT_WITHIN_MS = 4_000;
@@ -18,9 +20,8 @@ const REJOIN_MS = 500;
 const CLOSE_MS = 5_000;
 const LOOK_MS = 30_000;
 
-export class SimScheduler {
+export class SimScheduler implements SchedulerPort, OwningScheduler {
   readonly node: SimNode;
-  readonly world: World;
   readonly skewMs: number;
   readonly ledger: SimLedger;
   member = '';
@@ -29,6 +30,8 @@ export class SimScheduler {
   owners = new Map<number, SimOwner>();
   /** It is leaving: `stop` was asked for. */
   stopping = false;
+  readonly #dependencies: NodeDependencies;
+  readonly #world: World;
   #lease: SimLease | undefined;
   #members = new Set<string>();
   #sessions = new Map<string, { readonly lease: RunnerLease; seenAt: number }>();
@@ -41,15 +44,17 @@ export class SimScheduler {
   /** May still be named by their logs although they are nobody's here. */
   #halfOpen = new Map<number, SimOwner>();
 
-  constructor(world: World, name: string) {
-    this.world = world;
+  constructor(dependencies: NodeDependencies, name: string) {
+    const { world, network } = dependencies;
+    this.#dependencies = dependencies;
+    this.#world = world;
     this.node = new SimNode(name, world.timeline);
-    this.ledger = new SimLedger(world, this.node);
+    this.ledger = new SimLedger(network, this.node);
     this.skewMs = Math.floor(world.random.between(-1, 1) * world.profile.clockSkewMs);
   }
 
   start(): void {
-    const { broker } = this.world;
+    const { broker } = this.#dependencies.network;
     this.member = '';
     this.stopping = false;
     this.dispatch = new Dispatch();
@@ -83,8 +88,8 @@ export class SimScheduler {
   }
 
   mayAct(): boolean {
-    if (this.world.mutation === 'acts-for-ever') return true;
-    return this.#lease !== undefined && this.world.now - this.#lease.sentAt < ACT_WITHIN_MS;
+    if (this.#world.mutation === 'acts-for-ever') return true;
+    return this.#lease !== undefined && this.#world.now - this.#lease.sentAt < ACT_WITHIN_MS;
   }
 
   /** Whether anything is kept for runs in this process. */
@@ -96,14 +101,14 @@ export class SimScheduler {
   stop(then: () => void): void {
     if (this.stopping || this.member === '') return;
     this.stopping = true;
-    void this.world.settle(
+    void this.#world.settle(
       this.node,
-      this.#close().then(() => this.node.after(this.world.latency() * 4 + 1, then)),
+      this.#close().then(() => this.node.after(this.#world.latency() * 4 + 1, then)),
     );
   }
 
   async #close(): Promise<void> {
-    const { world } = this;
+    const world = this.#world;
     const deadline = new AbortController();
     this.node.after(CLOSE_MS, () => deadline.abort());
     await Promise.race([
@@ -124,8 +129,8 @@ export class SimScheduler {
   // --- Membership ----------------------------------------------------------------------------------------------------
 
   #join(): void {
-    const member = `${this.node.name}-${this.world.newId()}`;
-    const lease = new SimLease(this.world, this.node, 'members', member, MEMBERSHIP_MS);
+    const member = `${this.node.name}-${this.#world.newId()}`;
+    const lease = new SimLease(this.#dependencies.network, this.node, 'members', member, MEMBERSHIP_MS);
     lease.write({ member }, (result) => {
       if (result.kind !== 'accepted') {
         this.node.after(REJOIN_MS, () => this.#join());
@@ -135,7 +140,7 @@ export class SimScheduler {
       this.#membershipOver = new AbortController();
       this.member = member;
       this.#members.add(member);
-      this.world.trace(() => `${this.node.name} joins as ${member}`);
+      this.#world.trace(() => `${this.node.name} joins as ${member}`);
       this.#rebalance();
     });
   }
@@ -146,7 +151,7 @@ export class SimScheduler {
       if (lease !== undefined && !lease.busy && !lease.over) {
         lease.write({ member: this.member }, (result) => {
           if (result.kind !== 'lost' || this.#lease !== lease) return;
-          this.world.mark('membership lost');
+          this.#world.mark('membership lost');
           this.#lease = undefined;
           this.#members.delete(this.member);
           this.member = '';
@@ -169,7 +174,7 @@ export class SimScheduler {
       this.#again = true;
       return;
     }
-    this.#rebalancing = this.world.settle(
+    this.#rebalancing = this.#world.settle(
       this.node,
       this.#rebalanceOnce().finally(() => {
         this.#rebalancing = undefined;
@@ -183,21 +188,21 @@ export class SimScheduler {
   /** Another has handed a partition over: if it is ours now, it is opened at once. */
   released(partition: number): void {
     if (this.member === '' || ownerOf(partition, this.#members) !== this.member) return;
-    this.world.mark('opened at the word of its release');
+    this.#world.mark('opened at the word of its release');
     this.#rebalance();
   }
 
   async #rebalanceOnce(): Promise<void> {
     const { member } = this;
     const mine = new Set<number>();
-    for (let partition = 0; partition < this.world.profile.partitions; partition++)
+    for (let partition = 0; partition < this.#world.profile.partitions; partition++)
       if (ownerOf(partition, this.#members) === member) mine.add(partition);
     this.#lookAtOthers(mine);
     await Promise.all(
       [...this.owners].map(async ([partition, owner]) => {
         if (mine.has(partition)) return;
         this.owners.delete(partition);
-        this.world.mark('hand-over');
+        this.#world.mark('hand-over');
         this.#halfOpen.set(partition, owner);
       }),
     );
@@ -213,17 +218,17 @@ export class SimScheduler {
   }
 
   #lookAtOthers(mine: ReadonlySet<number>): void {
-    if (this.world.now - this.#lookedAt < LOOK_MS) return;
-    this.#lookedAt = this.world.now;
-    for (let partition = 0; partition < this.world.profile.partitions; partition++) {
+    if (this.#world.now - this.#lookedAt < LOOK_MS) return;
+    this.#lookedAt = this.#world.now;
+    for (let partition = 0; partition < this.#world.profile.partitions; partition++) {
       if (!mine.has(partition) && !this.owners.has(partition) && !this.#halfOpen.has(partition))
-        this.#halfOpen.set(partition, new SimOwner(this, this.member, partition, () => {}));
+        this.#halfOpen.set(partition, new SimOwner(this.#dependencies, this, this.member, partition, () => {}));
     }
   }
 
   async #take(partition: number): Promise<void> {
     if (this.owners.has(partition) || this.stopping || this.member === '') return;
-    const owner: SimOwner = new SimOwner(this, this.member, partition, () => {
+    const owner: SimOwner = new SimOwner(this.#dependencies, this, this.member, partition, () => {
       if (this.owners.get(partition) === owner) this.owners.delete(partition);
       this.#rebalance();
     });
@@ -231,12 +236,12 @@ export class SimScheduler {
     try {
       if (await owner.open()) return;
     } catch (error) {
-      this.world.trace(() => `${this.node.name} could not open partition ${partition}: ${String(error)}`);
-      this.world.mark('opening failed');
+      this.#world.trace(() => `${this.node.name} could not open partition ${partition}: ${String(error)}`);
+      this.#world.mark('opening failed');
       // Broker and store fail, and a checkpoint comes late for a log that was cut: tried again. All else is a fault of the code.
-      const isOutage = error instanceof SimOutage || this.world.oracle.partition(partition).disturbed;
+      const isOutage = error instanceof SimOutage || this.#world.witness.isPartitionDisturbed(partition);
       if (!isOutage && this.member === owner.member)
-        this.world.fail(error instanceof Error ? error : new Error(String(error)));
+        this.#world.fail(error instanceof Error ? error : new Error(String(error)));
       if (this.member === owner.member) this.#halfOpen.set(partition, owner);
     }
     owner.forget();
@@ -258,13 +263,13 @@ export class SimScheduler {
   }
 
   now(): number {
-    return this.world.wallClock() + this.skewMs;
+    return this.#world.wallClock() + this.skewMs;
   }
 
   #leaseSeen(lease: RunnerLease): void {
     if (this.#expired.has(lease.session)) return;
     const isNew = !this.#sessions.has(lease.session);
-    this.#sessions.set(lease.session, { lease, seenAt: this.world.now });
+    this.#sessions.set(lease.session, { lease, seenAt: this.#world.now });
     this.dispatch.sessionSeen(lease);
     for (const owner of this.owners.values()) owner.partition?.leaseSeen(lease);
     if (isNew) this.#match();
@@ -280,18 +285,18 @@ export class SimScheduler {
 
   /** A session that was learned of aside from the watch may end without a word of it: what is silent is looked at. */
   #lookAtSilent(): void {
-    const { leaseMs } = this.world.profile;
-    if (this.#looking || ![...this.#sessions.values()].some(({ seenAt }) => this.world.now - seenAt > 1.5 * leaseMs))
+    const { leaseMs } = this.#world.profile;
+    if (this.#looking || ![...this.#sessions.values()].some(({ seenAt }) => this.#world.now - seenAt > 1.5 * leaseMs))
       return;
     this.#looking = true;
-    void this.world.settle(
+    void this.#world.settle(
       this.node,
-      this.world.keysNow(this.node, 'runners').then((keys) => {
+      this.#dependencies.network.keysNow(this.node, 'runners').then((keys) => {
         this.#looking = false;
         for (const [session, { lease, seenAt }] of this.#sessions) {
           const key = `${lease.runner}.${session}`;
-          if (keys.has(key) || this.world.now - seenAt <= 1.5 * leaseMs) continue;
-          this.world.mark('silent session found gone');
+          if (keys.has(key) || this.#world.now - seenAt <= 1.5 * leaseMs) continue;
+          this.#world.mark('silent session found gone');
           this.#leaseExpired(key);
         }
       }),
@@ -308,12 +313,12 @@ export class SimScheduler {
 
   #tickLater(): void {
     this.node.after(TICK_MS, () => {
-      this.load.journalUsed = this.world.journalUsed;
+      this.load.journalUsed = this.#world.journalUsed;
       for (const owner of this.owners.values()) owner.tick();
       this.dispatch.forgetIdle(this.now());
       this.#lookAtSilent();
-      if (this.dispatch.demand().length > 0) this.world.announceDemand(this);
-      if (this.world.mutation === 'own-timer-declares-loss') this.#declareLossByTimer();
+      if (this.dispatch.demand().length > 0) this.#dependencies.subjects.announceDemand(this);
+      if (this.#world.mutation === 'own-timer-declares-loss') this.#declareLossByTimer();
       this.#rebalance();
       this.#tickLater();
     });
@@ -321,7 +326,7 @@ export class SimScheduler {
 
   #declareLossByTimer(): void {
     for (const { lease, seenAt } of this.#sessions.values()) {
-      if (this.world.now - seenAt > this.world.profile.leaseMs / 2)
+      if (this.#world.now - seenAt > this.#world.profile.leaseMs / 2)
         this.#leaseExpired(`${lease.runner}.${lease.session}`);
     }
   }

@@ -65,7 +65,7 @@ export class SimBroker {
       return 'refused';
     const entry: LogEntry = { sequence: ++this.#sequence, bytes, commitId };
     log.push(entry);
-    this.#world.oracle.committed(partition, entry);
+    this.#world.witness.committed(partition, entry);
     return entry.sequence;
   }
 
@@ -75,13 +75,13 @@ export class SimBroker {
     const place = log.findIndex((entry) => entry.sequence === sequenceExclusive);
     if (place < 0) {
       this.#world.check(
-        this.#world.oracle.partition(partition).disturbed,
+        this.#world.witness.isPartitionDisturbed(partition),
         'P8',
         `a purge of partition ${partition} stops at ${sequenceExclusive}, which is no commit of it`,
       );
       return 'refused';
     }
-    this.#world.oracle.purged(partition, log[place - 1]?.sequence ?? 0);
+    this.#world.witness.purged(partition, log[place - 1]?.sequence ?? 0);
     if (place > 0) this.#world.mark('log purged');
     return log.splice(0, place).length;
   }
@@ -90,7 +90,7 @@ export class SimBroker {
   loseEnd(partition: number, count: number): void {
     const log = this.log(partition);
     const lost = log.splice(Math.max(1, log.length - count));
-    if (lost.length > 0) this.#world.oracle.lostEnd(partition, log.at(-1), lost);
+    if (lost.length > 0) this.#world.witness.lostEnd(partition, log.at(-1), lost);
   }
 
   // --- Keys --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,15 @@
+import type { Plan, RunEvent, RunState } from '@penstock/run';
+
+/** A run by its committed events alone. */
+export interface RunTruth {
+  readonly id: string;
+  readonly partition: number;
+  readonly plan: Plan;
+  state: RunState;
+  events: RunEvent[];
+  /** After which commit it had which version. */
+  readonly versions: { readonly sequence: number; readonly version: number }[];
+  /** The highest version that any client has seen. */
+  observed: number;
+  storedVersion: number;
+}

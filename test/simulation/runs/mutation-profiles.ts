@@ -1,0 +1,27 @@
+import type { Mutation } from '../world/mutations.ts';
+import { noFaults, type Profile } from '../world/profile.ts';
+
+/** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
+export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profile> } = {
+  'acts-for-ever': {
+    schedulers: 3,
+    runs: 12,
+    illMs: 50_000,
+    latencyMs: 40,
+    faults: { ...noFaults, schedulerFreeze: 20 },
+  },
+  'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
+  'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
+  'guard-counts-from-the-line': {
+    schedulers: 1,
+    runners: 3,
+    runs: 12,
+    leaseMs: 15_000,
+    illMs: 50_000,
+    stageMs: 20_000,
+    slow: 0,
+    latencyMs: 250,
+    faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 },
+  },
+  'no-guard': { runners: 3, stageMs: 8_000 },
+};

@@ -1,0 +1,101 @@
+/**
+ * A simulated world with all that lives in it: schedulers, runners, gateways with their clients, a broker and a store under
+ * one clock and one source of chance. It puts them together and lives them to the end; what must hold is the oracle's business.
+ */
+import { Clients } from '../nodes/clients.ts';
+import { Processes } from '../nodes/processes.ts';
+import { SimRunner } from '../nodes/runner-node.ts';
+import { SimScheduler } from '../nodes/scheduler-node.ts';
+import { Oracle } from '../rules/oracle.ts';
+import { SimBroker } from '../world/broker.ts';
+import { Violation } from '../world/errors.ts';
+import { Network } from '../world/network.ts';
+import { SimNode } from '../world/sim-node.ts';
+import { SimStore } from '../world/store.ts';
+import { Subjects } from '../world/subjects.ts';
+import { World, type WorldOptions } from '../world/world.ts';
+import { Faults } from './faults.ts';
+
+const STEPS_MAX = 400_000;
+/** Once it is healed, a world has so long to end every run and to forget it. */
+const HEALED_MS_MAX = 900_000;
+
+export class Simulation {
+  readonly world: World;
+  steps = 0;
+  readonly #oracle: Oracle;
+  readonly #schedulers: readonly SimScheduler[];
+  readonly #runners: readonly SimRunner[];
+  readonly #clients: Clients;
+  readonly #faults: Faults;
+  #checkedAt = 0;
+
+  constructor(seed: number, options: WorldOptions = {}) {
+    const world = new World(seed, options);
+    const { profile, random } = world;
+    const broker = new SimBroker(world);
+    const store = new SimStore();
+    const network = new Network(world, broker, store);
+    const subjects = new Subjects(network);
+    const processes = new Processes(world);
+    const dependencies = { world, network, subjects, processes };
+    const schedulers = Array.from(
+      { length: profile.schedulers },
+      (_, index) => new SimScheduler(dependencies, `scheduler${index}`),
+    );
+    const runners = Array.from({ length: profile.runners }, (_, index) => {
+      const labels = index === 0 ? ['linux'] : random.chance(0.5) ? ['linux', 'big'] : ['linux', 'mac'];
+      return new SimRunner(dependencies, `runner${index}`, labels, 1 + random.int(3));
+    });
+    const gateways = [new SimNode('gateway0', world.timeline), new SimNode('gateway1', world.timeline)];
+    const clients = new Clients(
+      dependencies,
+      gateways,
+      runners.map(({ labels }) => labels),
+    );
+    subjects.schedulers.push(...schedulers);
+    subjects.runners.push(...runners);
+    subjects.gateways.push(...gateways.map((node) => clients.portOf(node)));
+    this.world = world;
+    this.#schedulers = schedulers;
+    this.#runners = runners;
+    this.#clients = clients;
+    this.#oracle = new Oracle({ world, broker, store, processes, schedulers, runners, clients });
+    this.#faults = new Faults({ world, broker, store, schedulers, runners });
+    world.witnessedBy(this.#oracle);
+  }
+
+  /** Lives the world from its beginning until everything in it is done. Throws the Violation that was found. */
+  async run(): Promise<void> {
+    const { profile, random } = this.world;
+    for (const scheduler of this.#schedulers) this.world.after(random.between(0, 500), () => scheduler.start());
+    for (const runner of this.#runners) this.world.after(random.between(0, 500), () => runner.start());
+    this.#clients.start();
+    this.#faults.start();
+    this.world.after(profile.quietMs + profile.illMs, () => {
+      this.world.healed = true;
+      this.world.trace(() => '--- the world is healed ---');
+      this.#faults.heal();
+    });
+    for (; !this.#isDone(); this.steps++) {
+      const task = this.world.timeline.next();
+      if (task === undefined) throw new Violation('progress', 'nothing is planned any more, and not all is done');
+      task();
+      if (this.world.promisesMoved) await this.world.settlePromises();
+      if (this.world.failure !== undefined) throw this.world.failure;
+      if (this.steps > STEPS_MAX) throw new Violation('progress', `${STEPS_MAX} steps, and not all is done`);
+    }
+    this.#oracle.checkEnd();
+    if (this.world.failure !== undefined) throw this.world.failure;
+  }
+
+  #isDone(): boolean {
+    if (!this.world.healed || this.world.now < this.#checkedAt) return false;
+    this.#checkedAt = this.world.now + 500;
+    const missing = this.#oracle.missing();
+    if (missing === undefined) return true;
+    if (this.world.now > this.world.profile.quietMs + this.world.profile.illMs + HEALED_MS_MAX)
+      throw new Violation('progress', `${HEALED_MS_MAX / 60_000} minutes after all faults have ended: ${missing}`);
+    return false;
+  }
+}

@@ -1,0 +1,21 @@
+/** What the simulated store holds. */
+import type { RunEvent, RunView } from '@penstock/run';
+import type { Checkpoint, EncodedRun, RunCounter } from '@penstock/store';
+
+export class SimStore {
+  up = true;
+  readonly documents = new Map<string, EncodedRun>();
+  readonly checkpoints = new Map<number, Checkpoint>();
+  /** By key and month. */
+  readonly counters = new Map<string, RunCounter>();
+
+  view(id: string): RunView | undefined {
+    const document = this.documents.get(id);
+    return document && (JSON.parse(document.view) as RunView);
+  }
+
+  events(id: string): RunEvent[] | undefined {
+    const document = this.documents.get(id);
+    return document && (JSON.parse(document.story) as { events: RunEvent[] }).events;
+  }
+}

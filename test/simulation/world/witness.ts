@@ -1,0 +1,39 @@
+/**
+ * Who sees all that happens in a world: each part says what it does as it does it. It also knows the truth that clients hold
+ * their answers against.
+ */
+import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
+import type { RunEvent, RunState, RunView } from '@penstock/run';
+import type { Checkpoint, EncodedRun } from '@penstock/store';
+import type { Process } from './attempts.ts';
+
+export interface Witness {
+  // The log.
+  committed(partition: number, entry: LogEntry): void;
+  acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void;
+  purged(partition: number, upTo: number): void;
+  lostEnd(partition: number, last: LogEntry | undefined, lost: readonly LogEntry[]): void;
+  // The store.
+  documented(document: EncodedRun): void;
+  checkpointed(checkpoint: Checkpoint): void;
+  // What is sent and started.
+  jobSent(ref: AttemptRef & { readonly partition: number }, epoch: number): void;
+  stopSent(ref: AttemptRef): void;
+  runClosed(runId: string): void;
+  processStarts(process: Process): void;
+  resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void;
+  workspaceRemoved(runId: string, runner: string): void;
+  // What clients are shown.
+  shown(message: CommittedEvents): void;
+  eventSeen(runId: string, version: number, event: RunEvent): void;
+  viewSeen(view: RunView, floor: number, where: string): void;
+  // The truth.
+  /** What any client has seen of the run so far: no later answer may be older. */
+  observed(runId: string): number;
+  stateOf(runId: string): RunState | undefined;
+  /** The log of its partition has lost its end in a power cut: nothing that was promised on it is held against anybody. */
+  isDisturbed(runId: string): boolean;
+  isPartitionDisturbed(partition: number): boolean;
+  /** The most that the key has had in any month; undefined: its log has lost something. */
+  runsOfMonth(key: string): number | undefined;
+}
