@@ -1,4 +1,5 @@
 /** Everything that the command says instead of doing what it was asked: one line for a person, with the remedy in it. */
+import { causesOf, TaggedError } from '@penstock/errors';
 
 /** Exit codes, the same for every command. 128 and a signal's number where one ended it. */
 export const EXIT = {
@@ -12,12 +13,8 @@ export const EXIT = {
   brokenPipe: 141,
 } as const;
 
-export abstract class CommandError extends Error {
-  abstract readonly tag: string;
+export abstract class CommandError extends TaggedError {
   abstract readonly exitCode: number;
-  override get name(): string {
-    return this.tag;
-  }
 }
 
 /** The arguments make no sense; `command` names the help to look at, absent for the command as a whole. */
@@ -76,6 +73,6 @@ export function explain(error: unknown, debug: boolean): string {
 }
 
 function stackOf(error: Error): string {
-  const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : '';
-  return `${error.stack ?? error.message}${cause}`;
+  const stacks = causesOf(error).map((each) => (each instanceof Error ? (each.stack ?? each.message) : String(each)));
+  return stacks.join('\ncaused by ');
 }

@@ -11,6 +11,7 @@ import { EXTENSION_CATEGORIES } from '@penstock/pipeline';
 import { extensionKey, extensionsSpec, Registry, registryCollections, type ExtensionRecord } from '@penstock/registry';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
 import { temporaryFolder } from '../support/server.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
 const EXTENSIONS = 10_000;
 const VERSIONS = 5;
@@ -106,7 +107,7 @@ export async function benchRegistry(): Promise<string[]> {
       objects: await openFolderStore(join(folder.path, 'objects')),
       tiers: loadTiers(),
       policy: 'any',
-      log: { info: () => {}, warn: () => {} },
+      log: silentLog,
     });
     const heapBefore = usedHeap();
     const begin = performance.now();

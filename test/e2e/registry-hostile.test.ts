@@ -7,10 +7,11 @@ import { gzipSync } from 'node:zlib';
 import { pack, type Header } from 'tar-stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { loadTiers } from '@penstock/config';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import { openFolderStore } from '@penstock/object-store';
 import { extensionsSpec, Registry, registryCollections } from '@penstock/registry';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
+import { silentLog } from '@penstock/telemetry/log';
 
 const MANIFEST = 'id: build/hostile\nversion: 1.0.0\ndescription: Means no good\nrun: "true"\n';
 const caller = { tenant: 'service', tier: 'enterprise', isAdmin: false };
@@ -30,7 +31,7 @@ beforeAll(async () => {
     objects: await openFolderStore(join(folder, 'objects')),
     tiers: loadTiers(),
     policy: 'any',
-    log: { info: () => {}, warn: () => {} },
+    log: silentLog,
   });
 });
 afterAll(async () => {

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   type Bus,
-  type BusLog,
   type CommittedEvents,
   connectBus,
   type CreateReply,
@@ -26,6 +25,7 @@ import { startRunner } from '@penstock/runner';
 import { startScheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
+import { type Log, silentLog } from '@penstock/telemetry/log';
 import { brokerBinary } from '@penstock/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
@@ -46,8 +46,8 @@ const refusals: unknown[] = [];
 const closing: (() => Promise<unknown>)[] = [];
 
 /** Anything the broker refuses is told to the connection's log. */
-const log: BusLog = {
-  info: () => {},
+const log: Log = {
+  ...silentLog,
   warn: (fields) => refusals.push(fields),
   error: (fields) => refusals.push(fields),
 };

@@ -1,7 +1,8 @@
+import { TaggedError } from '@penstock/errors';
+
 /** One message for everything that is wrong with a configuration, so that a start is tried again once and not five times. */
-export class ConfigurationError extends Error {
+export class ConfigurationError extends TaggedError {
   readonly tag = 'ConfigurationError';
-  override readonly name = 'ConfigurationError';
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {

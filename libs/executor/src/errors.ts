@@ -1,29 +1,23 @@
 /** Everything this package throws, told apart by `tag`. */
-
-abstract class ExecutorError extends Error {
-  abstract readonly tag: string;
-  override get name(): string {
-    return this.tag;
-  }
-}
+import { TaggedError } from '@penstock/errors';
 
 /** The stage cannot be put to the kernel as it is asked for: too long, or a name that no environment holds. The user's to mend. */
-export class UnstartableStage extends ExecutorError {
+export class UnstartableStage extends TaggedError {
   readonly tag = 'UnstartableStage';
 }
 
 /** A helper did not come up. */
-export class HelperFailed extends ExecutorError {
+export class HelperFailed extends TaggedError {
   readonly tag = 'HelperFailed';
 }
 
 /** The guard has fired or is gone: its session is over (P15). */
-export class GuardGone extends ExecutorError {
+export class GuardGone extends TaggedError {
   readonly tag = 'GuardGone';
 }
 
 /** `$SERVICE_OUTPUT` holds something else than outputs. */
-export class BadOutputs extends ExecutorError {
+export class BadOutputs extends TaggedError {
   readonly tag = 'BadOutputs';
   readonly line: number;
   constructor(message: string, line: number) {

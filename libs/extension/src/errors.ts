@@ -1,4 +1,5 @@
 /** What can be wrong with a package, and with keeping one. */
+import { TaggedError } from '@penstock/errors';
 
 export type PackageFault =
   | 'format'
@@ -21,7 +22,7 @@ export type PackageFault =
   | 'hash';
 
 /** The package is refused: its message is for the one who made it, and names the entry. Nothing was written, or is left. */
-export class PackageRefused extends Error {
+export class PackageRefused extends TaggedError {
   readonly tag = 'PackageRefused';
   readonly fault: PackageFault;
 
@@ -29,32 +30,19 @@ export class PackageRefused extends Error {
     super(message, options);
     this.fault = fault;
   }
-
-  override get name(): string {
-    return this.tag;
-  }
 }
 
 /** The folder of the cache cannot take the package: everything in it was used a short while ago. Try again later. */
-export class CacheFull extends Error {
+export class CacheFull extends TaggedError {
   readonly tag = 'CacheFull';
-  override get name(): string {
-    return this.tag;
-  }
 }
 
 /** `.pipeline.lock` is not what `penstock lock` writes. */
-export class BadLock extends Error {
+export class BadLock extends TaggedError {
   readonly tag = 'BadLock';
-  override get name(): string {
-    return this.tag;
-  }
 }
 
 /** A file that should hold a key holds none. */
-export class BadKey extends Error {
+export class BadKey extends TaggedError {
   readonly tag = 'BadKey';
-  override get name(): string {
-    return this.tag;
-  }
 }

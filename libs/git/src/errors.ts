@@ -1,4 +1,5 @@
 /** What can go wrong between a clone address and a workspace; the code is what callers decide by. */
+import { TaggedError } from '@penstock/errors';
 
 export type GitErrorCode =
   /** The address, or what its name resolves to, is not allowed: nothing was started. */
@@ -23,13 +24,12 @@ export type GitErrorCode =
  * The message is for the owner of the run: it names the address without any credential and holds nothing that a server
  * said. What git wrote is in `cause`, for the operator's log.
  */
-export class GitError extends Error {
-  readonly _tag = 'GitError';
+export class GitError extends TaggedError {
+  readonly tag = 'GitError';
   readonly code: GitErrorCode;
 
   constructor(code: GitErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'GitError';
     this.code = code;
   }
 }
@@ -46,15 +46,14 @@ export class BadFile extends GitError {
 }
 
 /** A git process that ended with another exit code than 0. */
-export class GitCommandFailed extends Error {
-  readonly _tag = 'GitCommandFailed';
+export class GitCommandFailed extends TaggedError {
+  readonly tag = 'GitCommandFailed';
   readonly exitCode: number | null;
   /** Without the values of credentials. */
   readonly stderr: string;
 
   constructor(command: string, exitCode: number | null, stderr: string) {
     super(`git ${command} ended with ${exitCode === null ? 'a signal' : `code ${exitCode}`}: ${stderr}`);
-    this.name = 'GitCommandFailed';
     this.exitCode = exitCode;
     this.stderr = stderr;
   }

@@ -22,11 +22,7 @@ import type { CloneAddress, GitPolicy } from './policy.ts';
 import { writeSkeleton } from './skeleton.ts';
 import type { Slots } from './slots.ts';
 import { SharedWork, Turns, unlessAborted } from './waiting.ts';
-
-export interface GitLog {
-  debug(details: object, message: string): void;
-  warn(details: object, message: string): void;
-}
+import type { Log } from '@penstock/telemetry/log';
 
 /** What all mirrors of a cache have in common. */
 export interface MirrorSurroundings {
@@ -40,7 +36,7 @@ export interface MirrorSurroundings {
   readonly slots: Slots;
   /** Rejects where there is no git to fetch with. */
   readonly assertUsable: () => Promise<void>;
-  readonly log: GitLog;
+  readonly log: Log;
 }
 
 /** Enough to make looking into them the larger part of a fetch. */

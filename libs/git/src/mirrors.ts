@@ -17,9 +17,10 @@ import { problemWithFile } from './credentials.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
-import { Mirror, type GitLog, type MirrorSurroundings } from './mirror.ts';
+import { Mirror, type MirrorSurroundings } from './mirror.ts';
 import { checkCloneUrl, checkCommit, type CloneAddress, type GitPolicy } from './policy.ts';
 import { Slots } from './slots.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface MirrorsOptions {
   /** No other process uses it. */
@@ -29,7 +30,7 @@ export interface MirrorsOptions {
   readonly policy: GitPolicy;
   /** In the form of `git credential-store`, or a program that is a git credential helper. Asked for http and https. */
   readonly credentialsFile?: string | undefined;
-  readonly log: GitLog;
+  readonly log: Log;
   /** Leaves the contents of files with servers that allow it until they are read: for who reads a file or two. */
   readonly partial?: boolean | undefined;
   /** Of one repository, and of the files of one commit. Default 2 GiB, at most `bytesMax`. */

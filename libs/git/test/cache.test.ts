@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Mirrors } from '../src/index.ts';
 import { mirrorsIn, Repository, smartServer, temporaryFolder, type TestServer } from './repositories.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
 const PIPELINE = '.pipeline.yaml';
 
@@ -153,6 +154,7 @@ describe('credentials', () => {
     const opened = mirrors({
       credentialsFile,
       log: {
+        ...silentLog,
         debug: (...line) => lines.push(JSON.stringify(line)),
         warn: (...line) => lines.push(JSON.stringify(line)),
       },

@@ -16,10 +16,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { openMirrors, type Mirrors, type MirrorsOptions } from '../src/index.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
 export const DEVELOPMENT = { mode: 'development', allowedHosts: [] } as const;
-
-export const SILENT = { debug: () => {}, warn: () => {} };
 
 export function temporaryFolder(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), 'penstock-git-')));
@@ -202,5 +201,5 @@ export function dumbServer(root: string): Promise<TestServer> {
 }
 
 export function mirrorsIn(folder: string, more: Partial<MirrorsOptions> = {}): Mirrors {
-  return openMirrors({ folder, bytesMax: 1024 ** 3, policy: DEVELOPMENT, log: SILENT, ...more });
+  return openMirrors({ folder, bytesMax: 1024 ** 3, policy: DEVELOPMENT, log: silentLog, ...more });
 }

@@ -1,10 +1,8 @@
-export * from './errors.ts';
 export { clientKeyOf, TrustedProxies } from './client-address.ts';
 export { closeWithin } from './close-within.ts';
 export { answerMalformed } from './malformed.ts';
 export { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 export { JSON_DEPTH_MAX, parseJson } from './json.ts';
-export { silentLog, type HttpLog } from './log.ts';
 export { REQUEST_TIERS, type RateLimits, type RequestTier } from './rate-limits.ts';
 export { routesOf, type KnownRoute } from './routes.ts';
 export { BODY_BYTES_MAX, buildServer, pathOf, type ServerOptions } from './server.ts';

@@ -2,7 +2,7 @@
  * JSON of clients. What `JSON.parse` takes is not always harmless to what comes after it: nesting that `JSON.stringify` and
  * every recursive function fails on, and keys that change an object's prototype when they are copied.
  */
-import { BadUserInput } from './errors.ts';
+import { BadUserInput } from '@penstock/errors';
 
 /** Deeper than any request of ours or any host's webhook, and shallow enough for every recursive function. */
 export const JSON_DEPTH_MAX = 100;

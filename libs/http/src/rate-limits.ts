@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientKeyOf, TrustedProxies } from './client-address.ts';
-import type { HttpLog } from './log.ts';
+import type { Log } from '@penstock/telemetry/log';
 import { RateLimiter } from './rate-limiter.ts';
 
 export const REQUEST_TIERS = ['read', 'api', 'webhook'] as const;
@@ -32,7 +32,7 @@ const WARNING_EVERY_MS = 60_000;
 export interface RateLimitOptions {
   readonly limits: RateLimits | undefined;
   readonly trustProxy: readonly string[];
-  readonly log: HttpLog;
+  readonly log: Log;
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number;
 }

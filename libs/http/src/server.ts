@@ -6,8 +6,8 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { causeChain, ERROR_CODES, HttpError, Unauthenticated, Unavailable } from './errors.ts';
-import type { HttpLog } from './log.ts';
+import { ERROR_CODES, ServiceError, Unauthenticated, Unavailable } from '@penstock/errors';
+import type { Log } from '@penstock/telemetry/log';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 import { parseJson } from './json.ts';
@@ -19,7 +19,7 @@ import { answerUnread } from './unread-body.ts';
 export interface ServerOptions {
   readonly corsOrigins: readonly string[];
   readonly connectionsMax: number;
-  readonly log: HttpLog;
+  readonly log: Log;
   /** Default: none. */
   readonly rateLimits?: RateLimits | undefined;
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` is believed; default none. */
@@ -229,9 +229,9 @@ function configureServer(server: Server, connectionsMax: number, routes: KnownRo
   });
 }
 
-function sendError(log: HttpLog, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   reply.header('Content-Type', JSON_TYPE);
-  if (error instanceof HttpError) {
+  if (error instanceof ServiceError) {
     const { status, rest } = ERROR_CODES[error.code];
     if (error instanceof Unauthenticated) reply.header('WWW-Authenticate', 'Bearer');
     if (error instanceof Unavailable) reply.header('Retry-After', String(error.retryAfterSecs));
@@ -247,10 +247,7 @@ function sendError(log: HttpLog, error: unknown, request: FastifyRequest, reply:
     return reply.code(statusCode).send(refusal);
   }
   const id = randomUUID();
-  log.error(
-    { correlationId: id, method: request.method, path: pathOf(request), causes: causeChain(error) },
-    'a request failed',
-  );
+  log.error({ correlationId: id, method: request.method, path: pathOf(request), err: error }, 'a request failed');
   return reply
     .code(500)
     .send({ error: 'internal_server_error', message: `Something went wrong here; ask the operator about ${id}.` });

@@ -4,16 +4,9 @@ import { connect, type AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  BODY_BYTES_MAX,
-  buildServer,
-  NotFound,
-  routesOf,
-  SECURITY_HEADERS,
-  silentLog,
-  Unavailable,
-  type ServerOptions,
-} from '../src/index.ts';
+import { BODY_BYTES_MAX, buildServer, routesOf, SECURITY_HEADERS, type ServerOptions } from '../src/index.ts';
+import { NotFound, Unavailable } from '@penstock/errors';
+import { silentLog } from '@penstock/telemetry/log';
 
 const MEBIBYTE = 1024 * 1024;
 const WEBHOOK_BYTES_MAX = 25 * MEBIBYTE;
@@ -448,7 +441,7 @@ describe('headers of every response', () => {
     expect([response.statusCode, Object.keys(response.json<object>())]).toEqual([500, ['error', 'message']]);
     expect(response.body).not.toContain('secret');
     expect(response.json<{ message: string }>().message).toContain(String(logged[0]?.['correlationId']));
-    expect(JSON.stringify(logged)).toContain('secret at /var/lib/secret');
+    expect(logged[0]?.['err']).toMatchObject({ message: 'secret at /var/lib/secret' });
     expect(logged[0]?.['path']).toBe('/fails');
   });
 

@@ -3,7 +3,7 @@ import type { Bus } from '@penstock/bus';
 import { callService } from '@penstock/service';
 import type { AuthCalls, AuthVerb } from './auth-messages.ts';
 
-/** Throws the `HttpError` that auth threw, or `Unavailable` where it does not answer within `deadlineMs` (default 10,000). */
+/** Throws the `ServiceError` that auth threw, or `Unavailable` where it does not answer within `deadlineMs` (default 10,000). */
 export function callAuth<V extends AuthVerb>(
   bus: Bus,
   verb: V,

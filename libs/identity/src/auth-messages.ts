@@ -1,6 +1,6 @@
 /**
  * What other services ask of auth (`callService(bus, 'auth', verb, request)`), and what stands in the bucket of
- * revocations. Refusals come back as the `HttpError`s named here.
+ * revocations. Refusals come back as the `ServiceError`s named here.
  */
 import type { CallerUser, TokenScope } from './callers.ts';
 

@@ -3,7 +3,7 @@
  * and throw otherwise: `Unauthenticated` where another kind of credential is needed, `Forbidden` where this one is of the
  * right kind and does not suffice. A personal token's scopes are looked at here, so that nobody can forget to.
  */
-import { Forbidden, Unauthenticated } from '@penstock/http';
+import { Forbidden, Unauthenticated } from '@penstock/errors';
 import type { Caller, CallerUser, TokenScope } from './callers.ts';
 
 /** The tenants whose runs it may read. */

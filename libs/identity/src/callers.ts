@@ -4,7 +4,7 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { SERVICE_TENANT } from '@penstock/run';
-import { Unauthenticated } from '@penstock/http';
+import { Unauthenticated } from '@penstock/errors';
 
 export interface Caller {
   /** `user`: an access token (JWT); `token`: a personal token (`svc_`) of that user. */

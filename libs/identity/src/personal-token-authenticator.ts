@@ -2,7 +2,7 @@
  * Personal tokens to callers. It owns auth's answers of the last minute and the questions under way: of any number of
  * requests with a token that is not known yet, one asks.
  */
-import { Unauthenticated } from '@penstock/http';
+import { Unauthenticated } from '@penstock/errors';
 import { PERSONAL_TOKEN_PREFIX, type TokenIdentity } from './auth-messages.ts';
 import { callerOfUser, type Authenticator, type Caller } from './callers.ts';
 import { isPersonalToken, personalTokenHash } from './personal-token.ts';

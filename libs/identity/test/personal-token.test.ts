@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { Unauthenticated, Unavailable } from '@penstock/http';
+import { Unauthenticated, Unavailable } from '@penstock/errors';
 import {
   Callers,
   isPersonalToken,

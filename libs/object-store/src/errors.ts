@@ -1,14 +1,8 @@
 /** What can go wrong with objects, by what the caller can do about it. */
-
-abstract class ObjectStoreError extends Error {
-  abstract readonly tag: string;
-  override get name(): string {
-    return this.tag;
-  }
-}
+import { TaggedError } from '@penstock/errors';
 
 /** No answer, no room, or the object went while it was read. A put or delete may have taken place; both may be repeated. */
-export class ObjectsUnavailable extends ObjectStoreError {
+export class ObjectsUnavailable extends TaggedError {
   readonly tag = 'ObjectsUnavailable';
   constructor(problem: string, options?: ErrorOptions) {
     super(`the object storage is unavailable: ${problem}`, options);
@@ -16,7 +10,7 @@ export class ObjectsUnavailable extends ObjectStoreError {
 }
 
 /** The bytes given are not those that were announced; nothing was stored. */
-export class HashMismatch extends ObjectStoreError {
+export class HashMismatch extends TaggedError {
   readonly tag = 'HashMismatch';
   readonly expected: string;
   readonly actual: string;
@@ -28,7 +22,7 @@ export class HashMismatch extends ObjectStoreError {
 }
 
 /** More bytes than allowed; nothing was stored. */
-export class ObjectTooLarge extends ObjectStoreError {
+export class ObjectTooLarge extends TaggedError {
   readonly tag = 'ObjectTooLarge';
   readonly bytesMax: number;
   constructor(bytesMax: number) {
@@ -38,7 +32,7 @@ export class ObjectTooLarge extends ObjectStoreError {
 }
 
 /** What is stored is not what was put there. */
-export class ObjectDamaged extends ObjectStoreError {
+export class ObjectDamaged extends TaggedError {
   readonly tag = 'ObjectDamaged';
   readonly key: string;
   constructor(key: string, problem: string, options?: ErrorOptions) {
@@ -48,6 +42,6 @@ export class ObjectDamaged extends ObjectStoreError {
 }
 
 /** The call breaks the port's contract. */
-export class ObjectUsageError extends ObjectStoreError {
+export class ObjectUsageError extends TaggedError {
   readonly tag = 'ObjectUsageError';
 }

@@ -29,7 +29,15 @@ import {
 } from '@penstock/bus';
 import { partitionOf } from '@penstock/run';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BadUserInput, Conflict, type HttpError, NotFound, QuotaExceeded, Unavailable } from '@penstock/http';
+import {
+  BadUserInput,
+  Conflict,
+  NotFound,
+  QuotaExceeded,
+  type ServiceError,
+  TaggedError,
+  Unavailable,
+} from '@penstock/errors';
 
 /** "The owner of a run did not answer in 10 s": the contract's time for `UNAVAILABLE`. */
 export const OWNER_MS_MAX = 10_000;
@@ -181,16 +189,16 @@ export class Owners {
 }
 
 /** The partition has a new owner, to be asked in place of the one before. */
-class Opened extends Error {
-  override readonly name = 'Opened';
+class Opened extends TaggedError {
+  readonly tag = 'Opened';
 }
 
 /** An owner's refusal; `cause` is what the client is told, `repeated` says that an earlier sending may have succeeded. */
-export class OwnerRefused extends Error {
-  override readonly name = 'OwnerRefused';
-  override readonly cause: HttpError;
+export class OwnerRefused extends TaggedError {
+  readonly tag = 'OwnerRefused';
+  override readonly cause: ServiceError;
   readonly repeated: boolean;
-  constructor(cause: HttpError, repeated: boolean) {
+  constructor(cause: ServiceError, repeated: boolean) {
     super(cause.message, { cause });
     this.cause = cause;
     this.repeated = repeated;
@@ -205,7 +213,7 @@ async function unwrapped<R>(asked: Promise<R>): Promise<R> {
   }
 }
 
-const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) => HttpError } = {
+const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) => ServiceError } = {
   NOT_FOUND: ({ message }) => new NotFound(message),
   CONFLICT: ({ message }) => new Conflict(message),
   BAD_USER_INPUT: ({ message }) => new BadUserInput(message),
@@ -214,6 +222,6 @@ const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) 
   UNAVAILABLE: ({ message, retryAfterSecs }) => new Unavailable(message, { retryAfterSecs }),
 };
 
-function refusalError(refusal: OwnerRefusal): HttpError {
+function refusalError(refusal: OwnerRefusal): ServiceError {
   return REFUSAL_ERRORS[refusal.code](refusal);
 }

@@ -8,7 +8,7 @@
 import type { Owners } from './owners.ts';
 import { isEnded, isRunId, partitionOfKey, SERVICE_TENANT, type RunView } from '@penstock/run';
 import { pipelineHealth, StoreError, type PipelineHealth, type RunsReader, type TenantUsage } from '@penstock/store';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 
 export class RunReads {
   readonly #owners: Owners;

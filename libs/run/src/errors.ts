@@ -1,6 +1,8 @@
+import { TaggedError } from '@penstock/errors';
+
 /** Raised where a run's events contradict its state: a broken invariant, never a user's mistake. */
-export class RunInvariantError extends Error {
-  override readonly name = 'RunInvariantError';
+export class RunInvariantError extends TaggedError {
+  readonly tag = 'RunInvariantError';
   readonly runId: string;
 
   constructor(runId: string, message: string) {
@@ -10,8 +12,8 @@ export class RunInvariantError extends Error {
 }
 
 /** A stage's values, filled in, are more than any message carries: a user's mistake that shows only when it is granted. */
-export class WorkTooLarge extends Error {
-  override readonly name = 'WorkTooLarge';
+export class WorkTooLarge extends TaggedError {
+  readonly tag = 'WorkTooLarge';
 
   constructor(runId: string, stage: string) {
     super(`run ${runId}: the values of stage '${stage}' are too large to be sent`);

@@ -1,6 +1,6 @@
 /**
  * Requests from one service to another (`svc.<service>.<verb>`), with refusals that keep their code on the way: what the
- * answering side throws as an `HttpError` the asking side gets thrown.
+ * answering side throws as an `ServiceError` the asking side gets thrown.
  */
 import {
   BrokerAway,
@@ -11,7 +11,7 @@ import {
   type Bus,
   type BusSubscription,
 } from '@penstock/bus';
-import { HttpError, httpErrorOf, Unavailable, type ErrorCode } from '@penstock/http';
+import { type ErrorCode, ServiceError, serviceErrorOf, Unavailable } from '@penstock/errors';
 
 export type CalledService = 'auth' | 'registry' | 'webhook-ingest';
 
@@ -28,7 +28,7 @@ const CALL_MS_MAX = 10_000;
 /** One try: a process that died with the question has peers. */
 const TRY_MS_MAX = 5_000;
 
-/** Throws the `HttpError` that the service threw, or `Unavailable` where it does not answer. Asked again only while nobody got it. */
+/** Throws the `ServiceError` that the service threw, or `Unavailable` where it does not answer. Asked again only while nobody got it. */
 export async function callService<Req, Rep>(
   bus: Bus,
   service: CalledService,
@@ -54,10 +54,10 @@ export async function callService<Req, Rep>(
     throw error;
   }
   if (answer.ok) return answer.value;
-  throw httpErrorOf(answer.code, answer.message, answer.extensions);
+  throw serviceErrorOf(answer.code, answer.message, answer.extensions);
 }
 
-/** Answers until stopped. A handler's `HttpError` reaches the asker; any other error is logged by the bus and answered as failed. */
+/** Answers until stopped. A handler's `ServiceError` reaches the asker; any other error is logged by the bus and answered as failed. */
 export function answerCalls(
   bus: Bus,
   service: CalledService,
@@ -79,7 +79,7 @@ async function answered(handle: (body: never) => unknown, body: never): Promise<
   try {
     return { ok: true, value: (await handle(body)) ?? null };
   } catch (error) {
-    if (!(error instanceof HttpError)) throw error;
+    if (!(error instanceof ServiceError)) throw error;
     return { ok: false, code: error.code, message: error.message, extensions: error.extensions };
   }
 }

@@ -4,7 +4,7 @@
  * a signal that drains and a second one that does not wait.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { brokerAddress, connectBus, inboxPrefixOf, type Bus } from '@penstock/bus';
+import { BrokerAway, brokerAddress, connectBus, inboxPrefixOf, type Bus } from '@penstock/bus';
 import {
   ConfigurationError,
   readConfiguration,
@@ -149,7 +149,7 @@ async function connectWhenPossible<K extends VariableKey>(
     try {
       return await connectBus({ ...address, name: definition.name, log, inboxPrefix });
     } catch (error) {
-      if ((error as { tag?: string }).tag !== 'BrokerAway') throw error;
+      if (!(error instanceof BrokerAway)) throw error;
       log.warn({ err: error }, 'the broker does not answer yet; trying again');
       await pause(RETRY_MS, stopping);
     }

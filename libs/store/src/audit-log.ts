@@ -9,6 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Collection, CollectionSpec, DocumentOf, DocumentStore } from './port.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export const auditSpec = {
   name: 'audit',
@@ -55,7 +56,7 @@ export interface AuditReader {
 }
 
 export interface AuditRepositoryOptions {
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 const QUEUE_MAX = 10_000;

@@ -1,6 +1,7 @@
 /** What can go wrong with a store, by what the caller can do about it. */
+import { TaggedError } from '@penstock/errors';
 
-export class StoreError extends Error {
+export abstract class StoreError extends TaggedError {
   readonly retryable: boolean;
   /** Which store: a file's path, or an address without its credentials. */
   readonly store: string;
@@ -15,7 +16,6 @@ export class StoreError extends Error {
 /** No answer in time, locked, full, away, or closed. A write may have taken place; it is safe to repeat. */
 export class StoreUnavailable extends StoreError {
   readonly tag = 'StoreUnavailable';
-  override readonly name = 'StoreUnavailable';
 
   constructor(store: string, problem: string, cause?: unknown) {
     super(store, `the store ${store} is unavailable: ${problem}`, { retryable: true, cause });
@@ -25,7 +25,6 @@ export class StoreUnavailable extends StoreError {
 /** What is stored cannot be read. Nothing of it is changed; a person has to restore or remove it. */
 export class StoreCorrupt extends StoreError {
   readonly tag = 'StoreCorrupt';
-  override readonly name = 'StoreCorrupt';
 
   constructor(store: string, problem: string, cause?: unknown) {
     super(store, `the store ${store} is damaged: ${problem}`, { retryable: false, cause });
@@ -35,7 +34,6 @@ export class StoreCorrupt extends StoreError {
 /** Written by a newer release, or with other field types than this build declares. */
 export class StoreIncompatible extends StoreError {
   readonly tag = 'StoreIncompatible';
-  override readonly name = 'StoreIncompatible';
 
   constructor(store: string, problem: string, cause?: unknown) {
     super(store, `the store ${store} does not fit this release: ${problem}`, { retryable: false, cause });
@@ -45,7 +43,6 @@ export class StoreIncompatible extends StoreError {
 /** The call breaks the port's contract: a query that no index serves, a missing field, a batch too large. */
 export class StoreUsageError extends StoreError {
   readonly tag = 'StoreUsageError';
-  override readonly name = 'StoreUsageError';
 
   constructor(store: string, problem: string) {
     super(store, problem, { retryable: false });

@@ -1,4 +1,3 @@
-export * from './error-chain.ts';
 export * from './logger.ts';
 export * from './metrics.ts';
 export { createRedact, type Redact } from './redact.ts';

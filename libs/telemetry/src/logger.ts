@@ -4,7 +4,7 @@
  * caller.
  */
 import { pino, type DestinationStream, type Logger as PinoLogger } from 'pino';
-import { errorChain } from './error-chain.ts';
+import { errorChain } from '@penstock/errors';
 import { readableLine } from './readable-line.ts';
 import { createRedact } from './redact.ts';
 

@@ -1,5 +1,5 @@
 /** A log line for a person: `13:40:01.123 WARN  scheduler  the message  partition=0`, errors on lines of their own. */
-import type { LoggedError } from './error-chain.ts';
+import type { LoggedError } from '@penstock/errors';
 
 const LEVELS: Readonly<Record<number, readonly [name: string, colour: string]>> = {
   10: ['TRACE', '90'],

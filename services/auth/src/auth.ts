@@ -30,6 +30,7 @@ import { startSweeper } from './sweeper.ts';
 import { Tries } from './tries.ts';
 import { Users } from './users.ts';
 import { WebLogin } from './web-login.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface AuthOptions {
   readonly bus: Bus;
@@ -46,7 +47,7 @@ export interface AuthOptions {
   readonly admins: readonly string[];
   readonly defaultTier: string;
   readonly audit: AuditLog;
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }

@@ -1,11 +1,11 @@
 /** What auth answers to other services over the bus (`AuthCalls` in @penstock/identity). */
 import type { Bus, BusSubscription } from '@penstock/bus';
-import { NotFound, Unauthenticated } from '@penstock/http';
+import { NotFound, Unauthenticated } from '@penstock/errors';
 import type { AuthCalls, AuthVerb } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
 import type { PersonalTokens } from './personal-tokens.ts';
-import { asHttpError } from './routes/refusals.ts';
+import { asServiceError } from './routes/refusals.ts';
 import type { Sessions } from './sessions.ts';
 import type { Users } from './users.ts';
 
@@ -84,7 +84,7 @@ export function answerAuthCalls({ bus, users, sessions, tokens, audit, now }: Ca
           try {
             return await handle(request);
           } catch (error) {
-            throw asHttpError(error);
+            throw asServiceError(error);
           }
         },
       ] as const,

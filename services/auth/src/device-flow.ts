@@ -8,7 +8,7 @@
  *  D4 Polling too fast changes nothing of the outcome: what is decided is told at once.
  */
 import { randomInt } from 'node:crypto';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { deviceCodesSpec, type DeviceRow, type UserRow } from './collections.ts';
 import type { Marks } from './marks.ts';

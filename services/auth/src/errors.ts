@@ -1,8 +1,9 @@
 /** What auth refuses in words of its own (the REST bodies of the device and web flows), and how an identity provider fails. */
+import { TaggedError } from '@penstock/errors';
 
 /** Answered as it is: `{error, message}` with this status, `fields` beside them. */
-export class AuthRefusal extends Error {
-  override readonly name = 'AuthRefusal';
+export class AuthRefusal extends TaggedError {
+  readonly tag = 'AuthRefusal';
   readonly status: number;
   readonly code: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -16,15 +17,13 @@ export class AuthRefusal extends Error {
 }
 
 /** No answer, or one that makes no sense: worth trying again. */
-export class ProviderUnavailable extends Error {
+export class ProviderUnavailable extends TaggedError {
   readonly tag = 'ProviderUnavailable';
-  override readonly name = 'ProviderUnavailable';
 }
 
 /** The provider does not take what it was shown: a code that was used before, an account it refuses. */
-export class ProviderRefused extends Error {
+export class ProviderRefused extends TaggedError {
   readonly tag = 'ProviderRefused';
-  override readonly name = 'ProviderRefused';
   /** The provider's own word for it: `invalid_grant`, `bad_verification_code`. */
   readonly code: string;
 

@@ -1,5 +1,5 @@
 /** Personal tokens (`svc_`): made, listed, looked up by their hash, revoked. Their text is shown once and kept nowhere. */
-import { BadUserInput, Conflict, NotFound } from '@penstock/http';
+import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import {
   newPersonalToken,
   personalTokenHash,

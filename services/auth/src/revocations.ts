@@ -4,7 +4,7 @@
  * answered, no gateway that hears the broker takes the token any more.
  */
 import { buckets, putExpiring, type Bus } from '@penstock/bus';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import { REVOCATION_TTL_MS, type Revocation } from '@penstock/identity';
 
 export class Revocations {

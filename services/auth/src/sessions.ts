@@ -7,7 +7,7 @@
  *  S3 What ends a session tells the gateways first and deletes then: an access token that a refresh gave out meanwhile
  *     carries the session's id and is dead with it.
  */
-import { Unauthenticated } from '@penstock/http';
+import { Unauthenticated } from '@penstock/errors';
 import { revocationKeys, signAccessToken } from '@penstock/identity';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { refreshTokensSpec, sessionsSpec, type SessionRow, type UserRow } from './collections.ts';

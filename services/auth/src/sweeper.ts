@@ -1,11 +1,12 @@
 /** Removes what is over: codes, marks, sessions and refresh tokens whose time has come. Several processes may do it at once. */
 import type { DocumentStore } from '@penstock/store';
 import { deviceCodesSpec, marksSpec, refreshTokensSpec, sessionsSpec } from './collections.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface SweeperOptions {
   readonly store: DocumentStore;
   readonly now: () => number;
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
   /** Default 10 minutes: nothing that is over is believed meanwhile, it only takes up room. */
   readonly everyMs?: number | undefined;
 }

@@ -1,5 +1,6 @@
 /** Wrong guesses by client address: after so many in a minute the next ones are refused without a look. Bounded in memory. */
-import { clientKeyOf, RateLimited } from '@penstock/http';
+import { RateLimited } from '@penstock/errors';
+import { clientKeyOf } from '@penstock/http';
 
 const WINDOW_MS = 60_000;
 /** Beyond it the longest known are forgotten: who has so many addresses is not held up by this, but by the size of the codes. */

@@ -1,5 +1,5 @@
 /** What is over is removed, what lives stays; a store that is away is said to be. */
-import { silentLog } from '@penstock/http';
+import { silentLog } from '@penstock/telemetry/log';
 import { StoreUnavailable, type CollectionSpec, type DocumentStore } from '@penstock/store';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { deviceCodesSpec, marksSpec, refreshTokensSpec, sessionsSpec, usersSpec } from '../src/collections.ts';

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
-import { buildServer, silentLog } from '@penstock/http';
+import { buildServer } from '@penstock/http';
+import { silentLog } from '@penstock/telemetry/log';
 import { openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
 import {
   asked,

@@ -1,6 +1,7 @@
 /** What the gateway needs of the world, as narrow as it uses it; `app.ts` is given these, `main.ts` makes the real ones. */
 import type { Bus } from '@penstock/bus';
-import type { HttpLog, RateLimits } from '@penstock/http';
+import type { RateLimits } from '@penstock/http';
+import type { Log } from '@penstock/telemetry/log';
 import type { Tiers } from '@penstock/config';
 import type { AuditLog, AuditReader, DocumentStore, RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
@@ -61,7 +62,7 @@ export interface GatewayOptions {
   readonly routes?:
     | readonly ((app: FastifyInstance, surroundings: RouteSurroundings) => void | Promise<void>)[]
     | undefined;
-  readonly log?: HttpLog | undefined;
+  readonly log?: Log | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }

@@ -1,7 +1,7 @@
 /** Extensions through the API: the registry stands beside the gateway, as it does in `serve`. */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { answerCalls } from '@penstock/service';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import type { BusSubscription } from '@penstock/bus';
 import type { ResolveRequest, Unresolved } from '@penstock/extension';
 import { graphql, makeWorld, type World } from './harness.ts';

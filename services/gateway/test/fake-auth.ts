@@ -1,7 +1,7 @@
 /** Auth, as far as a gateway can tell: it answers on the real broker, signs real tokens and writes real revocations. */
 import { randomUUID } from 'node:crypto';
 import { buckets, putExpiring, type Bus, type BusSubscription } from '@penstock/bus';
-import { NotFound, Unauthenticated } from '@penstock/http';
+import { NotFound, Unauthenticated } from '@penstock/errors';
 import {
   newPersonalToken,
   personalTokenHash,

@@ -6,7 +6,7 @@ import { startGateway } from '../src/index.ts';
 import { answerMalformed } from '@penstock/http';
 import { StreamClient } from '../src/stream/client.ts';
 import { Streams } from '../src/stream/streams.ts';
-import { silentLog } from '@penstock/http';
+import { silentLog } from '@penstock/telemetry/log';
 import { Told } from '../src/story/cursor.ts';
 import { created, RUN_ID } from './story-fixtures.ts';
 import { API_KEY, graphql, happened, makeWorld, PARTITIONS, runIdFor, YAML, type World } from './harness.ts';

@@ -209,7 +209,10 @@ describe('stream tickets', () => {
     const write = (fields: Record<string, unknown>, message: string): void =>
       void lines.push(JSON.stringify([fields, message]));
     const clock = { at: Date.now() };
-    const app = await world.gateway({ now: () => clock.at, log: { info: write, warn: write, error: write } });
+    const app = await world.gateway({
+      now: () => clock.at,
+      log: { debug: write, info: write, warn: write, error: write },
+    });
     for (const path of ['/pipeline/x/logs', `/pipeline/${runIdFor()}/logs`, '/auth/me', '/nothing', '/graphql']) {
       for (const token of [
         'CANARY',

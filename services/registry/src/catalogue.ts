@@ -7,7 +7,7 @@
  * K2 A record of another tenant's scope is never read for a caller: `visible` is the one place that decides.
  */
 import { randomUUID } from 'node:crypto';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { contentsSpec, extensionsSpec } from './collections.ts';
 import { extensionKey } from './names.ts';

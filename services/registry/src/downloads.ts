@@ -4,9 +4,10 @@
  */
 import type { Collection, DocumentStore } from '@penstock/store';
 import { downloadsSpec } from './collections.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface DownloadsOptions {
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
   /** Called with what was written: new totals by extension. */
   changed(counts: readonly (readonly [key: string, count: number])[]): void;
 }

@@ -1,5 +1,5 @@
 /** Work that is heavy for the machine, a few pieces at a time in the order of the calls; no more than so many of them wait. */
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import PQueue from 'p-queue';
 
 export class PublishQueue {

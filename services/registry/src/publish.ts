@@ -25,7 +25,7 @@ import {
   type Visibility,
   type YankRequest,
 } from '@penstock/extension';
-import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/http';
+import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import type { Catalogue } from './catalogue.ts';
 import { extensionKey } from './names.ts';
 import { versionView, type ExtensionRecord, type VersionRecord } from './records.ts';

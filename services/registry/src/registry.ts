@@ -23,7 +23,7 @@ import {
   type VersionView,
   type YankRequest,
 } from '@penstock/extension';
-import { BadUserInput, NotFound } from '@penstock/http';
+import { BadUserInput, NotFound } from '@penstock/errors';
 import type { ObjectStore } from '@penstock/object-store';
 import type { DocumentStore } from '@penstock/store';
 import type { ByteRange } from './byte-range.ts';
@@ -37,11 +37,7 @@ import { QUERY_LENGTH_MAX, SearchIndex } from './search-index.ts';
 import { SigningKeys } from './signatures.ts';
 import { sweep, type Swept } from './sweep.ts';
 import { asUnavailable, Uploads, type Upload } from './uploads.ts';
-
-export interface RegistryLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-}
+import type { Log } from '@penstock/telemetry/log';
 
 export interface RegistryOptions {
   /** Opened with `registryCollections` among its collections. */
@@ -50,7 +46,7 @@ export interface RegistryOptions {
   readonly tiers: Tiers;
   /** `SERVICE_EXTENSION_POLICY` */
   readonly policy: 'any' | 'signed';
-  readonly log: RegistryLog;
+  readonly log: Log;
   /** For the other registries. */
   readonly announce?: ((news: RegistryNews) => void) | undefined;
   /** Milliseconds since 1970; default the system clock. */

@@ -5,7 +5,7 @@
 import semver from 'semver';
 import type { Tiers } from '@penstock/config';
 import type { LockEntry, RegistryCaller, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import { parseUses, PIPELINE_LIMITS, usesOf, type ResolvedExtension } from '@penstock/pipeline';
 import type { Catalogue } from './catalogue.ts';
 import { byPrecedence, type ExtensionRecord, type VersionRecord } from './records.ts';

@@ -1,7 +1,7 @@
 /** What a caller may do in the registry, by its tenant and tier. */
 import type { Tiers } from '@penstock/config';
 import type { RegistryCaller } from '@penstock/extension';
-import { Forbidden, Unauthenticated } from '@penstock/http';
+import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { SERVICE_TENANT } from '@penstock/run';
 
 /** The tenant that what it publishes belongs to. */

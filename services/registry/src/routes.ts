@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PACKAGE_BYTES_MAX } from '@penstock/extension';
-import { BadUserInput, NotFound } from '@penstock/http';
+import { BadUserInput, NotFound } from '@penstock/errors';
 import { onBehalfOf, requireScope, type Callers } from '@penstock/identity';
 import { ObjectTooLarge } from '@penstock/object-store';
 import { rangeOf } from './byte-range.ts';

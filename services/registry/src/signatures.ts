@@ -1,7 +1,7 @@
 /** The public keys of tenants, and whether a package is signed with one of them. */
 import { createHash, createPublicKey } from 'node:crypto';
 import { isSignedBy, type ExtensionKeyView } from '@penstock/extension';
-import { BadUserInput, Conflict, NotFound } from '@penstock/http';
+import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { keysSpec } from './collections.ts';
 

@@ -9,7 +9,7 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { PACKAGE_BYTES_MAX } from '@penstock/extension';
-import { BadUserInput, QuotaExceeded, Unavailable } from '@penstock/http';
+import { BadUserInput, QuotaExceeded, Unavailable } from '@penstock/errors';
 import { HashMismatch, ObjectsUnavailable, type ObjectStore, type StoredObject } from '@penstock/object-store';
 import { StoreUnavailable, type Collection, type DocumentStore } from '@penstock/store';
 import { uploadsSpec } from './collections.ts';

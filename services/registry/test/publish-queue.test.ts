@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import { PublishQueue } from '../src/publish-queue.ts';
 
 it('so many at once, the others in their order, and no more than so many of them', async () => {

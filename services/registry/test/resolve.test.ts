@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import type { LockEntry, RegistryCaller, Unresolved } from '@penstock/extension';
 import type { Registry } from '../src/index.ts';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FastifyInstance } from 'fastify';
-import { buildServer, silentLog } from '@penstock/http';
+import { buildServer } from '@penstock/http';
+import { silentLog } from '@penstock/telemetry/log';
 import { Callers, type Caller } from '@penstock/identity';
 import { ObjectsUnavailable } from '@penstock/object-store';
 import type { Registry } from '../src/index.ts';

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
-import { BadUserInput, NotFound, Unauthenticated } from '@penstock/http';
+import { BadUserInput, NotFound, Unauthenticated } from '@penstock/errors';
 import type { Registry } from '../src/index.ts';
 import { hashOf, makeWorld, nobody, packageOf, publish, user, type SomePackage, type World } from './support.ts';
 

@@ -12,11 +12,12 @@ import {
   type ResolveAnswer,
   type VersionView,
 } from '@penstock/extension';
-import { BadUserInput, NotFound } from '@penstock/http';
+import { BadUserInput, NotFound } from '@penstock/errors';
 import { callService } from '@penstock/service';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { startRegistry, type RunningRegistry } from '../src/index.ts';
 import { hashOf, makeWorld, nobody, packageOf, publish, service, upload, user, type World } from './support.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
 let world: World;
 let broker: TestBroker;
@@ -53,7 +54,7 @@ async function start(): Promise<RunningRegistry> {
     objects,
     tiers: loadTiers(),
     policy: 'any',
-    log: { info: () => {}, warn: () => {} },
+    log: silentLog,
   });
 }
 
@@ -169,7 +170,7 @@ it('what comes along is published once, signed, and with other bytes of the same
     objects,
     tiers: loadTiers(),
     policy: 'signed',
-    log: { info: () => {}, warn: (_fields, message) => warnings.push(message) },
+    log: { ...silentLog, warn: (_fields, message) => warnings.push(message) },
   });
   const bytes = await packageOf({ id: 'utility/along' });
   const packages = [

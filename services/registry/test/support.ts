@@ -8,6 +8,7 @@ import { packFolder, type PublishAnswer, type PublishRequest, type RegistryCalle
 import { openFolderStore, type ObjectStore } from '@penstock/object-store';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
 import { Registry, registryCollections, type RegistryOptions } from '../src/index.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
 export const service: RegistryCaller = { tenant: 'service', tier: 'enterprise', isAdmin: false };
 export const nobody: RegistryCaller = { tenant: null, tier: 'free', isAdmin: false };
@@ -43,7 +44,7 @@ export async function makeWorld(): Promise<World> {
         objects,
         tiers: loadTiers(),
         policy: 'any',
-        log: { info: () => {}, warn: () => {} },
+        log: silentLog,
         now: () => world.now,
         ...options,
       }),

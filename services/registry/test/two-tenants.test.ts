@@ -1,7 +1,7 @@
 /** Private extensions of one tenant are, for another one, exactly what does not exist. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RegistryCaller } from '@penstock/extension';
-import { Forbidden, HttpError } from '@penstock/http';
+import { Forbidden, ServiceError } from '@penstock/errors';
 import type { Registry } from '../src/index.ts';
 import { makeWorld, nobody, packageOf, publish, upload, user, type World } from './support.ts';
 
@@ -26,7 +26,7 @@ async function told(ask: () => unknown, name: string): Promise<string> {
   try {
     return JSON.stringify(await ask()).replaceAll(name, 'NAME');
   } catch (error) {
-    if (!(error instanceof HttpError)) throw error;
+    if (!(error instanceof ServiceError)) throw error;
     return `${error.code} ${error.message} ${JSON.stringify(error.extensions)}`.replaceAll(name, 'NAME');
   }
 }

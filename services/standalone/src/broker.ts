@@ -14,16 +14,17 @@ import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Bus, type BusLog, connectBus } from '@penstock/bus';
+import { type Bus, connectBus } from '@penstock/bus';
 import { execa } from 'execa';
 import { brokerConfiguration, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
 import { endProcess, identify, type ProcessIdentity } from './process-identity.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface EmbeddedBrokerOptions {
   readonly dataDir: string;
   /** Path of a nats-server 2.14 or newer. */
   readonly binary: string;
-  readonly log: BusLog;
+  readonly log: Log;
   /** It ended without being told to; it is being started again. Must not throw. */
   readonly onExit?: ((end: BrokerEnd) => void) | undefined;
   /** `always`: every acknowledged message is on disk, at a sixth of the speed. Default: `SERVICE_NATS_SYNC`, else `default`. */
@@ -93,7 +94,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
 }
 
 /** B1. */
-async function endSurvivor(pidFile: string, log: BusLog): Promise<void> {
+async function endSurvivor(pidFile: string, log: Log): Promise<void> {
   const recorded = await readFile(pidFile, 'utf8').catch(() => null);
   if (recorded === null) return;
   let identity: ProcessIdentity;

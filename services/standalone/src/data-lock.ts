@@ -6,9 +6,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { TaggedError } from '@penstock/errors';
 
-export class DataFolderInUse extends Error {
-  override readonly name = 'DataFolderInUse';
+export class DataFolderInUse extends TaggedError {
+  readonly tag = 'DataFolderInUse';
 }
 
 export interface DataLock {

@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type Bus, type BusLog, connectBus, ensureStreams, openLog } from '@penstock/bus';
+import { type Bus, connectBus, ensureStreams, openLog } from '@penstock/bus';
 import { brokerBinary } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BrokerEnd, type EmbeddedBroker, startEmbeddedBroker } from '../src/broker.ts';
 import { identify, isAlive } from '../src/process-identity.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
-const silent: BusLog = { info: () => {}, warn: () => {}, error: () => {} };
+const silent = silentLog;
 
 let dataDir: string;
 let broker: EmbeddedBroker | undefined;

@@ -1,6 +1,6 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
 import { subjects, type Bus, type ConnectionView, type IngestCalls, type IngestVerb } from '@penstock/bus';
-import { BadUserInput, NotFound } from '@penstock/http';
+import { BadUserInput, NotFound } from '@penstock/errors';
 import type { Connection, ConnectionsRepository } from './model/connections-repository.ts';
 import { decide, type DecisionSources } from './processing/decide.ts';
 import type { DecidedDelivery, DeliveriesRepository } from './model/deliveries-repository.ts';

@@ -1,7 +1,7 @@
 /** The ingest, put together: for `serve`, beside the gateway on one server, and for a process of its own. */
 import { openDeliveryLog, subjects, type Bus } from '@penstock/bus';
 import type { ServerMode, TierLimits, Tiers } from '@penstock/config';
-import { NotFound } from '@penstock/http';
+import { NotFound } from '@penstock/errors';
 import { callAuth } from '@penstock/identity';
 import { Owners, RunReads } from '@penstock/run-client';
 import { answerCalls } from '@penstock/service';
@@ -14,19 +14,20 @@ import { DeliveriesRepository } from './model/deliveries-repository.ts';
 import { ingestKeys, type Delivery } from './model/delivery.ts';
 import { Intake } from './intake/intake.ts';
 import { OutcomeWaits } from './intake/outcome-waits.ts';
-import type { ClonePolicy, IngestLog, Mirrors } from './model/ports.ts';
+import type { ClonePolicy, Mirrors } from './model/ports.ts';
 import { Processing } from './processing/processing.ts';
 import type { ProviderName } from './providers/provider.ts';
 import { Refusals } from './intake/refusals.ts';
 import { StatusOutbox } from './statuses/outbox.ts';
 import type { StatusHost } from './statuses/host-api.ts';
 import { addWebhookRoutes } from './intake/webhook-routes.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface WebhookIngestOptions {
   readonly bus: Bus;
   /** Opened with `ingestCollections` and `runCollections` among its collections. */
   readonly store: DocumentStore;
-  readonly log: IngestLog;
+  readonly log: Log;
   /** P9: what the journal was set up with. */
   readonly partitions: number;
   readonly mirrors: Mirrors;

@@ -1,7 +1,7 @@
 /** What a pushed file's `uses` are resolved to: asked of the registry in whose name, and with which lock. */
 import { answerCalls } from '@penstock/service';
 import { formatLock, type ResolveRequest } from '@penstock/extension';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { githubPush, githubSignature, makeRepository, type TestRepository } from './repository.ts';
 import { makeWorld, type RunningIngest, type World } from './world.ts';

@@ -1,11 +1,13 @@
+import { TaggedError } from '@penstock/errors';
+
 /** Broker or store could not be reached, or did not answer: an ordinary fault of a simulated world. */
-export class SimOutage extends Error {
-  override readonly name = 'SimOutage';
+export class SimOutage extends TaggedError {
+  readonly tag = 'SimOutage';
 }
 
 /** A rule of the protocols does not hold. */
-export class Violation extends Error {
-  override readonly name = 'Violation';
+export class Violation extends TaggedError {
+  readonly tag = 'Violation';
   readonly rule: string;
 
   constructor(rule: string, message: string) {

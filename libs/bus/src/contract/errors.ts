@@ -1,14 +1,8 @@
 /** Everything the bus throws, told apart by `tag`. `cause` is kept wherever there is one. */
-
-abstract class BusError extends Error {
-  abstract readonly tag: string;
-  override get name(): string {
-    return this.tag;
-  }
-}
+import { TaggedError } from '@penstock/errors';
 
 /** Nobody subscribes to the subject: the request reached no one. Safe to repeat. */
-export class NoResponders extends BusError {
+export class NoResponders extends TaggedError {
   readonly tag = 'NoResponders';
   readonly subject: string;
   constructor(subject: string) {
@@ -18,7 +12,7 @@ export class NoResponders extends BusError {
 }
 
 /** Sent, and no answer in time: whether it was handled is unknown. */
-export class RequestTimeout extends BusError {
+export class RequestTimeout extends TaggedError {
   readonly tag = 'RequestTimeout';
   readonly subject: string;
   readonly timeoutMs: number;
@@ -30,7 +24,7 @@ export class RequestTimeout extends BusError {
 }
 
 /** No connection to the broker. `sent: false`: nothing left this process; `true`: it broke before the answer came. */
-export class BrokerAway extends BusError {
+export class BrokerAway extends TaggedError {
   readonly tag = 'BrokerAway';
   readonly sent: boolean;
   constructor(message: string, sent: boolean, options?: ErrorOptions) {
@@ -48,7 +42,7 @@ export type RemoteFailure =
   /** More requests are unanswered there than it takes: nothing was begun, repeat later. */
   | 'busy';
 
-export class RemoteError extends BusError {
+export class RemoteError extends TaggedError {
   readonly tag = 'RemoteError';
   readonly subject: string;
   readonly failure: RemoteFailure;
@@ -60,7 +54,7 @@ export class RemoteError extends BusError {
 }
 
 /** An answer that does not fit the protocol: not JSON, parts missing, or longer than is taken. */
-export class BadReply extends BusError {
+export class BadReply extends TaggedError {
   readonly tag = 'BadReply';
   readonly subject: string;
   constructor(subject: string, why: string, options?: ErrorOptions) {
@@ -70,7 +64,7 @@ export class BadReply extends BusError {
 }
 
 /** The message is longer than the broker takes; nothing was sent. */
-export class MessageTooLarge extends BusError {
+export class MessageTooLarge extends TaggedError {
   readonly tag = 'MessageTooLarge';
   readonly bytes: number;
   readonly bytesMax: number;
@@ -82,7 +76,7 @@ export class MessageTooLarge extends BusError {
 }
 
 /** The broker's permissions do not allow this connection to publish there. Retrying does not help. */
-export class NotPermitted extends BusError {
+export class NotPermitted extends TaggedError {
   readonly tag = 'NotPermitted';
   readonly subject: string;
   constructor(subject: string, options?: ErrorOptions) {
@@ -92,7 +86,7 @@ export class NotPermitted extends BusError {
 }
 
 /** JetStream's refusal of a stored publish or of an API call. `code` is its `err_code`, e.g. 10071 (wrong last sequence). */
-export class StoreRefused extends BusError {
+export class StoreRefused extends TaggedError {
   readonly tag = 'StoreRefused';
   readonly subject: string;
   readonly code: number;
@@ -104,7 +98,7 @@ export class StoreRefused extends BusError {
 }
 
 /** P9: the journal was set up for another number of partitions. */
-export class PartitionsMismatch extends BusError {
+export class PartitionsMismatch extends TaggedError {
   readonly tag = 'PartitionsMismatch';
   readonly stored: number;
   readonly configured: number;
@@ -119,7 +113,7 @@ export class PartitionsMismatch extends BusError {
 }
 
 /** The broker is older than Penstock can trust. */
-export class BrokerTooOld extends BusError {
+export class BrokerTooOld extends TaggedError {
   readonly tag = 'BrokerTooOld';
   constructor(version: string, floor: string) {
     super(
@@ -129,7 +123,7 @@ export class BrokerTooOld extends BusError {
 }
 
 /** The lease's key is held by somebody else. */
-export class LeaseHeld extends BusError {
+export class LeaseHeld extends TaggedError {
   readonly tag = 'LeaseHeld';
   readonly key: string;
   constructor(bucket: string, key: string) {
@@ -139,7 +133,7 @@ export class LeaseHeld extends BusError {
 }
 
 /** More log chunks are waiting than the writer takes: wait for `room()` before publishing. */
-export class LogQueueFull extends BusError {
+export class LogQueueFull extends TaggedError {
   readonly tag = 'LogQueueFull';
   constructor(waiting: number) {
     super(`${waiting} log chunks are waiting to be stored already`);

@@ -4,13 +4,6 @@
  */
 import type { EventEmitter } from 'node:events';
 
-/** Structured log, in the manner of pino. */
-export interface BusLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-  error(fields: Record<string, unknown>, message: string): void;
-}
-
 export interface BusEvents {
   /** The connection broke. Requests under way have failed with `BrokerAway`; publishes are dropped until it is back. */
   disconnected: [];

@@ -1,10 +1,11 @@
 /** Making a bus: one connection that never gives up, to a broker that is new enough. */
 import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
 import { backoffMs, pause } from './backoff.ts';
-import type { Bus, BusLog } from './bus.ts';
+import type { Bus } from './bus.ts';
 import { BrokerAway, BrokerTooOld } from '../contract/errors.ts';
 import { NatsBus } from './nats-bus.ts';
 import { Wire } from './wire.ts';
+import { type Log, silentLog } from '@penstock/telemetry/log';
 
 export interface ConnectOptions {
   readonly servers: string | readonly string[];
@@ -15,7 +16,7 @@ export interface ConnectOptions {
   readonly name: string;
   /** Where answers arrive; broker permissions bind it. Default `_INBOX`. */
   readonly inboxPrefix?: string | undefined;
-  readonly log?: BusLog | undefined;
+  readonly log?: Log | undefined;
   /** How long the first connection is tried. Default 10,000; afterwards it reconnects without end. */
   readonly connectTimeoutMs?: number | undefined;
   /** A broker that is silent for three of these is left. Default 2,000. */
@@ -33,8 +34,6 @@ const PINGS_UNANSWERED_MAX = 2;
 /** Above the usual restart of a broker, so that hundreds of clients do not dial in step; below what a user notices. */
 const RECONNECT_MS_MAX = 2_000;
 
-const silent: BusLog = { info: () => {}, warn: () => {}, error: () => {} };
-
 /** Throws `BrokerAway` (nobody there in time, or wrong credentials) or `BrokerTooOld` (below 2.14). */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const inboxPrefix = options.inboxPrefix ?? '_INBOX';
@@ -44,7 +43,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     await connection.close();
     throw new BrokerTooOld(version, SERVER_FLOOR.join('.'));
   }
-  return new NatsBus(options.name, new Wire(connection, inboxPrefix, options.log ?? silent));
+  return new NatsBus(options.name, new Wire(connection, inboxPrefix, options.log ?? silentLog));
 }
 
 function isTooOld(version: string): boolean {

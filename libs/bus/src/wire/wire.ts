@@ -17,8 +17,9 @@ import {
   type NatsConnection,
   PermissionViolationError,
 } from '@nats-io/transport-node';
-import type { BusEvents, BusLog } from './bus.ts';
+import type { BusEvents } from './bus.ts';
 import { BrokerAway, MessageTooLarge, NoResponders, NotPermitted, RequestTimeout } from '../contract/errors.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 /** Room for subject, reply and headers beside the payload in the broker's limit, which counts headers too. */
 const HEADER_BYTES_RESERVED = 1_024;
@@ -41,7 +42,7 @@ export interface ExchangeHandle {
 
 export class Wire {
   readonly connection: NatsConnection;
-  readonly log: BusLog;
+  readonly log: Log;
   readonly events = new EventEmitter<BusEvents>();
   connected = true;
   #closed = false;
@@ -50,7 +51,7 @@ export class Wire {
   readonly #exchanges = new Map<string, Exchange>();
   #nextToken = 0;
 
-  constructor(connection: NatsConnection, inboxPrefix: string, log: BusLog) {
+  constructor(connection: NatsConnection, inboxPrefix: string, log: Log) {
     this.connection = connection;
     this.log = log;
     // One listener for each log, watch and responder of a process: their number is the design's, not a leak.

@@ -1,5 +1,5 @@
 /** Fields of JSON bodies: there and of the right type, or 400 `bad_request` naming the field. */
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 
 export function textField(body: unknown, name: string): string {
   const value = fieldsOf(body)[name];

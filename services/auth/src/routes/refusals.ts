@@ -1,5 +1,5 @@
 /** What a route throws, as an answer: our own refusals word for word, a provider or a store that is away as 503. */
-import { RateLimited, Unauthenticated, Unavailable } from '@penstock/http';
+import { RateLimited, Unauthenticated, Unavailable } from '@penstock/errors';
 import { StoreUnavailable } from '@penstock/store';
 import type { FastifyReply } from 'fastify';
 import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../errors.ts';
@@ -9,11 +9,11 @@ export function answerRefusal(error: unknown, reply: FastifyReply): FastifyReply
   if (error instanceof AuthRefusal)
     return reply.code(error.status).send({ error: error.code, message: error.message, ...error.fields });
   if (error instanceof RateLimited) reply.header('Retry-After', String(error.extensions['retryAfter'] ?? 60));
-  throw asHttpError(error);
+  throw asServiceError(error);
 }
 
 /** For routes and for calls of other services alike. */
-export function asHttpError(error: unknown): unknown {
+export function asServiceError(error: unknown): unknown {
   if (error instanceof ProviderUnavailable)
     return new Unavailable('The identity provider does not answer; try again.', { cause: error });
   if (error instanceof ProviderRefused)

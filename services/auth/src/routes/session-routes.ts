@@ -1,5 +1,5 @@
 /** `POST /auth/refresh`, `POST /auth/logout`, `GET /auth/me`. */
-import { Unauthenticated } from '@penstock/http';
+import { Unauthenticated } from '@penstock/errors';
 import { verifyAccessToken } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
 import type { UserRow } from '../collections.ts';

@@ -1,5 +1,5 @@
 /** What every resolver is given, and how arguments are read: all are nullable in the schema, and refused here. */
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import type { Caller } from '@penstock/identity';
 
 export interface GraphqlContext {

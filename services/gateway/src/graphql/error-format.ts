@@ -4,7 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
-import { causeChain, type ErrorCode, HttpError, type HttpLog } from '@penstock/http';
+import { type ErrorCode, ServiceError } from '@penstock/errors';
+import type { Log } from '@penstock/telemetry/log';
 
 export type AnswerCode = ErrorCode | 'GRAPHQL_PARSE_FAILED' | 'GRAPHQL_VALIDATION_FAILED';
 
@@ -32,7 +33,7 @@ export interface Execution {
   readonly errors?: readonly GraphQLError[] | undefined;
 }
 
-export function outcomeOf(execution: Execution, log: HttpLog): Outcome {
+export function outcomeOf(execution: Execution, log: Log): Outcome {
   const { data, errors } = execution;
   if (errors === undefined || errors.length === 0) return { answer: { data: data ?? null }, refused: false };
   const told = errors.map((error) => executionError(error, log));
@@ -56,26 +57,26 @@ export function answerError(code: AnswerCode, message: string, error?: GraphQLEr
   return { message, ...(error?.locations === undefined ? {} : { locations: error.locations }), extensions: { code } };
 }
 
-export function gatewayAnswer(error: HttpError): Answer {
+export function gatewayAnswer(error: ServiceError): Answer {
   return { data: null, errors: [{ message: error.message, extensions: { ...error.extensions, code: error.code } }] };
 }
 
-export function internalError(error: unknown, log: HttpLog): AnswerError {
+export function internalError(error: unknown, log: Log): AnswerError {
   const correlationId = randomUUID();
-  log.error({ correlationId, causes: causeChain(error) }, 'a GraphQL operation failed');
+  log.error({ correlationId, err: error }, 'a GraphQL operation failed');
   return {
     message: `Something went wrong here; ask the operator about ${correlationId}.`,
     extensions: { code: 'INTERNAL_SERVER_ERROR', correlationId },
   };
 }
 
-function executionError(error: GraphQLError, log: HttpLog): AnswerError {
+function executionError(error: GraphQLError, log: Log): AnswerError {
   const place = {
     ...(error.locations === undefined ? {} : { locations: error.locations }),
     ...(error.path === undefined ? {} : { path: error.path }),
   };
   const cause: unknown = error.originalError;
-  if (cause instanceof HttpError)
+  if (cause instanceof ServiceError)
     return { message: cause.message, ...place, extensions: { ...cause.extensions, code: cause.code } };
   // Without a path nothing was executed yet: the variables do not fit.
   if (error.path === undefined) return { message: error.message, ...place, extensions: { code: 'BAD_USER_INPUT' } };

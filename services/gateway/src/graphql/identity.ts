@@ -12,7 +12,7 @@ import {
   type Revocations,
   revocationKeys,
 } from '@penstock/identity';
-import { BadUserInput, NotFound } from '@penstock/http';
+import { BadUserInput, NotFound } from '@penstock/errors';
 import { unavailableStore, type RunReads } from '@penstock/run-client';
 import type { Bus } from '@penstock/bus';
 import type { AuditReader } from '@penstock/store';

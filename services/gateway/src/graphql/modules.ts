@@ -1,5 +1,5 @@
 /** The schema's parts, one a subject: each brings its types (`extend type Query { … }`) and the resolvers of its fields. */
-import { Forbidden, Unauthenticated } from '@penstock/http';
+import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { Refusals } from '../refusals.ts';
 import type { GraphqlContext } from './arguments.ts';

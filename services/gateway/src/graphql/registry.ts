@@ -15,7 +15,7 @@ import type {
   Visibility,
   YankRequest,
 } from '@penstock/extension';
-import { BadUserInput, Unauthenticated } from '@penstock/http';
+import { BadUserInput, Unauthenticated } from '@penstock/errors';
 import { actorOf, onBehalfOf, requireScope, type Caller, type OnBehalf } from '@penstock/identity';
 import type { RunView } from '@penstock/run';
 import { callService } from '@penstock/service';

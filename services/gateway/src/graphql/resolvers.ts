@@ -1,6 +1,6 @@
 /** From arguments to answers. Who may see what is decided by the caller's tenants, which every read is given. */
 import { actorOf, requireOwnRuns, requireReader } from '@penstock/identity';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import type { AuditLog } from '@penstock/store';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';

@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { GraphQLError } from 'graphql';
 import mercurius from 'mercurius';
 import type { Caller, Callers } from '@penstock/identity';
-import { BadUserInput, HttpError, type HttpLog, Unauthenticated } from '@penstock/http';
+import { BadUserInput, ServiceError, Unauthenticated } from '@penstock/errors';
+import type { Log } from '@penstock/telemetry/log';
 import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
 import {
   answerError,
@@ -22,7 +23,7 @@ import type { GraphqlContext, ResolverOptions } from './resolvers.ts';
 
 export interface GraphqlRouteOptions extends ResolverOptions {
   readonly callers: Callers;
-  readonly log: HttpLog;
+  readonly log: Log;
   /** Whether the schema is told, suggestions for misspelt names included. */
   readonly introspection: boolean;
 }
@@ -64,7 +65,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
           outcome: error.code,
           address: request.clientAddress,
         });
-      if (error instanceof HttpError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
+      if (error instanceof ServiceError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
       throw error;
     }
     const problem = documents.check(body.query);
@@ -102,7 +103,7 @@ async function executeLong(
   app: FastifyInstance,
   body: GraphqlRequest,
   context: GraphqlContext,
-  log: HttpLog,
+  log: Log,
 ): Promise<Outcome> {
   const { schema } = app.graphql;
   const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
@@ -123,7 +124,7 @@ async function execute(
   app: FastifyInstance,
   body: GraphqlRequest,
   context: GraphqlContext,
-  log: HttpLog,
+  log: Log,
 ): Promise<Outcome> {
   if (body.query.length > REMEMBERED_LENGTH_MAX) return await executeLong(app, body, context, log);
   // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
@@ -138,7 +139,7 @@ async function execute(
       const code = errors.every(isInputError) ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED';
       return refused(errors.map((each) => answerError(code, each.message, each)));
     }
-    if (error instanceof HttpError) return { answer: gatewayAnswer(error), refused: false };
+    if (error instanceof ServiceError) return { answer: gatewayAnswer(error), refused: false };
     return { answer: { data: null, errors: [internalError(error, log)] }, refused: false };
   }
 }

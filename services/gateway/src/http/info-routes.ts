@@ -1,7 +1,7 @@
 /** `GET /`, `GET /health`, `GET /ready`: what this server is, that it lives, and whether it can do its work. */
 import type { Bus } from '@penstock/bus';
 import type { FastifyInstance } from 'fastify';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 
 export interface InfoRoutesOptions {
   readonly version: string;

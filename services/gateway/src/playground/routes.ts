@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { NotFound } from '@penstock/http';
+import { NotFound } from '@penstock/errors';
 
 interface Asset {
   readonly name: string;

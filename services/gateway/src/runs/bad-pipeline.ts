@@ -1,5 +1,5 @@
 /** The refusal of a pipeline file, with all of its problems: as a text, and as a list for programs. */
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import { diagnosticLine, type Diagnostic } from '@penstock/pipeline';
 
 /** `more` stands beside the diagnostics. */

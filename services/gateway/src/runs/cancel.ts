@@ -1,7 +1,7 @@
 /** `cancelPipeline`: answers with the run already CANCELLED. */
 import { isEnded, isRunId, type RunView } from '@penstock/run';
 import { requireChanger, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/http';
+import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/errors';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 export interface CancelResult {

@@ -4,7 +4,7 @@
  */
 import type { Bus } from '@penstock/bus';
 import type { LockEntry, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
-import { BadUserInput, Unavailable } from '@penstock/http';
+import { BadUserInput, Unavailable } from '@penstock/errors';
 import { onBehalfOf, type Caller, type OnBehalf } from '@penstock/identity';
 import { parsePipeline, parseUses, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
 import { callService } from '@penstock/service';

@@ -14,7 +14,7 @@ import {
   type RunView,
 } from '@penstock/run';
 import { requireWriter, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/http';
+import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/errors';
 import { badPipeline } from './bad-pipeline.ts';
 import type { UsesResolver } from './extensions.ts';
 import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';

@@ -10,7 +10,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import { causeChain, type HttpLog } from '@penstock/http';
+import type { Log } from '@penstock/telemetry/log';
 import type { StoryMessage } from '../story/messages.ts';
 import { Story } from '../story/story.ts';
 import type { Follower } from './follower.ts';
@@ -31,7 +31,7 @@ const CHUNKS_IN_A_GO = 32;
 export class Feed {
   readonly source: RunSource;
   readonly ring: Ring;
-  readonly #log: HttpLog;
+  readonly #log: Log;
   readonly #story = new Story();
   readonly #followers = new Set<Follower>();
   readonly #stopListening: () => void;
@@ -52,7 +52,7 @@ export class Feed {
   #lateChunk: NodeJS.Timeout | undefined;
 
   /** `onOver`: the story is complete, whoever comes now reads by itself; may be called more than once. */
-  constructor(source: RunSource, log: HttpLog, onOver: () => void) {
+  constructor(source: RunSource, log: Log, onOver: () => void) {
     this.source = source;
     this.ring = new Ring(source.runId);
     this.#log = log;
@@ -150,10 +150,7 @@ export class Feed {
         this.#advance();
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
-        this.#log.warn(
-          { runId: this.source.runId, causes: causeChain(error) },
-          'a watched run cannot be read; trying again',
-        );
+        this.#log.warn({ runId: this.source.runId, err: error }, 'a watched run cannot be read; trying again');
         const retry = await pause(RETRY_MS, true, { signal: this.#stopped.signal }).catch(() => false);
         if (!retry) return;
         this.#askAgain = true;

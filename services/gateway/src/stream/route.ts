@@ -4,7 +4,7 @@ import { endsRun, isEnded, isRunId, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
-import { NotFound, Unauthenticated, Unavailable } from '@penstock/http';
+import { NotFound, Unauthenticated, Unavailable } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
 import { Told } from '../story/cursor.ts';
 import { StreamClient } from './client.ts';

@@ -10,7 +10,7 @@ import {
 } from '@penstock/bus';
 import { endsRun, isEnded, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
-import { NotFound, Unavailable } from '@penstock/http';
+import { NotFound, Unavailable } from '@penstock/errors';
 import { type Owners, unavailableStore } from '@penstock/run-client';
 
 export interface RunSource {

@@ -3,7 +3,8 @@
  * its story goes on; every stream is pinged every 15 s and closed where it does not move.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { causeChain, type HttpLog, NotFound } from '@penstock/http';
+import { NotFound } from '@penstock/errors';
+import type { Log } from '@penstock/telemetry/log';
 import type { Told } from '../story/cursor.ts';
 import type { StreamClient } from './client.ts';
 import { Feed } from './feed.ts';
@@ -23,14 +24,14 @@ interface Watched {
 }
 
 export class Streams {
-  readonly #log: HttpLog;
+  readonly #log: Log;
   readonly #feeds = new Map<string, Watched>();
   /** With the time of each one's next ping. */
   readonly #clients = new Map<StreamClient, number>();
   readonly #wheel: NodeJS.Timeout;
   #stopping = false;
 
-  constructor(log: HttpLog) {
+  constructor(log: Log) {
     this.#log = log;
     this.#wheel = setInterval(() => this.#pingAll(), WHEEL_MS);
     this.#wheel.unref();
@@ -64,7 +65,7 @@ export class Streams {
       await closed;
     } catch (error) {
       // Nobody else can answer any more: the client comes back by its cursor.
-      this.#log.error({ runId: source.runId, causes: causeChain(error) }, 'a log stream failed');
+      this.#log.error({ runId: source.runId, err: error }, 'a log stream failed');
       client.destroy();
     } finally {
       this.#clients.delete(client);
@@ -103,7 +104,7 @@ export class Streams {
           client.end();
           return;
         }
-        this.#log.warn({ runId: source.runId, causes: causeChain(error) }, 'a log stream cannot be read; trying again');
+        this.#log.warn({ runId: source.runId, err: error }, 'a log stream cannot be read; trying again');
         await pause(RETRY_MS);
       }
     }

@@ -10,7 +10,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { callAuth, type Caller, type Revocable, type Revocations } from '@penstock/identity';
-import { Unauthenticated } from '@penstock/http';
+import { Unauthenticated } from '@penstock/errors';
 import { unavailableStore } from '@penstock/run-client';
 import type { Bus } from '@penstock/bus';
 import type { Collection, CollectionSpec, DocumentStore } from '@penstock/store';

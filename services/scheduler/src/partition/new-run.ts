@@ -6,13 +6,14 @@ import { BadPipeline, emptyPipeline, type DefinedPipeline, type DefinitionSource
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
 import type { Places } from '../admission/places.ts';
+import { TaggedError } from '@penstock/errors';
 
 /** Stands for "no limit" where a sender needs a number. */
 const UNLIMITED = 2_147_483_647;
 
 /** The month's runs of a key are used up (P23). */
-export class MonthUsedUp extends Error {
-  override readonly name = 'MonthUsedUp';
+export class MonthUsedUp extends TaggedError {
+  readonly tag = 'MonthUsedUp';
   readonly retryAfterSecs: number;
 
   constructor(limit: number, at: number) {

@@ -4,6 +4,7 @@
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { RunCreated, RunEvent } from '@penstock/run';
+import { TaggedError } from '@penstock/errors';
 
 /** The format this build writes and the newest that it can read. */
 export const COMMIT_FORMAT = 1;
@@ -37,8 +38,8 @@ export interface Commit extends CommitHead {
   readonly runs: readonly RunEntry[];
 }
 
-export class UnreadableCommit extends Error {
-  override readonly name = 'UnreadableCommit';
+export class UnreadableCommit extends TaggedError {
+  readonly tag = 'UnreadableCommit';
 }
 
 export function encodeEvent(event: RunEvent): string {

@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto';
 import { diagnosticLine, parseRemembered, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { RunCreated } from '@penstock/run';
+import { TaggedError } from '@penstock/errors';
 
 const DEFINITIONS_MAX = 2_000;
 /** Bounds the texts behind the cached definitions. */
 const DEFINITION_BYTES_MAX = 64 * 1024 * 1024;
 
-export class BadPipeline extends Error {
-  override readonly name = 'BadPipeline';
+export class BadPipeline extends TaggedError {
+  readonly tag = 'BadPipeline';
 }
 
 /** A text, what its `uses` stand for, and what they mean together. Runs of the same text share the first two as well. */

@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PartitionLog } from '@penstock/bus';
 import { viewOf } from '@penstock/run';
 import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
-import type { Logger } from '@penstock/telemetry';
 import type { KeyCounter } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 /** Short enough that `runs` is fresh and memory small; long enough that most short runs are written once. */
 const INTERVAL_MS = 50;
@@ -53,7 +53,7 @@ export interface ProjectorOptions {
   readonly ledger: RunsLedger;
   readonly journal: PartitionLog;
   readonly load: SchedulerLoad;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Pick<Log, 'warn'>;
   readonly clock?: ProjectorClock | undefined;
 }
 

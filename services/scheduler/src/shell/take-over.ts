@@ -5,12 +5,12 @@
 import type { PartitionLog } from '@penstock/bus';
 import { RunInvariantError, type RunEvent, type RunSettings } from '@penstock/run';
 import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
-import type { Logger } from '@penstock/telemetry';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from '../run/commit.ts';
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
 import { loadUsages, type ReplayedEvents } from './usage-take-over.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 /** A new incarnation's epochs begin here times its number: above every epoch of a log that was lost. */
 const EPOCHS_PER_INCARNATION = 1_000_000_000;
@@ -137,7 +137,7 @@ export async function loadPartition(
   shared: {
     readonly definitions: DefinitionSource;
     readonly settings: RunSettings;
-    readonly log: Pick<Logger, 'error'>;
+    readonly log: Pick<Log, 'error'>;
   },
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
@@ -242,7 +242,7 @@ function liveRunOf(
   shared: {
     readonly definitions: DefinitionSource;
     readonly settings: RunSettings;
-    readonly log: Pick<Logger, 'error'>;
+    readonly log: Pick<Log, 'error'>;
   },
 ): LiveRun {
   let run: LiveRun;

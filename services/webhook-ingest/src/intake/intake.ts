@@ -17,7 +17,7 @@ import {
   type Bus,
   type DeliveryLog,
 } from '@penstock/bus';
-import { BadUserInput, Forbidden, Unavailable } from '@penstock/http';
+import { BadUserInput, Forbidden, Unavailable } from '@penstock/errors';
 import { tenantOfUser } from '@penstock/identity';
 import { GlobList } from '@penstock/pipeline';
 import { keyOf, SERVICE_TENANT } from '@penstock/run';
@@ -36,11 +36,12 @@ import { InvalidSignature, type DeliveryError } from '../model/errors.ts';
 import { laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
-import type { ClonePolicy, IngestLog } from '../model/ports.ts';
+import type { ClonePolicy } from '../model/ports.ts';
 import { fieldsOf, type Fields, type PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
 import type { Refusals } from './refusals.ts';
 import { verify, type VerificationOptions, type Verified } from './verification.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface IntakeOptions {
   readonly bus: Bus;
@@ -57,7 +58,7 @@ export interface IntakeOptions {
   /** Of one repository, taken from the stream by this ingest and not processed. */
   waitingIn(lane: string): number;
   readonly refusals: Refusals;
-  readonly log: IngestLog;
+  readonly log: Log;
   now(): number;
 }
 

@@ -3,7 +3,7 @@
  * was missed of the word that goes round is asked of the store.
  */
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import { isEnded } from '@penstock/run';
 import { waitForRunEnd, type RunEndSources } from '@penstock/run-client';
 import type { DeliveriesRepository } from '../model/deliveries-repository.ts';

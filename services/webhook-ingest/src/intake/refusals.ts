@@ -7,17 +7,17 @@ import type { TraceStep } from '../model/decision.ts';
 import type { DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { DeliveryError } from '../model/errors.ts';
-import type { IngestLog } from '../model/ports.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 const PENDING_MAX = 50;
 
 export class Refusals {
   readonly #deliveries: DeliveriesRepository;
-  readonly #log: IngestLog;
+  readonly #log: Log;
   readonly #now: () => number;
   #pending = 0;
 
-  constructor(deliveries: DeliveriesRepository, log: IngestLog, now: () => number) {
+  constructor(deliveries: DeliveriesRepository, log: Log, now: () => number) {
     this.#deliveries = deliveries;
     this.#log = log;
     this.#now = now;

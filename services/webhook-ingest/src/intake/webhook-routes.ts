@@ -1,6 +1,6 @@
 /** `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import { InvalidSignature } from '../model/errors.ts';
 import type { Intake } from './intake.ts';
 

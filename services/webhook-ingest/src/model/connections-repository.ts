@@ -5,7 +5,7 @@
  * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { Conflict } from '@penstock/http';
+import { Conflict } from '@penstock/errors';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { connectionsSpec } from './collections.ts';
 import type { ProviderName } from '../providers/provider.ts';

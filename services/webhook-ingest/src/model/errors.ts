@@ -1,9 +1,10 @@
 /** What the ingest refuses, or cannot do yet. */
+import { TaggedError } from '@penstock/errors';
+import { BadFile, GitError, type GitErrorCode } from '@penstock/git';
 
 /** 401 `invalid_signature`: the request is not signed as it has to be. */
-export class InvalidSignature extends Error {
+export class InvalidSignature extends TaggedError {
   readonly tag = 'InvalidSignature';
-  override readonly name = 'InvalidSignature';
 }
 
 /** Told to the sender, and kept with the delivery. */
@@ -18,17 +19,12 @@ export interface DeliveryError {
   readonly message: string;
 }
 
-/** Of the refused file, where it is one. */
+/** The path of the refused file, where the refusal is about one file of the commit. */
 export function gitPathOf(error: unknown): string | undefined {
-  const { path } = (typeof error === 'object' && error !== null ? error : {}) as { readonly path?: unknown };
-  return typeof path === 'string' ? path : undefined;
+  return error instanceof BadFile ? error.path : undefined;
 }
 
 /** The code of a refusal of `@penstock/git`; null: it is no refusal, but a fault of ours or of the machine. */
-export function gitCodeOf(error: unknown): string | null {
-  const { code, _tag: tag } = (typeof error === 'object' && error !== null ? error : {}) as {
-    readonly code?: unknown;
-    readonly _tag?: unknown;
-  };
-  return tag === 'GitError' && typeof code === 'string' ? code : null;
+export function gitCodeOf(error: unknown): GitErrorCode | null {
+  return error instanceof GitError ? error.code : null;
 }

@@ -20,10 +20,3 @@ export interface ClonePolicy {
   readonly mode: ServerMode;
   readonly allowedHosts: readonly string[];
 }
-
-/** Structured log, in the manner of pino. */
-export interface IngestLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-  error(fields: Record<string, unknown>, message: string): void;
-}

@@ -1,7 +1,7 @@
 /** From a decision to its run. Every step may be done twice: the run's id is the delivery's. */
 import type { CreateRequest } from '@penstock/bus';
 import type { TierLimits } from '@penstock/config';
-import { BadUserInput, Conflict, QuotaExceeded } from '@penstock/http';
+import { BadUserInput, Conflict, QuotaExceeded } from '@penstock/errors';
 import { OwnerRefused, type Owners } from '@penstock/run-client';
 import type { Decision } from '../model/decision.ts';
 import type { Delivery } from '../model/delivery.ts';

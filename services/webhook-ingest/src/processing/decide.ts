@@ -13,7 +13,7 @@ import {
   type ResolveRequest,
   type Unresolved,
 } from '@penstock/extension';
-import { BadUserInput, Forbidden, NotFound } from '@penstock/http';
+import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
 import {
   diagnosticLine,
   matchesPush,
@@ -27,7 +27,8 @@ import {
 import type { Decision, TraceStep } from '../model/decision.ts';
 import type { Delivery } from '../model/delivery.ts';
 import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
-import type { FetchedCommit, IngestLog, Mirrors } from '../model/ports.ts';
+import type { FetchedCommit, Mirrors } from '../model/ports.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 /** The first that is there; the last one is where files stood in earlier releases. */
 export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
@@ -44,7 +45,7 @@ export interface DecisionSources {
   readonly mirrors: Mirrors;
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template: string | null;
-  readonly log: IngestLog;
+  readonly log: Log;
   /** Of the tenant's tier, for what its extensions may be. */
   tierOf(delivery: Delivery): Promise<string>;
 }

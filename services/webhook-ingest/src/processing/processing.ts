@@ -18,7 +18,7 @@ import {
   type DeliveryLog,
   type HeldDelivery,
 } from '@penstock/bus';
-import { Unavailable } from '@penstock/http';
+import { Unavailable } from '@penstock/errors';
 import { StoreError } from '@penstock/store';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { decide, type DecisionSources } from './decide.ts';
@@ -29,14 +29,14 @@ import type { DeliveryError } from '../model/errors.ts';
 import { hostOfLane } from '../model/lane-name.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
-import type { IngestLog } from '../model/ports.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface ProcessingOptions extends DecisionSources, CarryOutSources {
   readonly bus: Bus;
   readonly deliveries: DeliveriesRepository;
   /** Puts what the host is to be told into the outbox. */
   beginStatus(delivery: Delivery, decision: Decision): Promise<void>;
-  readonly log: IngestLog;
+  readonly log: Log;
   now(): number;
   readonly concurrency?: number | undefined;
 }

@@ -1,6 +1,6 @@
 /** The port to a git host's webhooks: which headers are its own, and what its payloads say. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 
 export type ProviderName = 'git_host_a' | 'git_host_b';
 

@@ -1,6 +1,6 @@
 /** Which host a request comes from, by its headers alone. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { BadUserInput } from '@penstock/http';
+import { BadUserInput } from '@penstock/errors';
 import { github } from './github.ts';
 import { gitlab } from './gitlab.ts';
 import type { Provider } from './provider.ts';

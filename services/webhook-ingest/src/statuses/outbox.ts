@@ -12,9 +12,9 @@ import type { RunReads } from '@penstock/run-client';
 import { endsRun, isEnded, type RunView } from '@penstock/run';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { statusesSpec } from '../model/collections.ts';
-import type { IngestLog } from '../model/ports.ts';
 import type { ProviderName } from '../providers/provider.ts';
 import { writeStatus, type StatusHost, type StatusState, type StatusTarget } from './host-api.ts';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface StatusOutboxOptions {
   readonly bus: Bus;
@@ -23,7 +23,7 @@ export interface StatusOutboxOptions {
   readonly hosts: { readonly [P in ProviderName]?: StatusHost | undefined };
   /** Where a run is shown. */
   urlOfRun(runId: string): string;
-  readonly log: IngestLog;
+  readonly log: Log;
   now(): number;
 }
 

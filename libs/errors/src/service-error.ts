@@ -1,7 +1,9 @@
 /**
- * What a service refuses, by kind. `ERROR_CODES` is the one registry of codes at the edge: the GraphQL code of each
- * kind, its HTTP status and the snake_case word of REST bodies.
+ * What a service refuses or cannot do, by kind: thrown in a service, carried between services over the bus, and answered to
+ * the client. `ERROR_CODES` is the one registry of codes at the edge: the GraphQL code of each kind, its HTTP status and the
+ * snake_case word of REST bodies.
  */
+import { TaggedError } from './tagged-error.ts';
 
 export const ERROR_CODES = {
   UNAUTHENTICATED: { status: 401, rest: 'unauthenticated' },
@@ -16,11 +18,11 @@ export const ERROR_CODES = {
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Of a refusal that says nothing better: long enough for a new owner to open, short enough to be tried by hand. */
+/** Used where a refusal names no better time: long enough for a new owner to open a partition, short enough to wait by hand. */
 export const RETRY_AFTER_SECS = 2;
 
 /** Its message is meant for the client; `extensions` stand beside the code in GraphQL, as `details` in REST. */
-export abstract class HttpError extends Error {
+export abstract class ServiceError extends TaggedError {
   abstract readonly code: ErrorCode;
   readonly extensions: Readonly<Record<string, unknown>>;
 
@@ -30,47 +32,47 @@ export abstract class HttpError extends Error {
   }
 }
 
-export class Unauthenticated extends HttpError {
-  override readonly name = 'Unauthenticated';
+export class Unauthenticated extends ServiceError {
+  readonly tag = 'Unauthenticated';
   readonly code = 'UNAUTHENTICATED';
   constructor(message = 'A valid access token is required: send it as "Authorization: Bearer <token>".') {
     super(message);
   }
 }
 
-export class Forbidden extends HttpError {
-  override readonly name = 'Forbidden';
+export class Forbidden extends ServiceError {
+  readonly tag = 'Forbidden';
   readonly code = 'FORBIDDEN';
 }
 
-export class NotFound extends HttpError {
-  override readonly name = 'NotFound';
+export class NotFound extends ServiceError {
+  readonly tag = 'NotFound';
   readonly code = 'NOT_FOUND';
 }
 
-export class BadUserInput extends HttpError {
-  override readonly name = 'BadUserInput';
+export class BadUserInput extends ServiceError {
+  readonly tag = 'BadUserInput';
   readonly code = 'BAD_USER_INPUT';
 }
 
-export class Conflict extends HttpError {
-  override readonly name = 'Conflict';
+export class Conflict extends ServiceError {
+  readonly tag = 'Conflict';
   readonly code = 'CONFLICT';
 }
 
-export class QuotaExceeded extends HttpError {
-  override readonly name = 'QuotaExceeded';
+export class QuotaExceeded extends ServiceError {
+  readonly tag = 'QuotaExceeded';
   readonly code = 'QUOTA_EXCEEDED';
 }
 
-export class RateLimited extends HttpError {
-  override readonly name = 'RateLimited';
+export class RateLimited extends ServiceError {
+  readonly tag = 'RateLimited';
   readonly code = 'RATE_LIMITED';
 }
 
 /** Nothing was decided, or it is not known what was: worth repeating after `retryAfterSecs`. */
-export class Unavailable extends HttpError {
-  override readonly name = 'Unavailable';
+export class Unavailable extends ServiceError {
+  readonly tag = 'Unavailable';
   readonly code = 'UNAVAILABLE';
   readonly retryAfterSecs: number;
 
@@ -89,11 +91,11 @@ export class Unavailable extends HttpError {
 }
 
 /** The error of a code that came from another service. */
-export function httpErrorOf(
+export function serviceErrorOf(
   code: ErrorCode,
   message: string,
   extensions: Readonly<Record<string, unknown>> = {},
-): HttpError {
+): ServiceError {
   switch (code) {
     case 'UNAUTHENTICATED':
       return new Unauthenticated(message);
@@ -114,17 +116,4 @@ export function httpErrorOf(
     case 'INTERNAL_SERVER_ERROR':
       return new Unavailable(message);
   }
-}
-
-/** An error and what led to it, for a log: never for a client. */
-export function causeChain(error: unknown): string[] {
-  const chain: string[] = [];
-  for (
-    let at: unknown = error;
-    at !== undefined && at !== null && chain.length < 10;
-    at = at instanceof Error ? at.cause : undefined
-  ) {
-    chain.push(at instanceof Error ? (at.stack ?? `${at.name}: ${at.message}`) : String(at));
-  }
-  return chain;
 }

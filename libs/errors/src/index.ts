@@ -1,0 +1,16 @@
+export { causesOf, errorChain, type LoggedError } from './cause-chain.ts';
+export {
+  BadUserInput,
+  Conflict,
+  ERROR_CODES,
+  type ErrorCode,
+  Forbidden,
+  NotFound,
+  QuotaExceeded,
+  RateLimited,
+  ServiceError,
+  serviceErrorOf,
+  Unauthenticated,
+  Unavailable,
+} from './service-error.ts';
+export { TaggedError } from './tagged-error.ts';
