@@ -8,7 +8,7 @@ import { EXIT, RefusedFile } from '../errors.ts';
 import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../interrupts.ts';
 import type { LocalWorkspace } from '../local/local-workspace.ts';
-import { inheritedEnvironment } from '../local/stage-environment.ts';
+import { inheritedEnvironment } from '../local/inherited-environment.ts';
 import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { OutputWriter } from '../output/output-writer.ts';

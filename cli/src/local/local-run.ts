@@ -2,16 +2,21 @@
  * A run on this machine: the same machine that decides a server's runs, and the same executor, with nothing between
  * them. It owns the run's state, its slots and its timers, and no output: that goes to the reporter.
  *
- * Invariants:
- * 1. Events are reported in the order in which they were decided, before their effects are carried out; a stage's lines
+ * LOCALRUN-1. Events are reported in the order in which they were decided, before their effects are carried out; a stage's lines
  *    lie between its `stage_started` and what ends the attempt; no event is reported after the run's last.
- * 2. At most `slots` attempts live at a time.
- * 3. `settled` resolves when the run has ended and no process of it is left.
+ * LOCALRUN-2. At most `slots` attempts live at a time.
+ * LOCALRUN-3. `settled` resolves when the run has ended and no process of it is left.
  */
 import { randomBytes } from 'node:crypto';
-import { lstatSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { BadOutputs, readOutputs, type Executor, type StageExit, type StageProcess } from '@penstock/executor';
+import {
+  failedBecause,
+  judgeAttempt,
+  stageEnvironment,
+  type AttemptVerdict,
+  type Executor,
+  type StageProcess,
+} from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
   endsEventStream,
@@ -26,7 +31,6 @@ import {
   type RunEffect,
   type RunEvent,
   type RunState,
-  type StageReason,
   type StageText,
   type StageWork,
 } from '@penstock/run';
@@ -34,7 +38,6 @@ import { WorkspaceProblem } from '../errors.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
-import { stageEnvironment } from './stage-environment.ts';
 
 const KEY = 'local';
 /** setTimeout takes no more; a wake-up that comes early does nothing but ask for the next. */
@@ -52,7 +55,7 @@ export interface LocalRunOptions {
   readonly extensionFolders: ReadonlyMap<string, string>;
   /** Whether `stage_completed` carries the stage's text. */
   readonly keepText: boolean;
-  /** Whether stages are heard in the grace that a cancel leaves them, though the story is over. */
+  /** Whether stages are heard in the grace that a cancel leaves them, though the run's event stream is over. */
   readonly showsLastWords: boolean;
 }
 
@@ -220,7 +223,7 @@ export class LocalRun {
     let copy: string | undefined;
     try {
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
-      if (attempt.stopping !== undefined) return failed(attempt.stopping);
+      if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
       const outputFile = workspace.outputFile(work.outputs.length > 0);
@@ -233,6 +236,7 @@ export class LocalRun {
         pipeline: this.#actor.run.pipelineName,
         stage,
         attempt: attempt.attempt,
+        trigger: 'local',
         workspace: root,
         outputFile,
         extensionFolder,
@@ -242,16 +246,19 @@ export class LocalRun {
         { helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs },
         output,
       );
-      return withOutputs(
-        verdictOf(await attempt.process.ended, work.timeoutMs, output),
-        outputFile,
-        work.outputs,
-        output,
+      const exit = await attempt.process.ended;
+      return resultOf(
+        judgeAttempt(exit, {
+          timeoutMs: work.timeoutMs,
+          outputFile,
+          declared: work.outputs,
+          remark: (text) => output.remark(text),
+        }),
       );
     } catch (error) {
       if (!(error instanceof WorkspaceProblem)) throw error;
       output.remark(`the stage cannot start: ${error.message}`);
-      return failed('checkout');
+      return resultOf(failedBecause('checkout'));
     } finally {
       if (copy !== undefined) await workspace.discard(copy);
     }
@@ -281,47 +288,7 @@ type AttemptResult =
   | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs'>
   | { readonly type: 'lose' };
 
-/** The same verdicts and remarks as a runner's. */
-function verdictOf(exit: StageExit, timeoutMs: number, output: AttemptOutput): AttemptResult {
-  switch (exit.kind) {
-    case 'exit':
-      return exit.code === 0 ? SUCCESS : failed('exit', exit.code);
-    case 'signal':
-      if (exit.oom) output.remark('the stage was killed: it ran out of memory');
-      return failed(exit.oom ? 'oom' : 'signal', exit.code);
-    case 'timeout':
-      output.remark(`the stage was stopped: it did not end within ${timeoutMs / 1000} s`);
-      return failed('timeout');
-    case 'stopped':
-      return failed(exit.reason);
-    case 'lost':
-      output.remark(`the stage was lost: ${exit.cause}`);
-      return { type: 'lose' };
-  }
-}
-
-/** Outputs that cannot be understood fail a stage: those after it would work with nothing. */
-function withOutputs(
-  verdict: AttemptResult,
-  outputFile: string,
-  declared: readonly string[],
-  output: AttemptOutput,
-): AttemptResult {
-  // Most stages write none, and asking costs less than opening what is not there.
-  if (declared.length === 0 && lstatSync(outputFile, { throwIfNoEntry: false }) === undefined) return verdict;
-  try {
-    const { outputs, warnings } = readOutputs(outputFile, declared);
-    for (const warning of warnings) output.remark(warning);
-    return verdict.type === 'lose' || Object.keys(outputs).length === 0 ? verdict : { ...verdict, outputs };
-  } catch (error) {
-    if (!(error instanceof BadOutputs)) throw error;
-    output.remark(error.message);
-    return verdict === SUCCESS ? failed('exit', 0) : verdict;
-  }
-}
-
-const SUCCESS = { type: 'result', status: 'success', exitCode: 0 } as const;
-
-function failed(reason: StageReason, exitCode?: number): AttemptResult {
-  return { type: 'result', status: 'failed', reason, ...(exitCode === undefined ? {} : { exitCode }) };
+/** A lost attempt is no result: the run's machine decides whether it is tried again. */
+function resultOf({ status, reason, exitCode, outputs }: AttemptVerdict): AttemptResult {
+  return reason === 'runner_lost' ? { type: 'lose' } : { type: 'result', status, reason, exitCode, outputs };
 }

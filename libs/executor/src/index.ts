@@ -1,11 +1,18 @@
-export type * from './port.ts';
-export * from './errors.ts';
-export { ProcessExecutor, type ProcessExecutorOptions } from './process/executor.ts';
-export { type CoveredFolder, type Isolation } from './process/launch.ts';
+export { stageEnvironment } from './attempt/stage-environment.ts';
+export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
+export type {
+  Executor,
+  OutputSink,
+  OutputStreamName,
+  StageExit,
+  StageProcess,
+  StageSpec,
+  StopReason,
+} from './contract/port.ts';
+export { Guard } from './guard/guard.ts';
+export { Chunker } from './output/chunker.ts';
+export { LineSplitter } from './output/lines.ts';
+export { ProcessExecutor } from './process/executor.ts';
 export { killLeftovers } from './process/leftovers.ts';
-export { bootClockMs, identityOf, isAlive, type ProcessIdentity } from './process/proc.ts';
-export { Guard } from './guard.ts';
-export { Chunker, type ChunkerOptions, type LogChunk } from './chunker.ts';
-export { LINE_BYTES_MAX, LineSplitter } from './lines.ts';
-export { OUTPUT_BYTES_MAX, readOutputs, type StageOutputs } from './outputs.ts';
-export { removeTree, type PrepareOptions, type StageFolders, Workspaces } from './workspace.ts';
+export { bootClockMs } from './system/proc.ts';
+export { removeTree, type StageFolders, Workspaces } from './workspace/workspaces.ts';

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Chunker, LINE_BYTES_MAX, type LogChunk, type OutputStreamName } from '../src/index.ts';
+import type { OutputStreamName } from '../src/contract/port.ts';
+import { Chunker, type LogChunk } from '../src/output/chunker.ts';
+import { LINE_BYTES_MAX } from '../src/output/lines.ts';
 
 const CHUNK_BYTES_MAX = 64 * 1024;
 const MARK = ' …[line goes on]\n';

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ProcessExecutor, type Isolation } from '../src/index.ts';
+import { ProcessExecutor } from '../src/process/executor.ts';
+import type { Isolation } from '../src/process/launch.ts';
 import { RecordingSink } from '../src/testing/executor-suite.ts';
 
 const asRoot = process.getuid?.() === 0;

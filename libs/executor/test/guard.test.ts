@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bootClockMs, Guard, identityOf, isAlive, killLeftovers, ProcessExecutor } from '../src/index.ts';
+import { Guard } from '../src/guard/guard.ts';
+import { ProcessExecutor } from '../src/process/executor.ts';
+import { killLeftovers } from '../src/process/leftovers.ts';
+import { bootClockMs, identityOf, isAlive } from '../src/system/proc.ts';
 import { processesWith } from '../src/testing/processes.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readOutputs } from '../src/index.ts';
+import { readOutputs } from '../src/output/outputs.ts';
 
 let folder: string;
 let file: string;

@@ -1,4 +1,5 @@
-import { ProcessExecutor, type Isolation } from '../src/index.ts';
+import { ProcessExecutor } from '../src/process/executor.ts';
+import type { Isolation } from '../src/process/launch.ts';
 import { runExecutorSuite } from '../src/testing/executor-suite.ts';
 
 const ways: readonly Isolation[] =

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Workspaces } from '../src/index.ts';
+import { Workspaces } from '../src/workspace/workspaces.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -51,7 +51,7 @@ describe('the folders of a run', () => {
     expect(readdirSync(again.workspace)).toEqual([]);
   });
 
-  it('serve a later run of the same key where nothing was left in them (W4)', async () => {
+  it('serve a later run of the same key where nothing was left in them (WORKSPACES-4)', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const inodes = new Map<string, number>();
     const inodeAfter = async (runId: string, key: string, script: string): Promise<number> => {

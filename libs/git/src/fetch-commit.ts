@@ -9,7 +9,7 @@ import { doesNotKnowCommit, isDumb, refusesBareCommit } from './failure.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { runGit } from './git-command.ts';
 
-export interface FetchSurroundings {
+export interface FetchDependencies {
   /** The mirror. */
   readonly gitFolder: string;
   /** It is one that may lack objects. */
@@ -24,7 +24,7 @@ export interface FetchSurroundings {
   readonly timeLeftMs: () => number;
 }
 
-interface CommitFetch extends FetchSurroundings {
+interface CommitFetch extends FetchDependencies {
   readonly commit: string;
   readonly whole: boolean;
 }
@@ -41,8 +41,8 @@ export function refOf(commit: string, whole: boolean): string {
 }
 
 /** `whole`: with everything in its tree; else without the contents of files, where the server can do that. @throws as `runGit` */
-export async function fetchCommit(surroundings: FetchSurroundings, commit: string, whole: boolean): Promise<void> {
-  const fetch: CommitFetch = { ...surroundings, commit, whole };
+export async function fetchCommit(dependencies: FetchDependencies, commit: string, whole: boolean): Promise<void> {
+  const fetch: CommitFetch = { ...dependencies, commit, whole };
   try {
     await runFetch(fetch, ['--depth=1'], [`${commit}:${refOf(commit, whole)}`]);
     return;
@@ -83,7 +83,7 @@ async function isThere(fetch: CommitFetch): Promise<boolean> {
 }
 
 /** An object by its id, which servers that leave things out give on request. @throws as `runGit` */
-export async function fetchObject(fetch: FetchSurroundings, object: string): Promise<void> {
+export async function fetchObject(fetch: FetchDependencies, object: string): Promise<void> {
   // Told which commits are here, the server would take it that their files are too.
   const connection = {
     ...fetch.connection,
@@ -109,7 +109,7 @@ const QUIET = [
 ];
 
 async function fetchRefs(
-  { gitFolder, connection, credentials, credentialsFile, bytesMax, signal, timeLeftMs }: FetchSurroundings,
+  { gitFolder, connection, credentials, credentialsFile, bytesMax, signal, timeLeftMs }: FetchDependencies,
   options: readonly string[],
   refspecs: readonly string[],
 ): Promise<void> {
@@ -125,6 +125,6 @@ async function fetchRefs(
   });
 }
 
-function git({ gitFolder, signal, timeLeftMs }: FetchSurroundings, args: readonly string[]): Promise<Buffer> {
+function git({ gitFolder, signal, timeLeftMs }: FetchDependencies, args: readonly string[]): Promise<Buffer> {
   return runGit({ args, options: [`--git-dir=${gitFolder}`], cwd: gitFolder, timeoutMs: timeLeftMs(), signal });
 }

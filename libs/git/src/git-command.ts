@@ -126,7 +126,7 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
       if (bound !== undefined && (await folderBytes(bound.folder)) > bound.bytesMax) throw outgrown(bound);
       return Buffer.concat(output);
     }
-    // The same word for a folder that has gone.
+    // The same code is given for a folder that has gone.
     if (result.exitCode === undefined && result.code === 'ENOENT' && existsSync(command.cwd))
       throw new GitError('git_unusable', 'git is not installed where the service runs', { cause: result.cause });
     throw new GitCommandFailed(

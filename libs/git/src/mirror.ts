@@ -1,11 +1,11 @@
 /**
  * One repository's bare mirror: it owns a folder and everything that runs in it.
  *
- * M1. One process at a time fetches into it; reading goes on meanwhile, as git allows.
- * M2. A commit counts as present when its own ref stands, which git writes only after everything it needs.
- * M3. A folder in use is not removed by the cache; one found damaged is removed at once, and who reads from it then comes
+ * MIRROR-1. One process at a time fetches into it; reading goes on meanwhile, as git allows.
+ * MIRROR-2. A commit counts as present when its own ref stands, which git writes only after everything it needs.
+ * MIRROR-3. A folder in use is not removed by the cache; one found damaged is removed at once, and who reads from it then comes
  *     again. Removal is a rename, so that nobody meets half of a mirror.
- * M4. Callers that want the same commit share one fetch; it is given up when all of them have left.
+ * MIRROR-4. Callers that want the same commit share one fetch; it is given up when all of them have left.
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
@@ -15,17 +15,17 @@ import { connectionTo, type Lookup } from './connection.ts';
 import { credentialsFrom } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { failureOf, isDamage } from './failure.ts';
-import { fetchCommit, fetchObject, refOf, type FetchSurroundings } from './fetch-commit.ts';
+import { fetchCommit, fetchObject, refOf, type FetchDependencies } from './fetch-commit.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
 import { writeSkeleton } from './skeleton.ts';
 import type { Slots } from './slots.ts';
-import { SharedWork, Turns, unlessAborted } from './waiting.ts';
+import { FairLock, SharedWork, unlessAborted } from './waiting.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 /** What all mirrors of a cache have in common. */
-export interface MirrorSurroundings {
+export interface MirrorDependencies {
   readonly policy: GitPolicy;
   readonly lookup: Lookup;
   readonly sshSettings: readonly string[];
@@ -60,21 +60,21 @@ export class Mirror {
   usedAt: number;
   /** As last measured. */
   bytes = 0;
-  readonly #around: MirrorSurroundings;
+  readonly #dependencies: MirrorDependencies;
   /** Present, by ref; the value is the commit itself where the name was a tag's. */
   readonly #known = new Map<string, string>();
-  /** M4. */
+  /** MIRROR-4. */
   readonly #arrivals = new SharedWork();
-  /** M1. */
-  readonly #turns = new Turns();
+  /** MIRROR-1. */
+  readonly #fetchLock = new FairLock();
   /** Counts how often it was discarded. */
   #generation = 0;
   #isTidied = false;
 
-  constructor(folder: string, usedAt: number, around: MirrorSurroundings) {
+  constructor(folder: string, usedAt: number, dependencies: MirrorDependencies) {
     this.folder = folder;
     this.usedAt = usedAt;
-    this.#around = around;
+    this.#dependencies = dependencies;
   }
 
   /** Runs `work` with the commit present. A mirror that turns out damaged is made anew, once. Counts as use meanwhile. */
@@ -88,7 +88,7 @@ export class Mirror {
           return await work(commit);
         } catch (error) {
           if (isRepeated || !isDamage(error)) throw failureOf(error);
-          this.#around.log.warn(
+          this.#dependencies.log.warn(
             { err: error, url: address.url },
             'a mirrored repository is damaged and is fetched anew',
           );
@@ -102,7 +102,7 @@ export class Mirror {
     }
   }
 
-  /** M3. At once; its bytes are freed in the background. */
+  /** MIRROR-3. At once; its bytes are freed in the background. */
   discard(): void {
     this.#generation += 1;
     this.#known.clear();
@@ -112,7 +112,10 @@ export class Mirror {
     const trash = join(dirname(this.folder), `trash-${randomUUID()}`);
     renameSync(this.folder, trash);
     rm(trash, { recursive: true, force: true }).catch((error: unknown) => {
-      this.#around.log.warn({ err: error }, 'a discarded mirror could not be removed; the next start tries again');
+      this.#dependencies.log.warn(
+        { err: error },
+        'a discarded mirror could not be removed; the next start tries again',
+      );
     });
   }
 
@@ -151,7 +154,7 @@ export class Mirror {
   }
 
   async #arrive(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<void> {
-    const { partial, log } = this.#around;
+    const { partial, log } = this.#dependencies;
     await this.#inTurn(
       signal,
       async (fetch) => {
@@ -195,7 +198,7 @@ export class Mirror {
    */
   async #inTurn(
     given: AbortSignal,
-    work: (fetch: FetchSurroundings) => Promise<void>,
+    work: (fetch: FetchDependencies) => Promise<void>,
     address: CloneAddress,
     unless?: { readonly commit: string; readonly whole: boolean },
   ): Promise<void> {
@@ -208,12 +211,12 @@ export class Mirror {
       credentialsFile,
       partial,
       repositoryBytesMax: bytesMax,
-    } = this.#around;
+    } = this.#dependencies;
     const deadline = performance.now() + fetchMsMax;
     const tooLate = AbortSignal.timeout(fetchMsMax);
     const signal = AbortSignal.any([given, tooLate]);
     try {
-      await this.#turns.with(signal, () =>
+      await this.#fetchLock.with(signal, () =>
         slots.with(`${address.host}:${address.port}`, signal, async () => {
           if (existsSync(join(this.folder, 'HEAD'))) {
             this.#tidy();
@@ -223,7 +226,7 @@ export class Mirror {
             lookup: (host) => unlessAborted(lookup(host), signal),
             sshSettings,
           });
-          await this.#around.assertUsable();
+          await this.#dependencies.assertUsable();
           const credentials = credentialsFrom(
             address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
           );
@@ -248,9 +251,9 @@ export class Mirror {
     }
   }
 
-  /** M2. */
+  /** MIRROR-2. */
   async #recall(commit: string, whole: boolean, signal: AbortSignal): Promise<boolean> {
-    for (const ref of whole || !this.#around.partial
+    for (const ref of whole || !this.#dependencies.partial
       ? [refOf(commit, true)]
       : [refOf(commit, true), refOf(commit, false)]) {
       if (!this.#hasRef(ref)) continue;
@@ -296,7 +299,7 @@ export class Mirror {
 
   /** Keeps the number of packs and refs bounded; a mirror that has had its day goes when nobody else uses it. */
   async #maintain(): Promise<void> {
-    const { log, partial } = this.#around;
+    const { log, partial } = this.#dependencies;
     const packs = readdirSync(join(this.folder, 'objects/pack')).filter((name) => name.endsWith('.pack')).length;
     const shallow = join(this.folder, 'shallow');
     const isOld = existsSync(shallow) && statSync(shallow).size > SHALLOW_BYTES_MAX;

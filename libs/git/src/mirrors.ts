@@ -2,9 +2,9 @@
  * Repositories by address and commit: what is fetched is kept in bare mirrors, one a repository, below a folder that is this
  * process's alone. Concurrency, sharing and the bound on the folder's size are seen to here.
  *
- * C1. The mirrors together hold at most `bytesMax` once a fetch has ended; those not used for longest go first, never one in
- *     use. While fetches run they may hold `repositoryBytesMax` more for each.
- * C2. What a caller holds is a commit's name, not a place: where its mirror has gone meanwhile, it is fetched again.
+ * MIRRORCACHE-1. The mirrors together hold at most `bytesMax` once a fetch has ended; those not used for longest go first,
+ *     never one in use. While fetches run they may hold `repositoryBytesMax` more for each.
+ * MIRRORCACHE-2. A caller holds a commit's name, never a folder: where its mirror has gone meanwhile, it is fetched again.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
@@ -17,12 +17,12 @@ import { problemWithFile } from './credentials.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
-import { Mirror, type MirrorSurroundings } from './mirror.ts';
+import { Mirror, type MirrorDependencies } from './mirror.ts';
 import { checkCloneUrl, checkCommit, type CloneAddress, type GitPolicy } from './policy.ts';
 import { Slots } from './slots.ts';
 import type { Log } from '@penstock/telemetry/log';
 
-export interface MirrorsOptions {
+export interface MirrorCacheOptions {
   /** No other process uses it. */
   readonly folder: string;
   /** Of all mirrors together. */
@@ -52,7 +52,7 @@ export interface FetchRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A commit that was there. Each method may have to fetch again (C2), and rejects as `fetch` does. */
+/** A commit that was there. Each method may have to fetch again (MIRRORCACHE-2), and rejects as `fetch` does. */
 export interface FetchedCommit {
   /** The commit's own id, where the request named a tag. */
   readonly commit: string;
@@ -70,7 +70,7 @@ export interface FetchedCommit {
   checkout(folder: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
 }
 
-export interface Mirrors {
+export interface MirrorCache {
   /** @throws GitError; the signal's reason */
   fetch(request: FetchRequest): Promise<FetchedCommit>;
   /** Ends what runs; resolves when nothing is left. */
@@ -85,13 +85,13 @@ const FETCHES_WAITING_MAX = 1_000;
 const READ_MS_MAX = 60_000;
 const CHECKOUT_MS_MAX = 10 * 60_000;
 
-export function openMirrors(options: MirrorsOptions): Mirrors {
-  return new MirrorCache(options);
+export function openMirrors(options: MirrorCacheOptions): MirrorCache {
+  return new FolderMirrorCache(options);
 }
 
-class MirrorCache implements Mirrors {
-  readonly #options: MirrorsOptions;
-  readonly #around: MirrorSurroundings;
+class FolderMirrorCache implements MirrorCache {
+  readonly #options: MirrorCacheOptions;
+  readonly #dependencies: MirrorDependencies;
   readonly #mirrors = new Map<string, Mirror>();
   readonly #closing = new AbortController();
   readonly #active = new Set<Promise<unknown>>();
@@ -99,7 +99,7 @@ class MirrorCache implements Mirrors {
   readonly #measured: Promise<unknown>;
   #usable: Promise<void> | null = null;
 
-  constructor(options: MirrorsOptions) {
+  constructor(options: MirrorCacheOptions) {
     this.#options = options;
     const {
       policy,
@@ -110,7 +110,7 @@ class MirrorCache implements Mirrors {
       repositoryBytesMax = REPOSITORY_BYTES_MAX,
       fetchMsMax = FETCH_MS_MAX,
     } = options;
-    this.#around = {
+    this.#dependencies = {
       policy,
       credentialsFile,
       log,
@@ -131,18 +131,22 @@ class MirrorCache implements Mirrors {
   async fetch({ url, commit, signal }: FetchRequest): Promise<FetchedCommit> {
     const address = checkCloneUrl(url, this.#options.policy);
     const wanted = checkCommit(commit);
-    const found = await this.#with(address, wanted, { whole: !this.#around.partial, signal }, (_mirror, own) =>
+    const found = await this.#with(address, wanted, { whole: !this.#dependencies.partial, signal }, (_mirror, own) =>
       Promise.resolve(own),
     );
     return {
       commit: found,
       url: address.url,
       readFile: (paths, bytesMax, more) =>
-        this.#with(address, wanted, { whole: !this.#around.partial, signal: more?.signal }, (mirror, own, git, inner) =>
-          this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax),
+        this.#with(
+          address,
+          wanted,
+          { whole: !this.#dependencies.partial, signal: more?.signal },
+          (mirror, own, git, inner) =>
+            this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax),
         ),
       message: () =>
-        this.#with(address, wanted, { whole: !this.#around.partial, signal: undefined }, (_mirror, own, git) =>
+        this.#with(address, wanted, { whole: !this.#dependencies.partial, signal: undefined }, (_mirror, own, git) =>
           readMessage(git, own),
         ),
       checkout: (folder, more) =>
@@ -152,7 +156,7 @@ class MirrorCache implements Mirrors {
             commit: own,
             url: address.url,
             folder,
-            bytesMax: this.#around.repositoryBytesMax,
+            bytesMax: this.#dependencies.repositoryBytesMax,
             timeoutMs: CHECKOUT_MS_MAX,
             signal: inner,
           }),
@@ -212,17 +216,17 @@ class MirrorCache implements Mirrors {
   ): Promise<CommitFile | null> {
     const found = await findFile(git, commit, paths);
     if (found === null) return null;
-    if (this.#around.partial) await mirror.bring(address, found.object, signal);
+    if (this.#dependencies.partial) await mirror.bring(address, found.object, signal);
     return { path: found.path, text: await readText(git, found, bytesMax) };
   }
 
   /** Repositories of the two kinds of object ids share nothing. */
   #mirrorOf(address: CloneAddress, commit: string): Mirror {
     const digest = createHash('sha256').update(`${commit.length} ${address.url}`).digest('hex').slice(0, 40);
-    const name = `${digest}${this.#around.partial ? '.partial' : ''}.git`;
+    const name = `${digest}${this.#dependencies.partial ? '.partial' : ''}.git`;
     let mirror = this.#mirrors.get(name);
     if (mirror === undefined) {
-      mirror = new Mirror(join(this.#options.folder, name), Date.now(), this.#around);
+      mirror = new Mirror(join(this.#options.folder, name), Date.now(), this.#dependencies);
       this.#mirrors.set(name, mirror);
     }
     return mirror;
@@ -236,7 +240,7 @@ class MirrorCache implements Mirrors {
     for (const name of names) {
       const path = join(folder, name);
       if (!/^[0-9a-f]{40}(?:\.partial)?\.git$/u.test(name)) continue;
-      const mirror = new Mirror(path, statSync(path).mtimeMs, this.#around);
+      const mirror = new Mirror(path, statSync(path).mtimeMs, this.#dependencies);
       this.#mirrors.set(name, mirror);
       found.push(mirror);
     }
@@ -252,7 +256,7 @@ class MirrorCache implements Mirrors {
     }
   }
 
-  /** C1. */
+  /** MIRRORCACHE-1. */
   async #shrink(): Promise<void> {
     await this.#measured;
     const byAge = [...this.#mirrors].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);

@@ -55,7 +55,7 @@ export class SharedWork {
 }
 
 /** One at a time, in the order of asking. */
-export class Turns {
+export class FairLock {
   #tail: Promise<void> = Promise.resolve();
 
   /** @throws the signal's reason, where the turn has not come by then */

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Mirrors } from '../src/index.ts';
+import type { MirrorCache } from '../src/mirrors.ts';
 import { mirrorsIn, Repository, smartServer, temporaryFolder, type TestServer } from './repositories.ts';
 import { silentLog } from '@penstock/telemetry/log';
 
@@ -29,7 +29,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function mirrors(more: Parameters<typeof mirrorsIn>[1] = {}): Mirrors {
+function mirrors(more: Parameters<typeof mirrorsIn>[1] = {}): MirrorCache {
   const opened = mirrorsIn(join(folder, 'mirrors'), more);
   closing.push(opened);
   return opened;

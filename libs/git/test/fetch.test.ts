@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Mirrors } from '../src/index.ts';
+import type { MirrorCache } from '../src/mirrors.ts';
 import { dumbServer, mirrorsIn, Repository, smartServer, temporaryFolder, type TestServer } from './repositories.ts';
 
 const PIPELINE = '.pipeline.yaml';
@@ -19,7 +19,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function mirrors(more: Parameters<typeof mirrorsIn>[1] = {}, name = 'mirrors'): Mirrors {
+function mirrors(more: Parameters<typeof mirrorsIn>[1] = {}, name = 'mirrors'): MirrorCache {
   const opened = mirrorsIn(join(folder, name), more);
   closing.push(opened);
   return opened;
@@ -44,7 +44,7 @@ function longRepository(): { repository: Repository; commits: readonly string[] 
   };
 }
 
-async function textOf(opened: Mirrors, url: string, commit: string): Promise<string | undefined> {
+async function textOf(opened: MirrorCache, url: string, commit: string): Promise<string | undefined> {
   return (await (await opened.fetch({ url, commit })).readFile([PIPELINE], BYTES_MAX))?.text;
 }
 

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Mirrors } from '../src/index.ts';
+import type { MirrorCache } from '../src/mirrors.ts';
 import { mirrorsIn, Repository, serve, smartServer, temporaryFolder } from './repositories.ts';
 
 const PIPELINE = '.pipeline.yaml';
@@ -31,7 +31,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function mirrors(more: Parameters<typeof mirrorsIn>[1] = {}): Mirrors {
+function mirrors(more: Parameters<typeof mirrorsIn>[1] = {}): MirrorCache {
   const opened = mirrorsIn(join(folder, 'mirrors'), more);
   closing.push(opened);
   return opened;

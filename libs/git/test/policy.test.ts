@@ -3,7 +3,8 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkCloneUrl, checkCommit, GitError, type GitPolicy } from '../src/index.ts';
+import { GitError } from '../src/errors.ts';
+import { checkCloneUrl, checkCommit, type GitPolicy } from '../src/policy.ts';
 import { classOfAddress } from '../src/ip-addresses.ts';
 import { DEVELOPMENT, mirrorsIn, temporaryFolder } from './repositories.ts';
 

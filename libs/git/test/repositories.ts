@@ -15,7 +15,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { openMirrors, type Mirrors, type MirrorsOptions } from '../src/index.ts';
+import { openMirrors, type MirrorCache, type MirrorCacheOptions } from '../src/mirrors.ts';
 import { silentLog } from '@penstock/telemetry/log';
 
 export const DEVELOPMENT = { mode: 'development', allowedHosts: [] } as const;
@@ -200,6 +200,6 @@ export function dumbServer(root: string): Promise<TestServer> {
   });
 }
 
-export function mirrorsIn(folder: string, more: Partial<MirrorsOptions> = {}): Mirrors {
+export function mirrorsIn(folder: string, more: Partial<MirrorCacheOptions> = {}): MirrorCache {
   return openMirrors({ folder, bytesMax: 1024 ** 3, policy: DEVELOPMENT, log: silentLog, ...more });
 }

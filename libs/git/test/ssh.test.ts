@@ -6,7 +6,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Mirrors, MirrorsOptions } from '../src/index.ts';
+import type { MirrorCache, MirrorCacheOptions } from '../src/mirrors.ts';
 import { mirrorsIn, Repository, temporaryFolder } from './repositories.ts';
 
 const SSHD = [process.env['SERVICE_TEST_SSHD'] ?? '', '/usr/sbin/sshd', '/usr/local/sbin/sshd'].find(
@@ -70,9 +70,9 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
   });
 
   async function withMirrors<T>(
-    more: Partial<MirrorsOptions>,
+    more: Partial<MirrorCacheOptions>,
     key: string,
-    work: (opened: Mirrors) => Promise<T>,
+    work: (opened: MirrorCache) => Promise<T>,
   ): Promise<T> {
     count += 1;
     const opened = mirrorsIn(join(folder, `mirrors-${count}`), {

@@ -1,2 +1,2 @@
-export { startRunner, type Runner, type RunnerOptions } from './runner.ts';
+export { startRunner, type Runner } from './runner.ts';
 export { runRunnerService } from './service.ts';

@@ -2,10 +2,10 @@
  * A runner: it offers its slots to schedulers, executes what they grant, and reports. It owns the attempts that run, the
  * present session and the folders of runs; everything it promises to others stands in its lease.
  *
- * V1. An attempt starts at most once: from an open credit of the present session, and never after its stop (P12, P14).
- * V2. An attempt is listed in the lease from its grant until its result is answered (P13).
- * V3. `gone` is answered only for what is not held here and can never start here any more (P14).
- * V4. A session's end takes everything with it that has no result yet; results stay (P15).
+ * RUNNER-1. An attempt starts at most once: from an open credit of the present session, and never after its stop (P12, P14).
+ * RUNNER-2. An attempt is listed in the lease from its grant until its result is answered (P13).
+ * RUNNER-3. `gone` is answered only for what is not held here and can never start here any more (P14).
+ * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,21 +27,21 @@ import {
   type StopRequest,
 } from '@penstock/bus';
 import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
-import type { Mirrors } from '@penstock/git';
+import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
-import { Attempt } from './attempt.ts';
-import { Checkouts } from './checkouts.ts';
-import { ChunkStore } from './chunk-store.ts';
-import { Credits } from './credits.ts';
-import { RunFolders } from './run-folders.ts';
-import { Offers } from './offers.ts';
-import { isSame, Outbox, resultId } from './outbox.ts';
-import { Packages } from './packages.ts';
-import type { Sources } from './preparation.ts';
-import { Schedulers } from './schedulers.ts';
-import { Session } from './session.ts';
-import { SessionList } from './session-list.ts';
-import { StopMemory } from './stop-memory.ts';
+import { Attempt } from './attempt/attempt.ts';
+import { Checkouts } from './workspace/checkouts.ts';
+import { ChunkStore } from './report/chunk-store.ts';
+import { Credits } from './session/credits.ts';
+import { RunFolders } from './workspace/run-folders.ts';
+import { Offers } from './session/offers.ts';
+import { isSame, Outbox, resultId } from './report/outbox.ts';
+import { Packages } from './workspace/packages.ts';
+import type { Sources } from './workspace/preparation.ts';
+import { Schedulers } from './session/schedulers.ts';
+import { Session } from './session/session.ts';
+import { SessionList } from './session/session-list.ts';
+import { StopMemory } from './session/stop-memory.ts';
 
 export interface RunnerOptions {
   readonly bus: Bus;
@@ -61,7 +61,7 @@ export interface RunnerOptions {
   /** Between SIGTERM and SIGKILL, default 10,000. */
   readonly graceMs?: number | undefined;
   /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
-  readonly mirrors?: Mirrors | undefined;
+  readonly mirrors?: MirrorCache | undefined;
   readonly log: Logger;
   /** Default: the process executor. */
   readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
@@ -104,7 +104,7 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
 }
 
 /** What belongs to one session. */
-interface Shift {
+interface ActiveSession {
   readonly session: Session;
   readonly credits: Credits;
   readonly offers: Offers;
@@ -125,7 +125,7 @@ class RunnerService implements Runner {
   readonly #subscriptions: BusSubscription[] = [];
   readonly #leftoversFile: string;
   readonly #sessions: SessionList;
-  #shift: Shift | null = null;
+  #active: ActiveSession | null = null;
   /** The session that is ending: its processes may not be gone yet. */
   #ending: string | null = null;
   #closing: Promise<void> | null = null;
@@ -158,8 +158,8 @@ class RunnerService implements Runner {
       packages: new Packages({ bus, folder: own, log }),
     };
     this.#schedulers = new Schedulers(bus, options.labels, {
-      changed: () => this.#shift?.offers.pump(),
-      gone: (scheduler) => this.#shift?.offers.gone(scheduler),
+      changed: () => this.#active?.offers.pump(),
+      gone: (scheduler) => this.#active?.offers.gone(scheduler),
     });
     this.#subscriptions.push(
       bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)),
@@ -171,7 +171,7 @@ class RunnerService implements Runner {
   }
 
   get session(): string | null {
-    return this.#shift?.session.id ?? null;
+    return this.#active?.session.id ?? null;
   }
 
   /** Throws where the first session cannot begin; later ones are tried without end. */
@@ -179,7 +179,7 @@ class RunnerService implements Runner {
     try {
       const first = await this.#beginSession();
       this.#serving = this.#serve(first);
-      // Whoever is told that the runner has started reaches it.
+      // The runner can be reached before its start is reported.
       await this.#options.bus.flush().catch(() => {});
       void this.#sessions.endEarlier(this.#outbox.earlierAnswered);
     } catch (error) {
@@ -192,7 +192,7 @@ class RunnerService implements Runner {
     this.#draining = true;
     const { log } = this.#options;
     const deadline = delay(limitMs, 'late' as const, { ref: false });
-    await this.#shift?.offers.stop();
+    await this.#active?.offers.stop();
     if ((await Promise.race([this.#idle(), deadline])) === 'late')
       log.warn(
         { stages: this.#running.size },
@@ -208,12 +208,12 @@ class RunnerService implements Runner {
   }
 
   async #close(): Promise<void> {
-    const shift = this.#shift;
-    if (shift !== null) {
+    const active = this.#active;
+    if (active !== null) {
       this.#abandonAll();
-      shift.credits.closeAll();
-      void shift.offers.stop();
-      await this.#endSession(shift.session);
+      active.credits.closeAll();
+      void active.offers.stop();
+      await this.#endSession(active.session);
     }
     // Also a session that was ending by itself.
     await this.#serving;
@@ -228,7 +228,7 @@ class RunnerService implements Runner {
     this.#writer.close();
   }
 
-  async #beginSession(): Promise<Shift> {
+  async #beginSession(): Promise<ActiveSession> {
     const { bus, log, runnerId, labels, slots, leaseMs = LEASE_MS } = this.#options;
     const session = await Session.begin({
       bus,
@@ -251,11 +251,11 @@ class RunnerService implements Runner {
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
     });
-    this.#shift = { session, credits, offers };
+    this.#active = { session, credits, offers };
     this.#listen();
     log.info({ runner: runnerId, session: session.id, slots, labels }, 'the runner takes stages');
     offers.pump();
-    return this.#shift;
+    return this.#active;
   }
 
   /**
@@ -286,23 +286,23 @@ class RunnerService implements Runner {
   }
 
   /** From one session to the next. */
-  async #serve(first: Shift): Promise<void> {
+  async #serve(first: ActiveSession): Promise<void> {
     const { log } = this.#options;
-    for (let shift = first; ;) {
-      const why = await shift.session.over;
+    for (let active = first; ;) {
+      const why = await active.session.over;
       if (this.#closing !== null) return;
-      log.warn({ session: shift.session.id, why }, 'the session is over: what it ran is ended, and a new one begins');
-      // V4, before anything of it can report.
+      log.warn({ session: active.session.id, why }, 'the session is over: what it ran is ended, and a new one begins');
+      // RUNNER-4, before anything of it can report.
       this.#abandonAll();
-      this.#ending = shift.session.id;
-      this.#shift = null;
-      shift.credits.closeAll();
-      void shift.offers.stop();
-      await this.#endSession(shift.session);
+      this.#ending = active.session.id;
+      this.#active = null;
+      active.credits.closeAll();
+      void active.offers.stop();
+      await this.#endSession(active.session);
       this.#ending = null;
       const next = await this.#nextSession();
       if (next === null) return;
-      shift = next;
+      active = next;
     }
   }
 
@@ -311,12 +311,12 @@ class RunnerService implements Runner {
     await session.end(() => !this.#outbox.hasOf(session.id));
   }
 
-  async #nextSession(): Promise<Shift | null> {
+  async #nextSession(): Promise<ActiveSession | null> {
     for (let tries = 0; this.#closing === null && !this.#draining; tries += 1) {
       try {
-        const shift = await this.#beginSession();
-        if (this.#closing === null) return shift;
-        await shift.session.end();
+        const active = await this.#beginSession();
+        if (this.#closing === null) return active;
+        await active.session.end();
         return null;
       } catch (error) {
         this.#options.log.warn({ err: error }, 'a new session could not begin; it is tried again');
@@ -334,40 +334,40 @@ class RunnerService implements Runner {
 
   /** P12. */
   #onJob(job: Job, call: Responder<JobReply>): JobReply | typeof LATER {
-    const answer = (word: JobReply['answer']): JobReply => ({ ...refOf(job), answer: word });
+    const answer = (kind: JobReply['answer']): JobReply => ({ ...refOf(job), answer: kind });
     const id = resultId(job);
     const held = this.#held.get(id);
     if (held !== undefined && isSame(held.ref, job)) return answer('held');
     if (this.#outbox.has(job)) return answer('held');
-    const shift = this.#shift;
-    if (shift === null || job.session !== shift.session.id) {
+    const active = this.#active;
+    if (active === null || job.session !== active.session.id) {
       // Of another session: that one's lease decides.
       call.drop();
       return LATER;
     }
-    const scheduler = shift.credits.take(job.credit);
-    if (scheduler === null && shift.session.isOver) {
+    const scheduler = active.credits.take(job.credit);
+    if (scheduler === null && active.session.isOver) {
       // It may have been started, and ended with its session, without a result: not at no cost, then.
       call.drop();
       return LATER;
     }
-    if (scheduler === null || this.#draining || shift.session.isOver || this.#stops.has(job)) {
-      shift.offers.pump();
+    if (scheduler === null || this.#draining || active.session.isOver || this.#stops.has(job)) {
+      active.offers.pump();
       return answer('refused');
     }
-    this.#start(job, shift, scheduler);
+    this.#start(job, active, scheduler);
     return answer('accepted');
   }
 
-  #start(job: Job, shift: Shift, scheduler: string): void {
+  #start(job: Job, active: ActiveSession, scheduler: string): void {
     const { log, runnerId, graceMs } = this.#options;
     const id = resultId(job);
     const attempt = new Attempt(job, {
-      executor: shift.session.executor,
+      executor: active.session.executor,
       workspaces: this.#folders.of(job.partition),
       sources: this.#sources,
-      attemptLog: this.#chunks.open(job.runId, runnerId),
-      sessionLives: () => shift.session.lives(),
+      outgoingLog: this.#chunks.open(job.runId, runnerId),
+      isSessionActive: () => active.session.isActive(),
       log,
       graceMs,
     });
@@ -379,27 +379,27 @@ class RunnerService implements Runner {
       if (result === null) {
         this.#held.delete(id);
       } else {
-        const credit = shift.offers.offerAlong(scheduler);
+        const credit = active.offers.offerAlong(scheduler);
         this.#outbox.put(
           { partition: job.partition, request: result },
           credit === null ? null : { scheduler, credit },
           {
             offerTaken: (taken) => {
-              if (!taken && credit !== null) shift.credits.close([credit]);
-              shift.offers.pump();
+              if (!taken && credit !== null) active.credits.close([credit]);
+              active.offers.pump();
             },
             done: () => this.#held.delete(id),
           },
         );
       }
-      shift.offers.pump();
+      active.offers.pump();
       if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     });
   }
 
   /** P14. */
   #onStop(request: StopRequest): StopReply {
-    const answer = (word: StopReply['answer']): StopReply => ({ ...refOf(request), answer: word });
+    const answer = (kind: StopReply['answer']): StopReply => ({ ...refOf(request), answer: kind });
     this.#stops.remember(request);
     const id = resultId(request);
     const held = this.#held.get(id);
@@ -409,9 +409,9 @@ class RunnerService implements Runner {
     }
     if (this.#outbox.has(request) || request.session === this.#ending) return answer('stopping');
     // Its grant, should it still come, is refused; so the slot can be offered anew.
-    if (request.session === this.#shift?.session.id) {
-      this.#shift.credits.close([request.credit]);
-      this.#shift.offers.pump();
+    if (request.session === this.#active?.session.id) {
+      this.#active.credits.close([request.credit]);
+      this.#active.offers.pump();
     }
     return answer('gone');
   }

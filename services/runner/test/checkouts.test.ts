@@ -15,7 +15,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, type Bus, type Job, type ResultRequest } from '@penstock/bus';
-import { openMirrors, type Mirrors } from '@penstock/git';
+import { openMirrors, type MirrorCache } from '@penstock/git';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ let scheduler: FakeScheduler;
 let folder: string;
 let dataDir: string;
 let repository: string;
-let mirrors: Mirrors;
+let mirrors: MirrorCache;
 let runner: Runner | null = null;
 
 beforeAll(async () => {

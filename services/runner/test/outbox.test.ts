@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Bus, ResultReply, ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Outbox } from '../src/outbox.ts';
+import { Outbox } from '../src/report/outbox.ts';
 
 let folder: string;
 beforeEach(() => {

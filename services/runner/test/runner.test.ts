@@ -6,7 +6,7 @@ import { connectBus, type Bus } from '@penstock/bus';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startRunner, type Runner, type RunnerOptions } from '../src/index.ts';
+import { startRunner, type Runner, type RunnerOptions } from '../src/runner.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
 let broker: TestBroker;

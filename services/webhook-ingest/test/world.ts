@@ -18,7 +18,7 @@ import {
   type RunnerLease,
 } from '@penstock/bus';
 import { loadTiers } from '@penstock/config';
-import { openMirrors, type Mirrors } from '@penstock/git';
+import { openMirrors, type MirrorCache } from '@penstock/git';
 import { buildServer } from '@penstock/http';
 import { Owners, RunReads } from '@penstock/run-client';
 import type { RunView } from '@penstock/run';
@@ -39,7 +39,7 @@ export interface World {
   readonly store: DocumentStore;
   readonly runs: RunsRepository;
   readonly reads: RunReads;
-  readonly mirrors: Mirrors;
+  readonly mirrors: MirrorCache;
   /** Addresses that were to be cloned. */
   readonly fetches: readonly string[];
   readonly scheduler: Scheduler;
@@ -99,7 +99,7 @@ export async function makeWorld(): Promise<World> {
     policy: { mode: 'development', allowedHosts: [] },
     log: silentLogger(),
   });
-  const mirrors: Mirrors = {
+  const mirrors: MirrorCache = {
     fetch: (request) => (fetches.push(request.url), opened.fetch(request)),
     close: () => opened.close(),
   };

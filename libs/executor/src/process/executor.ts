@@ -2,9 +2,9 @@
  * The process executor: stages as processes of this machine, each alone in a PID and mount namespace where those are
  * to be had. It binds a stage to a helper, and turns what cannot start into an ending with a remark.
  */
-import { UnstartableStage } from '../errors.ts';
-import type { Guard } from '../guard.ts';
-import type { Executor, OutputSink, StageExit, StageProcess, StageSpec, StopReason } from '../port.ts';
+import { UnstartableStage } from '../contract/errors.ts';
+import type { Guard } from '../guard/guard.ts';
+import type { Executor, OutputSink, StageExit, StageProcess, StageSpec, StopReason } from '../contract/port.ts';
 import { exitOfStop, type Helper } from './helper.ts';
 import { HelperPool } from './helper-pool.ts';
 import { renderJob, type Job } from './job.ts';

@@ -1,12 +1,12 @@
 /**
  * The helpers of an executor: which are idle, whose they are, and who waits for one.
  *
- * L1. A helper that has run a stage of a key never runs one of another.
- * L2. No helper is handed out that the guard, where there is one, has not confirmed to hold (P15).
- * L3. At most `idleMax` helpers idle; the one idle for longest is ended first. How many run is the caller's to bound.
+ * HELPERPOOL-1. A helper that has run a stage of a key never runs one of another.
+ * HELPERPOOL-2. No helper is handed out that the guard, where there is one, has not confirmed to hold (P15).
+ * HELPERPOOL-3. At most `idleMax` helpers idle; the one idle for longest is ended first. How many run is the caller's to bound.
  */
-import { HelperFailed } from '../errors.ts';
-import type { Guard } from '../guard.ts';
+import { HelperFailed } from '../contract/errors.ts';
+import type { Guard } from '../guard/guard.ts';
 import { Helper } from './helper.ts';
 import { isolationsToTry, type CoveredFolder, type Isolation } from './launch.ts';
 import type { Leftovers } from './leftovers.ts';

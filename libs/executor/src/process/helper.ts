@@ -3,17 +3,17 @@
  *
  * It owns the helper's process, its two output pipes, its control line and its job file. It knows no keys and no pool.
  *
- * H1. A stage's ending is told only when the helper has reported that nothing else is left in its namespace and both
+ * HELPER-1. A stage's ending is reported only when the helper has reported that nothing else is left in its namespace and both
  *     pipes have been read empty, or when the namespace itself is gone.
- * H2. A stage that is stopped before its helper has read the job finds it empty: it never starts.
- * H3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
+ * HELPER-2. A stage that is stopped before its helper has read the job finds it empty: it never starts.
+ * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, ftruncateSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
-import { HelperFailed } from '../errors.ts';
-import type { OutputSink, StageExit, StopReason } from '../port.ts';
+import { HelperFailed } from '../contract/errors.ts';
+import type { OutputSink, StageExit, StopReason } from '../contract/port.ts';
 import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
 import { OutputPipe } from './output-pipe.ts';
 import {
@@ -24,7 +24,7 @@ import {
   onlyChildOf,
   type ProcessIdentity,
   signalProcess,
-} from './proc.ts';
+} from '../system/proc.ts';
 import type { Scratch } from './scratch.ts';
 
 /** Generous: a loaded machine is slow, and a helper that hangs is of no use to anyone. */
@@ -129,7 +129,7 @@ export class Helper {
     stage.stopping = reason;
     clearTimeout(stage.timeout);
     stage.kill = setTimeout(() => this.kill(), stage.graceMs);
-    // H2, and to the helper the sign to wait for what is left.
+    // HELPER-2, and to the helper the sign to wait for what is left.
     if (this.usable) ftruncateSync(this.#jobFd, 0);
     // A stopped process would not see the first without the second.
     for (const signal of ['SIGTERM', 'SIGCONT'] as const) {
@@ -143,7 +143,7 @@ export class Helper {
     const pid = this.#child.pid;
     if (pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     if (this.isolation === 'group') this.#signalGroup('SIGKILL');
-    // H3. Before it is ready its PID 1 may not exist yet.
+    // HELPER-3. Before it is ready its PID 1 may not exist yet.
     const first = this.#first();
     if (first === null || !signalProcess(first, 'SIGKILL')) this.#child.kill('SIGKILL');
   }
@@ -211,20 +211,20 @@ export class Helper {
     }
   }
 
-  /** H1: called when nothing of the stage can write any more. */
+  /** HELPER-1: called when nothing of the stage can write any more. */
   async #end(exit: StageExit): Promise<void> {
     const stage = this.#stage;
     if (stage === null) return;
     clearTimeout(stage.timeout);
     clearTimeout(stage.kill);
-    const told = stage.stopping === null ? exit : exitOfStop(stage.stopping);
+    const ending = stage.stopping === null ? exit : exitOfStop(stage.stopping);
     for (const pipe of this.#pipes) {
       const pending = pipe.finish();
       if (pending !== undefined) await pending;
     }
     if (this.#stage !== stage) return;
     this.#stage = null;
-    stage.resolve(told);
+    stage.resolve(ending);
   }
 
   async #untilGone(): Promise<void> {
@@ -265,7 +265,7 @@ const signalNames = new Map<number, string>(
     .map(([name, number]) => [number, name]),
 );
 
-/** A status above 128 is the shell's word for a signal; `exit 137` looks the same, to every shell. */
+/** A status above 128 is how a shell reports a signal; `exit 137` looks the same, to every shell. */
 function exitOf(code: number): StageExit {
   const signal = code > 128 ? signalNames.get(code - 128) : undefined;
   return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal, code, oom: false };

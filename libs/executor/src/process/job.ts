@@ -3,8 +3,8 @@
  * shell. Every value is quoted data; none stands in the arguments of a process but the script itself.
  */
 import { basename } from 'node:path';
-import { UnstartableStage } from '../errors.ts';
-import type { StageCommand, StageSpec } from '../port.ts';
+import { UnstartableStage } from '../contract/errors.ts';
+import type { StageCommand, StageSpec } from '../contract/port.ts';
 
 /** The kernel takes no single argument or variable of more (MAX_ARG_STRLEN, its closing NUL included). */
 const STRING_BYTES_MAX = 131_071;

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { relative, isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { inheritableDescriptors } from './proc.ts';
+import { withoutStrayDescriptors, type LaunchCommand } from '../system/descriptors.ts';
 
 /**
  * - `namespace`: PID 1 of a PID and mount namespace; needs root's rights.
@@ -16,11 +16,6 @@ export interface CoveredFolder {
   readonly cover: string;
   /** Stays visible although it lies inside; absent: nothing does. */
   readonly keep?: string | undefined;
-}
-
-export interface LaunchCommand {
-  readonly file: string;
-  readonly args: readonly string[];
 }
 
 const HELPER_SCRIPT = fileURLToPath(new URL('./helper.sh', import.meta.url));
@@ -53,21 +48,6 @@ export function launchCommand(isolation: Isolation, covered: CoveredFolder | und
 }
 
 const DIE_WITH_OWNER = ['setpriv', '--pdeathsig', 'KILL', '--'];
-
-/**
- * Descriptors that were left open to this process would reach every stage. Closing them takes a bash, as dash knows
- * one-digit numbers only.
- */
-export function withoutStrayDescriptors(command: readonly string[]): LaunchCommand {
-  // Those up to 6 are replaced by the child's own.
-  const stray = inheritableDescriptors().filter((fd) => fd > 6);
-  const [file = '', ...args] = command;
-  if (stray.length === 0) return { file, args };
-  return {
-    file: 'bash',
-    args: ['-c', `${stray.map((fd) => `exec ${fd}>&-`).join('; ')}; exec "$@"`, 'bash', ...command],
-  };
-}
 
 function keptInside(covered: CoveredFolder | undefined): string {
   if (covered?.keep === undefined) return '';

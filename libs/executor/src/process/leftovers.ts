@@ -3,7 +3,7 @@
  * a crash has left (P17). Each line is a pid and its start time; the first is the boot they belong to.
  */
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { bootId, isAlive, type ProcessIdentity, signalProcess } from './proc.ts';
+import { bootId, isAlive, type ProcessIdentity, signalProcess } from '../system/proc.ts';
 
 /** Lines of processes that are gone stay until the file is written anew. */
 const LINES_MAX = 512;

@@ -6,7 +6,7 @@
  */
 import { readSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { OutputSink } from '../port.ts';
+import type { OutputSink } from '../contract/port.ts';
 
 const READ_BYTES = 64 * 1024;
 /** Shared by all pipes: it is filled and handed on within one callback. */

@@ -18,7 +18,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { identityOf, isAlive } from './proc.ts';
+import { identityOf, isAlive } from '../system/proc.ts';
 
 /** Node makes no FIFOs itself, and a process is too dear to make each alone. */
 const FIFOS_A_BATCH = 32;

@@ -6,8 +6,8 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Chunker } from '../chunker.ts';
-import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, StageSpec } from '../port.ts';
+import { Chunker } from '../output/chunker.ts';
+import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, StageSpec } from '../contract/port.ts';
 import { processesWith } from './processes.ts';
 
 export interface ExecutorSuiteOptions {

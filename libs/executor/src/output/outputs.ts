@@ -8,7 +8,7 @@
  * Empty lines are skipped; a later value of a name replaces an earlier one.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
-import { BadOutputs } from './errors.ts';
+import { BadOutputs } from '../contract/errors.ts';
 
 export const OUTPUT_BYTES_MAX = 64 * 1024;
 /** Of the file: values, and room for names, delimiters and values that were replaced. */

@@ -2,10 +2,10 @@
  * Keeps every free slot on offer, at one scheduler at a time (P11): standing offers, so that a stage that becomes ready
  * finds a runner without asking. It owns a session's credits and the requests that carry them.
  *
- * O1. Open credits and stages that run are together never more than the slots.
- * O2. An offer is renewed before it is over, and moved to a scheduler that has stages waiting from one that has none;
+ * OFFERS-1. Open credits and stages that run are together never more than the slots.
+ * OFFERS-2. An offer is renewed before it is over, and moved to a scheduler that has stages waiting from one that has none;
  *     either way it is withdrawn first.
- * O3. A request that fails closes its credits here: whatever its receiver grants from them is refused, at no cost.
+ * OFFERS-3. A request that fails closes its credits here: whatever its receiver grants from them is refused, at no cost.
  */
 import { subjects, type Bus, type PullReply, type PullRequest } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
@@ -29,9 +29,9 @@ export interface OffersOptions {
 const RENEW_AFTER_MS = 15_000;
 const TICK_MS = 1_000;
 const PULL_TIMEOUT_MS = 2_000;
-/** A scheduler that did not answer is left alone for this long; a new one subscribes a moment after it is seen. */
-/** Open for so long, a credit is one that its scheduler has no stage for at present. */
+/** A credit that has been open for this long is one that its scheduler has no stage for at present. */
 const UNTAKEN_MS = 50;
+/** A scheduler that did not answer is left alone for this long; a new one subscribes a moment after it is seen. */
 const SHUN_MS = 250;
 
 export class Offers {
@@ -116,7 +116,7 @@ export class Offers {
   }
 
   /**
-   * O2. Half of what a scheduler without demand holds, so that it too keeps a slot for its next stage. Where it has asked a
+   * OFFERS-2. Half of what a scheduler without demand holds, so that it too keeps a slot for its next stage. Where it has asked a
    * moment ago: of what it has had for a while, for a scheduler with a stage that waits takes a credit at once.
    */
   #moveToDemand(): void {

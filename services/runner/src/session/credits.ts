@@ -1,9 +1,9 @@
 /**
  * The credits of one session (P11): each stands for one free slot that one scheduler may grant a stage to.
  *
- * R1. A number is never used twice in a session.
- * R2. A credit is taken at most once, and only while it is open and younger than CREDIT_MS of the boot clock.
- * R3. This side alone says whether a credit is open: what arrives for another is refused, at no cost to the stage.
+ * CREDITS-1. A number is never used twice in a session.
+ * CREDITS-2. A credit is taken at most once, and only while it is open and younger than CREDIT_MS of the boot clock.
+ * CREDITS-3. This side alone says whether a credit is open: what arrives for another is refused, at no cost to the stage.
  */
 
 /** P11. The boot clock goes on while the machine is suspended: nothing starts from an offer made before. */

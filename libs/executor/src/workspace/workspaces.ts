@@ -4,12 +4,12 @@
  *
  * A stage may do to its folders what it likes: the next one finds them again, as new where they were taken away.
  *
- * W1. Nothing outside `<root>/<run id>` is touched, whatever a stage has put inside: removal follows no link.
- * W2. A folder is removed only when no process of its run is left, which the caller sees to.
- * W3. A workspace that is to be filled appears complete or not at all: that it is there says that it was filled. `shared`
- *     is filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where
- *     the first has failed.
- * W4. A folder serves another run only where both are of one key, and the first has left nothing in it or about it.
+ * WORKSPACES-1. Nothing outside `<root>/<run id>` is touched, whatever a stage has put inside: removal follows no link.
+ * WORKSPACES-2. A folder is removed only when no process of its run is left, which the caller sees to.
+ * WORKSPACES-3. A workspace that is to be filled appears complete or not at all: one that is there was filled. `shared` is
+ *     filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where the
+ *     first has failed.
+ * WORKSPACES-4. A folder serves another run only where both are of one key, and the first has left nothing in it.
  */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -46,7 +46,7 @@ export interface PrepareOptions {
   readonly key?: string | undefined;
   readonly fresh: boolean;
   readonly declaresOutputs: boolean;
-  /** Makes a new workspace at a path where nothing is, all of it at once (W3). Absent: workspaces begin empty. */
+  /** Makes a new workspace at a path where nothing is, all of it at once (WORKSPACES-3). Absent: workspaces begin empty. */
   readonly fill?: ((path: string) => Promise<void>) | undefined;
   /** Ends waiting for another's filling. */
   readonly signal?: AbortSignal | undefined;
@@ -54,7 +54,7 @@ export interface PrepareOptions {
 
 export class Workspaces {
   readonly #root: string;
-  /** W3. Settles, and never rejects, when the filling under way is over. */
+  /** WORKSPACES-3. Settles, and never rejects, when the filling under way is over. */
   readonly #fillings = new Map<string, Promise<void>>();
   readonly #removals = new Map<string, Promise<void>>();
   /** By run. */
@@ -131,7 +131,7 @@ export class Workspaces {
     }
   }
 
-  /** W4. */
+  /** WORKSPACES-4. */
   #keepSpare(key: string, run: string): boolean {
     try {
       const shared = join(run, 'shared');
@@ -170,7 +170,7 @@ function makeFolder(path: string): void {
   if (clearUnlessFolder(path)) mkdirSync(path, { mode: FOLDER_MODE });
 }
 
-/** Whether nothing is there (any more). A link, a file in its place: W1 would not hold through it. */
+/** Whether nothing is there (any more). A link, a file in its place: WORKSPACES-1 would not hold through it. */
 function clearUnlessFolder(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory()) return false;

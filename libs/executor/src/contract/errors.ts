@@ -1,4 +1,4 @@
-/** Everything this package throws, told apart by `tag`. */
+/** Everything that this package throws; `tag` says which of them it is. */
 import { TaggedError } from '@penstock/errors';
 
 /** The stage cannot be put to the kernel as it is asked for: too long, or a name that no environment holds. The user's to mend. */

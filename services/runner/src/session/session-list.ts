@@ -2,8 +2,8 @@
  * The sessions that this runner has begun, on its disk, so that its next start can end the leases of those that a crash has
  * left: nobody need wait for them to run out.
  *
- * Y1. A lease is ended only when every process of its session is dead (`killLeftovers` was there before), and every result
- *     of it that was kept is answered: its end is what its owners declare attempts lost by (P5, P16).
+ * SESSIONLIST-1. A lease is ended only when every process of its session is dead (`killLeftovers` was called before), and
+ *     every result of it that was kept is answered: its end makes owners declare its attempts lost (P5, P16).
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { buckets, endLease, type Bus } from '@penstock/bus';

@@ -10,7 +10,7 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Job } from '@penstock/bus';
 import { removeTree } from '@penstock/executor';
-import { GitError, type Mirrors } from '@penstock/git';
+import { GitError, type MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
 import { NotPrepared } from './errors.ts';
 
@@ -18,7 +18,7 @@ export interface CheckoutsOptions {
   /** On the file system of the workspaces. */
   readonly folder: string;
   /** Undefined: this runner reads no repositories. */
-  readonly mirrors: Mirrors | undefined;
+  readonly mirrors: MirrorCache | undefined;
   readonly log: Logger;
 }
 

@@ -2,8 +2,8 @@
  * Results that their owners have not answered yet (P16). They lie on disk from the moment they are known until they are
  * answered, so that a runner that is killed in between reports them at its next start, and are sent again every 2 s.
  *
- * U1. A result is sent only after it is on disk, and forgotten only after an owner has answered `committed` or `obsolete`.
- * U2. Only the first send carries an offer: a later one could be granted when its slot has gone elsewhere.
+ * OUTBOX-1. A result is sent only after it is on disk, and forgotten only after an owner has answered `committed` or `obsolete`.
+ * OUTBOX-2. Only the first send carries an offer: a later one could be granted when its slot has gone elsewhere.
  */
 import {
   appendFileSync,

@@ -1,6 +1,6 @@
 /**
- * The environment of a local stage: the user's own, since tools, proxies and agents are set up there, without what
- * belongs to a server of ours; then what the pipeline says; then what tells the stage where it is.
+ * What a local stage inherits: the user's own environment, since tools, proxies and agents are set up there, without what
+ * belongs to a Penstock server.
  */
 
 /** A server's settings and secrets, which a stage on a server never sees either. */
@@ -27,37 +27,5 @@ export function inheritedEnvironment(env: Readonly<Record<string, string | undef
     if (SERVER_VARIABLES.test(name) || PROCESS_VARIABLES.has(name) || NPM_VARIABLES.test(name)) continue;
     inherited[name] = value;
   }
-  inherited['CI'] = 'true';
-  inherited['PENSTOCK'] = 'true';
   return inherited;
-}
-
-export interface StagePlace {
-  readonly runId: string;
-  readonly pipeline: string;
-  readonly stage: string;
-  readonly attempt: number;
-  readonly workspace: string;
-  readonly outputFile: string;
-  /** Where the files of the stage's extension are. */
-  readonly extensionFolder?: string | undefined;
-}
-
-export function stageEnvironment(
-  inherited: Readonly<Record<string, string>>,
-  own: Readonly<Record<string, string>>,
-  place: StagePlace,
-): Record<string, string> {
-  return {
-    ...inherited,
-    ...own,
-    PENSTOCK_RUN_ID: place.runId,
-    PENSTOCK_PIPELINE: place.pipeline,
-    PENSTOCK_STAGE: place.stage,
-    PENSTOCK_ATTEMPT: String(place.attempt),
-    PENSTOCK_WORKSPACE: place.workspace,
-    PENSTOCK_TRIGGER: 'local',
-    SERVICE_OUTPUT: place.outputFile,
-    ...(place.extensionFolder === undefined ? {} : { SERVICE_EXTENSION_PATH: place.extensionFolder }),
-  };
 }

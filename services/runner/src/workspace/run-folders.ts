@@ -1,5 +1,5 @@
 /**
- * The folders of runs on this runner, by partition, and when they go (P19): on the owner's word (`release`), or when the
+ * The folders of runs on this runner, by partition, and when they go (P19): when their owner says so (`release`), or when the
  * owner, asked about those that have not been used for a while, does not know them as open.
  */
 import { mkdirSync, readdirSync } from 'node:fs';

@@ -4,12 +4,12 @@
  * It owns the lines that have not ended and the chunk that is being filled: at most three times 64 KiB. Who takes the
  * chunks makes the pace: while it has not taken one, `write` answers a promise and the stage's pipe fills.
  *
- * K1. A chunk holds whole lines, at most 64 KiB; offsets follow each other without gap.
- * K2. No chunk waits longer than FLUSH_MS for more output.
- * K3. Once the budget is used up one marker line follows, whose bytes are not counted; later output is dropped, the
+ * CHUNKER-1. A chunk holds whole lines, at most 64 KiB; offsets follow each other without gap.
+ * CHUNKER-2. No chunk waits longer than FLUSH_MS for more output.
+ * CHUNKER-3. Once the budget is used up one marker line follows, whose bytes are not counted; later output is dropped, the
  *     executor's own remarks are kept.
  */
-import type { OutputSink, OutputStreamName } from './port.ts';
+import type { OutputSink, OutputStreamName } from '../contract/port.ts';
 import { LineSplitter } from './lines.ts';
 
 export interface LogChunk {

@@ -2,19 +2,19 @@
  * The guard as its owner sees it (P15): a small process that ends the helpers it holds when this process dies, or
  * freezes past its deadline.
  *
- * G1. A helper is held from the moment `hold` resolves; before that no stage may start in it.
- * G2. `gone` resolves once, whatever the cause; from then on nothing is held and `hold` rejects.
- * G3. Guard and owner watch each other: a deadline that the guard does not take in time counts as its end, and it is
+ * GUARD-1. A helper is held from the moment `hold` resolves; before that no stage may start in it.
+ * GUARD-2. `gone` resolves once, whatever the cause; from then on nothing is held and `hold` rejects.
+ * GUARD-3. Guard and owner watch each other: a deadline that the guard does not take in time counts as its end, and it is
  *     killed.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { GuardGone } from './errors.ts';
-import { withoutStrayDescriptors } from './process/launch.ts';
-import { identityOf, type ProcessIdentity } from './process/proc.ts';
+import { GuardGone } from '../contract/errors.ts';
+import { withoutStrayDescriptors } from '../system/descriptors.ts';
+import { identityOf, type ProcessIdentity } from '../system/proc.ts';
 
-const GUARD_SCRIPT = fileURLToPath(new URL('./process/guard.bash', import.meta.url));
+const GUARD_SCRIPT = fileURLToPath(new URL('./guard.bash', import.meta.url));
 /** For one line; a guard that is silent for longer is frozen or starved, and no guard. */
 const ANSWER_MS_MAX = 5_000;
 

@@ -5,34 +5,35 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  BadOutputs,
   Chunker,
-  readOutputs,
+  failedBecause,
+  judgeAttempt,
+  stageEnvironment,
+  verdictOf,
+  type AttemptVerdict,
   type Executor,
   type StageExit,
-  type StageFolders,
   type StageProcess,
   type StageSpec,
   type StopReason,
   type Workspaces,
 } from '@penstock/executor';
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
-import type { StageReason } from '@penstock/run';
 import type { Logger } from '@penstock/telemetry';
-import type { AttemptLog } from './chunk-store.ts';
-import { NotPrepared } from './errors.ts';
-import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from './preparation.ts';
-import { stageEnvironment } from './stage-env.ts';
+import type { OutgoingLog } from '../report/chunk-store.ts';
+import { NotPrepared } from '../workspace/errors.ts';
+import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
+import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
   readonly executor: Executor;
   readonly workspaces: Workspaces;
   /** Where workspaces and packages come from. */
   readonly sources: Sources;
-  readonly attemptLog: AttemptLog;
+  readonly outgoingLog: OutgoingLog;
   readonly log: Logger;
   /** Whether the session it belongs to goes on. */
-  readonly sessionLives: () => Promise<boolean>;
+  readonly isSessionActive: () => Promise<boolean>;
   readonly graceMs?: number | undefined;
 }
 
@@ -41,8 +42,6 @@ export interface AttemptParts {
  * killed with its runner was lost, and is retried as such; a verdict sent in the last moment would say that it failed.
  */
 const KILLED_WITH_OTHERS_MS = 250;
-
-type Verdict = Pick<ResultRequest, 'status' | 'reason' | 'exitCode'>;
 
 export class Attempt {
   readonly job: Job;
@@ -70,7 +69,7 @@ export class Attempt {
       .catch((error: unknown) => {
         // A full disk, a folder that is not ours: the machinery failed, not the stage.
         parts.log.error({ err: error, ...this.ref }, 'a stage attempt could not be executed');
-        return this.#abandoned ? null : { ...this.ref, ...lost, logBytes: 0 };
+        return this.#abandoned ? null : { ...this.ref, ...failedBecause('runner_lost'), logBytes: 0 };
       })
       .finally(() => this.#onProcessGone());
   }
@@ -89,11 +88,11 @@ export class Attempt {
 
   async #execute(): Promise<ResultRequest | null> {
     const { job } = this;
-    const { executor, workspaces, attemptLog } = this.#parts;
+    const { executor, workspaces, outgoingLog } = this.#parts;
     const { stage, attempt } = job;
     const chunker = new Chunker({
       bytesMax: job.logBytesMax,
-      emit: (chunk) => attemptLog.append({ stage, attempt, ...chunk }),
+      emit: (chunk) => outgoingLog.append({ stage, attempt, ...chunk }),
     });
     const begun = performance.now();
     const prepared = await this.#prepare(chunker);
@@ -108,19 +107,23 @@ export class Attempt {
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
       await delay(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
-    if ((exit.kind === 'lost' || this.#abandoned) && (this.#abandoned || !(await this.#parts.sessionLives()))) {
-      attemptLog.drop();
+    if ((exit.kind === 'lost' || this.#abandoned) && (this.#abandoned || !(await this.#parts.isSessionActive()))) {
+      outgoingLog.drop();
       return null;
     }
-    const verdict = this.#verdictOf(exit, chunker);
-    const published = this.#outputsOf(prepared.folders, verdict, chunker);
+    const verdict = judgeAttempt(exit, {
+      timeoutMs: job.timeoutMs,
+      outputFile: prepared.folders.outputFile,
+      declared: job.outputs,
+      remark: (text) => void chunker.remark(text),
+    });
     const logBytes = await chunker.end();
-    await Promise.all([clearAfterStage(prepared, workspaces), attemptLog.stored()]);
-    return { ...this.ref, ...published, logBytes };
+    await Promise.all([clearAfterStage(prepared, workspaces), outgoingLog.stored()]);
+    return { ...this.ref, ...verdict, logBytes };
   }
 
   /** Or the verdict on a stage that comes to nothing. Fetching counts as the stage's time. */
-  async #prepare(chunker: Chunker): Promise<Prepared | Verdict> {
+  async #prepare(chunker: Chunker): Promise<Prepared | AttemptVerdict> {
     const { job } = this;
     let isLate = false;
     const timer = needsFetching(job)
@@ -137,21 +140,21 @@ export class Attempt {
       if (!(error instanceof NotPrepared)) throw error;
       this.#parts.log.warn({ err: error, ...this.ref }, 'a stage could not be prepared');
       void chunker.remark(error.message);
-      return failed('checkout');
+      return failedBecause('checkout');
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async #resultWithoutProcess(verdict: Verdict, chunker: Chunker): Promise<ResultRequest | null> {
+  async #resultWithoutProcess(verdict: AttemptVerdict, chunker: Chunker): Promise<ResultRequest | null> {
     this.#onProcessGone();
-    const { attemptLog, sessionLives } = this.#parts;
-    if (this.#abandoned || !(await sessionLives())) {
-      attemptLog.drop();
+    const { outgoingLog, isSessionActive } = this.#parts;
+    if (this.#abandoned || !(await isSessionActive())) {
+      outgoingLog.drop();
       return null;
     }
     const logBytes = await chunker.end();
-    await attemptLog.stored();
+    await outgoingLog.stored();
     return { ...this.ref, ...verdict, logBytes };
   }
 
@@ -160,7 +163,19 @@ export class Attempt {
     return {
       helperKey: job.key,
       commands: job.commands,
-      env: stageEnvironment(job, folders, packageFolder, process.env),
+      env: stageEnvironment(inheritedEnvironment(process.env, folders.home), job.env, {
+        runId: job.runId,
+        pipeline: job.pipelineName,
+        stage: job.stage,
+        attempt: job.attempt,
+        workspace: folders.workspace,
+        outputFile: folders.outputFile,
+        trigger: job.origin.kind,
+        repository: job.origin.repository,
+        ref: job.origin.ref,
+        commit: job.origin.commit,
+        extensionFolder: packageFolder,
+      }),
       shell: job.shell,
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
@@ -169,40 +184,8 @@ export class Attempt {
     };
   }
 
-  #verdictOf(exit: StageExit, chunker: Chunker): Verdict {
-    switch (exit.kind) {
-      case 'exit':
-        return exit.code === 0 ? { status: 'success', exitCode: 0 } : failed('exit', exit.code);
-      case 'signal':
-        if (exit.oom) void chunker.remark('the stage was killed: it ran out of memory');
-        return failed(exit.oom ? 'oom' : 'signal', exit.code);
-      case 'timeout':
-        void chunker.remark(`the stage was stopped: it did not end within ${this.job.timeoutMs / 1000} s`);
-        return failed('timeout');
-      case 'stopped':
-        return failed(exit.reason);
-      case 'lost':
-        void chunker.remark(`the stage was lost: ${exit.cause}`);
-        return lost;
-    }
+  /** On an attempt that has come to no process. */
+  #verdictOf(exit: StageExit, chunker: Chunker): AttemptVerdict {
+    return verdictOf(exit, { timeoutMs: this.job.timeoutMs, remark: (text) => void chunker.remark(text) });
   }
-
-  /** Outputs that cannot be understood fail a stage: those after it would work with nothing. */
-  #outputsOf(folders: StageFolders, verdict: Verdict, chunker: Chunker): Verdict & Pick<ResultRequest, 'outputs'> {
-    try {
-      const { outputs, warnings } = readOutputs(folders.outputFile, this.job.outputs);
-      for (const warning of warnings) void chunker.remark(warning);
-      return Object.keys(outputs).length === 0 ? verdict : { ...verdict, outputs };
-    } catch (error) {
-      if (!(error instanceof BadOutputs)) throw error;
-      void chunker.remark(error.message);
-      return verdict.status === 'success' ? failed('exit', 0) : verdict;
-    }
-  }
-}
-
-const lost: Verdict = { status: 'failed', reason: 'runner_lost' };
-
-function failed(reason: StageReason, exitCode?: number): Verdict {
-  return { status: 'failed', reason, ...(exitCode === undefined ? {} : { exitCode }) };
 }

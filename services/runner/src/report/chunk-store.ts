@@ -2,9 +2,9 @@
  * Where the chunks of running stages go: to the broker, or to disk while it is away or slow (P18, P21). Chunks of one
  * attempt are stored in their order; a chunk counts as stored when the broker has acknowledged it.
  *
- * S1. In memory: what the log writer holds, at most its window and queue. On disk: at most `spoolBytesMax` of all
+ * CHUNKSTORE-1. In memory: what the log writer holds, at most its window and queue. On disk: at most `spoolBytesMax` of all
  *     attempts together. Beyond both a stage waits, by way of its pipes.
- * S2. Once an attempt has something on disk its further chunks follow there, until the disk has been caught up with.
+ * CHUNKSTORE-2. Once an attempt has something on disk its further chunks follow there, until the disk has been caught up with.
  */
 import { closeSync, ftruncateSync, mkdirSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,8 +38,8 @@ export class ChunkStore {
   }
 
   /** The log of one attempt. `runner`: as in its subject. */
-  open(runId: string, runner: string): AttemptLog {
-    return new AttemptLog(this, subjects.log(runId, runner));
+  open(runId: string, runner: string): OutgoingLog {
+    return new OutgoingLog(this, subjects.log(runId, runner));
   }
 
   nextFile(): string {
@@ -61,7 +61,7 @@ export class ChunkStore {
   }
 }
 
-export class AttemptLog {
+export class OutgoingLog {
   readonly #store: ChunkStore;
   readonly #subject: string;
   #unstored = 0;
@@ -121,7 +121,7 @@ export class AttemptLog {
     return this.#store.spoolHasRoom() ? undefined : this.#store.spoolRoom();
   }
 
-  /** S2: sends from disk until that is empty, then lets the chunks go straight again. */
+  /** CHUNKSTORE-2: sends from disk until that is empty, then lets the chunks go straight again. */
   async #catchUp(spool: Spool): Promise<void> {
     const { writer, log } = this.#store.options;
     try {
