@@ -1,10 +1,10 @@
 /** From the arguments of the process to an exit code: chooses the command, shows help, turns errors into one line. */
-import { readArguments } from './arguments.ts';
-import type { CommandContext } from './command.ts';
-import { COMMANDS, commandNamed } from './commands.ts';
-import { CommandError, EXIT, explain, OutputClosed, RefusedFile, UsageError } from './errors.ts';
-import { nearestWord } from './nearest.ts';
-import { printableLines, printableText } from './output/printable-text.ts';
+import { readArguments } from './command-line/arguments.ts';
+import type { CommandContext } from './command-line/command.ts';
+import { commandNamed, unknownCommand } from './command-line/command-list.ts';
+import { COMMANDS } from './commands.ts';
+import { CommandError, EXIT, explain, OutputClosed, RefusedFile, UsageError } from './process/errors.ts';
+import { printableLines } from './output/printable-text.ts';
 
 export async function runCli(argv: readonly string[], context: CommandContext): Promise<number> {
   try {
@@ -28,20 +28,12 @@ async function dispatch(argv: readonly string[], context: CommandContext): Promi
     return await dispatch(['help', ...others.filter((word) => !word.startsWith('-'))], context);
   if (first === '--version' || first === '-V' || first === '-v') return await dispatch(['version'], context);
   // `extension init`: a command of a group has a name of two words.
-  const inGroup = others[0] === undefined ? undefined : commandNamed(`${first} ${others[0]}`);
-  const entry = inGroup ?? commandNamed(first);
-  if (entry === undefined) throw unknownCommand(first);
+  const inGroup = others[0] === undefined ? undefined : commandNamed(COMMANDS, `${first} ${others[0]}`);
+  const entry = inGroup ?? commandNamed(COMMANDS, first);
+  if (entry === undefined) throw unknownCommand(COMMANDS, first);
   const rest = inGroup === undefined ? others : others.slice(1);
   const command = await entry.load();
   const args = readArguments(command.spec, rest);
   if (args.flag('help')) return await dispatch(['help', ...entry.name.split(' ')], context);
   return await command.run(args, context);
-}
-
-export function unknownCommand(name: string): UsageError {
-  const names = COMMANDS.map((entry) => entry.name).filter((known) => !known.includes(' '));
-  const candidate = nearestWord(name, names);
-  const hint = candidate === undefined ? '' : `, did you mean '${candidate}'?`;
-  const what = name.startsWith('-') ? 'option' : 'command';
-  return new UsageError(`there is no ${what} '${printableText(name)}'${hint}\nThe commands are ${names.join(', ')}.`);
 }

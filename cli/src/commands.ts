@@ -1,11 +1,5 @@
 /** Every command of `penstock`; each is loaded only when it is called, for most of the time of a short run is loading. */
-import type { Command } from './command.ts';
-
-export interface CommandEntry {
-  readonly name: string;
-  readonly summary: string;
-  readonly load: () => Promise<Command>;
-}
+import type { CommandEntry } from './command-line/command-list.ts';
 
 const EXTENSION_COMMANDS: readonly CommandEntry[] = [
   {
@@ -99,7 +93,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'extension',
     summary: 'make, test, publish and find extensions',
-    load: async () => (await import('./commands/extension/extension.ts')).extensionCommand,
+    load: async () => (await import('./commands/extension/extension.ts')).extensionCommand(EXTENSION_COMMANDS),
   },
   ...EXTENSION_COMMANDS,
   {
@@ -127,14 +121,9 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'say which version this is',
     load: async () => (await import('./commands/version.ts')).versionCommand,
   },
-  { name: 'help', summary: 'explain a command', load: async () => (await import('./commands/help.ts')).helpCommand },
+  {
+    name: 'help',
+    summary: 'explain a command',
+    load: async () => (await import('./commands/help.ts')).helpCommand(COMMANDS),
+  },
 ];
-
-export function commandNamed(name: string): CommandEntry | undefined {
-  return COMMANDS.find((entry) => entry.name === name);
-}
-
-/** The commands that begin with the name of a group. */
-export function commandsOf(group: string): readonly CommandEntry[] {
-  return COMMANDS.filter((entry) => entry.name.startsWith(`${group} `));
-}

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/commands.ts';
-import { helpOf } from '../src/help-text.ts';
-import { nearestWord } from '../src/nearest.ts';
+import { helpOf } from '../src/command-line/help-text.ts';
+import { nearestWord } from '../src/command-line/nearest.ts';
 import { folder, penstock, pipeline } from './command.ts';
 
 /** Without those of a group, which are shown with it. */

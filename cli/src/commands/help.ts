@@ -1,11 +1,11 @@
-import type { Command } from '../command.ts';
-import { COMMANDS, commandNamed } from '../commands.ts';
-import { unknownCommand } from '../cli.ts';
-import { EXIT } from '../errors.ts';
-import { helpOf, overview } from '../help-text.ts';
-import { version } from '../version.ts';
+import type { Command } from '../command-line/command.ts';
+import { commandNamed, unknownCommand, type CommandEntry } from '../command-line/command-list.ts';
+import { EXIT } from '../process/errors.ts';
+import { helpOf, overview } from '../command-line/help-text.ts';
+import { version } from '../process/version.ts';
 
-export const helpCommand: Command = {
+/** `commands` are all that there are. */
+export const helpCommand = (commands: readonly CommandEntry[]): Command => ({
   spec: {
     name: 'help',
     usage: '[command]',
@@ -25,14 +25,14 @@ export const helpCommand: Command = {
       terminal.print(
         overview(
           version(),
-          COMMANDS.filter((entry) => !entry.name.includes(' ')).map((entry) => [entry.name, entry.summary] as const),
+          commands.filter((entry) => !entry.name.includes(' ')).map((entry) => [entry.name, entry.summary] as const),
         ),
       );
       return EXIT.success;
     }
-    const entry = commandNamed(name);
-    if (entry === undefined) throw unknownCommand(name);
+    const entry = commandNamed(commands, name);
+    if (entry === undefined) throw unknownCommand(commands, name);
     terminal.print(helpOf((await entry.load()).spec));
     return EXIT.success;
   },
-};
+});

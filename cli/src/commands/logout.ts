@@ -1,5 +1,5 @@
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, ServerError } from '../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from '../server/auth-requests.ts';
 import { forgetLogin, readLogin } from '../server/logins.ts';

@@ -1,7 +1,7 @@
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, ServerError, UsageError } from '../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, ServerError, UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import { readCredentials } from '../server/credentials.ts';
+import { readCredentials } from '../server/read-credentials.ts';
 import { FOLLOW_OPTIONS, followRun } from '../server/follow-run.ts';
 import { findRun } from '../server/graphql.ts';
 import { serverClient } from '../server/http-client.ts';

@@ -1,5 +1,5 @@
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT } from '../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT } from '../process/errors.ts';
 
 export const serveCommand: Command = {
   spec: {

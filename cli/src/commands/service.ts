@@ -1,6 +1,6 @@
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, UsageError } from '../errors.ts';
-import { nearestWord } from '../nearest.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, UsageError } from '../process/errors.ts';
+import { nearestWord } from '../command-line/nearest.ts';
 
 type Start = (env: Readonly<Record<string, string | undefined>>) => Promise<number>;
 

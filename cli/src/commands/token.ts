@@ -1,8 +1,8 @@
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, ServerError, UsageError } from '../errors.ts';
-import { nearestWord } from '../nearest.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, ServerError, UsageError } from '../process/errors.ts';
+import { nearestWord } from '../command-line/nearest.ts';
 import { cellsOf, fitText, printableText } from '../output/printable-text.ts';
-import { readLoginCredentials } from '../server/credentials.ts';
+import { readLoginCredentials } from '../server/read-credentials.ts';
 import { ask, refusal } from '../server/graphql.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';

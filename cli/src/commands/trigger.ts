@@ -1,13 +1,13 @@
 import type { LockEntry } from '@penstock/extension';
 import { parsePipeline, usesOf } from '@penstock/pipeline';
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, RefusedFile } from '../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, RefusedFile } from '../process/errors.ts';
 import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
-import { colorWish } from '../output/color-options.ts';
+import { colorWish } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
-import { readPipelineFile, type PipelineFile } from '../pipeline-file.ts';
-import { readCredentials } from '../server/credentials.ts';
+import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
+import { readCredentials } from '../server/read-credentials.ts';
 import { FOLLOW_OPTIONS, followRun } from '../server/follow-run.ts';
 import { FileRefusedByServer, triggerPipeline, type RunOnServer } from '../server/graphql.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';

@@ -6,12 +6,12 @@ import {
   type Diagnostic,
   type ResolvedExtension,
 } from '@penstock/pipeline';
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT } from '../errors.ts';
-import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT } from '../process/errors.ts';
+import { COLOR_OPTIONS, colorWish } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
-import { readPipelineFile, type PipelineFile } from '../pipeline-file.ts';
+import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
 
 export const validateCommand: Command = {
   spec: {

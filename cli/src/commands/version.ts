@@ -1,6 +1,6 @@
-import type { Command } from '../command.ts';
-import { EXIT } from '../errors.ts';
-import { version } from '../version.ts';
+import type { Command } from '../command-line/command.ts';
+import { EXIT } from '../process/errors.ts';
+import { version } from '../process/version.ts';
 
 export const versionCommand: Command = {
   spec: {

@@ -1,8 +1,8 @@
-import type { Command, CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, ServerError } from '../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from '../server/auth-requests.ts';
-import { readLoginCredentials } from '../server/credentials.ts';
+import { readLoginCredentials } from '../server/read-credentials.ts';
 import { fieldOf } from '../server/json.ts';
 import { serverAddress } from '../server/server-address.ts';
 import { LOGIN_ENVIRONMENT, LOGIN_OPTIONS } from '../server/server-options.ts';

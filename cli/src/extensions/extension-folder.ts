@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { inspectPackage, MANIFEST_NAME, packFolder, PackageRefused, type PackedFolder } from '@penstock/extension';
 import { formatDiagnostics, parseManifest } from '@penstock/pipeline';
-import { EXIT, FileError, RefusedFile } from '../errors.ts';
+import { EXIT, FileError, RefusedFile } from '../process/errors.ts';
 import { printableLines, printableText } from '../output/printable-text.ts';
 
 /** `path` is a folder with an extension.yaml, or a package that was made of one. Throws FileError and RefusedFile. */

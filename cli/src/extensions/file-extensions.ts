@@ -4,9 +4,9 @@
  */
 import { PackageRefused, type ExtensionCache, type LockEntry } from '@penstock/extension';
 import { PIPELINE_LIMITS, usesOf, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
-import type { CommandContext, ParsedArguments } from '../command.ts';
-import { ServerError } from '../errors.ts';
-import { readCredentials } from '../server/credentials.ts';
+import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { ServerError } from '../process/errors.ts';
+import { readCredentials } from '../server/read-credentials.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { serverAddress } from '../server/server-address.ts';
 import { cachedManifest, keepPackage } from './package-cache.ts';

@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { BadLock, LOCK_NAME, parseLock, type LockEntry } from '@penstock/extension';
-import { FileError } from '../errors.ts';
+import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import { PIPELINE_FILES, type PipelineFile } from '../pipeline-file.ts';
+import { PIPELINE_FILES, type PipelineFile } from '../command-line/pipeline-file.ts';
 
 /** Undefined for a file that came by standard input. */
 export function lockNameOf({ name }: Pick<PipelineFile, 'name'>, isFromInput: boolean): string | undefined {

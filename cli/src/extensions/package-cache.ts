@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { CacheFull, ExtensionCache, MANIFEST_NAME } from '@penstock/extension';
-import type { CommandContext } from '../command.ts';
-import { FileError } from '../errors.ts';
+import type { CommandContext } from '../command-line/command.ts';
+import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 
 const CACHE_BYTES_MAX = 1024 * 1024 * 1024;

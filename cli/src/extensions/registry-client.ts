@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { LockEntry } from '@penstock/extension';
 import type { ResolvedExtension } from '@penstock/pipeline';
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../process/errors.ts';
 import { printableLines, printableText } from '../output/printable-text.ts';
 import { ask, notOurs, refusal } from '../server/graphql.ts';
 import { fieldOf, parseJson } from '../server/json.ts';

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { BadKey, signPackage } from '@penstock/extension';
-import { FileError } from '../errors.ts';
+import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 
 /** Throws FileError. */

@@ -34,7 +34,7 @@ import {
   type StageText,
   type StageWork,
 } from '@penstock/run';
-import { WorkspaceProblem } from '../errors.ts';
+import { WorkspaceProblem } from '../process/errors.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';

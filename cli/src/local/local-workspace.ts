@@ -11,7 +11,7 @@ import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { removeTree } from '@penstock/executor';
-import { WorkspaceProblem } from '../errors.ts';
+import { WorkspaceProblem } from '../process/errors.ts';
 
 /** The list of a repository's files: a million paths. */
 const LIST_BYTES_MAX = 128 * 1024 * 1024;

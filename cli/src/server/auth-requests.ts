@@ -1,5 +1,5 @@
 /** Requests to the server's `/auth` endpoints, which take and give JSON. */
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { ANSWER_MS_MAX, readBody, serverClient, unreachable } from './http-client.ts';
 import { fieldOf, parseJson } from './json.ts';

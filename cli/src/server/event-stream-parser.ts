@@ -5,7 +5,7 @@
  *
  * Memory is bounded: a message longer than MESSAGE_CHARACTERS_MAX is a broken server.
  */
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../process/errors.ts';
 
 /** A server's longest is a stage's last 64 KiB, each byte of which may become six in JSON. */
 const MESSAGE_CHARACTERS_MAX = 4 * 1024 * 1024;

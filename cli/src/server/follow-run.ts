@@ -1,11 +1,11 @@
 /** Shows a server's run: its log stream through a reporter, to the end or until the user has seen enough. */
 import { endsEventStream, isPublicEventType, type PublicEvent } from '@penstock/run/public-events';
-import type { CommandContext, ParsedArguments } from '../command.ts';
-import { EXIT, OutputClosed } from '../errors.ts';
+import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, OutputClosed } from '../process/errors.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { Reporter } from '../output/reporter.ts';
-import { COLOR_OPTIONS, colorWish } from '../output/color-options.ts';
-import { dieOf } from '../interrupts.ts';
+import { COLOR_OPTIONS, colorWish } from '../command-line/color-options.ts';
+import { dieOf } from '../process/interrupts.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { findRun, type RunOnServer } from './graphql.ts';

@@ -1,7 +1,7 @@
 /** GraphQL operations on a server: what every answer has in common, and those of runs. */
 import type { LockEntry } from '@penstock/extension';
 import type { Diagnostic } from '@penstock/pipeline';
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { fieldOf, parseJson } from './json.ts';
 import { ANSWER_MS_MAX, readBody, refused, unreachable, type ServerClient } from './http-client.ts';

@@ -1,5 +1,5 @@
 /** Requests to a server of ours: the token, deadlines, bounded answers, and one sentence for each way to fail. */
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import type { Credentials } from './credentials.ts';
 import type { ServerAddress } from './server-address.ts';

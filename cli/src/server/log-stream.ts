@@ -8,7 +8,7 @@
  *    being away as a whole.
  * 4. Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
  */
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { Backoff } from './backoff.ts';
 import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts';

@@ -1,6 +1,6 @@
 /** Which server a command talks to. */
 import { isIPv4 } from 'node:net';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 
 const DEFAULT_SERVER = 'http://127.0.0.1:8080';

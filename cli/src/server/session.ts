@@ -1,6 +1,6 @@
 /** A login as a token: the kept access token while it lasts, else a new one by the refresh token, which is kept in its place. */
-import type { CommandContext } from '../command.ts';
-import { ServerError } from '../errors.ts';
+import type { CommandContext } from '../command-line/command.ts';
+import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from './auth-requests.ts';
 import type { Credentials } from './credentials.ts';

@@ -11,14 +11,14 @@ import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
 import type { GatewayOptions } from './ports.ts';
 import { Owners, RunReads } from '@penstock/run-client';
-import { Refusals } from './refusals.ts';
+import { Refusals } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { runLimitsOf } from './runs/limits.ts';
 import { Trigger } from './runs/trigger.ts';
-import { addStreamRoute } from './stream/route.ts';
-import { Streams } from './stream/streams.ts';
-import { Tickets } from './stream/tickets.ts';
+import { addStreamRoute } from './sse/route.ts';
+import { Streams } from './sse/streams.ts';
+import { Tickets } from './sse/tickets.ts';
 
 const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;

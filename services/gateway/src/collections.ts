@@ -1,5 +1,5 @@
 /** What the gateway keeps: nothing of the runs, only which stream tickets have been used. */
 import type { CollectionSpec } from '@penstock/store';
-import { ticketsSpec } from './stream/tickets.ts';
+import { ticketsSpec } from './sse/tickets.ts';
 
 export const gatewayCollections: readonly CollectionSpec[] = [ticketsSpec];

@@ -4,11 +4,11 @@ import { connect, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startGateway } from '../src/index.ts';
 import { answerMalformed } from '@penstock/http';
-import { StreamClient } from '../src/stream/client.ts';
-import { Streams } from '../src/stream/streams.ts';
+import { StreamClient } from '../src/sse/client.ts';
+import { Streams } from '../src/sse/streams.ts';
 import { silentLog } from '@penstock/telemetry/log';
-import { Told } from '../src/story/cursor.ts';
-import { created, RUN_ID } from './story-fixtures.ts';
+import { Told } from '../src/event-stream/cursor.ts';
+import { created, RUN_ID } from './event-stream-fixtures.ts';
 import { API_KEY, graphql, happened, makeWorld, PARTITIONS, runIdFor, YAML, type World } from './harness.ts';
 
 let world: World;

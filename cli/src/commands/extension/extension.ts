@@ -1,13 +1,14 @@
-import type { Command } from '../../command.ts';
-import { commandsOf } from '../../commands.ts';
-import { EXIT, UsageError } from '../../errors.ts';
-import { groupOverview } from '../../help-text.ts';
-import { nearestWord } from '../../nearest.ts';
+import type { Command } from '../../command-line/command.ts';
+import type { CommandEntry } from '../../command-line/command-list.ts';
+import { EXIT, UsageError } from '../../process/errors.ts';
+import { groupOverview } from '../../command-line/help-text.ts';
+import { nearestWord } from '../../command-line/nearest.ts';
 import { printableText } from '../../output/printable-text.ts';
 
 const NAMES = ['init', 'check', 'test', 'pack', 'publish', 'yank', 'search', 'info', 'keygen', 'sign'];
 
-export const extensionCommand: Command = {
+/** `commands` are those of the group. */
+export const extensionCommand = (commands: readonly CommandEntry[]): Command => ({
   spec: {
     name: 'extension',
     usage: `<${NAMES.join('|')}>`,
@@ -32,7 +33,7 @@ export const extensionCommand: Command = {
       terminal.print(
         groupOverview(
           'extension',
-          commandsOf('extension').map((entry) => [entry.name, entry.summary] as const),
+          commands.map((entry) => [entry.name, entry.summary] as const),
         ),
       );
       return EXIT.success;
@@ -43,4 +44,4 @@ export const extensionCommand: Command = {
       'extension',
     );
   },
-};
+});

@@ -1,6 +1,6 @@
 import { extensionIdFault, parseManifest, type ExtensionManifest } from '@penstock/pipeline';
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, ServerError, UsageError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, ServerError, UsageError } from '../../process/errors.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { resolveExtensions, showExtension, type FoundVersion } from '../../extensions/registry-client.ts';
 import { readableSize } from '../../extensions/extension-folder.ts';

@@ -1,8 +1,8 @@
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { extensionIdFault } from '@penstock/pipeline';
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, FileError, UsageError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, FileError, UsageError } from '../../process/errors.ts';
 import { exampleFiles } from '../../extensions/example.ts';
 import { printableText } from '../../output/printable-text.ts';
 

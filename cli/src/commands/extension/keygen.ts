@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { generateSigningKeys } from '@penstock/extension';
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, FileError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, FileError } from '../../process/errors.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { registerKey } from '../../extensions/registry-client.ts';
 import { printableText } from '../../output/printable-text.ts';

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, FileError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, FileError } from '../../process/errors.ts';
 import { readableSize, readExtension } from '../../extensions/extension-folder.ts';
-import { COLOR_OPTIONS, colorWish } from '../../output/color-options.ts';
+import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 

@@ -1,10 +1,10 @@
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT } from '../../process/errors.ts';
 import { readableSize, readExtension } from '../../extensions/extension-folder.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { publishPackage, uploadPackage } from '../../extensions/registry-client.ts';
 import { signatureWith } from '../../extensions/signing-key.ts';
-import { COLOR_OPTIONS, colorWish } from '../../output/color-options.ts';
+import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../../server/server-options.ts';

@@ -1,6 +1,6 @@
-import { wholeNumber } from '../../arguments.ts';
-import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../../command.ts';
-import { EXIT } from '../../errors.ts';
+import { wholeNumber } from '../../command-line/arguments.ts';
+import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT } from '../../process/errors.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { searchExtensions } from '../../extensions/registry-client.ts';
 import { printableText } from '../../output/printable-text.ts';

@@ -1,8 +1,8 @@
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, UsageError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, UsageError } from '../../process/errors.ts';
 import { readExtension } from '../../extensions/extension-folder.ts';
 import { signatureWith } from '../../extensions/signing-key.ts';
-import { COLOR_OPTIONS, colorWish } from '../../output/color-options.ts';
+import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
 import { wantsColor } from '../../output/terminal.ts';
 
 export const extensionSignCommand: Command = {

@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { ProcessExecutor } from '@penstock/executor';
 import { parsePipeline, type ResolvedExtension } from '@penstock/pipeline';
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, RefusedFile, UsageError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, RefusedFile, UsageError } from '../../process/errors.ts';
 import { declaredOutputs } from '../../extensions/declared-outputs.ts';
 import { once, readExtension } from '../../extensions/extension-folder.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../../extensions/file-extensions.ts';
 import { keepPackage, openPackageCache } from '../../extensions/package-cache.ts';
-import { COLOR_OPTIONS, colorWish } from '../../output/color-options.ts';
+import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../../server/server-options.ts';

@@ -1,6 +1,6 @@
 import { extensionIdFault } from '@penstock/pipeline';
-import type { Command, CommandContext, ParsedArguments } from '../../command.ts';
-import { EXIT, UsageError } from '../../errors.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, UsageError } from '../../process/errors.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { yankVersion } from '../../extensions/registry-client.ts';
 import { printableText } from '../../output/printable-text.ts';

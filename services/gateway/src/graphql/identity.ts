@@ -18,8 +18,8 @@ import type { Bus } from '@penstock/bus';
 import type { AuditReader } from '@penstock/store';
 import { monthOf, type Month } from './month.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
-import type { GraphqlModule } from './modules.ts';
-import type { Tickets } from '../stream/tickets.ts';
+import type { GraphqlModule } from './graphql-module.ts';
+import type { Tickets } from '../sse/tickets.ts';
 
 export interface IdentityModuleOptions {
   readonly bus: Bus;

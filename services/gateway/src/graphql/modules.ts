@@ -1,19 +1,14 @@
 /** The schema's parts, one a subject: each brings its types (`extend type Query { … }`) and the resolvers of its fields. */
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
-import type { Refusals } from '../refusals.ts';
+import type { Refusals } from '../audit/refusal-audit.ts';
 import type { GraphqlContext } from './arguments.ts';
+import type { GraphqlModule } from './graphql-module.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { makeResolvers, type ResolverOptions } from './resolvers.ts';
 import { SCHEMA } from './schema.ts';
 import { webhooksModule } from './webhooks.ts';
-
-export interface GraphqlModule {
-  readonly sdl: string;
-  /** By type, then by field. */
-  readonly resolvers: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-}
 
 export function graphqlModules(options: ResolverOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [

@@ -21,7 +21,7 @@ import type { RunView } from '@penstock/run';
 import { callService } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
-import type { GraphqlModule } from './modules.ts';
+import type { GraphqlModule } from './graphql-module.ts';
 
 export interface RegistryModuleOptions {
   readonly bus: Bus;

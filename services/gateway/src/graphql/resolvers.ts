@@ -6,7 +6,7 @@ import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { Trigger, TriggerInput } from '../runs/trigger.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
-import type { Refusals } from '../refusals.ts';
+import type { Refusals } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
 
 export type { GraphqlContext } from './arguments.ts';

@@ -4,7 +4,7 @@ import { actorOf, requireChanger, requireReader, requireUser } from '@penstock/i
 import { callService } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
-import type { GraphqlModule } from './modules.ts';
+import type { GraphqlModule } from './graphql-module.ts';
 
 export interface WebhooksModuleOptions {
   readonly bus: Bus;

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import { Told } from '../src/story/cursor.ts';
-import type { StoryMessage } from '../src/story/messages.ts';
-import { Story } from '../src/story/story.ts';
+import { Told } from '../src/event-stream/cursor.ts';
+import type { StoryMessage } from '../src/event-stream/emitted-message.ts';
+import { Story } from '../src/event-stream/event-stream.ts';
 import {
   chunk,
   completed,
@@ -18,7 +18,7 @@ import {
   runCompleted,
   skipped,
   started,
-} from './story-fixtures.ts';
+} from './event-stream-fixtures.ts';
 
 interface History {
   readonly events: readonly RunEvent[];

@@ -16,9 +16,9 @@
  */
 import type { StoredChunk } from '@penstock/bus';
 import { endsRun, publicEventOf, type RunEvent, type StageText } from '@penstock/run';
-import { AttemptLog, type Piece } from './attempt-log.ts';
+import { AttemptLog, type Piece } from './ordered-attempt-log.ts';
 import type { Place } from './cursor.ts';
-import { EventMessage, LineMessage, lineFrame, type StoryMessage } from './messages.ts';
+import { EventMessage, LineMessage, lineFrame, type StoryMessage } from './emitted-message.ts';
 
 const NO_TEXT: StageText = { text: '', truncated: false };
 

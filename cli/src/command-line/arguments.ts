@@ -1,9 +1,9 @@
 /** Reads a command's arguments by its own description of them; what it cannot read it names, with the nearest thing it knows. */
 import { parseArgs } from 'node:util';
 import type { CommandSpec, OptionSpec, ParsedArguments } from './command.ts';
-import { UsageError } from './errors.ts';
+import { UsageError } from '../process/errors.ts';
 import { nearestWord } from './nearest.ts';
-import { printableText } from './output/printable-text.ts';
+import { printableText } from '../output/printable-text.ts';
 
 /** Every command takes these beside its own. */
 export const COMMON_OPTIONS: Readonly<Record<string, OptionSpec>> = {

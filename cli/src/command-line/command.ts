@@ -1,5 +1,5 @@
 /** What a command is: its arguments as data, from which both the parser and the help text are made, and what it does. */
-import type { Terminal } from './output/terminal.ts';
+import type { Terminal } from '../output/terminal.ts';
 
 export interface OptionSpec {
   readonly type: 'boolean' | 'string';

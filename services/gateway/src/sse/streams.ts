@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { NotFound } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
-import type { Told } from '../story/cursor.ts';
+import type { Told } from '../event-stream/cursor.ts';
 import type { StreamClient } from './client.ts';
 import { Feed } from './feed.ts';
 import { Follower } from './follower.ts';

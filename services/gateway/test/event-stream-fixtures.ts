@@ -1,7 +1,7 @@
 /** Runs as a journal and a stream would hold them, made from small descriptions, and what their story must be. */
 import type { Chunk, OutputStream, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import type { StoryMessage } from '../src/story/messages.ts';
+import type { StoryMessage } from '../src/event-stream/emitted-message.ts';
 
 export const RUN_ID = '019ac000-0000-7000-8000-00000000beef';
 /** 2026-11-21T12:00:00.000Z */

@@ -2,9 +2,9 @@
  * A client and how far it has been told. It either reads by itself, at its own pace, or follows a feed's ring; a client
  * that the ring has overtaken goes back to reading by itself.
  */
-import type { Told } from '../story/cursor.ts';
-import type { StoryMessage } from '../story/messages.ts';
-import { Story } from '../story/story.ts';
+import type { Told } from '../event-stream/cursor.ts';
+import type { StoryMessage } from '../event-stream/emitted-message.ts';
+import { Story } from '../event-stream/event-stream.ts';
 import { WRITE_BYTES, type StreamClient } from './client.ts';
 import { frameOf } from './frames.ts';
 import type { Batch, Ring } from './ring.ts';

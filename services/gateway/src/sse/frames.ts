@@ -1,6 +1,6 @@
 /** Messages as bytes of a `text/event-stream`. */
-import type { Told } from '../story/cursor.ts';
-import type { StoryMessage } from '../story/messages.ts';
+import type { Told } from '../event-stream/cursor.ts';
+import type { StoryMessage } from '../event-stream/emitted-message.ts';
 
 /** `id` is the cursor behind the message. JSON holds no line ends, so `data` is one line. */
 export function frameOf(message: StoryMessage, told: Told, runId: string): string {

@@ -1,6 +1,6 @@
 /** The options on colour that several commands share. */
-import type { ParsedArguments } from '../command.ts';
-import type { ColorWish } from './terminal.ts';
+import type { ParsedArguments } from './command.ts';
+import type { ColorWish } from '../output/terminal.ts';
 
 export const COLOR_OPTIONS = {
   color: { type: 'boolean', text: 'Colours also where the output is no terminal.' },

@@ -1,6 +1,6 @@
 import { STAGE_TEXT_BYTES_MAX } from '@penstock/run';
 import { describe, expect, it } from 'vitest';
-import { Story } from '../src/story/story.ts';
+import { Story } from '../src/event-stream/event-stream.ts';
 import {
   chunk,
   completed,
@@ -15,11 +15,11 @@ import {
   skipped,
   started,
   T0,
-} from './story-fixtures.ts';
+} from './event-stream-fixtures.ts';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import type { StoryMessage } from '../src/story/messages.ts';
-import { Told } from '../src/story/cursor.ts';
+import type { StoryMessage } from '../src/event-stream/emitted-message.ts';
+import { Told } from '../src/event-stream/cursor.ts';
 
 /** All that is stored, as a replay gives it. */
 function replay(events: readonly RunEvent[], chunks: readonly StoredChunk[]): StoryMessage[] {

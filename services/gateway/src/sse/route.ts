@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
 import { NotFound, Unauthenticated, Unavailable } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
-import { Told } from '../story/cursor.ts';
+import { Told } from '../event-stream/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
 import { BusRunSource } from './run-source.ts';

@@ -1,8 +1,8 @@
 /** Finds and reads the pipeline file that a command works on. */
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { FileError } from './errors.ts';
-import { printableText } from './output/printable-text.ts';
+import { FileError } from '../process/errors.ts';
+import { printableText } from '../output/printable-text.ts';
 
 /** In this order, as the server looks for them in a repository. */
 export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;

@@ -2,8 +2,8 @@
  * The newest messages of a watched run, encoded once for all of its clients, in batches that are one write each. A
  * client follows by the number of the next batch that it wants; one that has fallen behind the oldest reads by itself.
  */
-import { Told } from '../story/cursor.ts';
-import type { StoryMessage } from '../story/messages.ts';
+import { Told } from '../event-stream/cursor.ts';
+import type { StoryMessage } from '../event-stream/emitted-message.ts';
 import { WRITE_BYTES } from './client.ts';
 import { frameOf } from './frames.ts';
 

@@ -1,0 +1,98 @@
+/**
+ * The token that a server is shown: from a file that the user names, from SERVICE_API_KEY, from a login (`penstock login`),
+ * or, for a server on this machine, the key that `serve` made for itself. It goes into the Authorization header and
+ * nowhere else.
+ */
+import { open } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { FileError, ServerError } from '../process/errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import type { Credentials } from './credentials.ts';
+import { readLogin } from './logins.ts';
+import type { ServerAddress } from './server-address.ts';
+import { sessionOf } from './session.ts';
+
+const DEFAULT_DATA_DIR = '.penstock';
+const TOKEN_BYTES_MAX = 8192;
+
+export async function readCredentials(
+  args: ParsedArguments,
+  { cwd, env, terminal }: CommandContext,
+  server: ServerAddress,
+): Promise<Credentials> {
+  const credentials = await find(args, cwd, env, server);
+  warnOfPlainText(credentials, terminal, server);
+  return credentials;
+}
+
+/** Of the user who has logged in, whatever other token there is: for what only a person may do. */
+export async function readLoginCredentials(
+  { env, terminal }: CommandContext,
+  server: ServerAddress,
+): Promise<Credentials> {
+  const login = await readLogin(env, server);
+  if (login === undefined)
+    throw new ServerError(
+      `you are not logged in to ${server.base}; do it with: penstock login --server ${server.base}`,
+    );
+  const credentials = await sessionOf(env, server, login);
+  warnOfPlainText(credentials, terminal, server);
+  return credentials;
+}
+
+function warnOfPlainText(credentials: Credentials, terminal: CommandContext['terminal'], server: ServerAddress): void {
+  if (credentials.token !== undefined && !server.isEncrypted && !server.isLoopback) {
+    terminal.note(`penstock: the token travels unencrypted to ${server.base}; use https where you can.`);
+  }
+}
+
+async function find(
+  args: ParsedArguments,
+  cwd: string,
+  env: CommandContext['env'],
+  server: ServerAddress,
+): Promise<Credentials> {
+  const file = args.text('token-file');
+  if (file !== undefined) {
+    const token = await readToken(resolve(cwd, file));
+    if (token === undefined) throw new FileError(`there is no file ${printableText(file)} to read the token from`);
+    return { token, source: `the file ${file}` };
+  }
+  const given = env['SERVICE_API_KEY']?.trim();
+  if (given !== undefined && given !== '')
+    return { token: checked(given, 'SERVICE_API_KEY'), source: 'SERVICE_API_KEY' };
+  const login = await readLogin(env, server);
+  if (login !== undefined) return await sessionOf(env, server, login);
+  // Only for a server on this machine: another one has no business with that key.
+  if (!server.isLoopback) return { token: undefined, source: 'none was given' };
+  const keyFile = join(resolve(cwd, args.text('data-dir') ?? (env['SERVICE_DATA_DIR'] || DEFAULT_DATA_DIR)), 'api-key');
+  return { token: await readToken(keyFile), source: keyFile };
+}
+
+async function readToken(path: string): Promise<string | undefined> {
+  try {
+    const file = await open(path, 'r');
+    try {
+      const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(TOKEN_BYTES_MAX) });
+      return checked(buffer.toString('utf8', 0, bytesRead).trim(), path);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (error instanceof FileError) throw error;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw new FileError(`cannot read the token from ${printableText(path)}: ${printableText(message)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** A header takes visible ASCII only; the token itself is in no message. */
+function checked(token: string, source: string): string {
+  if (token === '') throw new FileError(`${printableText(source)} holds no token: it is empty`);
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new FileError(`${printableText(source)} holds no token: a token is one line of visible characters`);
+  return token;
+}
