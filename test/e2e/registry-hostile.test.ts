@@ -9,7 +9,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { loadTiers } from '@penstock/config';
 import { BadUserInput } from '@penstock/errors';
 import { openFolderStore } from '@penstock/object-store';
-import { extensionsSpec, Registry, registryCollections } from '@penstock/registry';
+import { registryCollections } from '@penstock/registry';
+import { extensionsSpec, Registry } from '@penstock/registry/testing';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
 import { silentLog } from '@penstock/telemetry/log';
 

@@ -11,7 +11,7 @@ import { PACKAGE_LIMITS } from './package-limits.ts';
 
 export interface EntryHeader {
   readonly path: string;
-  /** As tar calls it: `file`, `directory`, `symlink`, … */
+  /** What tar calls it: `file`, `directory`, `symlink`, … */
   readonly kind: string;
   readonly mode: number;
 }

@@ -71,7 +71,7 @@ export class ExtensionCache {
     return await making;
   }
 
-  /** As `ensure`; the package stays until `release` is called, however long that takes. */
+  /** Does what `ensure` does; the package stays until `release` is called, however long that takes. */
   async hold(
     hash: string,
     fetch: () => AsyncIterable<Uint8Array>,

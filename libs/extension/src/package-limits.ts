@@ -3,7 +3,7 @@ import { PACKAGE_BYTES_MAX } from './registry-messages.ts';
 
 export const PACKAGE_LIMITS = {
   bytesMax: PACKAGE_BYTES_MAX,
-  /** Of all entries with their headers: what a runner's disk and time may be made to take. */
+  /** Bounds all entries with their headers, and so the disk and the time that a package can cost a runner. */
   unpackedBytesMax: 200 * 1024 * 1024,
   /** Unpacked bytes for each packed one. Texts compress 3 to 10 times, a file of zeros 1,000 times. */
   ratioMax: 100,
@@ -13,7 +13,7 @@ export const PACKAGE_LIMITS = {
   depthMax: 32,
   pathBytesMax: 1_024,
   nameBytesMax: 255,
-  /** Of readme and changelog, which stand in the registry's store. */
+  /** Bounds readme and changelog, which the registry keeps in its store. */
   readmeBytesMax: 256 * 1024,
   changelogBytesMax: 64 * 1024,
 } as const;

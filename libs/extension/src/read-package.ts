@@ -113,7 +113,7 @@ async function visitEntry(
   entry.resume();
 }
 
-/** Of several errors of one cause, the one that says most. */
+/** Picks the error that says most where one cause has made several. */
 function reasonOf(errors: readonly unknown[], sourceError: unknown): unknown {
   const refusal = errors.find((error) => error instanceof PackageRefused);
   if (refusal !== undefined) return refusal;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { formatLock, generateSigningKeys, isSignedBy, parseLock, publicKeyOf, signPackage } from '../src/index.ts';
+import { formatLock, generateSigningKeys, isSignedBy, parseLock, signPackage } from '../src/index.ts';
+import { publicKeyOf } from '../src/signatures.ts';
 
 const HASH = 'ab'.repeat(32);
 

@@ -33,7 +33,7 @@ export async function signAccessToken(secret: string, claims: AccessClaims): Pro
     .sign(new TextEncoder().encode(secret));
 }
 
-/** Null for whatever is not a valid token at `now` (milliseconds since 1970), for any reason: nobody is told which. */
+/** Null for whatever is not a valid token at `now` (milliseconds since 1970), for any reason: nobody learns which. */
 export async function verifyAccessToken(
   secret: Uint8Array,
   token: string,

@@ -26,7 +26,7 @@ export const ACCESS_TOKEN = {
   lifetimeSecs: 15 * 60,
 } as const;
 
-/** Before all that follows in a personal token: 31 base62 digits of a random value, then 6 of their CRC32. */
+/** Begins every personal token; 31 base62 digits of a random value follow, then 6 of their CRC32. */
 export const PERSONAL_TOKEN_PREFIX = 'svc_';
 
 /** Each verb of auth with its question and its answer. */

@@ -55,13 +55,13 @@ export function requireOperator(caller: Caller): void {
   if (caller.kind !== 'api-key') requireAdmin(caller);
 }
 
-/** Of a personal token that lacks the scope: `Forbidden`. Other callers have none to lack. */
+/** Throws `Forbidden` where a personal token lacks the scope. Other callers have no scopes to lack. */
 export function requireScope(caller: Caller, scope: TokenScope): void {
   if (caller.kind !== 'token' || caller.scopes?.includes(scope) === true) return;
   throw new Forbidden(`This token lacks the scope '${scope}'.`);
 }
 
-/** As the audit log names it. */
+/** Names the caller as the audit log does. */
 export function actorOf(caller: Caller): string {
   if (caller.kind === 'token') return `token/${caller.tokenId ?? ''} of user/${caller.user?.id ?? ''}`;
   return caller.user === undefined ? caller.kind : `user/${caller.user.id}`;

@@ -16,7 +16,7 @@ export interface IdentityOptions {
   /** `SERVICE_PUBLIC_READ` */
   readonly publicRead: boolean;
   /** Whether a session lives, where this process cannot hear of revocations; default: asks auth. */
-  readonly sessionLives?: ((sessionId: string) => Promise<boolean>) | undefined;
+  readonly isSessionActive?: ((sessionId: string) => Promise<boolean>) | undefined;
   /** Further ways of authentication, asked last. */
   readonly authenticators?: readonly Authenticator[] | undefined;
   /** Milliseconds since 1970; default the system clock. */
@@ -27,8 +27,8 @@ export interface Identity {
   readonly callers: Callers;
   readonly revocations: Revocations;
   /** Whether the session lives, asked of who knows; throws `Unavailable` where nobody answers. */
-  sessionLives(sessionId: string): Promise<boolean>;
-  /** Resolves when auth has been told of every use of a personal token so far, or does not answer. */
+  isSessionActive(sessionId: string): Promise<boolean>;
+  /** Resolves when auth knows of every use of a personal token so far, or does not answer. */
   usesTold(): Promise<void>;
   close(): Promise<void>;
 }
@@ -41,8 +41,8 @@ export function openIdentity(options: IdentityOptions): Identity {
   const { bus, publicRead, now } = options;
   const revocations = new Revocations({ bus });
   const used = new UsedTokens(bus);
-  const sessionLives =
-    options.sessionLives ?? (async (sid: string) => (await callAuth(bus, 'session', { sid }, ASK_MS_MAX)).live);
+  const isSessionActive =
+    options.isSessionActive ?? (async (sid: string) => (await callAuth(bus, 'session', { sid }, ASK_MS_MAX)).live);
   const callers = new Callers({
     apiKey: options.apiKey,
     publicRead,
@@ -54,14 +54,14 @@ export function openIdentity(options: IdentityOptions): Identity {
         identityOf: (hash) => callAuth(bus, 'token', { hash }, ASK_MS_MAX),
         used: (tokenId, at) => used.note(tokenId, at),
       }),
-      jwtAuthenticator({ secret: options.jwtSecret, publicRead, revocations, sessionLives, now }),
+      jwtAuthenticator({ secret: options.jwtSecret, publicRead, revocations, isSessionActive, now }),
       ...(options.authenticators ?? []),
     ],
   });
   return {
     callers,
     revocations,
-    sessionLives,
+    isSessionActive,
     usesTold: () => used.flush(),
     async close() {
       revocations.close();

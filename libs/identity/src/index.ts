@@ -2,12 +2,10 @@ export {
   apiKeyAuthenticator,
   bearerTokenOf,
   Callers,
-  callerOfUser,
   tenantOfUser,
   TOKEN_SCOPES,
   type Authenticator,
   type Caller,
-  type CallersOptions,
   type CallerUser,
   type TokenScope,
 } from './callers.ts';
@@ -24,8 +22,6 @@ export {
   requireWriter,
 } from './caller-rights.ts';
 export {
-  ACCESS_TOKEN,
-  PERSONAL_TOKEN_PREFIX,
   REVOCATION_TTL_MS,
   revocationKeys,
   type AccessClaims,
@@ -34,15 +30,12 @@ export {
   type AuthVerb,
   type CreatedToken,
   type Revocation,
-  type TokenIdentity,
   type TokenInfo,
 } from './auth-messages.ts';
-export { signAccessToken, verifyAccessToken, type VerifiedAccess } from './access-token.ts';
+export { signAccessToken, verifyAccessToken } from './access-token.ts';
 export { callAuth } from './auth-client.ts';
-export { openIdentity, type Identity, type IdentityOptions } from './identity.ts';
-export { jwtAuthenticator, type JwtAuthenticatorOptions } from './jwt-authenticator.ts';
-export { personalTokenAuthenticator, type PersonalTokenAuthenticatorOptions } from './personal-token-authenticator.ts';
+export { openIdentity, type Identity } from './identity.ts';
 export { isPersonalToken, newPersonalToken, personalTokenHash } from './personal-token.ts';
-export { Revocations, type Revocable, type RevocationsOptions } from './revocations.ts';
+export { Revocations, type Revocable } from './revocations.ts';
 export { onBehalfOf, type OnBehalf } from './on-behalf.ts';
 export { sessionsSpec } from './session-document.ts';

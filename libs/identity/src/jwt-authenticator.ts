@@ -13,7 +13,7 @@ export interface JwtAuthenticatorOptions {
   readonly publicRead: boolean;
   readonly revocations: Pick<Revocations, 'certain' | 'isRevoked'>;
   /** Asked where the revocations are not certain; throws `Unavailable` where nobody can say. */
-  readonly sessionLives: (sessionId: string) => Promise<boolean>;
+  readonly isSessionActive: (sessionId: string) => Promise<boolean>;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }
@@ -27,7 +27,7 @@ interface Known {
 const REMEMBERED_MAX = 10_000;
 
 export function jwtAuthenticator(options: JwtAuthenticatorOptions): Authenticator {
-  const { revocations, publicRead, sessionLives } = options;
+  const { revocations, publicRead, isSessionActive } = options;
   const now = options.now ?? Date.now;
   const secret = new TextEncoder().encode(options.secret);
   const remembered = new Remembered<Known>(REMEMBERED_MAX);
@@ -35,7 +35,7 @@ export function jwtAuthenticator(options: JwtAuthenticatorOptions): Authenticato
   const judge = ({ caller }: Known): Caller | null | Promise<Caller | null> => {
     if (revocations.isRevoked(caller)) return null;
     if (revocations.certain) return caller;
-    return sessionLives(caller.user?.sessionId ?? '').then((lives) => (lives ? caller : null));
+    return isSessionActive(caller.user?.sessionId ?? '').then((lives) => (lives ? caller : null));
   };
 
   return (token, key) => {

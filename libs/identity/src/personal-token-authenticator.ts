@@ -14,7 +14,7 @@ export interface PersonalTokenAuthenticatorOptions {
   readonly revocations: Pick<Revocations, 'certain' | 'isRevoked'>;
   /** Asks auth (`svc.auth.token`) by the token's hash in hex; throws `Unauthenticated` for one that is not known. */
   readonly identityOf: (hash: string) => Promise<TokenIdentity>;
-  /** Told of each use; never waited for. */
+  /** Called at each use, and never waited for. */
   readonly used: (tokenId: string, at: number) => void;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;

@@ -25,7 +25,7 @@ export function isPersonalToken(text: string): boolean {
   return random !== undefined && checksum === checksumOf(random);
 }
 
-/** Under which it is kept and asked for: SHA-256 of its text in hex. A random value of that size needs no salt. */
+/** Answers the name under which it is kept and asked for: the SHA-256 of its text in hex. A random value of that size needs no salt. */
 export function personalTokenHash(token: string): string {
   return hash('sha256', token, 'hex');
 }

@@ -2,11 +2,11 @@
  * Which credentials have been revoked before their end, as far as this process can know. It owns a watch on the bucket of
  * revocations, what the bucket holds, and the listeners that wait for the end of a credential.
  *
- *  V1 What the bucket holds when the watch begins is known before anything counts as certain: a gateway that starts late
+ *  REVOCATION-1 What the bucket holds when the watch begins is known before anything counts as certain: a gateway that starts late
  *     refuses what was revoked before.
- *  V2 A watch that has been broken for longer than 5 s knows nothing for certain; whoever asks then has to ask auth. While
+ *  REVOCATION-2 A watch that has been broken for longer than 5 s knows nothing for certain; whoever asks then has to ask auth. While
  *     the connection is there, a watch that is not current is uncertain at once: its own silence took 5 s to be noticed.
- *  V3 Each listener is told once, at the latest when the watch is current again. A break that may have outlasted an entry
+ *  REVOCATION-3 Each listener is called once, at the latest when the watch is current again. A break that may have outlasted an entry
  *     of the bucket ends everything that waits: it comes back and is judged anew.
  */
 import { buckets, watchLeases, type Bus, type LeaseEvent, type LeaseWatch } from '@penstock/bus';
@@ -35,7 +35,7 @@ export class Revocations {
   readonly #bus: Bus;
   readonly #now: () => number;
   readonly #watch: LeaseWatch;
-  /** By what their keys name. Asked with every request, so no key is put together for it. */
+  /** They are found by what their keys name. Every request asks, so no key is put together for it. */
   readonly #sessions = new Map<string, Revocation>();
   readonly #users = new Map<string, Revocation>();
   readonly #tokens = new Map<string, Revocation>();
@@ -67,7 +67,7 @@ export class Revocations {
     this.#waiting.clear();
   }
 
-  /** False: a credential that is not known as revoked may be so all the same (V2). */
+  /** False: a credential that is not known as revoked may be so all the same (REVOCATION-2). */
   get certain(): boolean {
     if (this.#watch.current) {
       this.#noteCurrent();
@@ -91,7 +91,7 @@ export class Revocations {
     this.#take({ kind: 'put', key, value: { before: Date.now() }, revision: 0 });
   }
 
-  /** Calls back once when the credential is revoked, or may have been unseen (V3). Answers how to stop waiting. */
+  /** Calls back once when the credential is revoked, or may have been unseen (REVOCATION-3). Answers how to stop waiting. */
   onRevoked(credential: Revocable, listener: () => void): () => void {
     const keys = keysOf(credential);
     const stop = (): void => {

@@ -1,14 +1,10 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
-import {
-  ACCESS_TOKEN,
-  callerOfUser,
-  Callers,
-  jwtAuthenticator,
-  signAccessToken,
-  type AccessClaims,
-} from '../src/index.ts';
+import { Callers, signAccessToken, type AccessClaims } from '../src/index.ts';
+import { ACCESS_TOKEN } from '../src/auth-messages.ts';
+import { callerOfUser } from '../src/callers.ts';
+import { jwtAuthenticator } from '../src/jwt-authenticator.ts';
 
 const SECRET = 'a secret of at least thirty-two bytes';
 const NOW = 1_795_000_000_000;
@@ -42,7 +38,7 @@ function judges(): Judged {
       },
       isRevoked: ({ user }) => judged.revoked.has(user?.sessionId ?? ''),
     },
-    sessionLives: async (sessionId) => {
+    isSessionActive: async (sessionId) => {
       judged.asked.push(sessionId);
       return judged.lives;
     },
@@ -93,7 +89,7 @@ describe('access tokens', () => {
     expect(ACCESS_TOKEN.lifetimeSecs).toBe(900);
   });
 
-  it('S1: whatever is wrong with it, the answer is the same', async () => {
+  it('whatever is wrong with it, the answer is the same', async () => {
     const { callers } = judges();
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const emptyKey = (await changed()).split('.').slice(0, 2).join('.');
@@ -155,7 +151,7 @@ describe('access tokens', () => {
     for (let again = 0; again < 2; again++) expect(await refusal(judged.callers, token)).not.toBe('taken');
   });
 
-  it('S8: one that was taken is refused once its session is revoked', async () => {
+  it('one that was taken is refused once its session is revoked', async () => {
     const judged = judges();
     const token = await signAccessToken(SECRET, CLAIMS);
     expect(await refusal(judged.callers, token)).toBe('taken');
@@ -164,7 +160,7 @@ describe('access tokens', () => {
     expect(judged.asked).toEqual([]);
   });
 
-  it('V2: without certainty about revocations each request asks whether the session lives', async () => {
+  it('REVOCATION-2: without certainty about revocations each request asks whether the session lives', async () => {
     const judged = judges();
     const token = await signAccessToken(SECRET, CLAIMS);
     judged.certain = false;

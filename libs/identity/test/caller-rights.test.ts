@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
   actorOf,
-  callerOfUser,
   requireAdmin,
   requireChanger,
   requireCredential,
@@ -14,6 +13,7 @@ import {
   type Caller,
   type TokenScope,
 } from '../src/index.ts';
+import { callerOfUser } from '../src/callers.ts';
 
 const callers = (publicRead: boolean): Record<string, Caller> => {
   const user = (isAdmin: boolean): Caller => ({
@@ -75,7 +75,7 @@ const TABLE: Record<
 
 describe('rights', () => {
   for (const [name, { open, closed }] of Object.entries(TABLE)) {
-    it(`S10: ${name}: each right is there, or FORBIDDEN, or another credential is needed`, () => {
+    it(`${name}: each right is there, or FORBIDDEN, or another credential is needed`, () => {
       const rights = Object.keys(RIGHTS) as (keyof typeof RIGHTS)[];
       for (const publicRead of [true, false]) {
         const caller = callers(publicRead)[name] as Caller;
@@ -93,7 +93,7 @@ describe('rights', () => {
     });
   }
 
-  it('S51: an actor is named by ids', () => {
+  it('an actor is named by ids', () => {
     const all = callers(true);
     expect(Object.values(all).map(actorOf).slice(0, 5)).toEqual([
       'anonymous',

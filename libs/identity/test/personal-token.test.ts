@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Unauthenticated, Unavailable } from '@penstock/errors';
-import {
-  Callers,
-  isPersonalToken,
-  newPersonalToken,
-  personalTokenAuthenticator,
-  personalTokenHash,
-  type TokenIdentity,
-} from '../src/index.ts';
+import { Callers, isPersonalToken, newPersonalToken, personalTokenHash } from '../src/index.ts';
+import { type TokenIdentity } from '../src/auth-messages.ts';
+import { personalTokenAuthenticator } from '../src/personal-token-authenticator.ts';
 
 const IDENTITY: TokenIdentity = {
   user: { id: 'u1', email: 'ada@example.com', tier: 'free', isAdmin: false },
@@ -44,7 +39,7 @@ function judges(answer: () => Promise<TokenIdentity> = async () => IDENTITY) {
 }
 
 describe('the text of a personal token', () => {
-  it('S9: svc_, 31 random base62 digits and a checksum', () => {
+  it('svc_, 31 random base62 digits and a checksum', () => {
     const tokens = Array.from({ length: 200 }, newPersonalToken);
     for (const token of tokens) {
       expect(token).toMatch(/^svc_[0-9A-Za-z]{37}$/u);
@@ -94,7 +89,7 @@ describe('personal tokens', () => {
     expect(state).toMatchObject({ asked: [personalTokenHash(token)], used: ['t1', 't1'] });
   });
 
-  it('S9: a wrong checksum is refused without asking anybody', async () => {
+  it('a wrong checksum is refused without asking anybody', async () => {
     const { state, callers } = judges();
     const token = newPersonalToken();
     await expect(callers.resolve(`Bearer ${token.slice(0, -1)}${token.endsWith('x') ? 'y' : 'x'}`)).rejects.toThrow(

@@ -67,7 +67,7 @@ function revoked(known: Revocations, credential: Parameters<Revocations['onRevok
 }
 
 describe('revocations', () => {
-  it('V1: what was revoked before it began is known when it is ready', async () => {
+  it('REVOCATION-1: what was revoked before it began is known when it is ready', async () => {
     await revoke('session.before');
     const known = await revocations();
     expect(known.certain).toBe(true);
@@ -95,7 +95,7 @@ describe('revocations', () => {
     expect(known.isRevoked({})).toBe(false);
   });
 
-  it('V3: who waits for the end of a credential is told once, and not of others', async () => {
+  it('REVOCATION-3: who waits for the end of a credential is told once, and not of others', async () => {
     const known = await revocations();
     const told: string[] = [];
     known.onRevoked(session('one'), () => told.push('one'));
@@ -116,7 +116,7 @@ describe('revocations', () => {
     expect(known.isRevoked({ tokenId: 'mine' })).toBe(true);
   });
 
-  it('V2: a broken watch is certain for 5 s and no longer, and catches up when the broker is back', async () => {
+  it('REVOCATION-2: a broken watch is certain for 5 s and no longer, and catches up when the broker is back', async () => {
     let now = 0;
     const known = await revocations(() => now);
     expect(known.certain).toBe(true);
@@ -132,7 +132,7 @@ describe('revocations', () => {
     await expect.poll(() => known.certain).toBe(true);
   });
 
-  it('V3: a break that may have outlasted a revocation ends whatever waits, once the watch is current again', async () => {
+  it('REVOCATION-3: a break that may have outlasted a revocation ends whatever waits, once the watch is current again', async () => {
     let now = 0;
     const known = await revocations(() => now);
     const ended = revoked(known, session('nobody-revoked-this'));

@@ -1,5 +1,4 @@
-export type * from './port.ts';
-export * from './errors.ts';
+export { HashMismatch, ObjectsUnavailable, ObjectTooLarge } from './errors.ts';
 export { openFolderStore } from './folder/folder-store.ts';
-export { openNatsStore, type NatsStoreOptions } from './nats/nats-store.ts';
 export { openObjectStore } from './open-object-store.ts';
+export type { ObjectStore, StoredObject } from './port.ts';

@@ -7,7 +7,7 @@ import type { ObjectStore } from './port.ts';
 /** `nats`: the JetStream bucket of this name; anything else is a folder's path. Rejects with ObjectsUnavailable. */
 export async function openObjectStore(
   address: string,
-  surroundings: { readonly bus: Bus; readonly bucket: string; readonly replicas?: number | undefined },
+  dependencies: { readonly bus: Bus; readonly bucket: string; readonly replicas?: number | undefined },
 ): Promise<ObjectStore> {
-  return address === 'nats' ? await openNatsStore(surroundings) : await openFolderStore(address);
+  return address === 'nats' ? await openNatsStore(dependencies) : await openFolderStore(address);
 }

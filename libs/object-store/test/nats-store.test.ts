@@ -1,7 +1,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connectBus, connectionOf } from '@penstock/bus';
 import { startTestBroker } from '@penstock/testkit';
-import { openNatsStore } from '../src/index.ts';
+import { openNatsStore } from '../src/nats/nats-store.ts';
 import { objectStoreSuite } from './object-store-suite.ts';
 
 objectStoreSuite('JetStream', async () => {

@@ -1,8 +1,8 @@
 /** What every adapter of the object storage port keeps to; `make` gives a fresh, empty storage that is opened anew each time. */
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HashMismatch, ObjectDamaged, ObjectsUnavailable, ObjectTooLarge, ObjectUsageError } from '../src/index.ts';
-import type { ExpectedBytes, ObjectHead, ObjectStore, StoredObject } from '../src/index.ts';
+import { HashMismatch, ObjectDamaged, ObjectsUnavailable, ObjectTooLarge, ObjectUsageError } from '../src/errors.ts';
+import type { ExpectedBytes, ObjectHead, ObjectStore, StoredObject } from '../src/port.ts';
 
 export interface StorageUnderTest {
   open(): Promise<ObjectStore>;

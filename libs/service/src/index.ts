@@ -1,11 +1,5 @@
-export {
-  retryUntilDone,
-  runService,
-  type RunningService,
-  type ServiceContext,
-  type ServiceDefinition,
-} from './service.ts';
-export { startInternalServer, type InternalServer, type InternalServerOptions } from './internal-server.ts';
-export { answerCalls, callService, type CalledService } from './service-calls.ts';
-export { countPeers, type PeerCount } from './peers.ts';
+export { retryUntilDone, runService, type DrainStep } from './service.ts';
+export { answerCalls, callService } from './service-calls.ts';
+export { countPeers } from './peers.ts';
 export { HTTP_KEYS, httpSettings } from './http-settings.ts';
+export { publicServer } from './public-server.ts';

@@ -29,9 +29,12 @@ export interface ServiceContext<K extends VariableKey> {
 export interface RunningService {
   /** Rejects, with the reason as its message, while the service cannot do its work. */
   ready(): Promise<void>;
-  /** Hands over or finishes what is under way, within bounds of its own. */
-  drain(): Promise<void>;
+  /** What ends the service, in this order. A step that fails does not keep the later ones from being done. */
+  readonly drain: readonly DrainStep[];
 }
+
+/** Hands over, finishes or closes one part, within bounds of its own. */
+export type DrainStep = readonly [part: string, end: () => Promise<void> | void];
 
 export interface ServiceDefinition<K extends VariableKey> {
   readonly name: string;
@@ -91,8 +94,7 @@ export async function runService<K extends VariableKey>(
     await aborted(stopping);
     log.info({}, 'draining');
     if (definition.isBehindIngress === true) await delay(LEAVING_MS);
-    await service.drain();
-    return 0;
+    return (await drained(service.drain, log)) ? 0 : EXIT_FAILURE;
   } catch (error) {
     log.fatal({ err: error }, 'the service cannot go on');
     return EXIT_FAILURE;
@@ -129,11 +131,22 @@ async function startWhenPossible<K extends VariableKey>(
       if (!bus.connected) throw new Error('the broker is away');
       await service.ready();
     },
-    drain: async () => {
-      await service.drain();
-      await bus.close();
-    },
+    drain: [...service.drain, ['bus', () => bus.close()]],
   };
+}
+
+/** False: a part could not be ended as it should have been; the log says which. */
+async function drained(steps: readonly DrainStep[], log: Logger): Promise<boolean> {
+  let isClean = true;
+  for (const [part, end] of steps) {
+    try {
+      await end();
+    } catch (error) {
+      isClean = false;
+      log.error({ err: error, part }, 'a part of the service could not be ended cleanly');
+    }
+  }
+  return isClean;
 }
 
 async function connectWhenPossible<K extends VariableKey>(

@@ -1,7 +1,7 @@
 import { connectBus, type Bus } from '@penstock/bus';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { countPeers, type PeerCount } from '../src/index.ts';
+import { countPeers, type PeerCount } from '../src/peers.ts';
 
 let broker: TestBroker;
 let bus: Bus;

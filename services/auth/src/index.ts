@@ -1,4 +1,4 @@
-export { startAuth, type AuthOptions, type RunningAuth } from './auth.ts';
-export { authCollections } from './collections.ts';
+export { startAuth } from './start.ts';
+export { authCollections } from './model/collections.ts';
 export { providerSettings, type ProviderSettings } from './providers/settings.ts';
 export { runAuthService } from './service.ts';

@@ -1,14 +1,12 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
-import { buildServer, closeWithin } from '@penstock/http';
-import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
+import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore } from '@penstock/store';
-import { startAuth } from './auth.ts';
-import { authCollections } from './collections.ts';
-import { chosenProvider } from './providers/choice.ts';
+import { startAuth } from './start.ts';
+import { authCollections } from './model/collections.ts';
+import { chosenProvider } from './flows/provider-choice.ts';
 import { providerSettings } from './providers/settings.ts';
 
-const CLOSE_MS_MAX = 12_000;
 const CONNECTIONS_MAX = 20_000;
 
 const KEYS = [
@@ -49,19 +47,13 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
         }
       },
       async start({ settings, bus, log, stopping }) {
-        const { listen, jwtSecret = '' } = settings;
+        const { jwtSecret = '' } = settings;
         if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
         const store = await retryUntilDone('opening the store', log, stopping, () =>
           openStore(settings.storeUrl, [...authCollections, ...auditCollections]),
         );
         const audit = new AuditRepository(store, { log });
-        const peers = countPeers(bus, 'auth');
-        const app = buildServer({
-          ...httpSettings(settings, () => peers.count()),
-          connectionsMax: CONNECTIONS_MAX,
-          log,
-        });
-        let ownUrl = '';
+        const server = publicServer({ name: 'auth', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
         const auth = startAuth({
           bus,
           store,
@@ -69,24 +61,22 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
           audit,
           log,
           mode: serverMode(settings) ?? 'production',
-          baseUrl: () => settings.baseUrl ?? ownUrl,
+          baseUrl: () => settings.baseUrl ?? server.url,
           dashboardUrl: settings.dashboardUrl,
           provider: providerSettings(settings),
           admins: settings.admins,
           defaultTier: settings.defaultTier,
         });
-        await auth.addRoutes(app);
-        ownUrl = await app.listen({ host: listen.host, port: listen.port });
-        log.info({ url: ownUrl }, 'listens');
+        await auth.addRoutes(server.app);
+        await server.listen();
         return {
           ready: () => store.ping(),
-          async drain() {
-            peers.stop();
-            await closeWithin(app, CLOSE_MS_MAX);
-            await auth.close();
-            await audit.close();
-            await store.close();
-          },
+          drain: [
+            ...server.drain,
+            ['auth', () => auth.close()],
+            ['audit log', () => audit.close()],
+            ['store', () => store.close()],
+          ],
         };
       },
     },

@@ -1,4 +1,4 @@
-/** S3, S4, S12: the device flow, run by the provider and by ourselves. */
+/** The device flow, run by the provider and by ourselves. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALICE, Browser, makeWorld, type Answer, type TestServer, type World } from './support.ts';
 
@@ -103,7 +103,7 @@ describe('the device flow of the provider', () => {
     });
   });
 
-  it('does not know a code that it never gave, and after ten of them in a minute looks at no more (S12)', async () => {
+  it('does not know a code that it never gave, and after ten of them in a minute looks at no more', async () => {
     const server = await world.server();
     const real = codeOf(await server.post('/auth/device'));
     expect(await poll(server, 'never given')).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
@@ -224,7 +224,7 @@ describe('our own device flow, where the provider has none', () => {
     expect(await poll(server, code)).toMatchObject({ status: 400, body: { status: 'denied' } });
   });
 
-  it('S4: nothing is approved by opening pages, nor by a POST from elsewhere', async () => {
+  it('nothing is approved by opening pages, nor by a POST from elsewhere', async () => {
     const server = await world.server({ provider: await ownProvider() });
     const { code, browser, page } = await atConsent(server);
     const form = { 'content-type': 'application/x-www-form-urlencoded' };

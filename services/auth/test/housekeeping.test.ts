@@ -2,8 +2,14 @@
 import { silentLog } from '@penstock/telemetry/log';
 import { StoreUnavailable, type CollectionSpec, type DocumentStore } from '@penstock/store';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { deviceCodesSpec, marksSpec, refreshTokensSpec, sessionsSpec, usersSpec } from '../src/collections.ts';
-import { startSweeper } from '../src/sweeper.ts';
+import {
+  deviceCodesSpec,
+  oneTimeClaimsSpec,
+  refreshTokensSpec,
+  sessionsSpec,
+  usersSpec,
+} from '../src/model/collections.ts';
+import { startSweeper } from '../src/model/sweeper.ts';
 import { loginByWeb, makeWorld, type World } from './support.ts';
 
 let world: World;
@@ -26,7 +32,7 @@ it('the sweeper removes codes, marks, sessions and refresh tokens when their tim
   await server.post('/auth/refresh', { refresh_token: token, rotate: true });
   await server.post('/auth/device');
   const counts = (): Promise<number[]> =>
-    Promise.all([deviceCodesSpec, marksSpec, sessionsSpec, refreshTokensSpec, usersSpec].map(count));
+    Promise.all([deviceCodesSpec, oneTimeClaimsSpec, sessionsSpec, refreshTokensSpec, usersSpec].map(count));
   await sweeper.sweep();
   expect(await counts()).toEqual([1, 2, 1, 2, 1]);
   world.aheadMs = 20 * 60_000;

@@ -1,4 +1,4 @@
-/** S9: personal tokens, as the gateway asks for them. */
+/** Personal tokens, as the gateway asks for them. */
 import { buckets, watchLeases } from '@penstock/bus';
 import { callAuth, isPersonalToken, personalTokenHash, revocationKeys } from '@penstock/identity';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** S1, S7, S8: access tokens, refresh tokens, logout. */
+/** Access tokens, refresh tokens, logout. */
 import { buckets, watchLeases } from '@penstock/bus';
 import { callAuth, revocationKeys, signAccessToken, type AccessClaims, type Revocation } from '@penstock/identity';
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose';
@@ -28,7 +28,7 @@ const refresh = (token: unknown, more: object = {}): Promise<Answer> =>
 const me = (token: string): Promise<Answer> => server.get('/auth/me', { authorization: `Bearer ${token}` });
 const refused = { status: 401, body: { error: 'unauthenticated' } };
 
-describe('S1: an access token', () => {
+describe('an access token', () => {
   it('is what every verifier expects: algorithm, type, issuer, audience, 15 minutes', async () => {
     server = await world.server();
     const { access } = await login();
@@ -80,7 +80,7 @@ describe('S1: an access token', () => {
     expect(answers[0]?.headers.get('www-authenticate')).toBe('Bearer');
   });
 
-  it('is sent in the header and nowhere else (S26)', async () => {
+  it('is sent in the header and nowhere else', async () => {
     server = await world.server();
     const { access } = await login();
     expect(await server.get(`/auth/me?token=${access}`)).toMatchObject(refused);
@@ -105,7 +105,7 @@ describe('S1: an access token', () => {
   });
 });
 
-describe('S7: a refresh token', () => {
+describe('a refresh token', () => {
   it('gives a new access token and the user, and stays as it is', async () => {
     server = await world.server();
     const { refresh: token } = await login();
@@ -177,7 +177,7 @@ describe('S7: a refresh token', () => {
   });
 });
 
-describe('S8: a logout', () => {
+describe('a logout', () => {
   it("ends all sessions of the user at once, and nobody else's", async () => {
     server = await world.server();
     const [one, two] = [await login(), await login()];

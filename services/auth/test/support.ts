@@ -15,7 +15,8 @@ import {
   type FakeGitHost,
   type TestBroker,
 } from '@penstock/testkit';
-import { authCollections, startAuth, type AuthOptions } from '../src/index.ts';
+import { authCollections, startAuth } from '../src/index.ts';
+import type { AuthOptions } from '../src/start.ts';
 
 export { Browser, type Answer };
 

@@ -1,4 +1,4 @@
-/** S5, S6: the login of a browser, with each kind of provider. */
+/** The login of a browser, with each kind of provider. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ProviderSettings } from '../src/index.ts';
 import {
@@ -147,7 +147,7 @@ describe('a login through the browser', () => {
   });
 });
 
-describe('S5: a callback', () => {
+describe('a callback', () => {
   /** A login as far as the way back: the address that the provider sends the browser to. */
   async function wayBack(server: TestServer, browser: Browser): Promise<URL> {
     const { url } = await browser.follow(
@@ -238,7 +238,7 @@ describe('S5: a callback', () => {
     expect(await browser.visit(again.href)).toMatchObject({ status: 503, body: { error: 'unavailable' } });
   });
 
-  it('S6: sends tokens to the configured dashboard only, whatever headers and parameters say', async () => {
+  it('sends tokens to the configured dashboard only, whatever headers and parameters say', async () => {
     const server = await world.server({ dashboardUrl: 'https://dashboard.example' });
     const browser = new Browser();
     const evil =

@@ -50,11 +50,11 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     jwtSecret,
     publicRead,
     authenticators,
-    sessionLives: options.sessionLives,
+    isSessionActive: options.isSessionActive,
     now,
   });
-  const { callers, revocations, sessionLives } = identity;
-  const tickets = new Tickets({ bus, store, secret: jwtSecret, apiKey, revocations, sessionLives, now });
+  const { callers, revocations, isSessionActive } = identity;
+  const tickets = new Tickets({ bus, store, secret: jwtSecret, apiKey, revocations, isSessionActive, now });
   const refusals = new Refusals(audit, now);
   refusals.watch(app);
   const owners = new Owners(bus, options.partitions, options.ownerMsMax);

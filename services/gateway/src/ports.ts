@@ -28,7 +28,7 @@ export interface GatewayOptions {
   /** `SERVICE_PUBLIC_READ`: anonymous queries see the tenant `service`. */
   readonly publicRead: boolean;
   /** Whether a session lives, where this gateway cannot hear of revocations; default: asks auth over the bus. */
-  readonly sessionLives?: ((sessionId: string) => Promise<boolean>) | undefined;
+  readonly isSessionActive?: ((sessionId: string) => Promise<boolean>) | undefined;
   /** What each tier allows; default the built-in table. */
   readonly tiers?: Tiers | undefined;
   /** `SERVICE_TENANT_TIER`: whose limits hold in the tenant `service`; absent: none. */

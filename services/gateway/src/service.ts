@@ -59,7 +59,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           partitions: settings.partitions ?? PARTITIONS,
           apiKey: settings.apiKey,
           jwtSecret: settings.jwtSecret,
-          sessionLives: storedSessions(store),
+          isSessionActive: storedSessions(store),
           tiers: loadTiers(settings.tiersFile),
           tenantTier: settings.tenantTier,
           audit,
@@ -74,12 +74,12 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         log.info({ url: gateway.url, mode, publicRead }, 'listens');
         return {
           ready: () => store.ping(),
-          async drain() {
-            peers.stop();
-            await gateway.close(CLOSE_MS_MAX);
-            await audit.close();
-            await store.close();
-          },
+          drain: [
+            ['peers', () => peers.stop()],
+            ['gateway', () => gateway.close(CLOSE_MS_MAX)],
+            ['audit log', () => audit.close()],
+            ['store', () => store.close()],
+          ],
         };
       },
     },

@@ -3,7 +3,7 @@ import { sessionsSpec } from '@penstock/identity';
 import { unavailableStore } from '@penstock/run-client';
 import type { DocumentStore } from '@penstock/store';
 
-/** For `GatewayOptions.sessionLives`; the store has to be opened with auth's sessions among its collections. */
+/** For `GatewayOptions.isSessionActive`; the store has to be opened with auth's sessions among its collections. */
 export function storedSessions(
   store: Pick<DocumentStore, 'collection'>,
   now: () => number = Date.now,

@@ -40,7 +40,7 @@ it('V2: cut off from the broker for good, a gateway looks into the store for eac
   const disconnected = once(bus.events, 'disconnected');
   await world.broker.kill();
   await disconnected;
-  const app = await world.gateway({ sessionLives: storedSessions(store) });
+  const app = await world.gateway({ isSessionActive: storedSessions(store) });
   expect((await graphql(app, '{ me { id } }', { token: ada?.token ?? '' })).data).toEqual({ me: { id: 'ada' } });
   for (const user of [bob, eve])
     expect((await graphql(app, '{ health }', { token: user?.token ?? '' })).errors[0]?.extensions['code']).toBe(

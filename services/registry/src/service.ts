@@ -1,17 +1,15 @@
 /** `penstock service registry`: extensions in a process of its own; any number of them, behind an ingress. */
 import { ConfigurationError, loadTiers } from '@penstock/config';
-import { buildServer, closeWithin } from '@penstock/http';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
-import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
+import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
 import { openStore } from '@penstock/store';
-import { registryCollections } from './collections.ts';
-import { startRegistry } from './start-registry.ts';
+import { registryCollections } from './catalogue/collections.ts';
+import { startRegistry } from './start.ts';
 
 /** The JetStream bucket of packages, where they are kept there. */
 export const PACKAGES_BUCKET = 'packages';
 const CONNECTIONS_MAX = 10_000;
-const CLOSE_MS_MAX = 12_000;
 
 export function runRegistryService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(
@@ -48,27 +46,20 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             policy: settings.extensionPolicy,
           }),
         );
-        const peers = countPeers(bus, 'registry');
         const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
-        const app = buildServer({
-          ...httpSettings(settings, () => peers.count()),
-          connectionsMax: CONNECTIONS_MAX,
-          log,
-        });
-        registry.addRoutes(app, { callers: identity.callers });
-        const url = await app.listen({ host: settings.listen.host, port: settings.listen.port });
-        log.info({ url }, 'listens');
+        const server = publicServer({ name: 'registry', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
+        registry.addRoutes(server.app, { callers: identity.callers });
+        await server.listen();
         return {
           async ready() {
             await Promise.all([store.ping(), objects.ping()]);
           },
-          async drain() {
-            peers.stop();
-            await closeWithin(app, CLOSE_MS_MAX);
-            await registry.close();
-            await identity.close();
-            await store.close();
-          },
+          drain: [
+            ...server.drain,
+            ['registry', () => registry.close()],
+            ['identity', () => identity.close()],
+            ['store', () => store.close()],
+          ],
         };
       },
     },

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { PUBLISH_STEPS } from '../src/publish.ts';
-import { UPLOAD_KEPT_MS } from '../src/uploads.ts';
-import type { Registry } from '../src/index.ts';
+import { PUBLISH_STEPS } from '../src/operations/publish.ts';
+import { UPLOAD_KEPT_MS } from '../src/catalogue/uploads.ts';
+import type { Registry } from '../src/testing.ts';
 import { hashOf, makeWorld, nobody, packageOf, publish, service, upload, type World } from './support.ts';
 
 let world: World;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Unavailable } from '@penstock/errors';
-import { PublishQueue } from '../src/publish-queue.ts';
+import { PublishQueue } from '../src/operations/publish-queue.ts';
 
 it('so many at once, the others in their order, and no more than so many of them', async () => {
   const queue = new PublishQueue(2, 3);

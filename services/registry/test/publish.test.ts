@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BadUserInput, Conflict, Forbidden, NotFound, QuotaExceeded, Unauthenticated } from '@penstock/errors';
-import type { Registry } from '../src/index.ts';
-import { UPLOADS_OF_TENANT_MAX } from '../src/uploads.ts';
+import type { Registry } from '../src/testing.ts';
+import { UPLOADS_OF_TENANT_MAX } from '../src/catalogue/uploads.ts';
 import { hashOf, makeWorld, nobody, packageOf, pieces, publish, service, upload, user, type World } from './support.ts';
 
 let world: World;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BadUserInput } from '@penstock/errors';
 import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import type { LockEntry, RegistryCaller, Unresolved } from '@penstock/extension';
-import type { Registry } from '../src/index.ts';
+import type { Registry } from '../src/testing.ts';
 import { makeWorld, nobody, publish, service, user, type World } from './support.ts';
 
 let world: World;

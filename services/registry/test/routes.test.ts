@@ -4,9 +4,9 @@ import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
 import { Callers, type Caller } from '@penstock/identity';
 import { ObjectsUnavailable } from '@penstock/object-store';
-import type { Registry } from '../src/index.ts';
-import { rangeOf } from '../src/byte-range.ts';
-import { addRegistryRoutes } from '../src/routes.ts';
+import type { Registry } from '../src/testing.ts';
+import { rangeOf } from '../src/catalogue/byte-range.ts';
+import { addRegistryRoutes } from '../src/doors/routes.ts';
 import { hashOf, makeWorld, packageOf, publish, user, type World } from './support.ts';
 
 const API_KEY = 'an-api-key-of-a-test';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SearchIndex } from '../src/index.ts';
-import { extensionKey } from '../src/names.ts';
-import type { ExtensionRecord } from '../src/records.ts';
+import { SearchIndex } from '../src/search/search-index.ts';
+import { extensionKey } from '../src/catalogue/names.ts';
+import type { ExtensionRecord } from '../src/catalogue/records.ts';
 
 let generation = 0;
 
@@ -111,7 +111,7 @@ describe('the order', () => {
 });
 
 describe('an entry', () => {
-  it('is replaced by a newer one only (S1)', () => {
+  it('is replaced by a newer one only (SEARCH-1)', () => {
     const old = record('build/node', 'old words');
     const young = record('build/node', 'young words');
     const index = indexOf([young, old]);
@@ -119,7 +119,7 @@ describe('an entry', () => {
     expect(found(index, 'old')).toEqual([]);
     expect(index.size).toBe(1);
   });
-  it('of another scope is neither found nor suggested (S2)', () => {
+  it('of another scope is neither found nor suggested (SEARCH-2)', () => {
     const index = indexOf([
       ...RECORDS,
       record('build/hidden', 'secret words', 'user/a'),

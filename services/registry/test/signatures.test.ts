@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { BadUserInput, NotFound, Unauthenticated } from '@penstock/errors';
-import type { Registry } from '../src/index.ts';
+import type { Registry } from '../src/testing.ts';
 import { hashOf, makeWorld, nobody, packageOf, publish, user, type SomePackage, type World } from './support.ts';
 
 const [a, b] = [user('a'), user('b')];

@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { silentLog } from '@penstock/telemetry/log';
 import { loadTiers } from '@penstock/config';
 import { packFolder, type PublishAnswer, type PublishRequest, type RegistryCaller } from '@penstock/extension';
 import { openFolderStore, type ObjectStore } from '@penstock/object-store';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
-import { Registry, registryCollections, type RegistryOptions } from '../src/index.ts';
-import { silentLog } from '@penstock/telemetry/log';
+import { registryCollections } from '../src/index.ts';
+import { Registry, type RegistryOptions } from '../src/operations/registry.ts';
 
 export const service: RegistryCaller = { tenant: 'service', tier: 'enterprise', isAdmin: false };
 export const nobody: RegistryCaller = { tenant: null, tier: 'free', isAdmin: false };

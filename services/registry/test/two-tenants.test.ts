@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RegistryCaller } from '@penstock/extension';
 import { Forbidden, ServiceError } from '@penstock/errors';
-import type { Registry } from '../src/index.ts';
+import type { Registry } from '../src/testing.ts';
 import { makeWorld, nobody, packageOf, publish, upload, user, type World } from './support.ts';
 
 const [a, b] = [user('a'), user('b')];

@@ -58,10 +58,10 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         return {
           ready: () =>
             runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve(),
-          drain: async () => {
-            await runner.drain(DRAIN_MS);
-            await mirrors.close();
-          },
+          drain: [
+            ['runner', () => runner.drain(DRAIN_MS)],
+            ['mirrors', () => mirrors.close()],
+          ],
         };
       },
     },

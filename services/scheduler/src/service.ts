@@ -32,10 +32,10 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
         );
         return {
           ready: () => store.ping(),
-          async drain() {
-            await scheduler.close();
-            await store.close();
-          },
+          drain: [
+            ['scheduler', () => scheduler.close()],
+            ['store', () => store.close()],
+          ],
         };
       },
     },

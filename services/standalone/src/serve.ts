@@ -252,7 +252,7 @@ async function startServices(
     mode,
     apiKey: options.apiKey,
     jwtSecret: options.jwtSecret,
-    sessionLives: storedSessions(store),
+    isSessionActive: storedSessions(store),
     publicRead: options.publicRead,
     corsOrigins: options.corsOrigins,
     rateLimits: options.rateLimits,

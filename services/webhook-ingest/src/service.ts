@@ -2,16 +2,14 @@
 import { join, resolve } from 'node:path';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
-import { buildServer, closeWithin } from '@penstock/http';
-import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
+import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './model/collections.ts';
 import { WEBHOOK_KEYS, webhookSettings } from './settings.ts';
-import { startWebhookIngest } from './webhook-ingest.ts';
+import { startWebhookIngest } from './start.ts';
 
 const PARTITIONS = 16;
 const CONNECTIONS_MAX = 20_000;
-const CLOSE_MS_MAX = 12_000;
 
 export function runWebhookIngestService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(
@@ -52,13 +50,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
           policy: { mode, allowedHosts: settings.gitAllowedHosts },
           credentialsFile: settings.gitCredentialsFile,
         });
-        const peers = countPeers(bus, 'webhook-ingest');
-        const app = buildServer({
-          ...httpSettings(settings, () => peers.count()),
-          connectionsMax: CONNECTIONS_MAX,
-          log,
-        });
-        let listening = '';
+        const server = publicServer({ name: 'webhook-ingest', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
         // The scheduler sets the streams up.
         const ingest = await retryUntilDone('taking deliveries', log, stopping, () =>
           startWebhookIngest({
@@ -69,22 +61,20 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
             mirrors,
             partitions: settings.partitions ?? PARTITIONS,
             jwtSecret: settings.jwtSecret ?? '',
-            baseUrl: () => settings.baseUrl ?? listening,
+            baseUrl: () => settings.baseUrl ?? server.url,
             tiers: loadTiers(settings.tiersFile),
           }),
         );
-        await ingest.addRoutes(app);
-        listening = await app.listen({ ...settings.listen, backlog: 1_024 });
-        log.info({ url: listening }, 'listens');
+        await ingest.addRoutes(server.app);
+        await server.listen();
         return {
           ready: () => store.ping(),
-          async drain() {
-            peers.stop();
-            await closeWithin(app, CLOSE_MS_MAX);
-            await ingest.close();
-            await mirrors.close();
-            await store.close();
-          },
+          drain: [
+            ...server.drain,
+            ['ingest', () => ingest.close()],
+            ['mirrors', () => mirrors.close()],
+            ['store', () => store.close()],
+          ],
         };
       },
     },

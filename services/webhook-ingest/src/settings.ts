@@ -1,6 +1,6 @@
 /** From variables to what the ingest is started with; the same for `serve` and for a process of its own. */
 import { ConfigurationError, type Configuration, type ServerMode } from '@penstock/config';
-import type { WebhookIngestOptions } from './webhook-ingest.ts';
+import type { WebhookIngestOptions } from './start.ts';
 import type { ProviderName } from './providers/provider.ts';
 import type { StatusHost } from './statuses/host-api.ts';
 import { readTemplate } from './processing/template.ts';

@@ -36,7 +36,7 @@ describe('lanes', () => {
     expect(begun).toEqual(['a1', 'b1', 'a2', 'a3']);
   });
 
-  it('L1: one host that does not answer leaves half of the places to others', async () => {
+  it('LANE-1: one host that does not answer leaves half of the places to others', async () => {
     const { lanes, begun, end } = controlled(4);
     for (const lane of ['a.slow', 'b.slow', 'c.slow', 'd.fine', 'e.fine', 'f.fine']) lanes.add(lane, lane);
     expect(begun).toEqual(['a.slow', 'b.slow', 'd.fine', 'e.fine']);
@@ -48,7 +48,7 @@ describe('lanes', () => {
     expect(begun.at(-1)).toBe('c.slow');
   });
 
-  it('L1: no more at a time than may be, and of a lane one, in order', async () => {
+  it('LANE-1: no more at a time than may be, and of a lane one, in order', async () => {
     const { lanes, begun, end } = controlled(2);
     for (const piece of ['a1', 'a2']) lanes.add('a', piece);
     for (const lane of ['b', 'c']) lanes.add(lane, `${lane}1`);
@@ -58,7 +58,7 @@ describe('lanes', () => {
     expect(begun).toEqual(['a1', 'b1', 'c1', 'a2']);
   });
 
-  it('L2: what fails is done again before what follows it, and holds nobody else up', async () => {
+  it('LANE-2: what fails is done again before what follows it, and holds nobody else up', async () => {
     const { lanes, begun, end, fail } = controlled(1);
     for (const piece of ['a1', 'a2']) lanes.add('a', piece);
     lanes.add('b', 'b1');

@@ -27,7 +27,8 @@ import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } f
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import type { FastifyInstance } from 'fastify';
-import { ingestCollections, startWebhookIngest, type WebhookIngest, type WebhookIngestOptions } from '../src/index.ts';
+import { ingestCollections, startWebhookIngest } from '../src/index.ts';
+import type { WebhookIngest, WebhookIngestOptions } from '../src/start.ts';
 
 const MIB = 1024 * 1024;
 const PARTITIONS = 2;

@@ -1,10 +1,10 @@
 /**
  * Objects as plain files under a folder, for one machine (or a network file system whose renames are atomic).
  *
- * F1. `objects/<key>` is a whole object or is not there: bytes are written under `incoming/` and renamed once they are
+ * FOLDER-1 `objects/<key>` is a whole object or is not there: bytes are written under `incoming/` and renamed once they are
  *     synced and checked. The two folders lie on one file system.
- * F2. An object is found by its name and read by its inode: one that takes the name meanwhile is not taken for it.
- * F3. Folders are made as needed and never removed, so that no put loses the folder under its feet.
+ * FOLDER-2 An object is found by its name and read by its inode: one that takes the name meanwhile is not taken for it.
+ * FOLDER-3 Folders are made as needed and never removed, so that no put loses the folder under its feet.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';

@@ -2,10 +2,10 @@
  * Objects in a JetStream stream `OBJ_<bucket>`. Chunks have a subject each (`$O.<bucket>.C.<id>.<number>`), so that any
  * range is read by its chunks alone and without a consumer; one message a key (`$O.<bucket>.M.<key>`) names the id.
  *
- * N1. The message of the key is published after the acknowledgement of every chunk: it is the commit.
- * N2. Each put has an id of its own. Replacing purges the chunks of the id before, after the commit; two puts of one key at
+ * CHUNKS-1 The message of the key is published after the acknowledgement of every chunk: it is the commit.
+ * CHUNKS-2 Each put has an id of its own. Replacing purges the chunks of the id before, after the commit; two puts of one key at
  *     the same time leave the loser's chunks as a leftover.
- * N3. The key's message is read from the stream's leader, so never an older one than was acknowledged. Chunks never change
+ * CHUNKS-3 The key's message is read from the stream's leader, so never an older one than was acknowledged. Chunks never change
  *     and are read from any replica, from the leader where a replica does not have them yet.
  */
 import { randomUUID } from 'node:crypto';

@@ -13,7 +13,7 @@ import { oidcProvider } from '../providers/oidc.ts';
 
 export const EMBEDDED_PATH = '/auth/embedded';
 const CLIENT_ID = 'penstock';
-/** Of a login that is under way, and of all that comes of it. */
+/** How long a login that is under way lives, and all that comes of it. */
 const LIFE_SECS = 600;
 
 export interface Embedded {
@@ -128,10 +128,10 @@ async function buildProvider(issuer: string, baseUrl: string, clientSecret: stri
       Interaction: LIFE_SECS,
       Session: LIFE_SECS,
     },
-    renderError: (context: { type: string; body: unknown }, told: { readonly error: string }) => {
+    renderError: (context: { type: string; body: unknown }, refusal: { readonly error: string }) => {
       context.type = JSON_TYPE;
       context.body = JSON.stringify({
-        error: told.error,
+        error: refusal.error,
         message: 'The embedded identity provider cannot go on with this login: begin it again.',
       });
     },
@@ -140,7 +140,7 @@ async function buildProvider(issuer: string, baseUrl: string, clientSecret: stri
   return provider;
 }
 
-/** As every other route of the server: the origins that were listed and no others, and errors as JSON. */
+/** Answers as every other route of the server does: to the origins that were listed and to no others, with errors as JSON. */
 async function asTheServer(context: Context, next: () => Promise<void>): Promise<void> {
   const { res } = context;
   const own = CROSS_ORIGIN_HEADERS.map((name) => [name, res.getHeader(name)] as const);

@@ -1,7 +1,8 @@
 /** GitHub and servers that speak as it does. */
-import { ProviderUnavailable } from '../errors.ts';
+import { ProviderUnavailable } from '../model/errors.ts';
 import { oauthHostProvider } from './oauth-host.ts';
-import type { IdentityProvider, Profile } from './port.ts';
+import type { Profile } from '../model/profile.ts';
+import type { IdentityProvider } from './port.ts';
 import { fieldOf, getJson, textOf } from './provider-http.ts';
 import type { HostSettings } from './settings.ts';
 

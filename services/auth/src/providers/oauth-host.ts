@@ -2,9 +2,10 @@
  * A git host as an OAuth application sees it: GitHub and GitLab differ in their addresses and in what a user looks like,
  * not in the flows. Servers of one's own (GitHub Enterprise, a GitLab) are the same with other addresses.
  */
-import { ProviderRefused, ProviderUnavailable } from '../errors.ts';
+import { ProviderRefused, ProviderUnavailable } from '../model/errors.ts';
 import { hashedVerifier } from './pkce.ts';
-import type { DevicePoll, DeviceStart, IdentityProvider, Profile, WebRequest } from './port.ts';
+import type { Profile } from '../model/profile.ts';
+import type { DevicePoll, DeviceStart, IdentityProvider, WebRequest } from './port.ts';
 import { fieldOf, postForm, textOf } from './provider-http.ts';
 
 export interface OauthHost {
@@ -20,7 +21,7 @@ export interface OauthHost {
 }
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-/** Where a provider that says slow_down does not say by how much (RFC 8628, 3.5). */
+/** Applies where a provider that says slow_down does not say by how much (RFC 8628, 3.5). */
 const SLOWER_SECS = 10;
 
 export function oauthHostProvider(host: OauthHost): IdentityProvider {

@@ -18,9 +18,10 @@ import {
   type ClientAuth,
   type ServerMetadata,
 } from 'openid-client';
-import { ProviderRefused, ProviderUnavailable } from '../errors.ts';
+import { ProviderRefused, ProviderUnavailable } from '../model/errors.ts';
 import { hashedVerifier } from './pkce.ts';
-import type { IdentityProvider, Profile, WebRequest } from './port.ts';
+import type { Profile } from '../model/profile.ts';
+import type { IdentityProvider, WebRequest } from './port.ts';
 import { PROVIDER_MS_MAX, textOf, fieldOf } from './provider-http.ts';
 
 export interface OidcSettings {

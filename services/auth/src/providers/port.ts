@@ -1,15 +1,5 @@
 /** Who says who somebody is. One adapter for each kind of provider; nothing else of auth knows which one it is. */
-
-/** What a provider says of an account. Unknown texts are ''. */
-export interface Profile {
-  /** Never changes and is never given to another account. */
-  readonly subject: string;
-  readonly login: string;
-  readonly name: string;
-  readonly email: string;
-  readonly emailVerified: boolean;
-  readonly avatarUrl: string;
-}
+import type { Profile } from '../model/profile.ts';
 
 /** One login through a browser. The verifier is PKCE's; `nonce` is for providers that sign who it is. */
 export interface WebRequest {
@@ -20,7 +10,7 @@ export interface WebRequest {
 }
 
 export interface DeviceStart {
-  /** The provider's own; it is not told to the client. */
+  /** The provider's own; the client never sees it. */
   readonly providerCode: string;
   readonly userCode: string;
   readonly verificationUri: string;

@@ -1,5 +1,5 @@
 /** Requests to a provider: bounded in time and size, never redirected, with answers that are looked at before they are believed. */
-import { ProviderUnavailable } from '../errors.ts';
+import { ProviderUnavailable } from '../model/errors.ts';
 
 export const PROVIDER_MS_MAX = 10_000;
 const ANSWER_BYTES_MAX = 1024 * 1024;

@@ -11,7 +11,7 @@ export interface ProviderSettings {
   readonly clientSecret?: string | undefined;
 }
 
-/** Of one git host; addresses without a slash at their end. */
+/** Describes one git host; its addresses have no slash at their end. */
 export interface HostSettings {
   readonly baseUrl?: string | undefined;
   readonly apiUrl?: string | undefined;

@@ -15,7 +15,7 @@ export function flagField(body: unknown, name: string): boolean {
   return value;
 }
 
-/** Of a body that is an object; none at all counts as an empty one. */
+/** Answers the fields of a body that is an object; no body counts as an empty one. */
 export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
   if (body === undefined || body === null) return {};
   if (typeof body !== 'object' || Array.isArray(body)) throw new BadUserInput('The body is not a JSON object.');

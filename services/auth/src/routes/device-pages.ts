@@ -5,16 +5,16 @@
  * and a cookie that only this browser has, which names the code and the user.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { UserRow } from '../collections.ts';
-import { clearCookie, cookieOf, setCookie } from '../cookies.ts';
-import { DEVICE_PAGE, shownCode, type DeviceFlow } from '../device-flow.ts';
-import { codePage, deviceConsentPage, HTML_TYPE, messagePage } from '../pages.ts';
-import { randomText, sameText, type Secrets } from '../secrets.ts';
-import type { Tries } from '../tries.ts';
-import { isId, type Users } from '../users.ts';
-import { LOGIN_LIFETIME_SECS, type WebLogin } from '../web-login.ts';
+import type { UserRow } from '../model/collections.ts';
+import { clearCookie, cookieOf, setCookie } from './cookies.ts';
+import { DEVICE_PAGE, shownCode, type DeviceFlow } from '../flows/device-flow.ts';
+import { codePage, deviceConsentPage, HTML_TYPE, messagePage } from './pages.ts';
+import { randomText, sameText, type Secrets } from '../model/secrets.ts';
+import type { Tries } from './tries.ts';
+import { isId, type Users } from '../model/users.ts';
+import { LOGIN_LIFETIME_SECS, type WebLogin } from '../flows/web-login.ts';
 import { formOf } from './forms.ts';
-import type { Told } from './told.ts';
+import type { RequestAudit } from './request-audit.ts';
 import { sendToProvider } from './web-routes.ts';
 
 export const DEVICE_CONSENT = '/auth/device/consent';
@@ -26,7 +26,7 @@ export interface DevicePagesOptions {
   readonly secrets: Secrets;
   readonly tries: Tries;
   readonly secure: () => boolean;
-  readonly told: Told;
+  readonly audit: RequestAudit;
   readonly now: () => number;
 }
 
@@ -42,7 +42,7 @@ const BODY_BYTES_MAX = 16 * 1024;
 const QUERY_LENGTH_MAX = 40;
 
 export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions): void {
-  const { devices, webLogin, users, secrets, tries, secure, told, now } = options;
+  const { devices, webLogin, users, secrets, tries, secure, audit, now } = options;
 
   app.get<{ Querystring: { user_code?: unknown } }>(
     DEVICE_PAGE,
@@ -60,7 +60,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
     const row = await devices.waiting(formOf(request).get('user_code') ?? '');
     if (row === null) {
       tries.failed(request.clientAddress);
-      told.refused(request, 'device.code', 'invalid_grant');
+      audit.refused(request, 'device.code', 'invalid_grant');
       return reply
         .code(400)
         .type(HTML_TYPE)
@@ -100,7 +100,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
       !sameText(form.get('csrf') ?? '', consent.csrf) ||
       (decision !== 'allow' && decision !== 'deny')
     ) {
-      told.refused(request, 'device.decide', 'forbidden');
+      audit.refused(request, 'device.decide', 'forbidden');
       return reply
         .code(403)
         .type(HTML_TYPE)
@@ -115,7 +115,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
     const decided = await devices.decide(consent.userCode, outcome, consent.userId);
     reply.header('Set-Cookie', clearCookie(COOKIE, { path: '/auth/device', secure: secure() }));
     if (!decided) return over(reply);
-    told.did(request, consent.userId, `device.${outcome}`, '');
+    audit.done(request, consent.userId, `device.${outcome}`, '');
     return reply
       .type(HTML_TYPE)
       .send(

@@ -1,24 +1,24 @@
 /** `POST /auth/device` and `POST /auth/device/token`: the side of the device flow that the waiting client sees. */
 import type { FastifyInstance } from 'fastify';
-import { AuthRefusal } from '../errors.ts';
-import type { DeviceFlow } from '../device-flow.ts';
-import type { Sessions } from '../sessions.ts';
-import type { Tries } from '../tries.ts';
-import type { Users } from '../users.ts';
+import { AuthRefusal } from '../model/errors.ts';
+import type { DeviceFlow } from '../flows/device-flow.ts';
+import type { Sessions } from '../model/sessions.ts';
+import type { Tries } from './tries.ts';
+import type { Users } from '../model/users.ts';
 import { fieldsOf, textField } from './bodies.ts';
-import type { Told } from './told.ts';
+import type { RequestAudit } from './request-audit.ts';
 
 export interface DeviceRoutesOptions {
   readonly devices: DeviceFlow;
   readonly sessions: Sessions;
   readonly users: Users;
   readonly tries: Tries;
-  readonly told: Told;
+  readonly audit: RequestAudit;
 }
 
 export function addDeviceRoutes(
   app: FastifyInstance,
-  { devices, sessions, users, tries, told }: DeviceRoutesOptions,
+  { devices, sessions, users, tries, audit }: DeviceRoutesOptions,
 ): void {
   app.post('/auth/device', { config: { tier: 'api' } }, async (request, reply) => {
     fieldsOf(request.body);
@@ -32,7 +32,7 @@ export function addDeviceRoutes(
       case 'authorized': {
         const { user } = outcome;
         const login = await sessions.begin(user, 'device');
-        told.login(request, user.id, login.sessionId, 'device');
+        audit.login(request, user.id, login.sessionId, 'device');
         const { id, email, name, login: gitHostLogin, avatarUrl, tier } = users.shown(user);
         return reply.send({
           status: 'authorized',
@@ -53,7 +53,7 @@ export function addDeviceRoutes(
         // A right code is not held up by somebody's guesses from the same address.
         tries.check(request.clientAddress);
         tries.failed(request.clientAddress);
-        told.refused(request, 'login', 'invalid_grant');
+        audit.refused(request, 'login', 'invalid_grant');
         throw new AuthRefusal(400, 'invalid_grant', 'There is no such device code.');
     }
   });

@@ -1,13 +1,13 @@
 /** The embedded provider's own addresses: the protocol, and the two pages on which a developer logs in and consents. */
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { AuthRefusal } from '../errors.ts';
+import { AuthRefusal } from '../model/errors.ts';
 import { EMBEDDED_PATH, type Embedded } from '../embedded/embedded-provider.ts';
-import { embeddedConsentPage, embeddedLoginPage, HTML_TYPE } from '../pages.ts';
+import { embeddedConsentPage, embeddedLoginPage, HTML_TYPE } from './pages.ts';
 import { acceptForms, formOf, leaveForms } from './forms.ts';
 
 const STEP = `${EMBEDDED_PATH}/interaction/:uid`;
 const BODY_BYTES_MAX = 16 * 1024;
-/** As at the git hosts; one form for one person. */
+/** The names that git hosts allow, in lower case: one person has one name. */
 const LOGIN = /^[a-z0-9](?:[a-z0-9._-]{0,37}[a-z0-9])?$/u;
 
 export async function addEmbeddedRoutes(app: FastifyInstance, embedded: () => Promise<Embedded>): Promise<void> {

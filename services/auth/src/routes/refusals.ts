@@ -2,7 +2,7 @@
 import { RateLimited, Unauthenticated, Unavailable } from '@penstock/errors';
 import { StoreUnavailable } from '@penstock/store';
 import type { FastifyReply } from 'fastify';
-import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../errors.ts';
+import { AuthRefusal, ProviderRefused, ProviderUnavailable } from '../model/errors.ts';
 
 /** Throws what the server itself answers better. */
 export function answerRefusal(error: unknown, reply: FastifyReply): FastifyReply {
@@ -12,7 +12,7 @@ export function answerRefusal(error: unknown, reply: FastifyReply): FastifyReply
   throw asServiceError(error);
 }
 
-/** For routes and for calls of other services alike. */
+/** Routes and calls of other services use it alike. */
 export function asServiceError(error: unknown): unknown {
   if (error instanceof ProviderUnavailable)
     return new Unavailable('The identity provider does not answer; try again.', { cause: error });

@@ -2,23 +2,23 @@
 import { Unauthenticated } from '@penstock/errors';
 import { verifyAccessToken } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
-import type { UserRow } from '../collections.ts';
-import type { Sessions } from '../sessions.ts';
-import type { Users } from '../users.ts';
+import type { UserRow } from '../model/collections.ts';
+import type { Sessions } from '../model/sessions.ts';
+import type { Users } from '../model/users.ts';
 import { flagField, textField } from './bodies.ts';
-import type { Told } from './told.ts';
+import type { RequestAudit } from './request-audit.ts';
 
 export interface SessionRoutesOptions {
   readonly sessions: Sessions;
   readonly users: Users;
   readonly jwtSecret: string;
-  readonly told: Told;
+  readonly audit: RequestAudit;
   readonly now: () => number;
 }
 
 export function addSessionRoutes(
   app: FastifyInstance,
-  { sessions, users, jwtSecret, told, now }: SessionRoutesOptions,
+  { sessions, users, jwtSecret, audit, now }: SessionRoutesOptions,
 ): void {
   const secret = new TextEncoder().encode(jwtSecret);
 
@@ -35,7 +35,7 @@ export function addSessionRoutes(
 
   app.post('/auth/logout', { config: { tier: 'api' } }, async (request, reply) => {
     const userId = await sessions.endAll(textField(request.body, 'refresh_token'));
-    told.did(request, userId, 'logout', `user/${userId}`);
+    audit.done(request, userId, 'logout', `user/${userId}`);
     return reply.send({ status: 'ok' });
   });
 
@@ -55,7 +55,7 @@ export function addSessionRoutes(
     });
   });
 
-  /** Of an access token whose session lives: the sessions are ours, so there is no revocation to wait for. */
+  /** Answers the user of an access token whose session is active: the sessions are ours, so there is no revocation to wait for. */
   async function userOf(authorization: string | undefined): Promise<UserRow> {
     const [, token = ''] = /^bearer[ \t]+(\S+)[ \t]*$/iu.exec(authorization ?? '') ?? [];
     const verified = token === '' ? null : await verifyAccessToken(secret, token, now());

@@ -1,20 +1,20 @@
 /** `GET /auth/web/login` and `GET /auth/callback/web`: the login of a browser, and where it is sent afterwards. */
 import { isLoopback } from '@penstock/config';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { UserRow } from '../collections.ts';
-import { clearCookie, cookieOf, setCookie } from '../cookies.ts';
-import { AuthRefusal, ProviderRefused } from '../errors.ts';
-import { callbackPage, HTML_TYPE } from '../pages.ts';
-import type { Profile } from '../providers/port.ts';
-import type { Sessions } from '../sessions.ts';
+import type { UserRow } from '../model/collections.ts';
+import { clearCookie, cookieOf, setCookie } from './cookies.ts';
+import { AuthRefusal, ProviderRefused } from '../model/errors.ts';
+import { callbackPage, HTML_TYPE } from './pages.ts';
+import type { Profile } from '../model/profile.ts';
+import type { Sessions } from '../model/sessions.ts';
 import {
   LOGIN_LIFETIME_SECS,
   WEB_CALLBACK,
   type WebLogin,
   type WebLoginEnd,
   type WebLoginStart,
-} from '../web-login.ts';
-import type { Told } from './told.ts';
+} from '../flows/web-login.ts';
+import type { RequestAudit } from './request-audit.ts';
 
 export interface WebRoutesOptions {
   readonly webLogin: WebLogin;
@@ -24,7 +24,7 @@ export interface WebRoutesOptions {
   readonly dashboardUrl: () => string;
   readonly mode: 'development' | 'production';
   readonly secure: () => boolean;
-  readonly told: Told;
+  readonly audit: RequestAudit;
   /** A login that was for a device goes on there; `user` null: it was declined. */
   readonly continueDevice: (userCode: string, user: UserRow | null, reply: FastifyReply) => Promise<FastifyReply>;
 }
@@ -33,7 +33,7 @@ export interface WebRoutesOptions {
 const ARRIVAL = '/auth/callback';
 
 export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): void {
-  const { webLogin, sessions, baseUrl, dashboardUrl, secure, told } = options;
+  const { webLogin, sessions, baseUrl, dashboardUrl, secure, audit } = options;
 
   app.get('/auth/web/login', { config: { tier: 'read' } }, async (request, reply) => {
     const elsewhere = otherName(request, options);
@@ -46,7 +46,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     const cookieName = webLogin.cookieNameOf(callback);
     const end = await finished(callback, request, cookieName);
     reply.header('Set-Cookie', clearCookie(cookieName, { path: webLogin.cookiePath, secure: secure() }));
-    if (end.kind === 'refused') told.refused(request, `login.${end.purpose.kind}`, end.error);
+    if (end.kind === 'refused') audit.refused(request, `login.${end.purpose.kind}`, end.error);
     if (end.purpose.kind === 'device') {
       return await options.continueDevice(
         end.purpose.userCode,
@@ -57,7 +57,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     if (end.kind === 'refused') return arrive(reply, { error: end.error });
     const user = await options.signedIn(end.profile);
     const login = await sessions.begin(user, 'web');
-    told.login(request, user.id, login.sessionId, 'web');
+    audit.login(request, user.id, login.sessionId, 'web');
     return arrive(reply, { access_token: login.accessToken, refresh_token: login.refreshToken });
   });
 
@@ -70,9 +70,9 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     try {
       return await webLogin.finish(callback, cookieOf(request, cookieName));
     } catch (error) {
-      if (error instanceof AuthRefusal) told.refused(request, 'login.web', error.code);
+      if (error instanceof AuthRefusal) audit.refused(request, 'login.web', error.code);
       if (!(error instanceof ProviderRefused)) throw error;
-      told.refused(request, 'login.web', 'invalid_grant');
+      audit.refused(request, 'login.web', 'invalid_grant');
       throw new AuthRefusal(
         400,
         'invalid_grant',
@@ -81,7 +81,7 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     }
   }
 
-  /** In the fragment: it is not sent to any server, and stands in no log. */
+  /** The tokens go into the fragment, which browsers send to no server, so they stand in no log. */
   function arrive(reply: FastifyReply, fields: Readonly<Record<string, string>>): FastifyReply {
     return reply.redirect(`${dashboardUrl()}${ARRIVAL}#${new URLSearchParams(fields).toString()}`, 302);
   }

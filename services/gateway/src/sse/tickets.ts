@@ -33,7 +33,7 @@ export interface TicketsOptions {
   readonly secret: string;
   readonly apiKey?: string | undefined;
   readonly revocations: Pick<Revocations, 'certain' | 'isRevoked'>;
-  readonly sessionLives: (sessionId: string) => Promise<boolean>;
+  readonly isSessionActive: (sessionId: string) => Promise<boolean>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -171,12 +171,12 @@ export class Tickets {
 
   /** T3 */
   async #lives(claims: Claims, credential: Revocable): Promise<boolean> {
-    const { revocations, now, bus, sessionLives } = this.#options;
+    const { revocations, now, bus, isSessionActive } = this.#options;
     const { user, sid, tokenId } = claims;
     if (user === undefined) return claims.key !== undefined && claims.key === this.#keyMark;
     if (revocations.isRevoked(credential)) return false;
     if (revocations.certain && now() - claims.at <= TOLD_OF_MS) return true;
-    if (sid !== undefined) return await sessionLives(sid);
+    if (sid !== undefined) return await isSessionActive(sid);
     const { tokens } = await callAuth(bus, 'tokens.list', { userId: user });
     return tokens.some(({ id }) => id === tokenId);
   }

@@ -1,9 +1,9 @@
 /**
  * From a request to an answer: verify, read, persist, and only then promise anything; then wait for the outcome.
  *
- *  N1 Nothing of a body is parsed before it was verified, and nothing is promised before the broker has acknowledged it.
- *  N2 A delivery seen before is answered by the first one's run: from the stream for an hour, from the store for a week.
- *  N3 What is taken in and not processed is bounded, for all together and for each repository.
+ *  INTAKE-1 Nothing of a body is parsed before it was verified, and nothing is promised before the broker has acknowledged it.
+ *  INTAKE-2 A delivery seen before is answered by the first one's run: from the stream for an hour, from the store for a week.
+ *  INTAKE-3 What is taken in and not processed is bounded, for all together and for each repository.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -39,7 +39,7 @@ import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy } from '../model/ports.ts';
 import { fieldsOf, type Fields, type PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
-import type { Refusals } from './refusals.ts';
+import type { RefusedDeliveries } from './refused-deliveries.ts';
 import { verify, type VerificationOptions, type Verified } from './verification.ts';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -55,9 +55,9 @@ export interface IntakeOptions {
   readonly waitMs: number;
   /** Not processed yet, all ingests together. Default 20,000. */
   readonly backlogMax?: number | undefined;
-  /** Of one repository, taken from the stream by this ingest and not processed. */
+  /** How many deliveries of one repository this ingest has taken from the stream and not processed. */
   waitingIn(lane: string): number;
-  readonly refusals: Refusals;
+  readonly refused: RefusedDeliveries;
   readonly log: Log;
   now(): number;
 }
@@ -65,8 +65,8 @@ export interface IntakeOptions {
 export interface WebhookRequest {
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Aborted when the sender has left. */
-  readonly left: AbortSignal;
+  /** Aborted when the sender has gone. */
+  readonly clientGone: AbortSignal;
 }
 
 const BACKLOG_MAX = 20_000;
@@ -96,13 +96,13 @@ export class Intake {
     const payload = parse(body);
     const reading = provider.read(event, payload);
     const refuse = (
-      push: Parameters<Refusals['add']>[0],
+      push: Parameters<RefusedDeliveries['add']>[0],
       status: 'Ignored' | 'Failed',
       step: 'event' | 'address' | 'repository',
       detail: string,
       error?: DeliveryError,
     ): WebhookResult => {
-      this.#options.refusals.add(push, status, step, detail, error);
+      this.#options.refused.add(push, status, step, detail, error);
       return resultOf(push, { accepted: status !== 'Ignored', run_id: null, status, source: 'none', error });
     };
     if (reading.kind === 'ignored') {
@@ -131,7 +131,7 @@ export class Intake {
     if (!address.ok) return refuse(owned, 'Failed', 'address', address.error.message, address.error);
     return await this.#take(
       { ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, body },
-      request.left,
+      request.clientGone,
     );
   }
 
@@ -157,13 +157,13 @@ export class Intake {
       Delivery,
       'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified' | 'cloneUrl'
     > & { readonly hostId: string | null; readonly push: PushEvent; readonly body: Buffer },
-    left: AbortSignal,
+    clientGone: AbortSignal,
   ): Promise<WebhookResult> {
     const { hostId, push, body, ...fields } = given;
     const { id, deliveryId } = identify({ ...fields, deliveryId: hostId });
     const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
     const seen = hostId === null ? null : await this.#seenBefore(id);
-    if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, left);
+    if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, clientGone);
 
     const now = this.#options.now();
     const delivery: Delivery = {
@@ -181,42 +181,42 @@ export class Intake {
       const first = await this.#persist(delivery);
       return first.runId === delivery.runId
         ? resultOf(fields, pendingOf(first.runId))
-        : await this.#answerAgain(first, null, waitMs, left);
+        : await this.#answerAgain(first, null, waitMs, clientGone);
     }
     const wait = this.#options.waits.begin(delivery);
     try {
       const first = await this.#persist(delivery);
-      if (first.runId === delivery.runId) return resultOf(fields, await wait.until(waitMs, left));
-      return await this.#answerAgain(first, null, waitMs, left);
+      if (first.runId === delivery.runId) return resultOf(fields, await wait.until(waitMs, clientGone));
+      return await this.#answerAgain(first, null, waitMs, clientGone);
     } finally {
       wait.stop();
     }
   }
 
-  /** N2. */
+  /** Keeps INTAKE-2. */
   async #answerAgain(
     first: Delivery,
     decided: DecidedDelivery | null,
     waitMs: number,
-    left: AbortSignal,
+    clientGone: AbortSignal,
   ): Promise<WebhookResult> {
     if (decided?.decision.kind === 'nothing') {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
       return resultOf(first, { run_id: null, status, source, error });
     }
-    // Nothing may come of the first one yet, and its sender still waits to be told so.
+    // Nothing may come of the first one yet, and its sender still waits for that answer.
     if (waitMs === 0 && this.#options.now() < first.answeredBy)
       throw new Unavailable('Too many deliveries wait for their runs; send it again.');
     if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);
     try {
-      return resultOf(first, await wait.until(waitMs, left));
+      return resultOf(first, await wait.until(waitMs, clientGone));
     } finally {
       wait.stop();
     }
   }
 
-  /** The delivery that stands: this one, or the first of its id. N1, N3. */
+  /** The delivery that stands: this one, or the first of its id. Keeps INTAKE-1 and INTAKE-3. */
   async #persist(delivery: Delivery): Promise<Delivery> {
     const lane = laneOf(delivery);
     await this.#checkBacklog(lane);
@@ -233,7 +233,7 @@ export class Intake {
       ) {
         this.#options.log.warn(
           { err: error, deliveryId: delivery.deliveryId },
-          'a delivery could not be persisted; its sender was told to come back',
+          'a delivery could not be persisted; its sender was asked to send it again',
         );
         throw new Unavailable('The delivery cannot be kept at the moment; send it again.', { cause: error });
       }
@@ -250,7 +250,7 @@ export class Intake {
     }
   }
 
-  /** A store that is away must not lose a push: one that came before is then told apart when it is processed. */
+  /** A store that is away must not lose a push: one that came before is then recognised when it is processed. */
   async #seenBefore(id: string): Promise<DecidedDelivery | null> {
     try {
       return await this.#options.deliveries.get(id);

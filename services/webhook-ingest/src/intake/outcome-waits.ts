@@ -1,6 +1,6 @@
 /**
  * Waiting for what becomes of a delivery. It owns the waits of this ingest, whoever processes what they wait for. What
- * was missed of the word that goes round is asked of the store.
+ * was missed of the messages about decisions is asked of the store.
  */
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
@@ -26,7 +26,7 @@ export interface OutcomeWaitsOptions extends RunEndSources {
 }
 
 const WAITS_MAX = 2_000;
-/** How late a decision is seen where the word of it was lost. */
+/** How late a decision is seen where the message about it was lost. */
 const ASK_MS = 2_000;
 
 export class OutcomeWaits {
@@ -70,7 +70,7 @@ export class OutcomeWaits {
       until: async (untilMs, given) => {
         const signal = AbortSignal.any([given, this.#stopped.signal]);
         const deadline = performance.now() + untilMs;
-        // Also at the end: what was decided by then is in the store, and may be that there is no run to promise.
+        // The store is asked at the end too: what was decided by then may be that there is no run to promise.
         const known =
           (await this.#ask(id, runId)) ??
           (await within(decided.promise, untilMs, signal)) ??
@@ -121,7 +121,7 @@ export class OutcomeWaits {
 
   async #ask(id: string, runId: string): Promise<DecidedSummary | null> {
     const known = await this.#options.deliveries.get(id).catch(() => null);
-    // Of another run: the store says what became of the first delivery, and this is one that came again.
+    // Where it is another run, the store says what became of the first delivery, and this is one that came again.
     return known === null || known.delivery.runId !== runId ? null : summaryOfDecision(known.decision);
   }
 }

@@ -22,7 +22,7 @@ export interface VerificationOptions {
 
 /** A payload names its repository in a few places, and others it was forked from. */
 const NAMES_MAX = 4;
-/** Before the commits, which are the long part. */
+/** The names stand before the commits, which are the long part. */
 const SEARCHED_BYTES = 1024 * 1024;
 
 /** Throws `InvalidSignature`. */

@@ -6,7 +6,7 @@ import type { Intake } from './intake.ts';
 
 /** What GitHub sends at most. */
 export const BODY_BYTES_MAX = 25 * 1024 * 1024;
-/** Of all bodies that are being received, or looked at: a few large ones, or thousands of the usual. */
+/** Bounds all bodies that are being received or looked at: a few large ones, or thousands of the usual. */
 const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Smaller ones are not counted: the number of connections bounds them. */
 const SMALL_BYTES = 64 * 1024;
@@ -24,14 +24,14 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
         : done(new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 }));
     });
     scope.post('/webhook', { bodyLimit: BODY_BYTES_MAX, config: { tier: 'webhook' } }, async (request, reply) => {
-      const left = new AbortController();
+      const clientGone = new AbortController();
       const onClose = (): void => {
-        if (!reply.raw.writableFinished) left.abort();
+        if (!reply.raw.writableFinished) clientGone.abort();
       };
       reply.raw.once('close', onClose);
       try {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-        return await reply.send(await intake.handle({ headers: request.headers, body, left: left.signal }));
+        return await reply.send(await intake.handle({ headers: request.headers, body, clientGone: clientGone.signal }));
       } catch (error) {
         if (!(error instanceof InvalidSignature)) throw error;
         return await reply.code(401).send({
@@ -50,9 +50,10 @@ class BodyBudget {
 
   /** Until the response is over. False: not now. */
   reserve(request: FastifyRequest, reply: FastifyReply): boolean {
-    const told = Number(request.headers['content-length']);
+    const announced = Number(request.headers['content-length']);
     // Without a length it may be as long as any; one that is too long is refused without being read.
-    const bytes = Number.isFinite(told) && request.headers['transfer-encoding'] === undefined ? told : BODY_BYTES_MAX;
+    const bytes =
+      Number.isFinite(announced) && request.headers['transfer-encoding'] === undefined ? announced : BODY_BYTES_MAX;
     if (bytes <= SMALL_BYTES || bytes > BODY_BYTES_MAX) return true;
     if (bytes > this.#left) return false;
     this.#left -= bytes;

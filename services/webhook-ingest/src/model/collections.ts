@@ -51,8 +51,8 @@ export const statusesSpec = {
     done: 'boolean',
     /** When it is to be looked at again, in milliseconds since 1970. */
     dueAt: 'integer',
-    /** What the host was last told: '', `pending`, `success` or `failure`. */
-    told: 'string',
+    /** What the host was last sent: '', `pending`, `success` or `failure`. */
+    sent: 'string',
     failures: 'integer',
     revision: 'integer',
     step: 'integer',

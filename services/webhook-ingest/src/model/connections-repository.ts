@@ -22,12 +22,12 @@ export interface ConnectionSecret extends Connection {
   readonly secret: string;
 }
 
-/** Of one repository, by different users: each may have to be tried for a signature. */
+/** How many users may connect one repository: each secret may have to be tried for a signature. */
 const PER_REPOSITORY_MAX = 50;
 const PER_USER_MAX = 1_000;
 const SECRET_BYTES = 32;
 const REMEMBERED_MAX = 10_000;
-/** How late another ingest's change is seen where the word of it is lost. */
+/** How late another ingest's change is seen where the message about it is lost. */
 const REMEMBERED_MS = 10_000;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -148,7 +148,7 @@ function connectionOf(row: Omit<DocumentOf<typeof connectionsSpec>, 'secret'>): 
   return { id, userId, provider: row.provider as ProviderName, repository, createdAt };
 }
 
-/** A user connects a repository once: whoever inserts second is told so. */
+/** A user connects a repository once: the second insert is refused. */
 function connectionId(userId: string, provider: ProviderName, repository: string): string {
   return hashOf(JSON.stringify([userId, provider, repository.toLowerCase()])).slice(0, 32);
 }

@@ -2,8 +2,8 @@
  * Decided deliveries. Reads for people take the tenants that the asker may see, and a delivery of any other tenant does
  * not exist in their answers.
  *
- * R1. Of several decisions about one delivery the first insert stands; every later process goes by it.
- * R2. Look-ups that are asked at the same time go to the store together: the intake asks one for each delivery.
+ * DECISION-1 Of several decisions about one delivery the first insert stands; every later process goes by it.
+ * DECISION-2 Look-ups that are asked at the same time go to the store together: the intake asks one for each delivery.
  */
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { deliveriesSpec } from './collections.ts';
@@ -43,7 +43,7 @@ export class DeliveriesRepository {
     });
   }
 
-  /** R1. `duplicate`: a decision stands already. */
+  /** DECISION-1: `duplicate`: a decision stands already. */
   async insert(delivery: Delivery, decision: Decision): Promise<'inserted' | 'duplicate'> {
     return await this.#deliveries.insert(rowOf(delivery, decision, 0));
   }

@@ -4,7 +4,7 @@ import type { Decision } from './decision.ts';
 import type { Delivery } from './delivery.ts';
 import { capitalised } from './outcome.ts';
 
-/** `decision` null: not decided yet. `runId` is told only where there is, or will be, a run of it. */
+/** `decision` null: not decided yet. `runId` is shown only where there is, or will be, a run of it. */
 export function deliveryView(delivery: Delivery, decision: Decision | null, runId: string | null): DeliveryView {
   return {
     id: delivery.id,

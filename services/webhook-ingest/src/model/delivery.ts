@@ -1,4 +1,4 @@
-/** A push as it was taken in: what stands in DELIVERIES, and how a delivery is told from another (P24). */
+/** A push as it was taken in: what stands in DELIVERIES, and how a delivery is distinguished from another (P24). */
 import { createHash, hkdfSync, createHmac, randomUUID } from 'node:crypto';
 import { newRunId } from '@penstock/run';
 import type { ProviderName } from '../providers/provider.ts';
@@ -41,12 +41,12 @@ export interface Delivery {
 /** P24: of the extracted fields, in UTF-8. */
 export const DELIVERY_BYTES_MAX = 256 * 1024;
 const DELIVERY_ID_CHARACTERS_MAX = 500;
-/** Enough to look for `[skip ci]` in, however long the message is. */
+/** That is enough to look for `[skip ci]` in, however long the message is. */
 const MESSAGE_CHARACTERS_MAX = 16 * 1024;
 
 /** Secrets of the ingest, each made from `JWT_SECRET` for one purpose. */
 export interface IngestKeys {
-  /** For what is random to everybody else in a run's id. */
+  /** Makes the part of a run's id that is random to everybody else. */
   readonly runIds: Buffer;
   /** AES-256, for the secrets of connected repositories. */
   readonly connections: Buffer;
@@ -69,11 +69,11 @@ export interface DeliveryIdentity {
 
 export function identify(identity: DeliveryIdentity): { readonly id: string; readonly deliveryId: string } {
   const deliveryId = shortened(identity.deliveryId ?? randomUUID());
-  const told = JSON.stringify([identity.provider, identity.repository, identity.tenant, deliveryId]);
-  return { id: createHash('sha256').update(told).digest('hex').slice(0, 40), deliveryId };
+  const identified = JSON.stringify([identity.provider, identity.repository, identity.tenant, deliveryId]);
+  return { id: createHash('sha256').update(identified).digest('hex').slice(0, 40), deliveryId };
 }
 
-/** Hosts give 36 characters, or three times as many with a ref; what is longer is told apart just as well by its hash. */
+/** Hosts give 36 characters, or three times as many with a ref; what is longer is distinguished just as well by its hash. */
 function shortened(deliveryId: string): string {
   return deliveryId.length <= DELIVERY_ID_CHARACTERS_MAX
     ? deliveryId.toWellFormed()

@@ -19,7 +19,7 @@ export interface DeliveryError {
   readonly message: string;
 }
 
-/** The path of the refused file, where the refusal is about one file of the commit. */
+/** Answers the path of the refused file, where it is one. */
 export function gitPathOf(error: unknown): string | undefined {
   return error instanceof BadFile ? error.path : undefined;
 }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Delivery } from './delivery.ts';
 
-/** In no hash. */
+/** This character is in no hash. */
 const MARK = '.';
 
 export function laneOf({ key, cloneUrl }: Pick<Delivery, 'key' | 'cloneUrl'>): string {
@@ -17,7 +17,7 @@ export function hostOfLane(lane: string): string {
   return lane.slice(lane.indexOf(MARK) + 1);
 }
 
-/** With its port; '' for all paths of this machine. */
+/** Answers the host with its port; '' for all paths of this machine. */
 function hostIn(cloneUrl: string): string {
   const authority = /^[a-z]+:\/\/([^/]*)/iu.exec(cloneUrl)?.[1] ?? /^[^/:]+(?=:)/u.exec(cloneUrl)?.[0] ?? '';
   return authority.slice(authority.lastIndexOf('@') + 1).toLowerCase();

@@ -2,7 +2,7 @@
 import type { ServerMode } from '@penstock/config';
 
 /** Clones of repositories, as `@penstock/git` gives them. Its refusals are errors with a `code`. */
-export interface Mirrors {
+export interface CommitSource {
   fetch(address: { readonly url: string; readonly commit: string }): Promise<FetchedCommit>;
 }
 

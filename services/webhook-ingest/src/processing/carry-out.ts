@@ -61,9 +61,9 @@ async function create(owners: Owners, request: CreateRequest): Promise<void> {
   try {
     await owners.create(request);
   } catch (error) {
-    const told: unknown = error instanceof OwnerRefused ? error.cause : error;
+    const refusal: unknown = error instanceof OwnerRefused ? error.cause : error;
     // The id fits this key and nobody else can make it: what stands there is this delivery's.
-    if (!(told instanceof Conflict)) throw told;
+    if (!(refusal instanceof Conflict)) throw refusal;
   }
 }
 

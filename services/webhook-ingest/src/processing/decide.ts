@@ -27,7 +27,7 @@ import {
 import type { Decision, TraceStep } from '../model/decision.ts';
 import type { Delivery } from '../model/delivery.ts';
 import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
-import type { FetchedCommit, Mirrors } from '../model/ports.ts';
+import type { FetchedCommit, CommitSource } from '../model/ports.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 /** The first that is there; the last one is where files stood in earlier releases. */
@@ -35,18 +35,18 @@ export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pip
 export const SERVER_TEMPLATE = 'server_template';
 const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
-/** Of a message to a person: a file's first problems. */
+/** How many of a file's problems a message to a person names. */
 const PROBLEMS_TOLD_MAX = 5;
 /** A line of some 150 bytes for each extension. */
 const LOCK_BYTES_MAX = 256 * 1024;
 
 export interface DecisionSources {
   readonly bus: Bus;
-  readonly mirrors: Mirrors;
+  readonly mirrors: CommitSource;
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template: string | null;
   readonly log: Log;
-  /** Of the tenant's tier, for what its extensions may be. */
+  /** Answers the tenant's tier, which decides what its extensions may be. */
   tierOf(delivery: Delivery): Promise<string>;
 }
 
@@ -96,7 +96,7 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     const code = gitCodeOf(error);
     if (code === null) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    // Without a git of ours no push can be read; everything else is its sender's affair.
+    // Without git on this machine no push can be read; everything else is its sender's affair.
     const tell = code === 'git_unusable' ? 'error' : 'info';
     sources.log[tell](
       { repository: delivery.repository, commit: delivery.commit, code, err: error },

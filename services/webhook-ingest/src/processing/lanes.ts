@@ -2,8 +2,8 @@
  * Work in lanes: the lanes take turns, so that one with thousands in it delays the others by one piece each; within a
  * lane one piece at a time, in order. It owns what waits and what is under way.
  *
- * L1. At most `concurrency` pieces are under way, and half as many of one group of lanes: those that wait for the same host.
- * L2. A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
+ * LANE-1 At most `concurrency` pieces are under way, and half as many of one group of lanes: those that wait for the same host.
+ * LANE-2 A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
  *     pause takes nobody's place.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -42,7 +42,7 @@ export class Lanes<T> {
     this.#options = options;
   }
 
-  /** In all lanes, what is under way included. */
+  /** Counts what waits in a lane, what is under way included. */
   waitingIn(lane: string): number {
     return this.#lanes.get(lane)?.pieces.length ?? 0;
   }

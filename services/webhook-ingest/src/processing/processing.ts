@@ -1,12 +1,12 @@
 /**
  * From DELIVERIES to runs. It owns the deliveries that this ingest has taken from the consumer.
  *
- *  G1 The first decision that reaches the store stands, whoever made it; a delivery handed out again goes by it. So a
+ *  PROCESSING-1 The first decision that reaches the store stands, whoever made it; a delivery handed out again goes by it. So a
  *     delivery becomes one run, of one kind, however often ingests, schedulers or the broker are killed on the way.
- *  G2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
- *  G3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
+ *  PROCESSING-2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
+ *  PROCESSING-3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
- *  G4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
+ *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -34,14 +34,14 @@ import type { Log } from '@penstock/telemetry/log';
 export interface ProcessingOptions extends DecisionSources, CarryOutSources {
   readonly bus: Bus;
   readonly deliveries: DeliveriesRepository;
-  /** Puts what the host is to be told into the outbox. */
+  /** Puts the status that the host is to show into the outbox. */
   beginStatus(delivery: Delivery, decision: Decision): Promise<void>;
   readonly log: Log;
   now(): number;
   readonly concurrency?: number | undefined;
 }
 
-/** By which the clocks of two ingests may differ. */
+/** The clocks of two ingests may differ by that much. */
 const PROMISE_MARGIN_MS = 1_000;
 /** Clones wait for the network and for git more than for us. */
 const CONCURRENCY = 16;
@@ -51,7 +51,7 @@ const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60_000;
 /** A clone may take a minute; what is not finished by then is done again by the next one. */
 const STOP_MS_MAX = 5_000;
-/** With the pauses between them some ten seconds: a full disk may have room again. */
+/** With the pauses between them they take some ten seconds, in which a full disk may have room again. */
 const STRANGE_FAILURES_MAX = 6;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
@@ -90,7 +90,7 @@ export class Processing {
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
   }
 
-  /** Of one repository, taken from the stream by this ingest and not processed. */
+  /** How many deliveries of one repository this ingest has taken from the stream and not processed. */
   waitingIn(lane: string): number {
     return this.#lanes.waitingIn(lane);
   }
@@ -128,14 +128,14 @@ export class Processing {
   }
 
   /**
-   * G4. Asked when the decision is in the store: a sender who is answered later than this looks there first, and one who
+   * PROCESSING-4: Asked when the decision is in the store: a sender who is answered later than this looks there first, and one who
    * may have been answered already may have been given the run's id.
    */
   #isPromised(delivery: Delivery): boolean {
     return this.#options.now() > delivery.answeredBy - PROMISE_MARGIN_MS;
   }
 
-  /** G1. */
+  /** Keeps PROCESSING-1. */
   async #decided(delivery: Delivery): Promise<DecidedDelivery> {
     const { deliveries } = this.#options;
     const known = await deliveries.get(delivery.id);
@@ -147,7 +147,7 @@ export class Processing {
     return first;
   }
 
-  /** G3. */
+  /** Keeps PROCESSING-3. */
   async #decide(delivery: Delivery): Promise<Decision> {
     try {
       const decision = await decide(delivery, this.#options);
@@ -163,7 +163,7 @@ export class Processing {
         { err: error, repository: delivery.repository, deliveryId: delivery.deliveryId },
         'a delivery cannot be decided about; its run is quarantined',
       );
-      const told: DeliveryError = {
+      const fault: DeliveryError = {
         code: 'quarantined',
         message: 'This push could not be looked at; the operator knows why.',
       };
@@ -173,8 +173,8 @@ export class Processing {
         reason: 'quarantined',
         pipelineName: delivery.repository,
         source: 'none',
-        error: told,
-        trace: [{ step: 'fetched', passed: false, detail: told.message }],
+        error: fault,
+        trace: [{ step: 'fetched', passed: false, detail: fault.message }],
       };
     }
   }

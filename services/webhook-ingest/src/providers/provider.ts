@@ -50,7 +50,7 @@ const REPOSITORY_CHARACTERS_MAX = 300;
 const REF_CHARACTERS_MAX = 1_024;
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/u;
 const NO_COMMIT = /^0+$/u;
-/** Of one push; more are not known rather than cut. */
+/** Bounds the paths of one push; where there are more, none are known. */
 const PATHS_MAX = 20_000;
 const PATH_CHARACTERS_MAX = 4_096;
 

@@ -30,7 +30,7 @@ export type StatusAnswer =
   | { readonly kind: 'later'; readonly why: string; readonly afterMs: number };
 
 const REQUEST_MS_MAX = 10_000;
-/** Of what a host says about a refusal. */
+/** How much is kept of what a host says about a refusal. */
 const WHY_CHARACTERS_MAX = 200;
 const RETRY_AFTER_MS_MAX = 60 * 60 * 1000;
 

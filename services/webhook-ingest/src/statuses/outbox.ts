@@ -1,10 +1,10 @@
 /**
  * Commit statuses on their way to the git hosts. It owns what is in the outbox; any number of ingests work it off.
  *
- *  S1 A status is written by who has claimed it: a claim is a write over a lower version, so one ingest has it at a time,
+ *  STATUS-1 A status is written by who has claimed it: a claim is a write over a lower version, so one ingest has it at a time,
  *     and what it sends has been answered, or given up, before its claim is over.
- *  S2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
- *  S3 An entry is done when the host has the final state, or says that it will never take it.
+ *  STATUS-2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
+ *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
@@ -29,7 +29,7 @@ export interface StatusOutboxOptions {
 
 type Entry = DocumentOf<typeof statusesSpec>;
 
-/** Longer than one request to a host may take, with the store's answers around it. */
+/** This is longer than one request to a host may take, with the store's answers around it. */
 const CLAIM_MS = 30_000;
 const BATCH = 50;
 const LOOK_MS = 1_000;
@@ -81,7 +81,7 @@ export class StatusOutbox {
       id: target.runId,
       done: false,
       dueAt: this.#options.now(),
-      told: '',
+      sent: '',
       failures: 0,
       revision: 0,
       step: 0,
@@ -143,12 +143,12 @@ export class StatusOutbox {
     }
     const state = stateOf(view);
     const final = view !== null && isEnded(view.status);
-    if (state === entry.told && !final) return await this.#lookLater(claimed, target.runId);
+    if (state === entry.sent && !final) return await this.#lookLater(claimed, target.runId);
     const answer = await writeStatus(host, target, state, this.#options.urlOfRun(target.runId));
     if (answer.kind === 'taken') {
-      const told = { ...claimed, told: state, failures: 0 };
-      if (final) await this.#finish(told);
-      else await this.#lookLater(told, target.runId);
+      const sent = { ...claimed, sent: state, failures: 0 };
+      if (final) await this.#finish(sent);
+      else await this.#lookLater(sent, target.runId);
       return;
     }
     const age = now() - Number.parseInt(target.runId.slice(0, 8) + target.runId.slice(9, 13), 16);
@@ -193,7 +193,7 @@ export class StatusOutbox {
     try {
       const entry = await this.#entries.get(runId);
       // One that is claimed is looked at again by who has it.
-      if (entry !== null && !entry.done && entry.told !== '')
+      if (entry !== null && !entry.done && entry.sent !== '')
         await this.#write({ ...entry, dueAt: this.#options.now() });
       this.#wake?.();
     } catch {
@@ -201,7 +201,7 @@ export class StatusOutbox {
     }
   }
 
-  /** S1. Null: somebody else has written it meanwhile. */
+  /** STATUS-1: Null: somebody else has written it meanwhile. */
   async #write(entry: Entry): Promise<Entry | null> {
     const next = { ...entry, revision: entry.revision + 1 };
     const { stale } = await this.#entries.replaceNewer([next]);

@@ -1,0 +1,102 @@
+/**
+ * What auth keeps. No token, code or password stands in any of it, only hashes of random values.
+ *
+ * Documents are inserted and deleted, never changed, but for a user's profile and a token's last use. What two requests
+ * may contend for (a code spent, a device approved, a refresh token's successor) is decided by an insert into `auth_marks`.
+ */
+import { sessionsSpec } from '@penstock/identity';
+import type { CollectionSpec, DocumentOf } from '@penstock/store';
+
+/** From an account at an identity provider to our user: who inserts first names the user's id. */
+export const identitiesSpec = {
+  name: 'auth_identities',
+  fields: { userId: 'string', createdAt: 'integer' },
+  parts: [],
+  indexes: [],
+} as const satisfies CollectionSpec;
+
+export const usersSpec = {
+  name: 'users',
+  fields: {
+    email: 'string',
+    emailVerified: 'boolean',
+    name: 'string',
+    login: 'string',
+    avatarUrl: 'string',
+    tier: 'string',
+    createdAt: 'integer',
+    updatedAt: 'integer',
+    /** Always 0: a version has two parts. */
+    revision: 'integer',
+  },
+  parts: [],
+  indexes: [],
+  version: ['updatedAt', 'revision'],
+} as const satisfies CollectionSpec;
+
+export { sessionsSpec };
+
+/** The id is the token's hash. */
+export const refreshTokensSpec = {
+  name: 'auth_refresh_tokens',
+  fields: { sessionId: 'string', userId: 'string', createdAt: 'integer', expiresAt: 'integer' },
+  parts: [],
+  indexes: [['expiresAt']],
+} as const satisfies CollectionSpec;
+
+/** The id is the user code; for a flow that the provider runs, the hash of the device code. */
+export const deviceCodesSpec = {
+  name: 'auth_device_codes',
+  fields: {
+    deviceHash: 'string',
+    /** Who runs the flow: `own`, or `provider`. */
+    runBy: 'string',
+    /** What asked, as far as it says: shown to the person who is to approve. */
+    ip: 'string',
+    agent: 'string',
+    createdAt: 'integer',
+    expiresAt: 'integer',
+  },
+  parts: [],
+  indexes: [['deviceHash'], ['expiresAt']],
+} as const satisfies CollectionSpec;
+
+export const personalTokensSpec = {
+  name: 'auth_personal_tokens',
+  fields: { userId: 'string', hash: 'string', name: 'string', scopes: 'string', createdAt: 'integer' },
+  parts: [],
+  indexes: [['userId'], ['hash']],
+} as const satisfies CollectionSpec;
+
+/** The id is the token's. Apart from it: a use must not bring back a token that was revoked meanwhile. */
+export const tokenUsesSpec = {
+  name: 'auth_token_uses',
+  fields: { lastUsedAt: 'integer', revision: 'integer' },
+  parts: [],
+  indexes: [],
+  version: ['lastUsedAt', 'revision'],
+} as const satisfies CollectionSpec;
+
+/** Each decides, by being inserted, something that can be decided once. */
+export const oneTimeClaimsSpec = {
+  name: 'auth_marks',
+  fields: { value: 'string', userId: 'string', at: 'integer', expiresAt: 'integer' },
+  parts: [],
+  indexes: [['expiresAt']],
+} as const satisfies CollectionSpec;
+
+export const authCollections: readonly CollectionSpec[] = [
+  identitiesSpec,
+  usersSpec,
+  sessionsSpec,
+  refreshTokensSpec,
+  deviceCodesSpec,
+  personalTokensSpec,
+  tokenUsesSpec,
+  oneTimeClaimsSpec,
+];
+
+export type UserRow = DocumentOf<typeof usersSpec>;
+export type SessionRow = DocumentOf<typeof sessionsSpec>;
+export type DeviceRow = DocumentOf<typeof deviceCodesSpec>;
+export type OneTimeClaimRow = DocumentOf<typeof oneTimeClaimsSpec>;

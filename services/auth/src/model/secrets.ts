@@ -1,0 +1,83 @@
+/** Random values, their hashes, and what only this installation can read: all from one secret, each use with a key of its own. */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hash,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
+
+const RANDOM_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** 256 bits, safe in a URL. */
+export function randomText(): string {
+  return randomBytes(RANDOM_BYTES).toString('base64url');
+}
+
+/** It hashes random values only, so nothing slower is needed. */
+export function hashOf(text: string): string {
+  return hash('sha256', text, 'hex');
+}
+
+/** A UUIDv7: ids of one kind sort by their time. */
+export function newId(now: number): string {
+  const bytes = randomBytes(16);
+  bytes.writeUIntBE(now, 0, 6);
+  bytes.writeUInt8(0x70 | (bytes.readUInt8(6) & 0x0f), 6);
+  bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8);
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/u, '$1-$2-$3-$4-$5');
+}
+
+export function sameText(one: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(hashOf(one)), Buffer.from(hashOf(other)));
+}
+
+export class Secrets {
+  readonly #secret: string;
+  readonly #keys = new Map<string, Buffer>();
+
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  /** The same for the same text; without the secret nobody can distinguish it from random text. */
+  derive(purpose: string, text: string): string {
+    return createHmac('sha256', this.#keyOf(purpose)).update(text).digest('base64url');
+  }
+
+  /** Only `open` with the same purpose reads it, and nobody can change it. */
+  seal(purpose: string, value: unknown): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#keyOf(purpose), nonce);
+    const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
+  }
+
+  /** Null for what was not sealed here for this purpose. */
+  open<T>(purpose: string, text: string): T | null {
+    const bytes = Buffer.from(text, 'base64url');
+    if (bytes.length <= NONCE_BYTES + TAG_BYTES) return null;
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#keyOf(purpose), bytes.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
+      decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      const opened = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
+      return JSON.parse(opened.toString('utf8')) as T;
+    } catch {
+      return null;
+    }
+  }
+
+  #keyOf(purpose: string): Buffer {
+    const known = this.#keys.get(purpose);
+    if (known !== undefined) return known;
+    const key = Buffer.from(hkdfSync('sha256', this.#secret, 'penstock', purpose, 32));
+    this.#keys.set(purpose, key);
+    return key;
+  }
+}

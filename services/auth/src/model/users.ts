@@ -1,0 +1,99 @@
+/**
+ * Users: who an identity provider says somebody is, and what we call them. A user is an account at one provider; the same
+ * person at another provider is another user, for nothing there proves that both are one.
+ */
+import type { AuthUser } from '@penstock/identity';
+import type { Collection, DocumentStore } from '@penstock/store';
+import { identitiesSpec, usersSpec, type UserRow } from './collections.ts';
+import type { Profile } from './profile.ts';
+import { hashOf, newId } from './secrets.ts';
+
+export interface UsersOptions {
+  /** Logins or emails, from `SERVICE_ADMINS`. */
+  readonly admins: readonly string[];
+  readonly defaultTier: string;
+  readonly now: () => number;
+}
+
+const TEXT_LENGTH_MAX = 300;
+
+export class Users {
+  readonly #identities: Collection<typeof identitiesSpec>;
+  readonly #users: Collection<typeof usersSpec>;
+  readonly #admins: ReadonlySet<string>;
+  readonly #options: UsersOptions;
+
+  constructor(store: DocumentStore, options: UsersOptions) {
+    this.#identities = store.collection(identitiesSpec);
+    this.#users = store.collection(usersSpec);
+    this.#admins = new Set(options.admins.map((name) => name.trim().toLowerCase()));
+    this.#options = options;
+  }
+
+  /** The user of this account, made at its first login; what the provider says of it now is kept. `provider` tells accounts of different providers apart. */
+  async signedIn(provider: { readonly name: string; readonly host: string }, profile: Profile): Promise<UserRow> {
+    const now = this.#options.now();
+    const id = await this.#idOf(`${provider.name} ${profile.subject}`, now);
+    const known = await this.#users.get(id);
+    const login = cut(profile.login);
+    const row: UserRow = {
+      id,
+      email: profile.email === '' ? `${login}@users.noreply.${provider.host}` : cut(profile.email),
+      emailVerified: profile.email !== '' && profile.emailVerified,
+      name: cut(profile.name),
+      login,
+      avatarUrl: cut(profile.avatarUrl),
+      tier: known?.tier ?? this.#options.defaultTier,
+      createdAt: known?.createdAt ?? now,
+      updatedAt: Math.max(now, (known?.updatedAt ?? 0) + 1),
+      revision: 0,
+    };
+    // A login at the same moment wrote the same account; what it said is as good.
+    await this.#users.replaceNewer([row]);
+    return row;
+  }
+
+  async get(id: string): Promise<UserRow | null> {
+    return isId(id) ? await this.#users.get(id) : null;
+  }
+
+  /** By the login, or by an email that the provider has verified: an unverified one is anybody's to claim. */
+  isAdmin(user: UserRow): boolean {
+    return (
+      this.#admins.has(user.login.toLowerCase()) || (user.emailVerified && this.#admins.has(user.email.toLowerCase()))
+    );
+  }
+
+  shown(user: UserRow): AuthUser {
+    const { id, email, name, login, avatarUrl, tier, createdAt } = user;
+    return {
+      id,
+      email,
+      name,
+      login,
+      avatarUrl,
+      tier,
+      isAdmin: this.isAdmin(user),
+      createdAt: new Date(createdAt).toISOString(),
+    };
+  }
+
+  /** Where two first logins come at the same time one inserts, and both take its id. */
+  async #idOf(account: string, now: number): Promise<string> {
+    const id = hashOf(account);
+    const known = await this.#identities.get(id);
+    if (known !== null) return known.userId;
+    const userId = newId(now);
+    if ((await this.#identities.insert({ id, userId, createdAt: now })) === 'inserted') return userId;
+    return (await this.#identities.get(id))?.userId ?? userId;
+  }
+}
+
+/** Ids of ours; anything else is of nobody, and not worth a question to the store. */
+export function isId(text: unknown): text is string {
+  return typeof text === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u.test(text);
+}
+
+function cut(text: string): string {
+  return text.slice(0, TEXT_LENGTH_MAX).toWellFormed();
+}

@@ -1,0 +1,93 @@
+/** What auth answers to other services over the bus (`AuthCalls` in @penstock/identity). */
+import type { Bus, BusSubscription } from '@penstock/bus';
+import { NotFound, Unauthenticated } from '@penstock/errors';
+import type { AuthCalls, AuthVerb } from '@penstock/identity';
+import { answerCalls } from '@penstock/service';
+import type { AuditLog } from '@penstock/store';
+import type { PersonalTokens } from '../model/personal-tokens.ts';
+import { asServiceError } from './refusals.ts';
+import type { Sessions } from '../model/sessions.ts';
+import type { Users } from '../model/users.ts';
+
+export interface CallsOptions {
+  readonly bus: Bus;
+  readonly users: Users;
+  readonly sessions: Sessions;
+  readonly tokens: PersonalTokens;
+  readonly audit: AuditLog;
+  readonly now: () => number;
+}
+
+type Handlers = { readonly [V in AuthVerb]: (request: AuthCalls[V]['request']) => Promise<AuthCalls[V]['answer']> };
+
+const HASH = /^[0-9a-f]{64}$/u;
+
+export function answerAuthCalls({ bus, users, sessions, tokens, audit, now }: CallsOptions): BusSubscription {
+  const handlers: Handlers = {
+    async user({ id }) {
+      const user = await users.get(id);
+      if (user === null) throw new NotFound('There is no such user.');
+      return users.shown(user);
+    },
+    async session({ sid }) {
+      const session = await sessions.living(sid);
+      return { live: session !== null, userId: session?.userId ?? null };
+    },
+    async token({ hash }) {
+      const found = typeof hash === 'string' && HASH.test(hash) ? await tokens.byHash(hash) : null;
+      const user = found === null ? null : await users.get(found.userId);
+      if (found === null || user === null) throw new Unauthenticated();
+      return {
+        user: { id: user.id, email: user.email, tier: user.tier, isAdmin: users.isAdmin(user) },
+        scopes: found.scopes,
+        tokenId: found.id,
+      };
+    },
+    async 'token.used'({ used }) {
+      await tokens.used(used);
+      return null;
+    },
+    async 'tokens.list'({ userId }) {
+      return { tokens: await tokens.list(userId) };
+    },
+    async 'tokens.create'({ userId, name, scopes, ip }) {
+      if ((await users.get(userId)) === null) throw new NotFound('There is no such user.');
+      const created = await tokens.create(userId, name, scopes);
+      audit.record({
+        at: now(),
+        actor: `user/${userId}`,
+        action: 'token.create',
+        target: `token/${created.id}`,
+        outcome: 'ok',
+        ip,
+      });
+      return created;
+    },
+    async 'tokens.revoke'({ userId, id, ip }) {
+      await tokens.revoke(userId, id);
+      audit.record({
+        at: now(),
+        actor: `user/${userId}`,
+        action: 'token.revoke',
+        target: `token/${id}`,
+        outcome: 'ok',
+        ip,
+      });
+      return { revoked: true };
+    },
+  };
+  const guarded = Object.entries(handlers).map(
+    ([verb, handle]) =>
+      [
+        verb,
+        async (request: never) => {
+          try {
+            return await handle(request);
+          } catch (error) {
+            throw asServiceError(error);
+          }
+        },
+      ] as const,
+  );
+  return answerCalls(bus, 'auth', Object.fromEntries(guarded));
+}

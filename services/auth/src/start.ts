@@ -1,0 +1,169 @@
+/**
+ * Auth, put together: users, sessions, tokens and the flows that lead to them, on the store's collections that it alone
+ * writes. Clients reach it by its routes under `/auth`, other services over the bus.
+ */
+import type { Bus } from '@penstock/bus';
+import type { AuditLog, DocumentStore } from '@penstock/store';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { answerAuthCalls } from './routes/calls.ts';
+import type { UserRow } from './model/collections.ts';
+import { DeviceFlow } from './flows/device-flow.ts';
+import { AuthRefusal } from './model/errors.ts';
+import { OneTimeClaims } from './model/one-time-claims.ts';
+import { HTML_TYPE, messagePage } from './routes/pages.ts';
+import { PersonalTokens } from './model/personal-tokens.ts';
+import { chosenProvider } from './flows/provider-choice.ts';
+import type { Profile } from './model/profile.ts';
+import { withoutSlash, type ProviderSettings } from './providers/settings.ts';
+import { Revocations } from './model/revocations.ts';
+import { addDevicePages, consentCookie, DEVICE_CONSENT } from './routes/device-pages.ts';
+import { addDeviceRoutes } from './routes/device-routes.ts';
+import { addEmbeddedRoutes } from './routes/embedded-routes.ts';
+import { acceptForms } from './routes/forms.ts';
+import { answerRefusal } from './routes/refusals.ts';
+import { addSessionRoutes } from './routes/session-routes.ts';
+import { requestAudit } from './routes/request-audit.ts';
+import { addWebRoutes } from './routes/web-routes.ts';
+import { Secrets } from './model/secrets.ts';
+import { Sessions } from './model/sessions.ts';
+import { startSweeper } from './model/sweeper.ts';
+import { Tries } from './routes/tries.ts';
+import { Users } from './model/users.ts';
+import { WebLogin } from './flows/web-login.ts';
+import type { Log } from '@penstock/telemetry/log';
+
+export interface AuthOptions {
+  readonly bus: Bus;
+  /** Opened with `authCollections` among its collections. */
+  readonly store: DocumentStore;
+  readonly jwtSecret: string;
+  readonly mode: 'development' | 'production';
+  /** Under which clients reach the server: `SERVICE_BASE_URL`, else its own address. Asked for at a request, not before: a free port is known late. */
+  readonly baseUrl: () => string;
+  /** `SERVICE_DASHBOARD_URL`; default the base address. */
+  readonly dashboardUrl?: string | undefined;
+  readonly provider: ProviderSettings;
+  /** `SERVICE_ADMINS`: logins or emails. */
+  readonly admins: readonly string[];
+  readonly defaultTier: string;
+  readonly audit: AuditLog;
+  readonly log: Pick<Log, 'warn'>;
+  /** Milliseconds since 1970; default the system clock. */
+  readonly now?: (() => number) | undefined;
+}
+
+export interface RunningAuth {
+  /** On a server from `buildServer`. */
+  addRoutes(app: FastifyInstance): Promise<void>;
+  /** Answers no more calls. Routes go with their server. */
+  close(): Promise<void>;
+}
+
+/** Wrong device codes from one address a minute; the next one is 429. */
+const DEVICE_TRIES_MAX = 10;
+/** Wrong user codes from one address a minute; they are short, and RFC 8628 (5.1) reckons with five. */
+const USER_CODE_TRIES_MAX = 5;
+
+/** Throws a RangeError that names a setting of the provider which is missing. */
+export function startAuth(options: AuthOptions): RunningAuth {
+  const { bus, store, jwtSecret, mode, provider: settings, audit, log } = options;
+  const now = options.now ?? Date.now;
+  const baseUrl = (): string => withoutSlash(options.baseUrl());
+  const dashboardUrl = (): string =>
+    options.dashboardUrl === undefined ? baseUrl() : withoutSlash(options.dashboardUrl);
+  const secure = (): boolean => baseUrl().startsWith('https:');
+  const chosen = chosenProvider({ settings, mode, baseUrl });
+  const provider = chosen.get;
+
+  const secrets = new Secrets(jwtSecret);
+  const claims = new OneTimeClaims(store);
+  const revocations = new Revocations(bus);
+  const users = new Users(store, { admins: options.admins, defaultTier: options.defaultTier, now });
+  const onReuse = ({ id, userId }: { readonly id: string; readonly userId: string }): void =>
+    audit.record({
+      at: now(),
+      actor: `user/${userId}`,
+      action: 'refresh.reuse',
+      target: `session/${id}`,
+      outcome: 'unauthenticated',
+    });
+  const sessions = new Sessions(store, { users, claims, revocations, secrets, jwtSecret, now, onReuse });
+  const tokens = new PersonalTokens(store, revocations, now);
+  const signedIn = async (profile: Profile): Promise<UserRow> => await users.signedIn(await provider(), profile);
+  const devices = new DeviceFlow(store, {
+    claims,
+    secrets,
+    provider,
+    baseUrl,
+    signedIn,
+    userOf: (id) => users.get(id),
+    now,
+  });
+  const webLogin = new WebLogin({ provider, claims, secrets, baseUrl, now });
+  const requests = requestAudit(audit, now);
+  const calls = answerAuthCalls({ bus, users, sessions, tokens, audit, now });
+  const sweeper = startSweeper({ store, now, log });
+
+  const continueDevice = async (userCode: string, user: UserRow | null, reply: FastifyReply): Promise<FastifyReply> => {
+    if (user !== null) {
+      const cookies = [reply.getHeader('Set-Cookie'), consentCookie(user, userCode, { secrets, now, secure })]
+        .flat()
+        .map(String);
+      reply.removeHeader('Set-Cookie');
+      return reply.header('Set-Cookie', cookies).redirect(DEVICE_CONSENT, 303);
+    }
+    await devices.decide(userCode, 'denied', '');
+    return reply
+      .type(HTML_TYPE)
+      .send(messagePage('Refused', 'The login was declined, and the device was not logged in.'));
+  };
+
+  return {
+    async addRoutes(app) {
+      await app.register(async (scope) => {
+        scope.addHook('onRequest', async (_request, reply) => {
+          // Tokens, codes and whose they are stand in these answers.
+          reply.header('Cache-Control', 'no-store');
+          if (!chosen.isConfigured)
+            throw new AuthRefusal(
+              503,
+              'auth_not_configured',
+              'Logins are not configured on this server: it lacks GIT_HOST_CLIENT_ID.',
+            );
+        });
+        scope.setErrorHandler((error, _request, reply) => answerRefusal(error, reply));
+        addDeviceRoutes(scope, { devices, sessions, users, tries: new Tries(DEVICE_TRIES_MAX, now), audit: requests });
+        addSessionRoutes(scope, { sessions, users, jwtSecret, audit: requests, now });
+        addWebRoutes(scope, {
+          webLogin,
+          sessions,
+          signedIn,
+          baseUrl,
+          dashboardUrl,
+          mode,
+          secure,
+          audit: requests,
+          continueDevice,
+        });
+        await scope.register(async (pages) => {
+          acceptForms(pages);
+          addDevicePages(pages, {
+            devices,
+            webLogin,
+            users,
+            secrets,
+            tries: new Tries(USER_CODE_TRIES_MAX, now),
+            secure,
+            audit: requests,
+            now,
+          });
+        });
+        if (chosen.embedded !== null) await addEmbeddedRoutes(scope, chosen.embedded);
+      });
+    },
+    async close() {
+      sweeper.close();
+      calls.stop();
+    },
+  };
+}

@@ -1,0 +1,104 @@
+/** A running registry: on the bus for the other services, and with routes for a server that its process has. */
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
+import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
+import type { Callers } from '@penstock/identity';
+import { SERVICE_TENANT } from '@penstock/run';
+import { answerRegistryCalls } from './doors/calls.ts';
+import { Registry, type RegistryNews, type RegistryOptions } from './operations/registry.ts';
+import { addRegistryRoutes } from './doors/routes.ts';
+
+export interface StartRegistryOptions extends Omit<RegistryOptions, 'announce'> {
+  readonly bus: Bus;
+}
+
+export interface BuiltInPackage {
+  /** For the log: its folder. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface RunningRegistry {
+  readonly registry: Registry;
+  /** `PUT` and `GET /registry/packages/<sha256>`. */
+  addRoutes(app: FastifyInstance, dependencies: { readonly callers: Callers }): void;
+  /** Publishes what is not published yet, for everybody, in the name of the tenant `service`. Never rejects: what fails is logged. */
+  publishBuiltIns(packages: readonly BuiltInPackage[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A sweep reads every record; what it removes is hours old. The first one is early, for servers that are often started. */
+const SWEEP_MS = 60 * 60_000;
+const FIRST_SWEEP_MS = 60_000;
+const SERVICE_CALLER: RegistryCaller = { tenant: SERVICE_TENANT, tier: 'enterprise', isAdmin: false };
+
+/** Resolves when the index has been read from the store; rejects where that does not answer. */
+export async function startRegistry(options: StartRegistryOptions): Promise<RunningRegistry> {
+  const { bus, log } = options;
+  const instance = crypto.randomUUID();
+  const registry = new Registry({
+    ...options,
+    announce: (news) => bus.publish(subjects.registryChanged, { ...news, from: instance }),
+  });
+  const failed =
+    (what: string) =>
+    (error: unknown): void =>
+      log.warn({ err: error }, `${what} failed; trying again later`);
+  const subscriptions: BusSubscription[] = [
+    // Before the index is read: what changes meanwhile is heard.
+    bus.subscribe<RegistryNews & { readonly from: string }>(subjects.registryChanged, async ({ from, ...news }) => {
+      if (from !== instance) await registry.learn(news);
+    }),
+  ];
+  await registry.load();
+  subscriptions.push(answerRegistryCalls(bus, registry, options.now ?? Date.now));
+  const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
+  bus.events.on('reconnected', reload);
+  const sweep = (): void => void registry.sweep().catch(failed('sweeping'));
+  const timers = [setTimeout(sweep, FIRST_SWEEP_MS).unref(), setInterval(sweep, SWEEP_MS).unref()];
+  return {
+    registry,
+    addRoutes: (app, { callers }) => addRegistryRoutes(app, { registry, callers }),
+    publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
+    async close() {
+      for (const timer of timers) clearTimeout(timer);
+      bus.events.off('reconnected', reload);
+      for (const subscription of subscriptions) subscription.stop();
+      await registry.close();
+    },
+  };
+}
+
+async function publishBuiltIns(
+  registry: Registry,
+  packages: readonly BuiltInPackage[],
+  log: RegistryOptions['log'],
+): Promise<void> {
+  let signed: ((packageHash: string) => string) | undefined;
+  for (const { name, bytes } of packages) {
+    const packageHash = createHash('sha256').update(bytes).digest('hex');
+    try {
+      if ((await registry.findPackage({ ...SERVICE_CALLER, tenant: null }, packageHash)) !== null) continue;
+      signed ??= await newSigner(registry);
+      await registry.upload(SERVICE_CALLER, packageHash, Readable.from([bytes]));
+      const { version } = await registry.publish({
+        caller: SERVICE_CALLER,
+        packageHash,
+        visibility: 'public',
+        signature: signed(packageHash),
+      });
+      log.info({ extension: version.extensionId, version: version.version }, 'published an extension that comes along');
+    } catch (error) {
+      log.warn({ err: error, name }, 'an extension that comes along could not be published');
+    }
+  }
+}
+
+/** A key for what this start publishes, forgotten with it: so what comes along can be used where only signed extensions are. */
+async function newSigner(registry: Registry): Promise<(packageHash: string) => string> {
+  const { publicKey, privateKey } = generateSigningKeys();
+  await registry.keys.register(SERVICE_TENANT, { publicKey, name: 'what comes along' }, Date.now());
+  return (packageHash) => signPackage(packageHash, privateKey);
+}

@@ -1,0 +1,214 @@
+/** The ingest, put together: for `serve`, beside the gateway on one server, and for a process of its own. */
+import { openDeliveryLog, subjects, type Bus } from '@penstock/bus';
+import type { ServerMode, TierLimits, Tiers } from '@penstock/config';
+import { NotFound } from '@penstock/errors';
+import { callAuth } from '@penstock/identity';
+import { Owners, RunReads } from '@penstock/run-client';
+import { answerCalls } from '@penstock/service';
+import { RunsRepository, type DocumentStore } from '@penstock/store';
+import type { FastifyInstance } from 'fastify';
+import { ingestCalls } from './calls.ts';
+import { ConnectionsRepository } from './model/connections-repository.ts';
+import type { Decision } from './model/decision.ts';
+import { DeliveriesRepository } from './model/deliveries-repository.ts';
+import { ingestKeys, type Delivery } from './model/delivery.ts';
+import { Intake } from './intake/intake.ts';
+import { OutcomeWaits } from './intake/outcome-waits.ts';
+import type { ClonePolicy, CommitSource } from './model/ports.ts';
+import { Processing } from './processing/processing.ts';
+import type { ProviderName } from './providers/provider.ts';
+import { RefusedDeliveries } from './intake/refused-deliveries.ts';
+import { StatusOutbox } from './statuses/outbox.ts';
+import type { StatusHost } from './statuses/host-api.ts';
+import { addWebhookRoutes } from './intake/webhook-routes.ts';
+import type { Log } from '@penstock/telemetry/log';
+
+export interface WebhookIngestOptions {
+  readonly bus: Bus;
+  /** Opened with `ingestCollections` and `runCollections` among its collections. */
+  readonly store: DocumentStore;
+  readonly log: Log;
+  /** P9: what the journal was set up with. */
+  readonly partitions: number;
+  readonly mirrors: CommitSource;
+  readonly mode: ServerMode;
+  /** `SERVICE_GIT_ALLOWED_HOSTS`; without effect in development mode. */
+  readonly allowedHosts: readonly string[];
+  /** Run ids and the secrets of connected repositories are made from it: the same for all ingests, at every start. */
+  readonly jwtSecret: string;
+  /** `SERVICE_BASE_URL`, or where the server listens. Asked when it is needed: a port may be taken only then. */
+  baseUrl(): string;
+  /** `SERVICE_DASHBOARD_URL`; default the base address. */
+  readonly dashboardUrl?: string | undefined;
+  /** `SERVICE_WEBHOOK_SECRET`, `SERVICE_WEBHOOK_TOKEN`. */
+  readonly secrets?: { readonly [P in ProviderName]?: string | undefined } | undefined;
+  readonly requireSecret?: boolean | undefined;
+  /** `SERVICE_WEBHOOK_WAIT_SECS`; default 8. */
+  readonly waitSecs?: number | undefined;
+  /** `readTemplate` of `SERVICE_WEBHOOK_PIPELINE`. */
+  readonly template?: string | null | undefined;
+  /** `SERVICE_WEBHOOK_REPOSITORIES`; default all. */
+  readonly repositories?: readonly string[] | undefined;
+  readonly tiers: Tiers;
+  /** `SERVICE_TENANT_TIER`; default no limits. */
+  readonly tenantTier?: string | undefined;
+  /** Where commit statuses go: only to hosts that a token is configured for. */
+  readonly statusHosts?: { readonly [P in ProviderName]?: StatusHost | undefined } | undefined;
+  /** Deliveries processed at a time, half as many of one host; default 16. */
+  readonly concurrency?: number | undefined;
+  /** Not processed yet, all ingests together; default 20,000. */
+  readonly backlogMax?: number | undefined;
+  /** Milliseconds since 1970; default the system clock. */
+  readonly now?: (() => number) | undefined;
+}
+
+export interface WebhookIngest {
+  /** `POST /webhook`. */
+  addRoutes(app: FastifyInstance): Promise<void>;
+  /** Requests that wait are answered, what is under way is finished, the rest is for the next start. */
+  close(): Promise<void>;
+}
+
+const WAIT_SECS = 8;
+/** What a repository gets whose user is gone. */
+const TIER_OF_NOBODY = 'free';
+/** The operator's own runs, where no tier is set for them: whatever an extension needs. */
+const TIER_UNLIMITED = 'enterprise';
+
+/** Rejects, having begun nothing, while the streams are not set up. */
+export async function startWebhookIngest(options: WebhookIngestOptions): Promise<WebhookIngest> {
+  const { bus, store, log, mirrors, mode } = options;
+  await openDeliveryLog(bus).ensureConsumer();
+  const now = options.now ?? Date.now;
+  const keys = ingestKeys(options.jwtSecret);
+  const owners = new Owners(bus, options.partitions);
+  const reads = new RunReads(owners, new RunsRepository(store));
+  const deliveries = new DeliveriesRepository(store);
+  const connections = new ConnectionsRepository(store, keys.connections);
+  const waits = new OutcomeWaits({ bus, owners, reads, deliveries });
+  const statuses = new StatusOutbox({
+    bus,
+    store,
+    reads,
+    log,
+    now,
+    hosts: options.statusHosts ?? {},
+    urlOfRun: (runId) => `${options.dashboardUrl ?? options.baseUrl()}/runs/${runId}`,
+  });
+
+  const tiers = new TenantTiers(options);
+  const sources = {
+    bus,
+    mirrors,
+    template: options.template ?? null,
+    log,
+    tierOf: (delivery: Delivery) => tiers.tierOf(delivery),
+  };
+  const processing = new Processing({
+    ...sources,
+    owners,
+    deliveries,
+    now,
+    limitsOf: (delivery) => tiers.limitsOf(delivery),
+    beginStatus: (delivery, decision) => beginStatus(statuses, mode, delivery, decision),
+    concurrency: options.concurrency,
+  });
+  const policy: ClonePolicy = { mode, allowedHosts: options.allowedHosts };
+  const intake = new Intake({
+    bus,
+    deliveries,
+    waits,
+    keys,
+    policy,
+    log,
+    now,
+    verification: { connections, secrets: options.secrets ?? {}, requireSecret: options.requireSecret ?? false },
+    repositories: options.repositories,
+    waitMs: (options.waitSecs ?? WAIT_SECS) * 1000,
+    backlogMax: options.backlogMax,
+    waitingIn: (lane) => processing.waitingIn(lane),
+    refused: new RefusedDeliveries(deliveries, log, now),
+  });
+  const calls = answerCalls(
+    bus,
+    'webhook-ingest',
+    ingestCalls({
+      ...sources,
+      deliveries,
+      connections,
+      intake,
+      now,
+      webhookUrl: () => `${options.baseUrl()}/webhook`,
+    }),
+  );
+  const changes = bus.subscribe(subjects.connections, () => connections.forget());
+  processing.start();
+  statuses.start();
+  return {
+    addRoutes: async (app) => {
+      app.addHook('preClose', () => waits.stop());
+      await addWebhookRoutes(app, intake);
+    },
+    async close() {
+      calls.stop();
+      changes.stop();
+      waits.stop();
+      await processing.stop();
+      await statuses.stop();
+      owners.close();
+    },
+  };
+}
+
+/** Which limits hold for a delivery's runs. */
+class TenantTiers {
+  readonly #options: WebhookIngestOptions;
+
+  constructor(options: WebhookIngestOptions) {
+    this.#options = options;
+  }
+
+  async tierOf(delivery: Delivery): Promise<string> {
+    if (delivery.userId === undefined) return this.#options.tenantTier ?? TIER_UNLIMITED;
+    return await this.#tierOfUser(delivery.userId);
+  }
+
+  async limitsOf(delivery: Delivery): Promise<TierLimits | undefined> {
+    const { tiers, tenantTier } = this.#options;
+    if (delivery.userId !== undefined) return tiers.limitsOf(await this.#tierOfUser(delivery.userId));
+    return tenantTier === undefined ? undefined : tiers.limitsOf(tenantTier);
+  }
+
+  async #tierOfUser(id: string): Promise<string> {
+    try {
+      return (await callAuth(this.#options.bus, 'user', { id })).tier;
+    } catch (error) {
+      if (error instanceof NotFound) return TIER_OF_NOBODY;
+      throw error;
+    }
+  }
+}
+
+/**
+ * An unsigned delivery says nothing about who pushed, and a status written for it would say it with the server's voice:
+ * only where everybody is trusted anyway.
+ */
+async function beginStatus(
+  statuses: StatusOutbox,
+  mode: ServerMode,
+  delivery: Delivery,
+  decision: Decision,
+): Promise<void> {
+  if (decision.kind === 'nothing' || (decision.kind === 'ended' && decision.status === 'SKIPPED')) return;
+  if (delivery.verified === 'none' && mode === 'production') return;
+  const { provider, repository, commit, ref, runId, tenant } = delivery;
+  await statuses.add({
+    provider,
+    repository,
+    commit,
+    ref,
+    runId,
+    tenant,
+    context: `penstock/${decision.pipelineName}`.slice(0, 200),
+  });
+}
