@@ -6,7 +6,7 @@ import type { Bus, PeerService } from '@penstock/bus';
 import type { Configuration } from '@penstock/config';
 import { buildServer, closeWithin } from '@penstock/http';
 import type { Logger } from '@penstock/telemetry';
-import { HTTP_KEYS, httpSettings } from './http-settings.ts';
+import { httpSettings, type HTTP_KEYS } from './http-settings.ts';
 import { countPeers } from './peers.ts';
 import type { DrainStep } from './service.ts';
 
