@@ -277,10 +277,10 @@ describe('penstock trigger', () => {
     const { url, graphql } = await fakeServer({});
     const cwd = folder({ ...files, token: 'from-file\n' });
     for (const [name, key] of [
-      ['.penstock', 'made-by-serve'],
+      [join('share', 'penstock'), 'made-by-serve'],
       ['data', 'other-folder'],
     ] as const) {
-      mkdirSync(join(cwd, name));
+      mkdirSync(join(cwd, name), { recursive: true });
       writeFileSync(join(cwd, name, 'api-key'), `${key}\n`);
     }
     await penstock(['trigger', '-d', '-s', url, '--token-file', 'token'], {
@@ -288,7 +288,7 @@ describe('penstock trigger', () => {
       env: { SERVICE_API_KEY: 'from-variable' },
     });
     await penstock(['trigger', '-d', '-s', url], { cwd, env: { SERVICE_API_KEY: 'from-variable' } });
-    await penstock(['trigger', '-d', '-s', url], { cwd });
+    await penstock(['trigger', '-d', '-s', url], { cwd, env: { XDG_DATA_HOME: join(cwd, 'share') } });
     await penstock(['trigger', '-d', '-s', url, '--data-dir', 'data'], { cwd });
     await penstock(['trigger', '-d', '-s', url], { cwd, env: { SERVICE_DATA_DIR: 'data' } });
     expect(graphql.map(({ authorization }) => authorization?.slice('Bearer '.length))).toEqual([

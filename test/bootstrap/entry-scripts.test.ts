@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdirSync, realpathSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout, outcomeOf } from './checkout.ts';
@@ -12,7 +12,7 @@ if (last === 'wait') {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => { console.log(signal); process.exit(7); });
   setInterval(() => undefined, 1000);
 } else process.exitCode = 3;
-console.log(JSON.stringify({ args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null }));
+console.log(JSON.stringify({ args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null, path: process.env.PATH, npm: Object.keys(process.env).filter((name) => /^npm_|INIT_CWD/.test(name)) }));
 if (last === 'die') process.kill(process.pid, 'SIGKILL');
 `;
 
@@ -82,4 +82,22 @@ it('run starts a TypeScript program or a named tool, and refuses what it does no
     code: 1,
     stderr: expect.stringContaining('absent.ts'),
   });
+});
+
+it('a server started by npm finds none of the checkout’s own programs on its PATH, nor npm’s variables', async () => {
+  const bins = [checkout.root, dirname(checkout.root)].map((folder) => join(folder, 'node_modules', '.bin'));
+  const npm = { npm_lifecycle_event: 'start', npm_config_cache: '/home/me/.npm', INIT_CWD: checkout.root };
+  const path = [
+    ...bins,
+    '/opt/npm/node-gyp-bin',
+    '/home/me/node_modules/.bin',
+    checkout.bin,
+    process.env['PATH'] ?? '',
+  ].join(':');
+  const outcome = await checkout.run('bootstrap/start.js', [], { ...npm, PATH: path });
+  const { path: seen, npm: variables } = JSON.parse(outcome.stdout);
+  expect(seen.split(':')).toContain('/home/me/node_modules/.bin');
+  expect(seen).not.toContain(join(checkout.root, 'node_modules'));
+  expect(seen).not.toContain('node-gyp-bin');
+  expect(variables).toEqual([]);
 });

@@ -144,8 +144,10 @@ function makeProcesses(
     SERVICE_RATE_LIMIT_READ: '0',
     SERVICE_RATE_LIMIT_API: '0',
     SERVICE_RATE_LIMIT_WEBHOOK: '0',
-    // The ingress.
+    // The ingress, on this machine.
     SERVICE_TRUST_PROXY: '127.0.0.1',
+    SERVICE_MODE: 'development',
+    SERVICE_DRAIN: '30s',
     ...options.env,
   };
   const api = { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey };

@@ -21,6 +21,8 @@ const WITHOUT_RATE_LIMITS = {
   SERVICE_RATE_LIMIT_API: '0',
   SERVICE_RATE_LIMIT_WEBHOOK: '0',
 };
+/** A test that ends with stages running does not wait for them as a person would. */
+const SHORT_DRAIN = { SERVICE_DRAIN: '10s' };
 
 export interface RunningServer {
   readonly url: string;
@@ -55,7 +57,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     process.execPath,
     [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])],
     {
-      env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...options.env },
+      env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...SHORT_DRAIN, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     },

@@ -5,6 +5,7 @@
  */
 import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { defaultDataFolder } from '@penstock/config/data-folder';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { FileError, ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -13,7 +14,6 @@ import { readLogin } from './logins.ts';
 import type { ServerAddress } from './server-address.ts';
 import { sessionOf } from './session.ts';
 
-const DEFAULT_DATA_DIR = '.penstock';
 const TOKEN_BYTES_MAX = 8192;
 
 export async function readCredentials(
@@ -66,7 +66,10 @@ async function find(
   if (login !== undefined) return await sessionOf(env, server, login);
   // Only for a server on this machine: another one has no business with that key.
   if (!server.isLoopback) return { token: undefined, source: 'none was given' };
-  const keyFile = join(resolve(cwd, args.text('data-dir') ?? (env['SERVICE_DATA_DIR'] || DEFAULT_DATA_DIR)), 'api-key');
+  const keyFile = join(
+    resolve(cwd, args.text('data-dir') ?? (env['SERVICE_DATA_DIR'] || defaultDataFolder(env))),
+    'api-key',
+  );
   return { token: await readToken(keyFile), source: keyFile };
 }
 

@@ -15,7 +15,7 @@ export const SERVER_OPTIONS = {
   'data-dir': {
     type: 'string',
     value: 'DIR',
-    text: 'The data folder of a server on this machine, whose key is taken where none is given; default SERVICE_DATA_DIR, else .penstock here.',
+    text: 'The data folder of a server on this machine, whose key is taken where none is given; default SERVICE_DATA_DIR, else $XDG_DATA_HOME/penstock or ~/.local/share/penstock.',
   },
 } as const;
 

@@ -1,3 +1,4 @@
+export { defaultDataFolder } from './data-folder.ts';
 export * from './errors.ts';
 export type { Kind, ListenAddress } from './kinds.ts';
 export {

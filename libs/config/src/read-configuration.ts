@@ -1,7 +1,7 @@
 /** From the environment and the flags to typed values, or to one error that names every wrong or missing variable. */
 import { ConfigurationError } from './errors.ts';
 import type { ListenAddress } from './kinds.ts';
-import { serverMode, type ServerMode } from './server-mode.ts';
+import { publicReason, serverMode, type Reachability, type ServerMode } from './server-mode.ts';
 import { bootstrapVariables, variables, type ValueOf, type Variable, type VariableKey } from './variables.ts';
 
 /** HS256 is as strong as its key. */
@@ -65,20 +65,25 @@ export function unknownVariables(
 }
 
 function modeProblems(keys: readonly VariableKey[], values: { readonly [key: string]: unknown }): string[] {
-  const listen = values['listen'] as ListenAddress;
-  const mode = serverMode({ listen, mode: values['mode'] as ServerMode | undefined });
+  const reachability: Reachability = {
+    listen: values['listen'] as ListenAddress,
+    mode: values['mode'] as ServerMode | undefined,
+    baseUrl: values['baseUrl'] as string | undefined,
+    trustProxy: values['trustProxy'] as readonly string[] | undefined,
+  };
+  const mode = serverMode(reachability);
+  const reason = publicReason(reachability);
   if (mode === null)
-    return [
-      `SERVICE_MODE is 'development', and others can reach ${listen.host}; listen on 127.0.0.1 or leave SERVICE_MODE out`,
-    ];
+    return [`SERVICE_MODE is 'development', and others can reach the server because ${reason}; leave it out`];
   if (mode === 'development') return [];
+  const why = reason === null ? 'SERVICE_MODE asks for it' : reason;
   return keys.flatMap((key) => {
     if (key === 'jwtSecret' && isShortSecret(values[key]))
       return [`JWT_SECRET is shorter than ${JWT_SECRET_BYTES_MIN} bytes; make one with: openssl rand -hex 32`];
     const declared: Variable<unknown, unknown> = variables[key];
     return declared.requiredInProduction === undefined || values[key] !== undefined
       ? []
-      : [`${declared.name} is missing, and production mode needs it; ${declared.requiredInProduction}`];
+      : [`${declared.name} is missing, and production mode (${why}) needs it; ${declared.requiredInProduction}`];
   });
 }
 

@@ -71,17 +71,17 @@ export const variables = {
   mode: optional({
     name: 'SERVICE_MODE',
     kind: choice('development', 'production'),
-    defaultText: 'development on a loopback address, else production',
+    defaultText: 'development where only this machine reaches the server, else production',
     services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest', 'runner'],
     meaning:
       'Production mode generates nothing and wants its secrets given. `development` is refused on an address that others can reach.',
   }),
-  dataDir: variable({
+  dataDir: optional({
     name: 'SERVICE_DATA_DIR',
     kind: text('folder'),
-    default: '.penstock',
+    defaultText: '`$XDG_DATA_HOME/penstock`, else `~/.local/share/penstock`',
     services: ['serve', 'runner', 'webhook-ingest'],
-    meaning: 'Where everything is kept; the same folder resumes its runs.',
+    meaning: 'Where everything is kept; the same folder resumes its runs. It must not lie inside a checkout.',
   }),
   corsOrigins: variable({
     name: 'SERVICE_CORS_ORIGINS',
@@ -200,6 +200,14 @@ export const variables = {
     defaultText: '`24h`',
     services: ['serve', 'scheduler'],
     meaning: 'A stage that no runner takes for so long fails with the reason `no_runner`.',
+  }),
+  drain: variable({
+    name: 'SERVICE_DRAIN',
+    kind: duration({ minMs: 0, maxMs: DAY_MS }),
+    default: 10 * 60 * SECOND_MS,
+    defaultText: '`10m`',
+    services: ['serve', 'runner'],
+    meaning: 'Running stages get so long when the process is told to stop; what is not done by then counts as lost.',
   }),
   slots: optional({
     name: 'SERVICE_SLOTS',

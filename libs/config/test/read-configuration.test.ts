@@ -8,7 +8,7 @@ describe('configuration', () => {
     expect(readConfiguration(everything, { env: {} })).toEqual({
       listen: { host: '127.0.0.1', port: 8080 },
       mode: undefined,
-      dataDir: '.penstock',
+      dataDir: undefined,
       corsOrigins: [],
       playground: false,
       apiKey: undefined,
@@ -26,6 +26,7 @@ describe('configuration', () => {
       partitions: undefined,
       runnerLeaseSecs: 15,
       queueTimeout: 86_400_000,
+      drain: 600_000,
       slots: undefined,
       runnerLabels: [],
       logBytesMax: 16_777_216,
@@ -63,7 +64,8 @@ describe('configuration', () => {
   });
 
   it('reads every kind', () => {
-    const read = (env: Record<string, string>) => readConfiguration(everything, { env });
+    const secrets = { SERVICE_API_KEY: 'k'.repeat(16), JWT_SECRET: 'j'.repeat(32) };
+    const read = (env: Record<string, string>) => readConfiguration(everything, { env: { ...secrets, ...env } });
     expect(read({ SERVICE_LISTEN: '[::1]:0' }).listen).toEqual({ host: '::1', port: 0 });
     expect(read({ SERVICE_LISTEN: 'localhost:65535' }).listen).toEqual({ host: 'localhost', port: 65_535 });
     expect(read({ SERVICE_LISTEN: '9090' }).listen).toEqual({ host: '127.0.0.1', port: 9090 });
@@ -170,7 +172,7 @@ describe('configuration', () => {
     );
     expect(error.problems).toEqual([
       expect.stringContaining('SERVICE_SLOTS'),
-      'SERVICE_API_KEY is missing, and production mode needs it; make one with: openssl rand -hex 32',
+      'SERVICE_API_KEY is missing, and production mode (it listens on 0.0.0.0) needs it; make one with: openssl rand -hex 32',
     ]);
     expect(readConfiguration(['listen', 'mode', 'apiKey'], { env: {} }).apiKey).toBeUndefined();
     expect(() => readConfiguration(['listen', 'mode', 'apiKey'], { env: { SERVICE_MODE: 'production' } })).toThrow(
@@ -181,7 +183,7 @@ describe('configuration', () => {
   it('refuses development mode on an address that others can reach', () => {
     expect(() =>
       readConfiguration(['listen', 'mode'], { env: { SERVICE_LISTEN: '0.0.0.0:80', SERVICE_MODE: 'development' } }),
-    ).toThrow('listen on 127.0.0.1 or leave SERVICE_MODE out');
+    ).toThrow('others can reach the server because it listens on 0.0.0.0; leave it out');
   });
 
   it('never shows a secret, however wrong it is', () => {

@@ -5,6 +5,7 @@ import type { ServerOptions } from '@penstock/http';
 export const HTTP_KEYS = [
   'listen',
   'mode',
+  'baseUrl',
   'corsOrigins',
   'rateLimitRead',
   'rateLimitApi',

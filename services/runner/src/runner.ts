@@ -77,6 +77,8 @@ export interface Runner {
    * `close` does. What had to be ended counts as lost: its owner sees the lease go.
    */
   drain(limitMs: number): Promise<void>;
+  /** What runs at this moment, for people. */
+  runningStages(): readonly Pick<Job, 'stage' | 'pipelineName'>[];
   /** Ends everything at once; resolves when no process is left and the lease is given up. */
   close(): Promise<void>;
 }
@@ -200,6 +202,10 @@ class RunnerService implements Runner {
       );
     else await Promise.race([this.#outbox.empty(), delay(ANSWERS_MS_MAX, undefined, { ref: false })]);
     await this.close();
+  }
+
+  runningStages(): readonly Pick<Job, 'stage' | 'pipelineName'>[] {
+    return [...this.#running].map(({ job }) => job);
   }
 
   close(): Promise<void> {

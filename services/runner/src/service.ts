@@ -2,13 +2,10 @@
 import { mkdirSync } from 'node:fs';
 import { arch, availableParallelism, hostname, platform } from 'node:os';
 import { join, resolve } from 'node:path';
-import { serverMode } from '@penstock/config';
+import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { retryUntilDone, runService } from '@penstock/service';
 import { startRunner } from './runner.ts';
-
-/** Running stages get so long when the process is told to stop; what is not done by then is handed back as lost. */
-const DRAIN_MS = 30_000;
 
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(
@@ -21,19 +18,19 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'runnerLabels',
         'runnerLeaseSecs',
         'mode',
+        'drain',
         'gitAllowedHosts',
         'gitCredentialsFile',
         'gitCacheBytesMax',
       ],
       async start({ settings, bus, log, stopping }) {
-        const dataDir = resolve(settings.dataDir);
+        const dataDir = resolve(settings.dataDir ?? defaultDataFolder(env));
         mkdirSync(dataDir, { recursive: true, mode: 0o700 });
         const mirrors = openMirrors({
           folder: join(dataDir, 'runner', 'mirrors'),
           bytesMax: settings.gitCacheBytesMax,
-          // A runner listens for probes only; where others can reach it, others can be expected to send it work.
           policy: {
-            mode: settings.mode ?? serverMode({ listen: settings.internalListen }) ?? 'production',
+            mode: settings.mode ?? 'production',
             allowedHosts: settings.gitAllowedHosts,
           },
           credentialsFile: settings.gitCredentialsFile,
@@ -59,7 +56,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
           ready: () =>
             runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve(),
           drain: [
-            ['runner', () => runner.drain(DRAIN_MS)],
+            ['runner', () => runner.drain(settings.drain)],
             ['mirrors', () => mirrors.close()],
           ],
         };

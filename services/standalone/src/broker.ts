@@ -7,7 +7,8 @@
  * B2. Credentials are random at each start of serve and stand in a file of mode 0600, never in an argument.
  * B3. A broker that ends, or does not answer three probes, is started again on the same port with the same credentials.
  *     So is one that still refuses to write when a full disk has room again: its streams never recover by themselves.
- * B4. It dies with serve: by a parent-death signal where there is `setpriv`, else at the latest at the next start.
+ * B4. It dies with serve: by a parent-death signal where there is `setpriv`, else with serve's exit or at the next start.
+ * B5. It is in a session of its own: ^C in a terminal reaches serve alone, which ends the broker last.
  */
 import { constants } from 'node:fs';
 import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
@@ -356,7 +357,7 @@ function launch([file = '', ...args]: readonly string[]) {
     stderr: 'pipe',
     buffer: false,
     reject: false,
-    cleanup: true,
+    detached: true,
     forceKillAfterDelay: STOP_GRACE_MS,
     extendEnv: false,
     env: { PATH: process.env['PATH'] ?? '', GOMEMLIMIT: process.env['GOMEMLIMIT'] ?? MEMORY_LIMIT },

@@ -4,16 +4,20 @@ import { parseArgs } from 'node:util';
 import { providerSettings } from '@penstock/auth';
 import {
   ConfigurationError,
+  defaultDataFolder,
   isShortSecret,
   loadTiers,
+  publicReason,
   readConfiguration,
   serverMode,
   unknownVariables,
 } from '@penstock/config';
 import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
+import { adoptLegacyDataFolder } from './legacy-data-folder.ts';
 import { apiKeyFile, jwtSecretFile, keptSecret } from './keys.ts';
+import { DataFolderInUse } from './data-lock.ts';
 import { reachableUrl } from './reachable-url.ts';
-import { serve, type ServeOptions } from './serve.ts';
+import { serve, type RunningStage, type ServeOptions } from './serve.ts';
 
 const KEYS = [
   'listen',
@@ -54,13 +58,17 @@ const KEYS = [
   'slots',
   'runnerLabels',
   'logBytesMax',
+  'drain',
   'logLevel',
 ] as const;
 
 /** Weaker than this and a key can be guessed. */
 const API_KEY_CHARACTERS = 16;
+/** More names than this do not help. */
+const WAITED_FOR_SHOWN_MAX = 5;
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
+const EXIT_INTERRUPTED = 130;
 
 /** Resolves with the exit code, once everything has stopped. A second signal ends the process at once. */
 export async function runServe(
@@ -71,16 +79,22 @@ export async function runServe(
   try {
     prepared = prepare(argv, env);
   } catch (error) {
+    if (error instanceof DataFolderInUse) {
+      say(error.message);
+      return EXIT_FAILURE;
+    }
     if (!(error instanceof ConfigurationError) && !(error instanceof TypeError)) throw error;
     say(error.message);
     return EXIT_USAGE;
   }
-  const stopped = firstSignal();
+  const stop = stopSignal();
   try {
     const server = await serve(prepared.options());
-    for (const line of prepared.lines(server.url)) process.stdout.write(`${line}\n`);
-    await stopped;
-    await server.close();
+    if (!stop.signal.aborted) {
+      for (const line of prepared.lines(server.url)) process.stdout.write(`${line}\n`);
+      await stop.requested;
+    }
+    await server.close((stages) => say(waitingLine(stages)));
     return 0;
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));
@@ -114,7 +128,11 @@ function prepare(
     },
   });
   const mode = serverMode(settings) ?? 'production';
-  const dataDir = resolve(settings.dataDir);
+  const reason = publicReason(settings);
+  const { path: dataDir, note } =
+    settings.dataDir === undefined
+      ? adoptLegacyDataFolder(process.cwd(), defaultDataFolder(env))
+      : { path: resolve(settings.dataDir), note: null };
   const publicRead = settings.publicRead ?? mode === 'development';
   const tiers = loadTiers(settings.tiersFile);
   const webhooks = webhookSettings(settings, mode);
@@ -149,6 +167,7 @@ function prepare(
     runnerLeaseMs: settings.runnerLeaseSecs * 1000,
     queueTimeoutMs: settings.queueTimeout,
     logBytesMax: settings.logBytesMax,
+    drainMs: settings.drain,
     triggerWaitSecs: settings.triggerWaitSecs,
     logLevel: settings.logLevel,
     natsUrl: settings.natsUrl?.join(','),
@@ -159,8 +178,11 @@ function prepare(
   });
   const lines = (url: string): string[] => [
     `Penstock listens on ${url}`,
-    `  mode         ${mode}${mode === 'development' ? ' (a loopback address; SERVICE_MODE=production changes it)' : ''}`,
+    mode === 'development'
+      ? '  mode         development (only this machine reaches it; SERVICE_MODE=production changes it)'
+      : `  mode         production (${reason === null ? 'SERVICE_MODE asks for it' : `because ${reason}`})`,
     `  data folder  ${dataDir}`,
+    ...(note === null ? [] : [`  note         ${note}`]),
     settings.apiKey === undefined
       ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})`
       : '  API key      as given by SERVICE_API_KEY',
@@ -192,14 +214,22 @@ function say(message: string): void {
   process.stderr.write(`penstock: ${message}\n`);
 }
 
-function firstSignal(): Promise<void> {
-  return new Promise((stop) => {
-    let signals = 0;
-    const handle = (): void => {
-      signals += 1;
-      if (signals > 1) process.exit(130);
-      stop();
-    };
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, handle);
-  });
+/** What a person reads who has pressed ^C while stages are running. */
+export function waitingLine(stages: readonly RunningStage[]): string {
+  const shown = stages.slice(0, WAITED_FOR_SHOWN_MAX).map(({ stage, pipelineName }) => `${stage} of ${pipelineName}`);
+  const more = stages.length - shown.length;
+  const names = [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ');
+  return `waiting for ${stages.length} ${stages.length === 1 ? 'stage' : 'stages'} (${names}); ^C again ends ${stages.length === 1 ? 'it' : 'them'}`;
+}
+
+function stopSignal(): { readonly signal: AbortSignal; readonly requested: Promise<void> } {
+  const stopping = new AbortController();
+  const { promise: requested, resolve: request } = Promise.withResolvers<void>();
+  const handle = (): void => {
+    if (stopping.signal.aborted) process.exit(EXIT_INTERRUPTED);
+    stopping.abort();
+    request();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, handle);
+  return { signal: stopping.signal, requested };
 }

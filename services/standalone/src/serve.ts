@@ -65,6 +65,8 @@ export interface ServeOptions {
   readonly runnerLeaseMs?: number | undefined;
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
+  /** Running stages get so long when the server is told to stop. */
+  readonly drainMs: number;
   readonly triggerWaitSecs?: number | undefined;
   readonly logLevel?: LogLevel | undefined;
   /** A broker of one's own: comma-separated addresses. Absent: the embedded one, by this binary. */
@@ -77,14 +79,20 @@ export interface ServeOptions {
 
 export interface RunningServer {
   readonly url: string;
-  /** Streams end with a hint, stages finish (bounded) or are handed back, the partition is released, the broker stops. */
-  close(): Promise<void>;
+  /**
+   * Stages finish (bounded) while the API goes on; then streams end with a hint, the partition is released, the broker
+   * stops. `onWait` is told the stages that are waited for, where there are any.
+   */
+  close(onWait?: (stages: readonly RunningStage[]) => void): Promise<void>;
+}
+
+export interface RunningStage {
+  readonly stage: string;
+  readonly pipelineName: string;
 }
 
 /** One machine has one runner; its name is the same at each start, so that workspaces are found again. */
 const RUNNER_ID = 'local';
-/** The running stages of a server that is told to stop get this long. */
-const DRAIN_MS = 10_000;
 
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
@@ -117,8 +125,19 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       ...registryCollections,
     ]);
     started.push(() => store.close());
-    const gateway = await startServices(options, { bus, store, logFor, leftoversFile }, started);
-    return { url: gateway.url, close };
+    const { gateway, runner } = await startServices(options, { bus, store, logFor, leftoversFile }, started);
+    return {
+      url: gateway.url,
+      async close(onWait) {
+        const stages = runner.runningStages();
+        if (stages.length > 0) onWait?.(stages);
+        // While everything else still answers: whoever watches the stages sees how they end.
+        await runner
+          .drain(options.drainMs)
+          .catch((error: unknown) => log.error({ err: error }, 'the runner did not drain'));
+        await close();
+      },
+    };
   } catch (error) {
     await close();
     throw error;
@@ -165,7 +184,7 @@ async function startServices(
     readonly leftoversFile: string;
   },
   started: (() => Promise<unknown> | void)[],
-): Promise<RunningGateway> {
+): Promise<{ readonly gateway: RunningGateway; readonly runner: Runner }> {
   const { partitions, dataDir, runnerLeaseMs, queueTimeoutMs, logBytesMax, mode } = options;
   const runs = new RunsRepository(store);
   const audit = new AuditRepository(store, { log: logFor('audit') });
@@ -201,7 +220,7 @@ async function startServices(
     leftoversFile,
     log: logFor('runner'),
   });
-  started.push(() => runner.drain(DRAIN_MS));
+  started.push(() => runner.close());
   await scheduler.settled();
   // A free port is known only once it is listened on.
   let listening = '';
@@ -272,5 +291,5 @@ async function startServices(
   });
   listening = reachableUrl(gateway.url);
   started.push(() => gateway.close());
-  return gateway;
+  return { gateway, runner };
 }

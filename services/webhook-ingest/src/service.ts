@@ -1,6 +1,6 @@
 /** `penstock service webhook-ingest`: the push webhook in a process of its own; any number of them, behind an ingress. */
 import { join, resolve } from 'node:path';
-import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
+import { ConfigurationError, defaultDataFolder, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
@@ -43,7 +43,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
           openStore(settings.storeUrl, [...runCollections, ...ingestCollections]),
         );
         const mirrors = openMirrors({
-          folder: join(resolve(settings.dataDir), 'ingest-mirrors'),
+          folder: join(resolve(settings.dataDir ?? defaultDataFolder(env)), 'ingest-mirrors'),
           bytesMax: settings.gitCacheBytesMax,
           partial: true,
           log,

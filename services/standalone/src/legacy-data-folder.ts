@@ -1,0 +1,43 @@
+/**
+ * The data folder of versions before 0.7 was `.penstock` in the folder where the server was started, often a checkout,
+ * where stages found the server's own dependencies above their workspaces.
+ */
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { lockDataFolder } from './data-lock.ts';
+
+export interface ChosenFolder {
+  readonly path: string;
+  /** A line for the person who starts the server; null where there is nothing to say. */
+  readonly note: string | null;
+}
+
+/**
+ * The default folder; before its first use an old `.penstock` of `cwd` moves there, or is used where it is if it cannot
+ * be moved (another file system). Throws DataFolderInUse where another server is using it.
+ */
+export function adoptLegacyDataFolder(cwd: string, folder: string): ChosenFolder {
+  const old = resolve(cwd, '.penstock');
+  if (!existsSync(join(old, 'store.sqlite')) || old === folder) return { path: folder, note: null };
+  if (isUsed(folder))
+    return {
+      path: folder,
+      note: `the older data folder ${old} is not used any more; remove it when you no longer need it`,
+    };
+  lockDataFolder(old).release();
+  try {
+    mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
+    renameSync(old, folder);
+    return { path: folder, note: `the data folder has moved from ${old} to ${folder}` };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    return {
+      path: old,
+      note: `the data folder ${old} could not be moved (${code}); stop the server and move it: mv ${old} ${folder}`,
+    };
+  }
+}
+
+function isUsed(folder: string): boolean {
+  return statSync(join(folder, 'store.sqlite'), { throwIfNoEntry: false }) !== undefined;
+}
