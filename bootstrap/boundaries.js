@@ -6,12 +6,26 @@
  *   3. test/ at the root sits above all packages: it may import any workspace and what a workspace lists.
  *   4. The sources of libs/pipeline and libs/run are pure: no `node:` module but for its types, no package that does I/O, no
  *     clock, no randomness, no timer. Time and chance come in as data, or runs could not be replayed.
+ *   5. Folders have a direction (checks/folder-graph.js), and the packages of layers.json the one that stands there.
+ *   6. Titles of tests are sentences (checks/test-titles.js), labels of invariants are unique (checks/labels.js).
  *
  * It reads text, not syntax trees: comments and strings are blanked first, and an import is what looks like one.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
+import { checkFolders } from './checks/folder-graph.js';
+import { checkLabels } from './checks/labels.js';
+import {
+  codeOnly,
+  importsOf,
+  lineAt,
+  pathBelow,
+  readManifest,
+  readWorkspaces,
+  sourceFiles,
+} from './checks/source-files.js';
+import { checkTitles } from './checks/test-titles.js';
 
 const PURE = ['libs/pipeline', 'libs/run'];
 const IO_PACKAGES = /^(@nats-io\/|@fastify\/|fastify$|mercurius|mongodb|execa$|undici$|ws$|pino|p-queue$)/;
@@ -25,11 +39,22 @@ const IMPURE = [
   [/\bcrypto\.(randomUUID|getRandomValues)\b/g, 'randomness'],
   [/(?<![.\w])fetch\s*\(/g, 'fetch'],
 ];
-const IMPORT =
-  /(?<![\w.$])(?:import|export)\s+(type\s+)?(?:[\w$*\s{},]+?\s+from\s*)?(['"])([^'"\n]+)\2|(?<![\w.$])(?:import|require)\s*\(\s*(['"])([^'"\n]+)\4/g;
+/** Sources beside the workspaces, whose folders have a direction too. */
+const ROOT_FOLDERS = ['bootstrap', 'deploy', 'test'];
 
 /** @returns lines `path:line: what is wrong`, none where all is well. */
 export function checkBoundaries(root) {
+  const findings = [...checkImports(root), ...folderReport(root).findings, ...checkWords(root)];
+  const notYet = (readLayers(root).notYet ?? []).map((each) => new RegExp(each));
+  return findings.filter((finding) => !notYet.some((each) => each.test(finding)));
+}
+
+/** @returns a line for each package that has folders: how they import each other, from the top down. */
+export function folderLines(root) {
+  return folderReport(root).lines;
+}
+
+function checkImports(root) {
   const workspaces = readWorkspaces(root);
   const rootManifest = readManifest(root);
   const findings = [];
@@ -39,25 +64,41 @@ export function checkBoundaries(root) {
   return findings;
 }
 
+function folderReport(root) {
+  const packages = [...readWorkspaces(root).values()].map(({ path }) => ({ path, source: `${path}/src` }));
+  const others = ROOT_FOLDERS.map((path) => ({ path, source: path }));
+  const { notYet: _, ...layers } = readLayers(root);
+  return checkFolders(root, [...packages, ...others], layers);
+}
+
+/** A checkout without the table has no order of its folders; the directions are looked at all the same. */
+function readLayers(root) {
+  const file = join(root, 'bootstrap', 'layers.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+}
+
+function checkWords(root) {
+  const folders = [
+    ...[...readWorkspaces(root).values()].map(({ folder }) => folder),
+    ...ROOT_FOLDERS.map((each) => join(root, each)),
+  ];
+  const files = folders
+    .flatMap(sourceFiles)
+    .map((file) => ({ path: pathBelow(root, file), text: readFileSync(file, 'utf8') }));
+  const tests = files.filter(({ text }) => / from 'vitest';$/m.test(text));
+  return [...tests.flatMap(({ path, text }) => checkTitles(path, text)), ...checkLabels(files)];
+}
+
 function checkFile({ root, file, owner, workspaces, rootManifest, findings }) {
-  const path = relative(root, file).split(sep).join('/');
+  const path = pathBelow(root, file);
   const inSource = path.startsWith(`${owner.path}/src/`);
   const text = codeOnly(readFileSync(file, 'utf8'));
-  const report = (index, message) => findings.push(`${path}:${text.slice(0, index).split('\n').length}: ${message}`);
+  const report = (index, message) => findings.push(`${path}:${lineAt(text, index)}: ${message}`);
   const isPure = inSource && PURE.includes(owner.path);
-  for (const match of text.matchAll(IMPORT)) {
-    const specifier = match[3] ?? match[5];
-    const problem = importProblem({
-      specifier,
-      isType: Boolean(match[1]),
-      file,
-      owner,
-      workspaces,
-      rootManifest,
-      inSource,
-      isPure,
-    });
-    if (problem) report(match.index, problem);
+  const place = { file, owner, workspaces, rootManifest, inSource, isPure };
+  for (const { specifier, isType, index } of importsOf(text)) {
+    const problem = importProblem({ specifier, isType, ...place });
+    if (problem) report(index, problem);
   }
   if (!isPure) return;
   for (const [pattern, name] of IMPURE) {
@@ -90,33 +131,6 @@ function importProblem({ specifier, isType, file, owner, workspaces, rootManifes
   return undefined;
 }
 
-function readWorkspaces(root) {
-  const { patterns } = readManifest(root);
-  const folders = patterns.flatMap((pattern) =>
-    pattern.endsWith('/*')
-      ? list(join(root, pattern.slice(0, -2))).map((entry) => `${pattern.slice(0, -2)}/${entry.name}`)
-      : [pattern],
-  );
-  const present = folders.filter((path) => existsSync(join(root, path, 'package.json')));
-  return new Map(
-    present.map((path) => [
-      readManifest(join(root, path)).name,
-      { ...readManifest(join(root, path)), path, folder: join(root, path) },
-    ]),
-  );
-}
-
-function readManifest(folder) {
-  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const { dependencies, devDependencies, peerDependencies, optionalDependencies } = manifest;
-  return {
-    name: manifest.name,
-    patterns: manifest.workspaces ?? [],
-    listed: new Set(Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies, ...optionalDependencies })),
-    exports: new Set(typeof manifest.exports === 'string' ? ['.'] : Object.keys(manifest.exports ?? {})),
-  };
-}
-
 function rootTests(root, workspaces, rootManifest) {
   const listed = new Set([
     ...rootManifest.listed,
@@ -124,34 +138,4 @@ function rootTests(root, workspaces, rootManifest) {
     ...[...workspaces.values()].flatMap((each) => [...each.listed]),
   ]);
   return { name: rootManifest.name, path: 'test', folder: join(root, 'test'), listed, exports: new Set() };
-}
-
-function sourceFiles(folder) {
-  return list(folder).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return entry.name === 'node_modules' || entry.name === 'fixtures' ? [] : sourceFiles(path);
-    return /\.(ts|js|mjs)$/.test(entry.name) ? [path] : [];
-  });
-}
-
-function list(folder) {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return []; // A package without that folder.
-  }
-}
-
-/** The text with comments and all strings blanked but those that name a module; every place stays where it is. */
-function codeOnly(text) {
-  const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\[\s\S]|[^`\\])*`/g;
-  const blank = (part) => part.replace(/[^\n]/g, ' ');
-  return text.replace(token, (part, at) => {
-    if (part.startsWith('/')) return blank(part);
-    // What a template computes stays visible; only its own text goes.
-    if (part.startsWith('`')) return part.replace(/(^|\})(?:\\[\s\S]|[^\\$]|\$(?!\{))*?(\$\{|$)/g, blank);
-    return /(?:\bfrom|\bimport|\b(?:import|require)\s*\()\s*$/.test(text.slice(Math.max(0, at - 40), at))
-      ? part
-      : blank(part);
-  });
 }

@@ -12,11 +12,11 @@
  * `off` as the value of either address passes that source over; SERVICE_BROKER_GO=off does so for Go. A host may take
  * SERVICE_BROKER_TIMEOUT_SECS to answer (default 3 for the release, 10 for the index).
  *
- * B1. Nothing is used that was not verified: downloads by pinned SHA-256 (pins.json), the cache by the SHA-256 of what was
+ * BROKER-SOURCE-1. Nothing is used that was not verified: downloads by pinned SHA-256 (pins.json), the cache by the SHA-256 of what was
  *     put there, and a fresh binary must run and tell the pinned version before it is cached.
- * B2. The cache is changed only by renaming a complete file into place, under a lock: a killed or concurrent start leaves
+ * BROKER-SOURCE-2. The cache is changed only by renaming a complete file into place, under a lock: a killed or concurrent start leaves
  *     either nothing or a whole binary.
- * B3. With a broker at hand this is silent and starts at most one short process (`nats-server --version` of 2 and 3).
+ * BROKER-SOURCE-3. With a broker at hand this is silent and starts at most one short process (`nats-server --version` of 2 and 3).
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

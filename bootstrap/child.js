@@ -1,8 +1,8 @@
 /**
  * Runs the program that the bootstrap was for: same terminal, same exit code or signal, signals passed on.
  *
- * C1. This process outlives its child: a signal is handed on and the child decides when to end.
- * C2. On a terminal ^C reaches the child by itself (same process group), so SIGINT is then not sent a second time:
+ * CHILD-1. This process outlives its child: a signal is handed on and the child decides when to end.
+ * CHILD-2. On a terminal ^C reaches the child by itself (same process group), so SIGINT is then not sent a second time:
  *     programs take a second ^C as "at once".
  */
 import { spawn } from 'node:child_process';

@@ -1,12 +1,12 @@
 /**
  * Installs the locked dependencies when they are missing or stale.
  *
- * I1. `node_modules/.penstock-stamp.json` is written only after everything is in place and Node 26 has been started once; npm
+ * DEPENDENCIES-1. `node_modules/.penstock-stamp.json` is written only after everything is in place and Node 26 has been started once; npm
  *     empties node_modules first, so a killed install leaves no stamp and the next start installs again.
- * I2. The stamp names the lockfile by size and time and, where those differ, by SHA-256: a touched file costs a hash and no
+ * DEPENDENCIES-2. The stamp names the lockfile by size and time and, where those differ, by SHA-256: a touched file costs a hash and no
  *     install. It also names the platform, for a checkout that is shared between systems.
- * I3. A tree that someone installed with npm itself is taken as it is where npm's own record of it agrees with the lockfile.
- * I4. Install scripts never run.
+ * DEPENDENCIES-3. A tree that someone installed with npm itself is taken as it is where npm's own record of it agrees with the lockfile.
+ * DEPENDENCIES-4. Install scripts never run.
  */
 import { spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -1,10 +1,10 @@
 /**
  * Fetches one file over http or https (or file:, for a mirror on a disk) into memory, with a bound on everything.
  *
- * D1. From the first byte sent to the headers of the last redirect: `respondMs` (so a black-holed host costs that and no more);
+ * DOWNLOAD-1. From the first byte sent to the headers of the last redirect: `respondMs` (so a black-holed host costs that and no more);
  *     between two pieces of the body: `idleMs`; for the whole: `totalMs`; size: `DOWNLOAD_BYTES_MAX`; `REDIRECTS_MAX` redirects.
- * D2. A failure is a `SourceFailed` with a short reason that names the host and never a password.
- * D3. HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY (either case) are honoured: plain proxies and CONNECT, with basic
+ * DOWNLOAD-2. A failure is a `SourceFailed` with a short reason that names the host and never a password.
+ * DOWNLOAD-3. HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY (either case) are honoured: plain proxies and CONNECT, with basic
  *     authentication from the proxy's address; SOCKS is not.
  */
 import { readFileSync, statSync } from 'node:fs';

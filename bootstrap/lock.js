@@ -1,11 +1,11 @@
 /**
  * A lock between processes of one machine, so that two starts at once do not both install.
  *
- * L1. The lock is a file that names its holder (host, pid, start time of that pid); it counts only while the holder lives,
+ * LOCK-1. The lock is a file that names its holder (host, pid, start time of that pid); it counts only while the holder lives,
  *     so a killed start never blocks the next one.
- * L2. A dead holder's file is removed only by the process that holds `<file>.steal`, after it has read the file again;
+ * LOCK-2. A dead holder's file is removed only by the process that holds `<file>.steal`, after it has read the file again;
  *     otherwise two waiters could each remove "the stale file", the second one removing the first one's fresh lock.
- * L3. A holder on another host (a checkout on a shared disk) cannot be probed; its lock counts for `FOREIGN_LOCK_MS`.
+ * LOCK-3. A holder on another host (a checkout on a shared disk) cannot be probed; its lock counts for `FOREIGN_LOCK_MS`.
  */
 import { mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';

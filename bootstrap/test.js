@@ -1,6 +1,6 @@
 /**
- * `npm test`: what is missing is installed, then types, lint, boundaries and all tests run; each goes on after a failure of the
- * one before, so that one run tells everything. With arguments (`npm test -- libs/pipeline`) only those tests run.
+ * `npm test`: what is missing is installed, then types, lint, format, unused exports, boundaries and all tests run; each goes on after
+ * a failure of the one before, so that one run tells everything. With arguments (`npm test -- libs/pipeline`) only those tests run.
  *
  * The end of the output is what was not run on this machine (tests append a line to the file PENSTOCK_NOT_RUN_FILE), the checks
  * that failed, and alone on the last line the count of tests. The exit code is 0 only if everything passed.
@@ -8,7 +8,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkBoundaries } from './boundaries.js';
+import { checkBoundaries, folderLines } from './boundaries.js';
 import { exitLike, runChild } from './child.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
@@ -35,9 +35,15 @@ await runEntry(async () => {
       await stage('types', [join(root, tools.tsc), '--noEmit', '-p', root]);
       await stage('lint', [join(root, tools.oxlint)]);
       await stage('format', [join(root, tools.oxfmt), '--check']);
+      await stage('unused', [join(root, tools.knip), '--no-progress', '--no-config-hints']);
       process.stdout.write('\n== boundaries\n');
       const findings = checkBoundaries(root);
       process.stdout.write(findings.length === 0 ? 'Every import keeps to its package.\n' : `${findings.join('\n')}\n`);
+      process.stdout.write(
+        folderLines(root)
+          .map((line) => `  ${line}\n`)
+          .join(''),
+      );
       if (findings.length > 0) failed.push('boundaries');
     }
     const report = join(folder, 'report.json');

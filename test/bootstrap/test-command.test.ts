@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout } from './checkout.ts';
 import type { Outcome } from './checkout.ts';
@@ -7,8 +7,11 @@ let checkout: Checkout;
 beforeEach(() => {
   checkout = new Checkout();
   checkout.script('bin/nats-server', serverScript('2.15.1'));
+  checkout.write('bootstrap/layers.json', '{}');
   tool('typescript/bin/tsc', 'console.log("types run");');
   tool('oxlint/bin/oxlint', 'console.log("lint run");');
+  tool('oxfmt/bin/oxfmt', 'console.log("format run");');
+  tool('knip/bin/knip.js', 'console.log("unused run");');
   vitest({ numPassedTests: 12, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] });
 });
 afterEach(() => checkout.remove());
@@ -28,11 +31,11 @@ function vitest(report: object | undefined, more = ''): void {
 const npmTest = (...args: string[]): Promise<Outcome> => checkout.run('bootstrap/test.js', args);
 const lastLine = (outcome: Outcome): string | undefined => outcome.stdout.trimEnd().split('\n').at(-1);
 
-it('types, lint, boundaries and tests run in this order, and the last line is the count alone', async () => {
+it('types, lint, format, unused exports, boundaries and tests run in this order, and the last line is the count alone', async () => {
   const outcome = await npmTest();
   expect(outcome.code, outcome.stderr).toBe(0);
   expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(
-    /== types types run .*== lint lint run .*== boundaries .*== tests vitest run /,
+    /== types types run .*== lint lint run .*== format format run .*== unused unused run .*== boundaries .*== tests vitest run /,
   );
   expect(lastLine(outcome)).toBe('12 passed, 0 failed');
 });
@@ -78,69 +81,4 @@ it('what tests could not run on this machine stands at the end, each thing once'
     "for (const line of ['mongod', 'docker', 'mongod']) fs.appendFileSync(process.env.PENSTOCK_NOT_RUN_FILE, line + '\\n');",
   );
   expect((await npmTest()).stdout).toMatch(/\nNot run on this machine:\n {2}mongod\n {2}docker\n1 passed, 0 failed\n$/);
-});
-
-describe('boundaries', () => {
-  const manifest = (name: string, dependencies: object = {}): string =>
-    JSON.stringify({ name, exports: { '.': './src/index.ts' }, dependencies });
-  const findings = async (): Promise<string[]> =>
-    (await npmTest()).stdout.split('== boundaries\n')[1]?.split('\n\n==')[0]?.split('\n') ?? [];
-
-  it('a package imports what it lists, by name, and its tests what the root has for development', async () => {
-    checkout.write(
-      'package.json',
-      JSON.stringify({ name: 'sandbox', type: 'module', workspaces: ['libs/*'], devDependencies: { vitest: '1' } }),
-    );
-    checkout.write('libs/a/package.json', manifest('@x/a', { '@x/b': '1' }));
-    checkout.write('libs/b/package.json', manifest('@x/b'));
-    checkout.write(
-      'libs/a/src/index.ts',
-      "import { b } from '@x/b';\nimport fs from 'node:fs';\nimport './other.ts';\n// import 'not-listed';\nconst text = `import 'not-listed' ${b}` + \"import 'not-listed'\";\n",
-    );
-    checkout.write('libs/a/test/a.test.ts', "import { test } from 'vitest';\nimport { a } from '../src/index.ts';\n");
-    checkout.write(
-      'test/e2e/x.test.ts',
-      "import { a } from '@x/a';\nimport { b } from '@x/b';\nimport '../support/x.ts';\n",
-    );
-    expect(await findings()).toEqual(['Every import keeps to its package.']);
-  });
-
-  it('an unlisted package, a path out of the package and an unexported path are refused, with their place', async () => {
-    checkout.write('libs/a/package.json', manifest('@x/a', { '@x/b': '1' }));
-    checkout.write('libs/b/package.json', manifest('@x/b'));
-    checkout.write(
-      'libs/a/src/index.ts',
-      "import type {\n  T,\n} from 'left-pad';\nexport * from '../../b/src/index.ts';\nimport '@x/b/src/inner.ts';\nconst late = await import('@x/c');\nimport { test } from 'vitest';\n",
-    );
-    checkout.write('test/x.test.ts', "import '../libs/a/src/index.ts';\n");
-    expect(await findings()).toEqual([
-      'libs/a/src/index.ts:1: imports left-pad, which libs/a/package.json does not list',
-      'libs/a/src/index.ts:4: imports ../../b/src/index.ts, which is outside libs/a: import the package by its name',
-      'libs/a/src/index.ts:5: imports @x/b/src/inner.ts, which @x/b does not export',
-      'libs/a/src/index.ts:6: imports @x/c, which libs/a/package.json does not list',
-      'libs/a/src/index.ts:7: imports vitest, which libs/a/package.json does not list',
-      'test/x.test.ts:1: imports ../libs/a/src/index.ts, which is outside test: import the package by its name',
-    ]);
-  });
-
-  it('the pure libraries have no clock, chance, timer or I/O in their sources, and may in their tests', async () => {
-    const impure =
-      "import fs from 'node:fs';\nimport type { Buffer } from 'node:buffer';\nconst now = Date.now();\nconst today = new Date();\nconst then = new Date(now);\nconst chance = Math.random();\nsetTimeout(() => {}, 1);\n";
-    checkout.write('libs/run/package.json', manifest('@x/run', { execa: '1' }));
-    checkout.write('libs/run/src/index.ts', `${impure}import { execa } from 'execa';\n`);
-    checkout.write('libs/run/test/a.test.ts', impure);
-    const found = await findings();
-    expect(
-      found.map((line) =>
-        line.replace(/^libs\/run\/src\/index.ts:(\d+): libs\/run is pure and may not (import|use) /, '$1 '),
-      ),
-    ).toEqual([
-      '1 node:fs',
-      '8 execa',
-      '3 Date.now: take it as data',
-      '4 new Date without an argument: take it as data',
-      '6 Math.random: take it as data',
-      '7 a timer: take it as data',
-    ]);
-  });
 });

@@ -33,7 +33,7 @@ describe('docs/operating.md', () => {
 });
 
 describe('links between documents', () => {
-  it.each(['docs/guarantees.md', 'docs/operating.md'])('of %s lead to files', (document) => {
+  it.each(['docs/guarantees.md', 'docs/operating.md'])('the links of %s lead to files', (document) => {
     const targets = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, target = '']) =>
       join(dirname(document), target),
     );

@@ -116,7 +116,7 @@ describe('the stages of a push', () => {
   });
 
   it.each(['refs/heads/$(touch pwn)', 'refs/heads/`touch pwn`', 'refs/heads/a;touch pwn', `refs/heads/a'"b`])(
-    'see the ref %s as text (F10)',
+    'the stages see the ref %s as text (F10)',
     async (ref) => {
       const answer = await push(repository.url, repository.git('rev-parse', 'main'), ref);
       expect(answer).toMatchObject({ status: 'Success' });

@@ -94,7 +94,7 @@ async function trigger(
 }
 
 describe('users on a server', () => {
-  it('see their own runs, an admin those of service too, nobody anything without a token', async () => {
+  it('users see their own runs, an admin those of service too, nobody anything without a token', async () => {
     const own = await trigger(ada.access_token, yaml('mine', 'echo secret-of-ada'), 60);
     const service = await trigger(server.apiKey, yaml('theirs', 'true'), 60);
     const sees = async (token: string | null): Promise<unknown> => {

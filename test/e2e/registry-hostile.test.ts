@@ -81,7 +81,7 @@ const CASES: readonly (readonly [what: string, make: () => Promise<Buffer>])[] =
 ];
 const messages = new Map<string, string>();
 
-it.each(CASES)('%s', async (what, make) => {
+it.each(CASES)('%s is refused', async (what, make) => {
   const bytes = await make();
   const packageHash = createHash('sha256').update(bytes).digest('hex');
   await registry.upload(

@@ -188,7 +188,7 @@ describe('what is private to a answers everybody else as what does not exist', (
       (_name, hash) => ['mutation ($hash: String) { publishExtension(packageHash: $hash) { created } }', { hash }],
     ],
   ];
-  it.each(questions)('%s', async (_name, question) => {
+  it.each(questions)('%s tells nobody whether it exists', async (_name, question) => {
     for (const caller of [b, free, nobody]) {
       const [real, none] = await Promise.all(
         [
@@ -206,7 +206,7 @@ describe('what is private to a answers everybody else as what does not exist', (
     }
   });
 
-  it('its package', async () => {
+  it('its package is answered like one that does not exist', async () => {
     for (const caller of [b, free, nobody]) {
       const answers = await Promise.all(
         [privateHash, '0'.repeat(64)].map(async (hash) => {

@@ -150,7 +150,7 @@ describe("GitLab's documented payloads, re-pointed", () => {
   it.each([
     ['gitlab-push.json', 'Push Hook'],
     ['gitlab-tag-push.json', 'Tag Push Hook'],
-  ])('%s', async (file, event) => {
+  ])('%s starts a run', async (file, event) => {
     const { commit, version } = newCommit();
     const documented = JSON.parse(readFileSync(join(import.meta.dirname, 'fixtures', file), 'utf8')) as Payload;
     const project = { ...(documented['project'] as Payload), git_http_url: repository.url };
@@ -205,7 +205,7 @@ describe('hostile names', () => {
 });
 
 describe('what a push leaves behind', () => {
-  it('its status at the host, its delivery with the reasons, and its run, all by one id', async () => {
+  it('its status at the host, its delivery with the reasons, and its run are all found by one id', async () => {
     const { commit } = newCommit();
     const { run_id: id } = await post(githubPush({ url: repository.url, commit }), {
       'x-github-event': 'push',

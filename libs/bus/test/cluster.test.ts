@@ -226,7 +226,7 @@ class Watcher {
 }
 
 describe('three brokers', () => {
-  it('P25: keep three copies of every stream, without being told', async () => {
+  it('P25: three brokers keep three copies of every stream, without being told', async () => {
     const raw = await connect({ servers: cluster.url.split(',') });
     const manager = await jetstreamManager(raw, { checkAPI: false });
     for (const stream of STREAMS) {

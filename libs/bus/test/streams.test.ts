@@ -49,7 +49,7 @@ describe('the streams', () => {
     await Promise.all(buses.map((each) => each.close(0)));
   });
 
-  it('take new limits at a start', async () => {
+  it('they take new limits at a start', async () => {
     await ensureStreams(bus, options);
     await ensureStreams(bus, { ...options, logsBytesMax: 32 * MIB });
     expect(await configOf('LOGS')).toMatchObject({

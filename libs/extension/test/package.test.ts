@@ -395,7 +395,7 @@ describe('hostile packages are refused, each by its own message, and nothing is 
     ],
   ];
 
-  it.each(cases)('%s', async (_name, fault, message, make) => {
+  it.each(cases)('%s is refused', async (_name, fault, message, make) => {
     const bytes = await make();
     const refusal: unknown = await inspectPackage(streamOf(bytes)).then(
       () => undefined,

@@ -114,7 +114,7 @@ describe('mirrors', () => {
     expect(await (await mirrors().fetch({ url: repository.url, commit: later })).message()).toBe('a commit\n');
   });
 
-  it('outlive their host being away', async () => {
+  it('mirrors outlive their host being away', async () => {
     const { commit } = noisy('a');
     const server = await smartServer(folder);
     const url = `${server.url}/a/.git`;

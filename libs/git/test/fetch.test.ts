@@ -134,7 +134,7 @@ it('a tag stands for its commit, also one that no branch leads to', async () => 
   }
 });
 
-it('a repository with ids of 64 digits', async () => {
+it('a repository with ids of 64 digits is fetched like any other', async () => {
   const repository = new Repository(join(folder, 'repository'), 'sha256');
   const commit = repository.commit({ [PIPELINE]: 'long ids' });
   expect(commit).toHaveLength(64);

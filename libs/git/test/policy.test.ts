@@ -274,7 +274,7 @@ describe('nothing comes of a refused address: no process, no look-up, no connect
   it.each([
     ['production', PRODUCTION, [...HOSTILE, ...LOCAL]],
     ['development', DEVELOPMENT, HOSTILE],
-  ] as const)('in %s mode (S32)', async (_mode, policy, urls) => {
+  ] as const)('S32: in %s mode nothing is asked, started or written', async (_mode, policy, urls) => {
     const lookups: string[] = [];
     const mirrors = mirrorsIn(join(folder, 'mirrors'), {
       policy,

@@ -27,7 +27,7 @@ describe('whose request it is', () => {
     ['a header that ends with a comma says nothing', '10.1.2.3', '198.51.100.1,', '10.1.2.3'],
     ['a zone is no part of an address', 'fe80::1%eth0', undefined, 'fe80::1'],
     ['a socket that is gone has no address', '', '198.51.100.1', ''],
-  ])('S25: %s', (_rule, peer, header, client) => {
+  ])('S25: it is so that %s', (_rule, peer, header, client) => {
     expect(proxies.clientOf(peer, header)).toBe(client);
   });
 
@@ -45,7 +45,7 @@ describe('whose request it is', () => {
 });
 
 describe('what counts as one client', () => {
-  it('an IPv4 address', () => {
+  it('an IPv4 address counts as a whole', () => {
     expect(clientKeyOf('203.0.113.9')).toBe('203.0.113.9');
   });
 

@@ -8,7 +8,7 @@ const FOLDER = join(import.meta.dirname, 'fixtures', 'accepted');
 const files = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
 
 describe('good files are accepted', () => {
-  it.each(files)('%s', (name) => {
+  it.each(files)('%s is accepted', (name) => {
     const text = readFileSync(join(FOLDER, name), 'utf8');
     const names = /^# accepted (.*)$/m.exec(text)?.[1]?.split(' | ') ?? [];
     for (const variant of [text, text.replaceAll('\n', '\r\n'), `\uFEFF${text}`]) {

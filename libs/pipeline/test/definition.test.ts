@@ -88,7 +88,7 @@ describe('the keys of a stage', () => {
     ['1h30m', 5_400_000],
     ['1h1m1s', 3_661_000],
     ['168h', 604_800_000],
-  ])('timeout: %s', (text, ms) => {
+  ])('a timeout of %s is read', (text, ms) => {
     expect(stage(`timeout: ${text}`).timeoutMs).toBe(ms);
   });
 

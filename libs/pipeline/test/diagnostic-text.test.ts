@@ -10,13 +10,13 @@ function diagnosticsOf(text: string): readonly Diagnostic[] {
 describe('diagnostics', () => {
   const text = 'pipeline:\n  name: demo\nstages:\n  build:\n    run: make\n    aftr: [prepare]\n';
 
-  it('on one line: place, message, remedy', () => {
+  it('one line has place, message and remedy', () => {
     expect(diagnosticsOf(text).map(diagnosticLine)).toEqual([
       "line 6, column 5: unknown key 'aftr' in stage 'build' (did you mean 'after'?)",
     ]);
   });
 
-  it('as an excerpt that points at the place', () => {
+  it('an excerpt points at the place', () => {
     expect(formatDiagnostics(text, diagnosticsOf(text), '.pipeline.yaml')).toBe(
       [
         "error: unknown key 'aftr' in stage 'build'",
@@ -31,7 +31,7 @@ describe('diagnostics', () => {
     );
   });
 
-  it('carry the path of their key', () => {
+  it('each carries the path of its key', () => {
     expect(
       diagnosticsOf('pipeline: {name: p}\nstages:\n  a: {run: x, timeout: 1, env: {A: []}}\n').map(({ path }) => path),
     ).toEqual(['stages.a.timeout', 'stages.a.env.A']);
@@ -54,7 +54,7 @@ describe('diagnostics', () => {
     expect(shown.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
   });
 
-  it('show a window of a long line', () => {
+  it('of a long line a window is shown', () => {
     const long = `pipeline: {name: p}\nstages:\n  a: {run: '${'x'.repeat(5_000)}', aftr: b, env: {${'Y'.repeat(300)}: x}}\n`;
     const shown = formatDiagnostics(long, diagnosticsOf(long), 'f').split('\n');
     const [excerpt = '', mark = ''] = shown.slice(3, 5);

@@ -400,7 +400,7 @@ describe('an extension with stages', () => {
 });
 
 describe('what does not fit is refused where it is used', () => {
-  it('a list that belongs to another extension', () => {
+  it('a manifest that belongs to another extension is refused', () => {
     const wrong = { ...GREET, manifest: GREET.manifest.replace('id: utility/greet', 'id: utility/other') };
     expect(refused('  a: {uses: utility/greet@^1, with: {who: x}}\n', [wrong])).toEqual([
       "line 3, column 13: extension 'utility/greet@^1' was resolved to 'utility/greet@1.2.3', and its manifest is of 'utility/other@1.2.3'",

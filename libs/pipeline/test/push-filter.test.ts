@@ -31,7 +31,7 @@ describe('patterns', () => {
     ['*', '.hidden', true],
     ['$(touch x)', '$(touch x)', true],
     ['', '', true],
-  ])('%j and %j: %j', (pattern, text, matches) => {
+  ])('whether %j matches %j is %j', (pattern, text, matches) => {
     expect(new Glob(pattern).matches(text)).toBe(matches);
   });
 
@@ -55,7 +55,7 @@ describe('patterns', () => {
 });
 
 describe('on.push', () => {
-  it('absent, or empty: every push', () => {
+  it('where it is absent or empty, every push is wanted', () => {
     for (const on of [undefined, {}, { push: {} }])
       expect(
         [branch('x'), tag('v1'), { ref: 'refs/notes/x', paths: null }].map((push) => matchesPush(on, push).matched),

@@ -30,7 +30,7 @@ function diagnosticsOf(text: string): readonly Diagnostic[] {
 }
 
 describe('bad files are refused with every problem at its place', () => {
-  it.each(files)('%s', (name) => {
+  it.each(files)('%s is refused', (name) => {
     const text = readFileSync(join(FOLDER, name), 'utf8');
     const expected = expectationsOf(text);
     expect(expected.length).toBeGreaterThan(0);
@@ -53,7 +53,7 @@ describe('bad files are refused with every problem at its place', () => {
 });
 
 describe('hostile files too large to keep are refused with the place', () => {
-  it.each(hostileFiles())('$name', ({ text, place, message }) => {
+  it.each(hostileFiles())('$name is refused', ({ text, place, message }) => {
     const diagnostics = diagnosticsOf(text);
     const [first] = diagnostics;
     expect(

@@ -476,7 +476,7 @@ describe('an expression is refused where its value could become code', () => {
     ['function @ { :; }', 'name'],
   ];
 
-  it.each(refused)('%j', (script, fragment) => {
+  it.each(refused)('%j is refused', (script, fragment) => {
     const text = script.replaceAll('@', '${{ webhook.ref }}');
     const result = parsePipeline(JSON.stringify({ pipeline: { name: 'p' }, stages: { a: { run: text } } }), {
       template: true,
@@ -486,7 +486,7 @@ describe('an expression is refused where its value could become code', () => {
     expect(messages.join('\n')).toContain(fragment);
   });
 
-  it('in scripts for other programs than shells', () => {
+  it('is refused in scripts for other programs than shells', () => {
     const result = parsePipeline(
       'pipeline: {name: p}\nstages:\n  a:\n    shell: python3\n    run: print("${{ run.id }}")\n',
     );

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { monthEnd, monthOf, monthStart } from '@penstock/run';
 
 describe('months', () => {
-  it('begin and end at midnight in UTC', () => {
+  it('months begin and end at midnight in UTC', () => {
     expect(monthOf(Date.parse('2026-11-30T23:59:59.999Z'))).toBe('2026-11');
     expect(monthOf(Date.parse('2026-12-01T00:00:00.000Z'))).toBe('2026-12');
     expect(new Date(monthStart('2026-12')).toISOString()).toBe('2026-12-01T00:00:00.000Z');

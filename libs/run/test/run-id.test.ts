@@ -26,7 +26,7 @@ describe('run ids', () => {
     );
   });
 
-  it('name the partition of their key, whatever the number of partitions', () => {
+  it('an id names the partition of its key, whatever the number of partitions', () => {
     fc.assert(
       fc.property(now, fc.string(), random, fc.integer({ min: 0, max: 8 }), (at, key, bytes, bits) => {
         const partition = partitionOf(newRunId({ now: at, key, random: bytes }), 2 ** bits);
@@ -53,7 +53,7 @@ describe('run ids', () => {
     expect(Math.max(...counts)).toBeLessThan(200);
   });
 
-  it('sort by their time', () => {
+  it('ids sort by their time', () => {
     const ids = [1, 2 ** 20, 2 ** 40].map((at) =>
       newRunId({ now: at, key: 'k', random: new Uint8Array(8).fill(at % 256) }),
     );

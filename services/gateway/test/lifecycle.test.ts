@@ -198,7 +198,7 @@ describe('time on a log stream', () => {
     listen: () => () => {},
   };
 
-  it('a ping every 15 seconds', async () => {
+  it('a ping is sent every 15 seconds', async () => {
     vi.useFakeTimers();
     const streams = new Streams(silentLog);
     const response = new FakeResponse();

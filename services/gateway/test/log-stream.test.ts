@@ -341,7 +341,7 @@ describe('resuming', () => {
 });
 
 describe('P20: what was not heard is asked for', () => {
-  it('a gap in the versions', async () => {
+  it('a gap in the versions is filled', async () => {
     const { url } = await listening();
     const { id } = newRun();
     const client = await watch(url, id);

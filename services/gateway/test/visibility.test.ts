@@ -115,7 +115,7 @@ const TICKET = 'mutation ($id: String) { createStreamTicket(runId: $id) }';
 
 describe('S13: who sees which runs', () => {
   for (const [caller, expected] of Object.entries(TABLE)) {
-    it(`${caller}: with reading public and not`, async () => {
+    it(`${caller} sees what the table says, with reading public and not`, async () => {
       const runs = await makeRuns();
       for (const publicRead of [true, false]) {
         const app = await world.gateway({ publicRead });

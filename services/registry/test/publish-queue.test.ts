@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Unavailable } from '@penstock/errors';
 import { PublishQueue } from '../src/operations/publish-queue.ts';
 
-it('so many at once, the others in their order, and no more than so many of them', async () => {
+it('so many run at once, the others wait in their order, and no more than so many of them', async () => {
   const queue = new PublishQueue(2, 3);
   const begun: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());

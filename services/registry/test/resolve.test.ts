@@ -61,7 +61,7 @@ it('each answer has the hash and the manifest', async () => {
 });
 
 describe('what cannot be resolved is told with what may have been meant', () => {
-  it('an unknown extension', async () => {
+  it('an unknown extension is told with the nearest name', async () => {
     expect(await unresolved(['build/nod@^1', 'test/junit@1'])).toEqual([
       {
         uses: 'build/nod@^1',
@@ -70,7 +70,7 @@ describe('what cannot be resolved is told with what may have been meant', () => 
       },
     ]);
   });
-  it('no version of the range', async () => {
+  it('a range without a version is told with the versions there are', async () => {
     expect(await unresolved('build/node@^4')).toMatchObject([
       {
         message: expect.stringContaining("No version of 'build/node' satisfies '^4'"),
@@ -78,14 +78,14 @@ describe('what cannot be resolved is told with what may have been meant', () => 
       },
     ]);
   });
-  it('no range at all, no version, no id', async () => {
+  it('what is no range, names no version, or is no id is told as such', async () => {
     expect(await unresolved('build/node@latest')).toMatchObject([
       { message: expect.stringContaining("'latest' is no version") },
     ]);
     expect(await unresolved('build/node')).toMatchObject([{ message: expect.stringContaining('names no version') }]);
     expect(await unresolved('nope@1')).toHaveLength(1);
   });
-  it('all problems at once', async () => {
+  it('all problems are told at once', async () => {
     expect((await unresolved(['a/b@1', 'build/x@1', 'build/node@9'])).map(({ uses }) => uses)).toEqual([
       'a/b@1',
       'build/x@1',

@@ -103,7 +103,7 @@ describe('the order (D1)', () => {
 });
 
 describe('who can take a stage (D2)', () => {
-  it('a session with all of its labels', () => {
+  it('a session can that has all of its labels', () => {
     const queue = new Queue();
     queue.lease('small', 'small', ['linux']);
     queue.lease('big', 'big', ['linux', 'gpu']);

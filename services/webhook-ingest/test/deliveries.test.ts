@@ -165,7 +165,7 @@ describe('a run id once answered becomes a run', () => {
       () => githubPush({ url: 'file:///nonexistent', commit }),
       { status: 'FAILED', reason: 'checkout', stages: [] },
     ],
-  ])('%s', async (_name, payload, expected) => {
+  ])('the run is %s', async (_name, payload, expected) => {
     const ingest = await world.ingest({ waitSecs: 0 });
     const id = newId();
     const { body } = await ingest.send(payload(), github(id));

@@ -7,7 +7,7 @@ const SEEDS = 200;
 
 describe('the simulation sees a broken rule', () => {
   it.each(Object.entries(mutations) as [Mutation, string][])(
-    '%s (%s)',
+    'notices that %s (%s)',
     async (mutation) => {
       const { failures } = await runBatch({ from: 1, seeds: SEEDS, workers: 2, failuresMax: 1, mutation });
       expect(failures.length).toBeGreaterThan(0);

@@ -2,8 +2,8 @@
  * A runner's session (P10, P15): a guard, an executor whose helpers the guard holds, and a lease in the broker's bucket
  * that says so. It ends when the guard does, for whatever reason; then everything it ran is dead.
  *
- * SESSION-1. The guard's deadline is the moment at which the last accepted renewal was sent, plus the lease less FENCE_MS.
- * SESSION-2. Once the guard is gone the lease is renewed no more, and nothing starts.
+ * RUNNER-SESSION-1. The guard's deadline is the moment at which the last accepted renewal was sent, plus the lease less FENCE_MS.
+ * RUNNER-SESSION-2. Once the guard is gone the lease is renewed no more, and nothing starts.
  */
 import { randomUUID } from 'node:crypto';
 import { acquireLease, buckets, type Bus, type Lease, type RunnerLease } from '@penstock/bus';
