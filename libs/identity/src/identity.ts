@@ -15,7 +15,7 @@ export interface IdentityOptions {
   readonly jwtSecret: string;
   /** `SERVICE_PUBLIC_READ` */
   readonly publicRead: boolean;
-  /** Whether a session lives, where this process cannot hear of revocations; default: asks auth. */
+  /** Whether a session is active, where this process cannot hear of revocations; default: asks auth. */
   readonly isSessionActive?: ((sessionId: string) => Promise<boolean>) | undefined;
   /** Further ways of authentication, asked last. */
   readonly authenticators?: readonly Authenticator[] | undefined;
@@ -26,10 +26,10 @@ export interface IdentityOptions {
 export interface Identity {
   readonly callers: Callers;
   readonly revocations: Revocations;
-  /** Whether the session lives, asked of who knows; throws `Unavailable` where nobody answers. */
+  /** Whether the session is active, asked of auth or of what the process was given; throws `Unavailable` where nobody answers. */
   isSessionActive(sessionId: string): Promise<boolean>;
-  /** Resolves when auth knows of every use of a personal token so far, or does not answer. */
-  usesTold(): Promise<void>;
+  /** Resolves when auth has been told of every use of a personal token so far, or does not answer. */
+  reportUses(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export function openIdentity(options: IdentityOptions): Identity {
     callers,
     revocations,
     isSessionActive,
-    usesTold: () => used.flush(),
+    reportUses: () => used.flush(),
     async close() {
       revocations.close();
       await used.close();

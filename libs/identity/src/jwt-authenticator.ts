@@ -35,7 +35,7 @@ export function jwtAuthenticator(options: JwtAuthenticatorOptions): Authenticato
   const judge = ({ caller }: Known): Caller | null | Promise<Caller | null> => {
     if (revocations.isRevoked(caller)) return null;
     if (revocations.certain) return caller;
-    return isSessionActive(caller.user?.sessionId ?? '').then((lives) => (lives ? caller : null));
+    return isSessionActive(caller.user?.sessionId ?? '').then((isActive) => (isActive ? caller : null));
   };
 
   return (token, key) => {

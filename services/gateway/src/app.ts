@@ -11,7 +11,7 @@ import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
 import type { GatewayOptions } from './ports.ts';
 import { Owners, RunReads } from '@penstock/run-client';
-import { Refusals } from './audit/refusal-audit.ts';
+import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { runLimitsOf } from './runs/limits.ts';
@@ -55,8 +55,8 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   });
   const { callers, revocations, isSessionActive } = identity;
   const tickets = new Tickets({ bus, store, secret: jwtSecret, apiKey, revocations, isSessionActive, now });
-  const refusals = new Refusals(audit, now);
-  refusals.watch(app);
+  const refusalAudit = new RefusalAudit(audit, now);
+  refusalAudit.watch(app);
   const owners = new Owners(bus, options.partitions, options.ownerMsMax);
   const reads = new RunReads(owners, runs);
   const trigger = new Trigger(
@@ -94,7 +94,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     trigger,
     callers,
     audit,
-    refusals,
+    refusalAudit,
     now,
     log,
     identity: {
@@ -105,7 +105,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       tickets,
       revocations,
       audit,
-      usesTold: () => identity.usesTold(),
+      reportUses: () => identity.reportUses(),
       server,
       now,
     },

@@ -8,7 +8,7 @@ import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
 
 /** What routes of other services are given when they are added to this server. */
-export interface RouteSurroundings {
+export interface RouteDependencies {
   readonly callers: Callers;
 }
 
@@ -27,7 +27,7 @@ export interface GatewayOptions {
   readonly authenticators?: readonly Authenticator[] | undefined;
   /** `SERVICE_PUBLIC_READ`: anonymous queries see the tenant `service`. */
   readonly publicRead: boolean;
-  /** Whether a session lives, where this gateway cannot hear of revocations; default: asks auth over the bus. */
+  /** Whether a session is active, where this gateway cannot hear of revocations; default: asks auth over the bus. */
   readonly isSessionActive?: ((sessionId: string) => Promise<boolean>) | undefined;
   /** What each tier allows; default the built-in table. */
   readonly tiers?: Tiers | undefined;
@@ -35,7 +35,7 @@ export interface GatewayOptions {
   readonly tenantTier?: string | undefined;
   /** Where refusals and cancels are recorded, and read from; default nowhere. */
   readonly audit?: (AuditLog & AuditReader) | undefined;
-  /** What `serverConfig` tells beside the version; default `development`, `info`. */
+  /** What `serverConfig` shows beside the version; default `development`, `info`. */
   readonly mode?: 'development' | 'production' | undefined;
   readonly logLevel?: string | undefined;
   /** Exact origins (`https://ci.example.com`) that browsers may call from; default none. */
@@ -46,7 +46,7 @@ export interface GatewayOptions {
   readonly trustProxy?: readonly string[] | undefined;
   /** `--playground`: an IDE at `/graphql/playground`; default off. */
   readonly playground?: boolean | undefined;
-  /** `SERVICE_INTROSPECTION`: whether GraphQL tells its schema, suggestions for misspelt names included; default on. */
+  /** `SERVICE_INTROSPECTION`: whether GraphQL shows its schema, suggestions for misspelt names included; default on. */
   readonly introspection?: boolean | undefined;
   /** `SERVICE_TRIGGER_WAIT_SECS`, 0 to 300; default 15. */
   readonly triggerWaitSecs?: number | undefined;
@@ -60,7 +60,7 @@ export interface GatewayOptions {
   readonly connectionsMax?: number | undefined;
   /** Further routes of this server: those of other services, where one process has them all. */
   readonly routes?:
-    | readonly ((app: FastifyInstance, surroundings: RouteSurroundings) => void | Promise<void>)[]
+    | readonly ((app: FastifyInstance, dependencies: RouteDependencies) => void | Promise<void>)[]
     | undefined;
   readonly log?: Log | undefined;
   /** Milliseconds since 1970; default the system clock. */

@@ -1,4 +1,4 @@
-/** Whether a session lives, by the store: for a gateway that cannot hear of revocations, and so cannot ask auth either. */
+/** Whether a session is active, by the store: for a gateway that cannot hear of revocations, and so cannot ask auth either. */
 import { sessionsSpec } from '@penstock/identity';
 import { unavailableStore } from '@penstock/run-client';
 import type { DocumentStore } from '@penstock/store';

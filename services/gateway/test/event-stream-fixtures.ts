@@ -1,7 +1,7 @@
-/** Runs as a journal and a stream would hold them, made from small descriptions, and what their story must be. */
+/** Runs as a journal and a stream would hold them, made from small descriptions, and what their event streams must be. */
 import type { Chunk, OutputStream, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import type { StoryMessage } from '../src/event-stream/emitted-message.ts';
+import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
 
 export const RUN_ID = '019ac000-0000-7000-8000-00000000beef';
 /** 2026-11-21T12:00:00.000Z */
@@ -100,7 +100,7 @@ export function chunk(
 }
 
 /** `event stage` or `stage| line`, one a message. */
-export function outlineOf(messages: readonly StoryMessage[]): string[] {
+export function outlineOf(messages: readonly EmittedMessage[]): string[] {
   return messages.map((message) => {
     const data = JSON.parse(message.data()) as Record<string, string>;
     if (message.event !== 'stage_log')

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import { Told } from '../src/event-stream/cursor.ts';
-import type { StoryMessage } from '../src/event-stream/emitted-message.ts';
-import { Story } from '../src/event-stream/event-stream.ts';
+import { Cursor } from '../src/event-stream/cursor.ts';
+import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
+import { EventStream } from '../src/event-stream/event-stream.ts';
 import {
   chunk,
   completed,
@@ -131,48 +131,48 @@ function choices(seed: number): (max: number) => number {
   };
 }
 
-function replay({ events, chunks }: History): StoryMessage[] {
-  const story = new Story();
-  story.addEvents(1, events);
-  for (const each of chunks) story.addChunk(each);
-  story.eventsAsked(story.sequence);
-  story.chunksAsked(story.version);
-  return story.take();
+function replay({ events, chunks }: History): EmittedMessage[] {
+  const eventStream = new EventStream();
+  eventStream.addEvents(1, events);
+  for (const each of chunks) eventStream.addChunk(each);
+  eventStream.eventsAsked(eventStream.sequence);
+  eventStream.chunksAsked(eventStream.version);
+  return eventStream.take();
 }
 
-/** Events and chunks arrive in any interleaving of their two orders; whatever the story waits for is asked at times. */
-function watchLive({ events, chunks }: History, next: (max: number) => number): StoryMessage[] {
-  const story = new Story();
-  const messages: StoryMessage[] = [];
+/** Events and chunks arrive in any interleaving of their two orders; whatever the event stream waits for is asked at times. */
+function watchLive({ events, chunks }: History, next: (max: number) => number): EmittedMessage[] {
+  const eventStream = new EventStream();
+  const messages: EmittedMessage[] = [];
   let version = 0;
   let stored = 0;
   while (version < events.length || stored < chunks.length) {
     if (next(2) === 0 && version < events.length) {
       const count = 1 + next(3);
-      story.addEvents(version + 1, events.slice(version, version + count));
+      eventStream.addEvents(version + 1, events.slice(version, version + count));
       version = Math.min(events.length, version + count);
     } else if (stored < chunks.length) {
-      story.addChunk(chunks[stored++] as StoredChunk);
+      eventStream.addChunk(chunks[stored++] as StoredChunk);
     }
-    if (next(3) > 0) messages.push(...story.take());
+    if (next(3) > 0) messages.push(...eventStream.take());
   }
-  story.eventsAsked(story.sequence);
-  story.chunksAsked(story.version);
-  messages.push(...story.take());
-  expect(story.ended).toBe(true);
+  eventStream.eventsAsked(eventStream.sequence);
+  eventStream.chunksAsked(eventStream.version);
+  messages.push(...eventStream.take());
+  expect(eventStream.ended).toBe(true);
   return messages;
 }
 
-const data = (messages: readonly StoryMessage[]): string[] => messages.map((message) => message.data());
-const eventsOf = (messages: readonly StoryMessage[]): string[] =>
+const data = (messages: readonly EmittedMessage[]): string[] => messages.map((message) => message.data());
+const eventsOf = (messages: readonly EmittedMessage[]): string[] =>
   data(messages.filter(({ event }) => event !== 'stage_log'));
-const ofStage = (messages: readonly StoryMessage[], stage: string): string[] =>
+const ofStage = (messages: readonly EmittedMessage[], stage: string): string[] =>
   data(messages).filter((text) => (JSON.parse(text) as { stage?: string }).stage === stage);
 const stagesOf = (history: History): string[] => [
   ...new Set(history.events.flatMap((event) => ('stage' in event ? [event.stage] : []))),
 ];
 
-describe('S1: one story, however it is heard', () => {
+describe('EVENTSTREAM-1: one event stream, however it is heard', () => {
   it('any interleaving of arrivals tells the same events in the same order, and each stage the same in the same order', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
@@ -186,12 +186,12 @@ describe('S1: one story, however it is heard', () => {
     );
   });
 
-  it("stage_completed carries exactly the attempt's lines that were told before it", () => {
+  it("stage_completed carries exactly the attempt's lines that were emitted before it", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
         const history = makeHistory(choices(seed));
         const text = new Map<string, string>();
-        const compared: [told: string, logs: string][] = [];
+        const compared: [emitted: string, logs: string][] = [];
         for (const message of watchLive(history, choices(arrivals))) {
           const fields = JSON.parse(message.data()) as { stage: string; line: string; stream: string; logs: string };
           if (message.event === 'stage_started') text.set(fields.stage, '');
@@ -199,13 +199,13 @@ describe('S1: one story, however it is heard', () => {
             text.set(fields.stage, `${text.get(fields.stage)}${fields.line}\n`);
           if (message.event === 'stage_completed') compared.push([text.get(fields.stage) ?? '', fields.logs]);
         }
-        expect(compared.map(([, logs]) => logs)).toEqual(compared.map(([told]) => told));
+        expect(compared.map(([, logs]) => logs)).toEqual(compared.map(([emitted]) => emitted));
       }),
       { numRuns: 200 },
     );
   });
 
-  it('nothing forged is told, and no line is told twice', () => {
+  it('nothing forged is emitted, and no line is emitted twice', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (seed, arrivals) => {
         const lines = outlineOf(watchLive(makeHistory(choices(seed)), choices(arrivals))).filter((text) =>
@@ -219,7 +219,7 @@ describe('S1: one story, however it is heard', () => {
   });
 });
 
-describe('S4: a run that is cancelled at any moment', () => {
+describe('EVENTSTREAM-4: a run that is cancelled at any moment', () => {
   const cancelled = (seed: number, share: number): History => {
     const { events, chunks } = makeHistory(choices(seed));
     // Never the last one: a run that has ended is not cancelled.
@@ -228,7 +228,7 @@ describe('S4: a run that is cancelled at any moment', () => {
   };
   const moment = fc.double({ min: 0, max: 1, noNaN: true });
 
-  it('ends with pipeline_cancelled, told once and last, and each stage is told alike however it is heard', () => {
+  it('ends with pipeline_cancelled, emitted once and last, and each stage is emitted alike however it is heard', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
         const history = cancelled(seed, share);
@@ -243,7 +243,7 @@ describe('S4: a run that is cancelled at any moment', () => {
     );
   });
 
-  it('no stage that the cancel ended is completed, and none is told of that had not started', () => {
+  it('no stage that the cancel ended is completed, and none is mentioned that had not started', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), moment, (seed, arrivals, share) => {
         const history = cancelled(seed, share);
@@ -265,21 +265,21 @@ describe('S4: a run that is cancelled at any moment', () => {
 
 describe('resuming by cursor', () => {
   /** What a client gets that was cut off after `kept` messages of one hearing and came back to a replay. */
-  function resumed(heard: readonly StoryMessage[], kept: number, again: readonly StoryMessage[]): StoryMessage[] {
-    const told = new Told();
+  function resumed(heard: readonly EmittedMessage[], kept: number, again: readonly EmittedMessage[]): EmittedMessage[] {
+    const reached = new Cursor();
     const before = heard.slice(0, kept);
-    for (const { place } of before) told.advance(place);
-    const cursor = Told.decode(told.encode(RUN_ID), RUN_ID);
-    expect(cursor).toEqual(told);
-    const after = again.filter(({ place }) => {
-      if (!told.admits(place)) return false;
-      told.advance(place);
+    for (const { position } of before) reached.advance(position);
+    const cursor = Cursor.decode(reached.encode(RUN_ID), RUN_ID);
+    expect(cursor).toEqual(reached);
+    const after = again.filter(({ position }) => {
+      if (!reached.admits(position)) return false;
+      reached.advance(position);
       return true;
     });
     return [...before, ...after];
   }
 
-  it('any cut of a live stream, resumed by a replay, is the whole story without loss or repetition', () => {
+  it('any cut of a live stream, resumed by a replay, is the whole event stream without loss or repetition', () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, arrivals, cut) => {
         const history = makeHistory(choices(seed));
@@ -292,7 +292,7 @@ describe('resuming by cursor', () => {
     );
   });
 
-  it('any cut of a replay, resumed by a live stream, is the whole story too, and so is a second cut', () => {
+  it('any cut of a replay, resumed by a live stream, is the whole event stream too, and so is a second cut', () => {
     fc.assert(
       fc.property(
         fc.integer(),

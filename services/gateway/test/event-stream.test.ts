@@ -1,6 +1,6 @@
 import { STAGE_TEXT_BYTES_MAX } from '@penstock/run';
 import { describe, expect, it } from 'vitest';
-import { Story } from '../src/event-stream/event-stream.ts';
+import { EventStream } from '../src/event-stream/event-stream.ts';
 import {
   chunk,
   completed,
@@ -18,25 +18,25 @@ import {
 } from './event-stream-fixtures.ts';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import type { StoryMessage } from '../src/event-stream/emitted-message.ts';
-import { Told } from '../src/event-stream/cursor.ts';
+import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
+import { Cursor } from '../src/event-stream/cursor.ts';
 
 /** All that is stored, as a replay gives it. */
-function replay(events: readonly RunEvent[], chunks: readonly StoredChunk[]): StoryMessage[] {
-  const story = new Story();
-  story.addEvents(1, events);
-  for (const each of chunks) story.addChunk(each);
-  story.eventsAsked(story.sequence);
-  story.chunksAsked(story.version);
-  return story.take();
+function replay(events: readonly RunEvent[], chunks: readonly StoredChunk[]): EmittedMessage[] {
+  const eventStream = new EventStream();
+  eventStream.addEvents(1, events);
+  for (const each of chunks) eventStream.addChunk(each);
+  eventStream.eventsAsked(eventStream.sequence);
+  eventStream.chunksAsked(eventStream.version);
+  return eventStream.take();
 }
 
-const dataOf = (messages: readonly StoryMessage[], event: string): Record<string, unknown>[] =>
+const dataOf = (messages: readonly EmittedMessage[], event: string): Record<string, unknown>[] =>
   messages
     .filter((message) => message.event === event)
     .map((message) => JSON.parse(message.data()) as Record<string, unknown>);
 
-describe('the messages of a story', () => {
+describe('the messages of an event stream', () => {
   it('a stage is started, logged and completed, the run ends, and each message has the documented fields', () => {
     const messages = replay(
       [created(), queued('build'), started('build'), completed('build', 9), runCompleted()],
@@ -252,27 +252,27 @@ describe('the text of lines', () => {
   });
 });
 
-describe('P21: which chunks belong to the story', () => {
+describe('P21: which chunks belong to the event stream', () => {
   it('a chunk waits for the stage_started of its attempt', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), queued('t')]);
-    story.addChunk(chunk(1, 't', 'early\n'));
-    expect(outlineOf(story.take())).toEqual([]);
-    expect(story.waitsFor).toBe('events');
-    story.addEvents(3, [started('t')]);
-    expect(outlineOf(story.take())).toEqual(['stage_started t', 't| early']);
-    expect(story.waitsFor).toBe(null);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), queued('t')]);
+    eventStream.addChunk(chunk(1, 't', 'early\n'));
+    expect(outlineOf(eventStream.take())).toEqual([]);
+    expect(eventStream.waitsFor).toBe('events');
+    eventStream.addEvents(3, [started('t')]);
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| early']);
+    expect(eventStream.waitsFor).toBe(null);
   });
 
   it('stage_completed waits for the last chunk of its attempt', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), started('t'), completed('t', 8), runCompleted()]);
-    story.addChunk(chunk(1, 't', 'one\n'));
-    expect(outlineOf(story.take())).toEqual(['stage_started t', 't| one']);
-    expect(story.waitsFor).toBe('chunks');
-    story.addChunk(chunk(2, 't', 'two\n', { offset: 4 }));
-    expect(outlineOf(story.take())).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
-    expect(story.ended).toBe(true);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t'), completed('t', 8), runCompleted()]);
+    eventStream.addChunk(chunk(1, 't', 'one\n'));
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| one']);
+    expect(eventStream.waitsFor).toBe('chunks');
+    eventStream.addChunk(chunk(2, 't', 'two\n', { offset: 4 }));
+    expect(outlineOf(eventStream.take())).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
+    expect(eventStream.ended).toBe(true);
   });
 
   it('chunks of a runner that the journal does not name are dropped', () => {
@@ -284,17 +284,17 @@ describe('P21: which chunks belong to the story', () => {
   });
 
   it('a chunk of an attempt that no event names holds up the others until the owner has been asked', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), started('t')]);
-    story.addChunk(chunk(1, 't', 'forged\n', { attempt: 7 }));
-    story.addChunk(chunk(2, 't', 'ok\n'));
-    expect(outlineOf(story.take())).toEqual(['stage_started t']);
-    expect(story.waitsFor).toBe('events');
-    story.eventsAsked(1);
-    expect(outlineOf(story.take())).toEqual(['t| ok']);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t')]);
+    eventStream.addChunk(chunk(1, 't', 'forged\n', { attempt: 7 }));
+    eventStream.addChunk(chunk(2, 't', 'ok\n'));
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    expect(eventStream.waitsFor).toBe('events');
+    eventStream.eventsAsked(1);
+    expect(outlineOf(eventStream.take())).toEqual(['t| ok']);
   });
 
-  it("bytes beyond the attempt's final offset are no part of the story", () => {
+  it("bytes beyond the attempt's final offset are no part of the event stream", () => {
     const messages = replay(
       [created(), started('t'), completed('t', 4, { status: 'FAILED', reason: 'runner_lost' }), runCompleted('FAILED')],
       [chunk(1, 't', 'one\n'), chunk(2, 't', 'late\n', { offset: 4 })],
@@ -303,7 +303,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\n' }]);
   });
 
-  it('a chunk that was stored twice is told once', () => {
+  it('a chunk that was stored twice is emitted once', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 8), runCompleted()],
       [chunk(1, 't', 'one\n'), chunk(2, 't', 'one\n'), chunk(3, 't', 'two\n', { offset: 4 }), chunk(4, 't', 'one\n')],
@@ -318,7 +318,7 @@ describe('P21: which chunks belong to the story', () => {
     expect(dataOf(messages, 'stage_completed')).toMatchObject([{ logs: 'one\ntwo\n' }]);
   });
 
-  it('a chunk that was stored after its successor is told before it', () => {
+  it('a chunk that was stored after its successor is emitted before it', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 12), runCompleted()],
       [chunk(1, 't', 'two\n', { offset: 4 }), chunk(2, 't', 'thr\n', { offset: 8 }), chunk(3, 't', 'one\n')],
@@ -333,7 +333,7 @@ describe('P21: which chunks belong to the story', () => {
     ]);
   });
 
-  it('a chunk that is gone for good is told as one line of the stream system, and the story goes on', () => {
+  it('a chunk that is gone for good is emitted as one line of the stream system, and the event stream goes on', () => {
     const messages = replay(
       [created(), started('t'), completed('t', 12), runCompleted()],
       [chunk(5, 't', 'two\n', { offset: 4 })],
@@ -349,22 +349,25 @@ describe('P21: which chunks belong to the story', () => {
   });
 
   it('nothing is given up before the stream has been asked', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), started('t'), completed('t', 4)]);
-    story.chunksAsked(2);
-    expect(outlineOf(story.take())).toEqual(['stage_started t']);
-    expect(story.waitsFor).toBe('chunks');
-    story.chunksAsked(3);
-    expect(outlineOf(story.take())).toEqual(['t! [4 bytes of this log are no longer available]', 'stage_completed t']);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t'), completed('t', 4)]);
+    eventStream.chunksAsked(2);
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    expect(eventStream.waitsFor).toBe('chunks');
+    eventStream.chunksAsked(3);
+    expect(outlineOf(eventStream.take())).toEqual([
+      't! [4 bytes of this log are no longer available]',
+      'stage_completed t',
+    ]);
   });
 
   it('chunks that wait for a missing one are bounded: beyond what can be in flight it is given up', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), started('t')]);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t')]);
     const size = 64 * 1024;
     for (let index = 1; index <= 130; index++)
-      story.addChunk(chunk(index, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
-    const [, first, second] = outlineOf(story.take());
+      eventStream.addChunk(chunk(index, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
+    const [, first, second] = outlineOf(eventStream.take());
     expect(first).toBe(`t! [${size} bytes of this log are no longer available]`);
     expect(second).toMatch(/^t\| x+$/u);
   });
@@ -383,35 +386,35 @@ describe('a cancelled run', () => {
   });
 
   it('waits for what was logged before the cancel', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), started('t'), runCancelled(1)]);
-    expect(outlineOf(story.take())).toEqual(['stage_started t']);
-    expect(story.waitsFor).toBe('chunks');
-    story.addChunk(chunk(1, 't', 'before\n'));
-    expect(outlineOf(story.take())).toEqual(['t| before']);
-    story.chunksAsked(3);
-    expect(outlineOf(story.take())).toEqual(['pipeline_cancelled']);
-    story.addChunk(chunk(2, 't', 'more\n', { offset: 7 }));
-    expect(story.take()).toEqual([]);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t'), runCancelled(1)]);
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    expect(eventStream.waitsFor).toBe('chunks');
+    eventStream.addChunk(chunk(1, 't', 'before\n'));
+    expect(outlineOf(eventStream.take())).toEqual(['t| before']);
+    eventStream.chunksAsked(3);
+    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
+    eventStream.addChunk(chunk(2, 't', 'more\n', { offset: 7 }));
+    expect(eventStream.take()).toEqual([]);
   });
 
   it('of a run that was cancelled before anything ran it is the only message, and waits for nothing', () => {
-    const story = new Story();
-    story.addEvents(1, [created(), queued('t'), runCancelled(1)]);
-    expect(outlineOf(story.take())).toEqual(['pipeline_cancelled']);
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), queued('t'), runCancelled(1)]);
+    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
   });
 });
 
 describe('cursors', () => {
   it('a cursor comes back as it was given', () => {
-    const told = Object.assign(new Told(), { version: 7, sequence: 123_456_789, lines: 3, notes: 1 });
-    expect(Told.decode(told.encode(RUN_ID), RUN_ID)).toEqual(told);
+    const cursor = Object.assign(new Cursor(), { version: 7, sequence: 123_456_789, lines: 3, notes: 1 });
+    expect(Cursor.decode(cursor.encode(RUN_ID), RUN_ID)).toEqual(cursor);
   });
 
   it('a garbled cursor, or that of another run, is none', () => {
-    const cursor = Object.assign(new Told(), { version: 7 }).encode(RUN_ID);
-    expect(Told.decode(cursor, RUN_ID.replace('beef', 'f00d'))).toBe(null);
+    const cursor = Object.assign(new Cursor(), { version: 7 }).encode(RUN_ID);
+    expect(Cursor.decode(cursor, RUN_ID.replace('beef', 'f00d'))).toBe(null);
     for (const garbled of ['', 'x', '12', `${cursor}x`, cursor.slice(1), '%00', 'é', 'A'.repeat(10_000)])
-      expect(Told.decode(garbled, RUN_ID)).toBe(null);
+      expect(Cursor.decode(garbled, RUN_ID)).toBe(null);
   });
 });

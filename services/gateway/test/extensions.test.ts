@@ -104,7 +104,7 @@ it('what cannot be resolved refuses the trigger with its place, a suggestion and
   expect(JSON.stringify(errors[0]?.extensions)).not.toContain('stages.s0.uses');
 });
 
-it('the place is found however the text stands there, and several faults of one are told there', async () => {
+it('the place is found however the text stands there, and several faults of one are reported there', async () => {
   registry = answerCalls(world.ownerBus, 'registry', {
     resolve({ uses }: ResolveRequest) {
       const inner = (each: string): Unresolved => ({

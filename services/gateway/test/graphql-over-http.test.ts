@@ -1,4 +1,4 @@
-/** GraphQL over HTTP: the audits of the package `graphql-http`, the two media types, and what is not told without introspection. */
+/** GraphQL over HTTP: the audits of the package `graphql-http`, the two media types, and what is not shown without introspection. */
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { getIntrospectionQuery } from 'graphql';
@@ -192,7 +192,7 @@ describe('limits of documents (S20)', () => {
 });
 
 describe('without introspection', () => {
-  it('the schema is not told: not by __schema, not by __type, not inside a fragment, not under another name', async () => {
+  it('the schema is not shown: not by __schema, not by __type, not inside a fragment, not under another name', async () => {
     const app = await world.gateway({ introspection: false });
     for (const query of [
       getIntrospectionQuery(),

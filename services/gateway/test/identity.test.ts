@@ -32,7 +32,7 @@ const JWT_REQUIRED: Readonly<Record<string, string>> = {
   revokeApiToken: 'mutation { revokeApiToken(id: "x") }',
 };
 
-/** What auth was asked, but for the times that are told to it in batches. */
+/** What auth was asked, but for the times that are reported to it in batches. */
 function asked(): string[] {
   return world.auth.asked.filter((verb) => verb !== 'token.used');
 }

@@ -7,7 +7,7 @@ import { answerMalformed } from '@penstock/http';
 import { StreamClient } from '../src/sse/client.ts';
 import { Streams } from '../src/sse/streams.ts';
 import { silentLog } from '@penstock/telemetry/log';
-import { Told } from '../src/event-stream/cursor.ts';
+import { Cursor } from '../src/event-stream/cursor.ts';
 import { created, RUN_ID } from './event-stream-fixtures.ts';
 import { API_KEY, graphql, happened, makeWorld, PARTITIONS, runIdFor, YAML, type World } from './harness.ts';
 
@@ -202,7 +202,7 @@ describe('time on a log stream', () => {
     vi.useFakeTimers();
     const streams = new Streams(silentLog);
     const response = new FakeResponse();
-    const serving = streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Told(), true);
+    const serving = streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Cursor(), true);
     await vi.advanceTimersByTimeAsync(14_400);
     expect(response.written).toEqual([]);
     await vi.advanceTimersByTimeAsync(1_100);
@@ -220,7 +220,7 @@ describe('time on a log stream', () => {
     const streams = new Streams(silentLog);
     const [stuck, slow] = [new FakeResponse(), new FakeResponse()];
     const serving = [stuck, slow].map((response) =>
-      streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Told(), true),
+      streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Cursor(), true),
     );
     stuck.stuck = true;
     slow.stuck = true;
@@ -242,7 +242,7 @@ describe('time on a log stream', () => {
     const serving = streams.serve(
       new StreamClient(response as unknown as ServerResponse),
       { ...source, events: async (after) => events.slice(after) },
-      new Told(),
+      new Cursor(),
       true,
     );
     await vi.advanceTimersByTimeAsync(1_000);

@@ -170,7 +170,7 @@ describe('the stream', () => {
     expect(new Set(client.messages.map((message) => message.id)).size).toBe(client.messages.length);
   });
 
-  it('a live run is told as it happens, and the stream ends with the run', async () => {
+  it('a live run is shown as it happens, and the stream ends with the run', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -415,7 +415,7 @@ describe('P20: what was not heard is asked for', () => {
     expect(client.outline()).toEqual(['stage_started build', 'build| true', 'stage_completed build']);
   });
 
-  it('P21: a chunk that is not in the stream is told as missing, and the story goes on', async () => {
+  it('P21: a chunk that is not in the stream is shown as missing, and the event stream goes on', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
@@ -432,7 +432,7 @@ describe('P20: what was not heard is asked for', () => {
 });
 
 describe('many and slow clients', () => {
-  it('two hundred clients, joining at any time, are all told the same', async () => {
+  it('two hundred clients, joining at any time, all receive the same', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const joining = Promise.all(Array.from({ length: 200 }, () => watch(url, id)));
@@ -466,7 +466,7 @@ describe('many and slow clients', () => {
     expect(slow.messages.map(({ id: cursor }) => cursor)).toEqual(quick.messages.map(({ id: cursor }) => cursor));
   });
 
-  it('a stage of many tiny lines is told whole', async () => {
+  it('a stage of many tiny lines is shown whole', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);

@@ -80,7 +80,7 @@ function finish(id: string): void {
 }
 
 describe('stream tickets', () => {
-  it('T1: one opens the stream of its run on any gateway, and nothing else anywhere', async () => {
+  it('TICKET-1: one opens the stream of its run on any gateway, and nothing else anywhere', async () => {
     const clock = { at: Date.now() };
     const [here, there] = [await gateway(clock), await gateway(clock)];
     const ada = await world.auth.login('ada');
@@ -96,7 +96,7 @@ describe('stream tickets', () => {
     ).toBe(401);
   });
 
-  it('T2: one that nobody used within 60 s is refused, whichever gateway is asked', async () => {
+  it('TICKET-2: one that nobody used within 60 s is refused, whichever gateway is asked', async () => {
     const clock = { at: Date.now() };
     const [here, there] = [await gateway(clock), await gateway(clock)];
     const ada = await world.auth.login('ada');
@@ -111,7 +111,7 @@ describe('stream tickets', () => {
     expect((await watch(here.url, run, early)).status).toBe(200);
   });
 
-  it('T2: used once, one is good until 5 minutes after the end of its run', async () => {
+  it('TICKET-2: used once, one is good until 5 minutes after the end of its run', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -127,7 +127,7 @@ describe('stream tickets', () => {
     expect(await here.status(run, ticket)).toBe(401);
   });
 
-  it('of a run that ended long ago one still tells the story, for 5 minutes', async () => {
+  it('of a run that ended long ago one still shows the event stream, for 5 minutes', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -142,7 +142,7 @@ describe('stream tickets', () => {
     expect(await here.status(run, ticket)).toBe(401);
   });
 
-  it('T3: one dies with the session or the personal token that made it, also long after the revocation was told', async () => {
+  it('TICKET-3: one dies with the session or the personal token that made it, also long after the revocation was published', async () => {
     const clock = { at: Date.now() };
     const here = await gateway(clock);
     const ada = await world.auth.login('ada');
@@ -164,7 +164,7 @@ describe('stream tickets', () => {
     expect([await here.status(run, tickets.session), await here.status(run, tickets.personal)]).toEqual([401, 401]);
   });
 
-  it("T3: the API key's own die with the key", async () => {
+  it("TICKET-3: the API key's own die with the key", async () => {
     const clock = { at: Date.now() };
     const run = runIdFor();
     world.owner.adopt(run, YAML);

@@ -312,12 +312,12 @@ describe('an unknown id and a foreign one', () => {
       },
     };
     for (const [name, way] of Object.entries(ways)) {
-      const told = [];
+      const answers = [];
       for (const id of [unknown, foreign.live, foreign.ended]) {
         const { answer, ...calls } = await storeCalls((app) => way(app, id));
-        told.push({ name, ...calls, answer: JSON.stringify(answer).replaceAll(id, '<id>') });
+        answers.push({ name, ...calls, answer: JSON.stringify(answer).replaceAll(id, '<id>') });
       }
-      const [none, live, ended] = told;
+      const [none, live, ended] = answers;
       expect(live).toEqual(none);
       expect(ended).toEqual(none);
       expect(none?.store).not.toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * Refusals as the audit log has them: a token that is not valid, a right that is missing, a rate that is exceeded. It owns
+ * RefusalAudit as the audit log has them: a token that is not valid, a right that is missing, a rate that is exceeded. It owns
  * how many each address has had recorded in the current minute, so that nobody can fill the log.
  */
 import type { AuditLog } from '@penstock/store';
@@ -17,14 +17,14 @@ export interface Refusal {
 }
 
 const MINUTE_MS = 60_000;
-/** Of one address a minute; the rest are more of the same. */
+/** So many refusals of one address are recorded a minute; more of them would say the same again. */
 const RECORDED_MAX = 20;
-/** Addresses counted at a time; beyond it nothing more is recorded until the minute ends. */
+/** So many addresses are counted at a time; beyond that nothing more is recorded until the minute ends. */
 const ADDRESSES_MAX = 10_000;
 /** One record stands for a whole burst. */
 const RATE_LIMITED_MAX = 1;
 
-export class Refusals {
+export class RefusalAudit {
   readonly #audit: AuditLog;
   readonly #now: () => number;
   readonly #counts = new Map<string, number>();

@@ -1,10 +1,11 @@
 /**
- * How much of a run's story somebody has been told: the place in both of its orders, that of the run's events and that
- * of its log in the stream. It survives any interleaving of the two, so it stays valid when the story is told again.
+ * How far a client has come in the event stream of a run: the position in both of its orders, that of the run's events and
+ * that of its log in the stream `LOGS`. It survives any interleaving of the two, so it stays valid when the event stream is
+ * merged again.
  */
 
 /** Where a message stands. `note`: one of the messages that only the event of `version` brings about, just before it. */
-export type Place =
+export type StreamPosition =
   | { readonly kind: 'event'; readonly version: number }
   | { readonly kind: 'line'; readonly sequence: number; readonly index: number }
   | { readonly kind: 'note'; readonly version: number; readonly index: number };
@@ -12,24 +13,24 @@ export type Place =
 const ENCODED = /^(\d{1,15})\.(\d{1,15})\.(\d{1,15})\.(\d{1,15})\.([0-9a-f]{4})$/u;
 const ENCODED_LENGTH_MAX = 120;
 
-export class Told {
-  /** Of the last event told. */
+export class Cursor {
+  /** Of the last event that was emitted. */
   version = 0;
-  /** Of the chunk whose line was told last. */
+  /** Of the chunk whose line was emitted last. */
   sequence = 0;
-  /** How many lines at that sequence were told. */
+  /** How many lines at that sequence were emitted. */
   lines = 0;
-  /** How many notes before the event `version + 1` were told. */
+  /** How many notes before the event `version + 1` were emitted. */
   notes = 0;
 
-  /** Null: not a cursor of this run's. */
-  static decode(cursor: string, runId: string): Told | null {
-    if (cursor.length > ENCODED_LENGTH_MAX) return null;
-    const match = ENCODED.exec(Buffer.from(cursor, 'base64url').toString('latin1'));
+  /** Null: the text is not a cursor of this run. */
+  static decode(text: string, runId: string): Cursor | null {
+    if (text.length > ENCODED_LENGTH_MAX) return null;
+    const match = ENCODED.exec(Buffer.from(text, 'base64url').toString('latin1'));
     if (match === null || match[5] !== runId.slice(-4)) return null;
-    const told = new Told();
-    [told.version = 0, told.sequence = 0, told.lines = 0, told.notes = 0] = match.slice(1, 5).map(Number);
-    return told.encode(runId) === cursor ? told : null;
+    const cursor = new Cursor();
+    [cursor.version = 0, cursor.sequence = 0, cursor.lines = 0, cursor.notes = 0] = match.slice(1, 5).map(Number);
+    return cursor.encode(runId) === text ? cursor : null;
   }
 
   encode(runId: string): string {
@@ -39,42 +40,46 @@ export class Told {
     ).toString('base64url');
   }
 
-  copy(): Told {
-    return Object.assign(new Told(), this);
+  copy(): Cursor {
+    return Object.assign(new Cursor(), this);
   }
 
-  /** False: it was told before. */
-  admits(place: Place): boolean {
-    switch (place.kind) {
+  /** False: the message was emitted before. */
+  admits(position: StreamPosition): boolean {
+    switch (position.kind) {
       case 'event':
-        return place.version > this.version;
+        return position.version > this.version;
       case 'line':
-        return place.sequence > this.sequence || (place.sequence === this.sequence && place.index >= this.lines);
+        return (
+          position.sequence > this.sequence || (position.sequence === this.sequence && position.index >= this.lines)
+        );
       case 'note':
-        return place.version > this.version && !(place.version === this.version + 1 && place.index < this.notes);
+        return (
+          position.version > this.version && !(position.version === this.version + 1 && position.index < this.notes)
+        );
     }
   }
 
-  /** Call it for places that it admits only. */
-  advance(place: Place): void {
-    switch (place.kind) {
+  /** Call it only for positions that it admits. */
+  advance(position: StreamPosition): void {
+    switch (position.kind) {
       case 'event':
-        this.version = place.version;
+        this.version = position.version;
         this.notes = 0;
         return;
       case 'line':
-        this.sequence = place.sequence;
-        this.lines = place.index + 1;
+        this.sequence = position.sequence;
+        this.lines = position.index + 1;
         return;
       case 'note':
-        this.version = Math.max(this.version, place.version - 1);
-        this.notes = place.index + 1;
+        this.version = Math.max(this.version, position.version - 1);
+        this.notes = position.index + 1;
         return;
     }
   }
 
-  /** Whether everything that `other` was told was told here too. */
-  covers(other: Told): boolean {
+  /** Whether everything up to `other` lies before this cursor too. */
+  covers(other: Cursor): boolean {
     const events = this.version > other.version || (this.version === other.version && this.notes >= other.notes);
     const log = this.sequence > other.sequence || (this.sequence === other.sequence && this.lines >= other.lines);
     return events && log;

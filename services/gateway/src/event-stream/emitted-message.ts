@@ -1,10 +1,10 @@
-/** What a watcher is told, as the contract words it. JSON is made when it is first wanted: a replay skips most of it. */
+/** The messages of an event stream, each with its position. JSON is made when it is first wanted: a replay skips most of it. */
 import { isoTime, type PublicEvent, type PublicRunEvent } from '@penstock/run';
 import type { OutputStream } from '@penstock/bus';
-import type { Place } from './cursor.ts';
+import type { StreamPosition } from './cursor.ts';
 
-export interface StoryMessage {
-  readonly place: Place;
+export interface EmittedMessage {
+  readonly position: StreamPosition;
   /** The SSE event; the data's `type` is the same. */
   readonly event: PublicEvent['type'];
   /** One line of JSON. */
@@ -17,18 +17,18 @@ export interface StoryMessage {
 const FRAME_BYTES = 80;
 const LINE_FIELDS_BYTES = 110;
 
-export class LineMessage implements StoryMessage {
+export class LineMessage implements EmittedMessage {
   readonly event = 'stage_log';
-  readonly place: Place;
+  readonly position: StreamPosition;
   readonly #head: string;
   readonly #line: string;
   readonly #tail: string;
 
-  constructor(place: Place, frame: LineFrame, line: string) {
-    this.place = place;
-    this.#head = frame.head;
+  constructor(position: StreamPosition, envelope: LineEnvelope, line: string) {
+    this.position = position;
+    this.#head = envelope.head;
     this.#line = line;
-    this.#tail = frame.tail;
+    this.#tail = envelope.tail;
   }
 
   get size(): number {
@@ -41,25 +41,25 @@ export class LineMessage implements StoryMessage {
 }
 
 /** What all lines of one part of a chunk have in common. */
-export interface LineFrame {
+export interface LineEnvelope {
   readonly head: string;
   readonly tail: string;
 }
 
-export function lineFrame(stage: string, stream: OutputStream, at: number): LineFrame {
+export function lineEnvelope(stage: string, stream: OutputStream, at: number): LineEnvelope {
   return {
     head: `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":"${stream}","line":`,
     tail: `,"timestamp":"${isoTime(at)}"}`,
   };
 }
 
-export class EventMessage implements StoryMessage {
-  readonly place: Place;
+export class EventMessage implements EmittedMessage {
+  readonly position: StreamPosition;
   readonly event: PublicRunEvent['type'];
   readonly #data: string;
 
   constructor(version: number, event: PublicRunEvent) {
-    this.place = { kind: 'event', version };
+    this.position = { kind: 'event', version };
     this.event = event.type;
     this.#data = JSON.stringify(event);
   }

@@ -1,52 +1,54 @@
 /**
- * The story of a run: its events and its log, merged into what a watcher is told. Pure: events and chunks are given in
- * their orders, from anywhere and at any time; `take` answers what can be told now.
+ * The event stream of a run: its events and its log, merged into the messages that a watcher receives. Pure: events and
+ * chunks are given in their orders, from anywhere and at any time; `take` answers the messages that can be emitted now.
  *
- *  S1 Events are told in the order of their versions, chunks in the order of the stream. Between the two orders only
- *     this is fixed: a line comes after the `stage_started` of its attempt and before what ends the attempt (P21).
- *     Apart from that, how the two interleave depends on when they arrive; every watcher sees the same messages, each
- *     stage's in the same order.
- *  S2 Only chunks of the runner that the journal names for their attempt are told, only bytes before the final offset,
- *     and each byte once. Whether a chunk is dropped depends on the journal and the stream alone.
- *  S3 `stage_completed` and `stage_retrying` wait until the log is told up to their offset. A chunk that is not in the
- *     stream any more is told as a line of the stream `system`.
- *  S4 Of a cancelled run those lines are told whose chunks were closed before the cancel; nothing follows its event.
+ *  EVENTSTREAM-1 Events are emitted in the order of their versions, chunks in the order of the stream `LOGS`. Between the
+ *     two orders only this is fixed: a line comes after the `stage_started` of its attempt and before the event that ends the
+ *     attempt (P21). Apart from that, how the two interleave depends on when they arrive; every watcher sees the same
+ *     messages, and those of one stage in the same order.
+ *  EVENTSTREAM-2 Chunks are emitted only if they are of the runner that the journal names for their attempt, bytes only if
+ *     they lie before the final offset, and each byte once. Whether a chunk is dropped depends on the journal and the stream
+ *     `LOGS` alone.
+ *  EVENTSTREAM-3 `stage_completed` and `stage_retrying` wait until the log is emitted up to their offset. A chunk that is not
+ *     in `LOGS` any more is emitted as a line of the stream `system`.
+ *  EVENTSTREAM-4 Of a cancelled run the lines are emitted whose chunks were closed before the cancel; nothing follows its
+ *     event.
  *
  * Waiting ends by asking: `eventsAsked` and `chunksAsked` say what an answer covers, `waitsFor` what to ask next.
  */
 import type { StoredChunk } from '@penstock/bus';
 import { endsRun, publicEventOf, type RunEvent, type StageText } from '@penstock/run';
-import { AttemptLog, type Piece } from './ordered-attempt-log.ts';
-import type { Place } from './cursor.ts';
-import { EventMessage, LineMessage, lineFrame, type StoryMessage } from './emitted-message.ts';
+import { OrderedAttemptLog, type Piece } from './ordered-attempt-log.ts';
+import type { StreamPosition } from './cursor.ts';
+import { EventMessage, LineMessage, lineEnvelope, type EmittedMessage } from './emitted-message.ts';
 
 const NO_TEXT: StageText = { text: '', truncated: false };
 
-export class Story {
-  /** Known events that are not told yet; the first one has the version `#told + 1`. */
+export class EventStream {
+  /** Known events that are not emitted yet; the first one has the version `#emitted + 1`. */
   #events: RunEvent[] = [];
-  #told = 0;
+  #emitted = 0;
   /** Chunks that are not handled yet. */
   #chunks: StoredChunk[] = [];
   #sequence = 0;
   #eventsAsked = 0;
   #chunksAsked = 0;
   /** Of every attempt that the journal names; of a stage, the last known one. */
-  readonly #attempts = new Map<string, AttemptLog>();
+  readonly #attempts = new Map<string, OrderedAttemptLog>();
   readonly #lastAttempt = new Map<string, number>();
   readonly #completedStages = new Set<string>();
   #endKnown = false;
   /** When a cancel (or a quarantine) cut the log off. */
   #cutAt: number | undefined;
   #ended = false;
-  /** The place of the line told last. */
+  /** The position of the line that was emitted last. */
   #lineSequence = 0;
   #lineIndex = 0;
-  #messages: StoryMessage[] = [];
+  #messages: EmittedMessage[] = [];
 
   /** Of the last event known. */
   get version(): number {
-    return this.#told + this.#events.length;
+    return this.#emitted + this.#events.length;
   }
 
   /** Of the last chunk given. */
@@ -54,17 +56,17 @@ export class Story {
     return this.#sequence;
   }
 
-  /** The last message was told: nothing follows. */
+  /** The last message was emitted: nothing follows. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** What has to be asked before more can be told; null: nothing waits, or what waits will come by itself. */
+  /** What has to be asked before more can be emitted; null: nothing waits, or what waits will come by itself. */
   get waitsFor(): 'events' | 'chunks' | null {
     if (this.#ended) return null;
     if (this.#awaitsName()) return 'events';
     const event = this.#events[0];
-    return event !== undefined && !this.#isTellable(event) ? 'chunks' : null;
+    return event !== undefined && !this.#canEmit(event) ? 'chunks' : null;
   }
 
   /** `first` is the version of the first of them; known ones are passed over. Throws a RangeError on a gap. */
@@ -77,7 +79,7 @@ export class Story {
     }
   }
 
-  /** In the order of the stream. One with a lower sequence than another before it is told where it comes. */
+  /** In the order of the stream. One with a lower sequence than another before it is emitted where it comes. */
   addChunk(chunk: StoredChunk): void {
     this.#sequence = Math.max(this.#sequence, chunk.sequence);
     if (!this.#ended) this.#chunks.push(chunk);
@@ -93,9 +95,9 @@ export class Story {
     this.#chunksAsked = Math.max(this.#chunksAsked, version);
   }
 
-  /** What can be told now, in its order; each message is given once. */
-  take(): StoryMessage[] {
-    while (this.#tellEvents() || this.#handleChunk() || this.#giveUpWaiting());
+  /** The messages that can be emitted now, in their order; each is given once. */
+  take(): EmittedMessage[] {
+    while (this.#emitEvents() || this.#handleChunk() || this.#giveUpWaiting());
     const messages = this.#messages;
     this.#messages = [];
     return messages;
@@ -107,7 +109,7 @@ export class Story {
       case 'stage_started':
         this.#attempts.set(
           attemptKey(event.stage, event.attempt),
-          new AttemptLog(event.stage, event.attempt, event.runner, version),
+          new OrderedAttemptLog(event.stage, event.attempt, event.runner, version),
         );
         this.#lastAttempt.set(event.stage, event.attempt);
         return;
@@ -130,22 +132,22 @@ export class Story {
     }
   }
 
-  #tellEvents(): boolean {
-    let told = false;
+  #emitEvents(): boolean {
+    let hasEmitted = false;
     for (
       let event = this.#events[0];
-      event !== undefined && !this.#ended && this.#isTellable(event);
+      event !== undefined && !this.#ended && this.#canEmit(event);
       event = this.#events[0]
     ) {
       this.#events.shift();
-      this.#told += 1;
-      this.#tell(this.#told, event);
-      told = true;
+      this.#emitted += 1;
+      this.#emit(this.#emitted, event);
+      hasEmitted = true;
     }
-    return told;
+    return hasEmitted;
   }
 
-  #isTellable(event: RunEvent): boolean {
+  #canEmit(event: RunEvent): boolean {
     switch (event.type) {
       case 'stage_completed':
       case 'stage_retrying':
@@ -158,7 +160,7 @@ export class Story {
     }
   }
 
-  #tell(version: number, event: RunEvent): void {
+  #emit(version: number, event: RunEvent): void {
     const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
     const shown = publicEventOf(event, () => attempt?.text() ?? NO_TEXT);
     if (shown !== null) this.#messages.push(new EventMessage(version, shown));
@@ -176,14 +178,14 @@ export class Story {
     const fate = this.#fateOf(chunk);
     if (fate === 'wait') return false;
     this.#chunks.shift();
-    if (fate === 'tell') {
-      const attempt = this.#attemptOf(chunk) as AttemptLog;
-      this.#tellPieces(attempt, attempt.accept(chunk.chunk), () => this.#linePlace(chunk.sequence), chunk.chunk.at);
+    if (fate === 'emit') {
+      const attempt = this.#attemptOf(chunk) as OrderedAttemptLog;
+      this.#emitPieces(attempt, attempt.accept(chunk.chunk), () => this.#linePosition(chunk.sequence), chunk.chunk.at);
     }
     return true;
   }
 
-  #fateOf(stored: StoredChunk): 'tell' | 'drop' | 'wait' {
+  #fateOf(stored: StoredChunk): 'emit' | 'drop' | 'wait' {
     const { stage, attempt: number, at } = stored.chunk;
     const attempt = this.#attemptOf(stored);
     if (attempt === undefined) {
@@ -191,8 +193,8 @@ export class Story {
       return never || stored.sequence <= this.#eventsAsked ? 'drop' : 'wait';
     }
     if (attempt.runner !== stored.runner || attempt.closed) return 'drop';
-    if (attempt.version > this.#told) return 'wait';
-    return this.#cutAt !== undefined && attempt.end === undefined && at > this.#cutAt ? 'drop' : 'tell';
+    if (attempt.version > this.#emitted) return 'wait';
+    return this.#cutAt !== undefined && attempt.end === undefined && at > this.#cutAt ? 'drop' : 'emit';
   }
 
   /** The next chunk is of an attempt that no known event names; those behind it may be what an event waits for. */
@@ -201,18 +203,18 @@ export class Story {
     return chunk !== undefined && this.#attemptOf(chunk) === undefined && this.#fateOf(chunk) === 'wait';
   }
 
-  #attemptOf(stored: StoredChunk): AttemptLog | undefined {
+  #attemptOf(stored: StoredChunk): OrderedAttemptLog | undefined {
     return this.#attempts.get(attemptKey(stored.chunk.stage, stored.chunk.attempt));
   }
 
   /** The next event waits for chunks, and all that there are have been handled, or wait for it in turn. */
   #giveUpWaiting(): boolean {
     const event = this.#events[0];
-    const version = this.#told + 1;
+    const version = this.#emitted + 1;
     if (event === undefined || this.#ended || this.#chunksAsked < version || this.#awaitsName()) return false;
     const gap = { index: 0 };
-    const place = (): Place => ({ kind: 'note', version, index: gap.index++ });
-    const flush = (attempt: AttemptLog): void => this.#tellPieces(attempt, attempt.flush(), place, event.at);
+    const position = (): StreamPosition => ({ kind: 'note', version, index: gap.index++ });
+    const flush = (attempt: OrderedAttemptLog): void => this.#emitPieces(attempt, attempt.flush(), position, event.at);
     if (event.type === 'stage_completed' || event.type === 'stage_retrying') {
       const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
       if (attempt !== undefined) flush(attempt);
@@ -227,19 +229,24 @@ export class Story {
     return true;
   }
 
-  #isOpen(attempt: AttemptLog): boolean {
-    return !attempt.closed && attempt.version <= this.#told;
+  #isOpen(attempt: OrderedAttemptLog): boolean {
+    return !attempt.closed && attempt.version <= this.#emitted;
   }
 
-  #tellPieces(attempt: AttemptLog, pieces: readonly Piece[], place: () => Place, gapAt: number): void {
+  #emitPieces(
+    attempt: OrderedAttemptLog,
+    pieces: readonly Piece[],
+    position: () => StreamPosition,
+    gapAt: number,
+  ): void {
     for (const piece of pieces) {
-      const frame = lineFrame(attempt.stage, piece.stream, piece.at ?? gapAt);
-      for (const line of linesOf(piece.text)) this.#messages.push(new LineMessage(place(), frame, line));
+      const envelope = lineEnvelope(attempt.stage, piece.stream, piece.at ?? gapAt);
+      for (const line of linesOf(piece.text)) this.#messages.push(new LineMessage(position(), envelope, line));
     }
   }
 
-  /** A chunk out of its order has its lines counted on from those told last, so that cursors only grow. */
-  #linePlace(sequence: number): Place {
+  /** A chunk out of its order has its lines counted on from those emitted last, so that cursors only grow. */
+  #linePosition(sequence: number): StreamPosition {
     if (sequence > this.#lineSequence) {
       this.#lineSequence = sequence;
       this.#lineIndex = 0;

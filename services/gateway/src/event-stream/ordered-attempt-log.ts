@@ -2,8 +2,8 @@
  * The log of one attempt, put in the order of its bytes. It owns the chunks that came before their predecessors, and the
  * end of the text.
  *
- *  A1 A byte is told once: what lies before `next` has been told, and what comes again is dropped.
- *  A2 Chunks that wait for a predecessor are bounded: beyond what a runner has in flight, it cannot come any more.
+ *  ATTEMPTLOG-1 A byte is emitted once: the bytes before `next` have been emitted, and bytes that come again are dropped.
+ *  ATTEMPTLOG-2 Chunks that wait for a predecessor are bounded: beyond what a runner has in flight, it cannot come any more.
  */
 import type { Chunk, OutputStream } from '@penstock/bus';
 import { STAGE_TEXT_BYTES_MAX, type StageText } from '@penstock/run';
@@ -19,15 +19,15 @@ export interface Piece {
 /** Twice the bytes that a runner may have unacknowledged. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 
-export class AttemptLog {
+export class OrderedAttemptLog {
   readonly stage: string;
   readonly attempt: number;
   readonly runner: string;
   /** The version of its `stage_started`. */
   readonly version: number;
-  /** Known once the attempt's end is: what lies beyond is no part of the story. */
+  /** Known once the attempt's end is: what lies beyond is no part of the event stream. */
   end: number | undefined;
-  /** Its end was told. */
+  /** The event that ends it was emitted. */
   closed = false;
   #next = 0;
   #waiting: Chunk[] = [];
@@ -41,7 +41,7 @@ export class AttemptLog {
     this.version = version;
   }
 
-  /** Whether all bytes before `end` were told. */
+  /** Whether all bytes before `end` were emitted. */
   get complete(): boolean {
     return this.end === undefined || this.#next >= this.end;
   }
@@ -50,7 +50,7 @@ export class AttemptLog {
     return this.#waiting.length > 0;
   }
 
-  /** What can be told now that this chunk is there: nothing, itself, or also chunks that waited for it. */
+  /** What can be emitted now that this chunk is there: nothing, itself, or also chunks that waited for it. */
   accept(chunk: Chunk): Piece[] {
     const pieces: Piece[] = [];
     if (chunk.offset <= this.#next) {
@@ -63,7 +63,7 @@ export class AttemptLog {
     return pieces;
   }
 
-  /** No more chunks will come: tells those that wait, with a piece of the stream `system` for each gap. */
+  /** No more chunks will come: gives those that wait, with a piece of the stream `system` for each gap. */
   flush(): Piece[] {
     const pieces: Piece[] = [];
     while (this.#waiting.length > 0) this.#skipGap(pieces);

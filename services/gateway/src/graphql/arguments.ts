@@ -6,8 +6,8 @@ export interface GraphqlContext {
   readonly caller: Caller;
   /** The client's, as far as proxies are trusted; for the audit log. */
   readonly address: string;
-  /** Aborted when the client has left. */
-  readonly left: AbortSignal;
+  /** Aborted when the client has closed the connection before its answer. */
+  readonly clientGone: AbortSignal;
 }
 
 export type Maybe<T> = T | null | undefined;

@@ -1,6 +1,6 @@
 /**
  * Errors as GraphQL answers them. A refusal of ours keeps its message and code; what the client's document or variables
- * did wrong has the usual codes; anything else is told as a correlation id, and its causes go to the log.
+ * did wrong has the usual codes; anything else is answered with a correlation id, and its causes go to the log.
  */
 import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
@@ -36,10 +36,10 @@ export interface Execution {
 export function outcomeOf(execution: Execution, log: Log): Outcome {
   const { data, errors } = execution;
   if (errors === undefined || errors.length === 0) return { answer: { data: data ?? null }, refused: false };
-  const told = errors.map((error) => executionError(error, log));
+  const answered = errors.map((error) => executionError(error, log));
   // Without a path nothing was executed yet.
   const isRefused = errors.every(({ path }) => path === undefined) && (data === null || data === undefined);
-  return { answer: { data: dataBeside(data, told), errors: told }, refused: isRefused };
+  return { answer: { data: dataBeside(data, answered), errors: answered }, refused: isRefused };
 }
 
 export function refused(errors: readonly AnswerError[]): Outcome {

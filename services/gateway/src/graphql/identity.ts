@@ -30,8 +30,8 @@ export interface IdentityModuleOptions {
   readonly revocations: Pick<Revocations, 'note'>;
   readonly audit: AuditReader;
   /** Resolves when auth knows when each personal token was used here. */
-  usesTold(): Promise<void>;
-  /** What `serverConfig` tells. */
+  reportUses(): Promise<void>;
+  /** What `serverConfig` shows. */
   readonly server: { readonly mode: string; readonly logLevel: string; readonly apiAuthenticated: boolean };
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -158,7 +158,7 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
         },
         apiTokens: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
           const { id: userId } = requireUser(caller);
-          await options.usesTold();
+          await options.reportUses();
           return (await callAuth(bus, 'tokens.list', { userId })).tokens;
         },
         serverConfig: (_: unknown, _args: unknown, { caller }: GraphqlContext) => {

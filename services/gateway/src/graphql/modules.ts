@@ -1,7 +1,7 @@
 /** The schema's parts, one a subject: each brings its types (`extend type Query { … }`) and the resolvers of its fields. */
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
-import type { Refusals } from '../audit/refusal-audit.ts';
+import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 import { identityModule } from './identity.ts';
@@ -22,7 +22,7 @@ export function graphqlModules(options: ResolverOptions): GraphqlModule {
     for (const [type, fields] of Object.entries(module.resolvers)) {
       resolvers[type] = {
         ...resolvers[type],
-        ...(type === 'Query' || type === 'Mutation' ? audited(fields, options.refusals) : fields),
+        ...(type === 'Query' || type === 'Mutation' ? audited(fields, options.refusalAudit) : fields),
       };
     }
   }
@@ -32,17 +32,22 @@ export function graphqlModules(options: ResolverOptions): GraphqlModule {
 type Resolve = (source: unknown, args: unknown, context: GraphqlContext, info: unknown) => unknown;
 
 /** Notes what is refused to who presented a credential. In one place for all operations, so that none can forget to. */
-function audited(fields: Readonly<Record<string, unknown>>, refusals: Refusals): Record<string, unknown> {
+function audited(fields: Readonly<Record<string, unknown>>, refusalAudit: RefusalAudit): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(fields).map(([field, resolve]) => [field, auditedField(field, resolve as Resolve, refusals)]),
+    Object.entries(fields).map(([field, resolve]) => [field, auditedField(field, resolve as Resolve, refusalAudit)]),
   );
 }
 
-function auditedField(field: string, resolve: Resolve, refusals: Refusals): Resolve {
+function auditedField(field: string, resolve: Resolve, refusalAudit: RefusalAudit): Resolve {
   return (source, args, context, info) => {
     const refused = (error: unknown): never => {
       if ((error instanceof Forbidden || error instanceof Unauthenticated) && context.caller.kind !== 'anonymous') {
-        refusals.note({ actor: actorOf(context.caller), action: field, outcome: error.code, address: context.address });
+        refusalAudit.note({
+          actor: actorOf(context.caller),
+          action: field,
+          outcome: error.code,
+          address: context.address,
+        });
       }
       throw error;
     };

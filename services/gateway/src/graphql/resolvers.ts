@@ -6,7 +6,7 @@ import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { Trigger, TriggerInput } from '../runs/trigger.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
-import type { Refusals } from '../audit/refusal-audit.ts';
+import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
 
 export type { GraphqlContext } from './arguments.ts';
@@ -18,7 +18,7 @@ export interface ResolverOptions {
   readonly trigger: Trigger;
   readonly identity: IdentityModuleOptions;
   readonly audit: AuditLog;
-  readonly refusals: Refusals;
+  readonly refusalAudit: RefusalAudit;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -59,8 +59,8 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: R
       },
     },
     Mutation: {
-      triggerPipeline: (_: unknown, args: TriggerInput, { caller, left }: GraphqlContext) =>
-        trigger.trigger(caller, args, left),
+      triggerPipeline: (_: unknown, args: TriggerInput, { caller, clientGone }: GraphqlContext) =>
+        trigger.trigger(caller, args, clientGone),
       cancelPipeline: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
         const cancelled = await cancelRun(owners, reads, caller, args.id);
         audit.record({

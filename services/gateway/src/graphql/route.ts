@@ -24,7 +24,7 @@ import type { GraphqlContext, ResolverOptions } from './resolvers.ts';
 export interface GraphqlRouteOptions extends ResolverOptions {
   readonly callers: Callers;
   readonly log: Log;
-  /** Whether the schema is told, suggestions for misspelt names included. */
+  /** Whether the schema is shown, suggestions for misspelt names included. */
   readonly introspection: boolean;
 }
 
@@ -58,7 +58,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
       caller = await options.callers.resolve(request.headers.authorization);
     } catch (error) {
       if (error instanceof Unauthenticated)
-        options.refusals.note({
+        options.refusalAudit.note({
           actor: 'unknown',
           action: 'authenticate',
           target: 'POST /graphql',
@@ -80,15 +80,15 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
         ]),
       );
     }
-    const left = new AbortController();
+    const clientGone = new AbortController();
     const onClose = (): void => {
-      if (!reply.raw.writableFinished) left.abort();
+      if (!reply.raw.writableFinished) clientGone.abort();
     };
     reply.raw.once('close', onClose);
     const outcome = await execute(
       app,
       body,
-      { caller, address: request.clientAddress, left: left.signal },
+      { caller, address: request.clientAddress, clientGone: clientGone.signal },
       options.log,
     );
     reply.raw.off('close', onClose);

@@ -106,16 +106,16 @@ function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
     const faults = diagnostic.path.endsWith('.uses') ? byMessage.get(diagnostic.message) : undefined;
     if (faults === undefined) return [diagnostic];
     placed.add(diagnostic.message);
-    return faults.map((fault) => ({ ...diagnostic, ...told(fault) }));
+    return faults.map((fault) => ({ ...diagnostic, ...wordingOf(fault) }));
   });
-  // What is no `uses` at all is told by the parser; what the bound of its list has cut off has no place.
+  // The parser reports what is no `uses` at all; a problem that the bound of its list has cut off has no place.
   const elsewhere = unresolved
     .filter(({ uses }) => 'id' in parseUses(uses) && !placed.has(refusals.get(uses) ?? ''))
-    .map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...told(each) }));
+    .map((each): Diagnostic => ({ line: 1, column: 1, path: '', ...wordingOf(each) }));
   return badPipeline([...diagnostics, ...elsewhere], { unresolved });
 }
 
-function told({ message, candidates: [candidate] }: Unresolved): Pick<Diagnostic, 'message' | 'suggestion'> {
+function wordingOf({ message, candidates: [candidate] }: Unresolved): Pick<Diagnostic, 'message' | 'suggestion'> {
   return {
     message: message.replace(/(?:; did you mean .*|\.)$/, ''),
     suggestion: candidate === undefined ? undefined : `did you mean '${candidate}'?`,

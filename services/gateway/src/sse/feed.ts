@@ -1,18 +1,18 @@
 /**
- * A watched run: its story read once, for all of its clients. It owns the subscriptions, the story and the ring, and
- * lives while somebody watches.
+ * A watched run: its event stream is read once, for all of its clients. It owns the subscriptions, the event stream and the
+ * ring, and lives while somebody watches.
  *
- *  F1 Subscribed first, then asked; what comes meanwhile is kept and put behind the answer (P20).
- *  F2 A gap in versions or in a runner's sequences, a new owner, a reconnection and each ping ask again.
- *  F3 At most one round of asking is under way, and one more is remembered.
- *  F4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
+ *  FEED-1 Subscribed first, then asked; what comes meanwhile is kept and put behind the answer (P20).
+ *  FEED-2 A gap in versions or in a runner's sequences, a new owner, a reconnection and each ping ask again.
+ *  FEED-3 At most one round of asking is under way, and one more is remembered.
+ *  FEED-4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
-import type { StoryMessage } from '../event-stream/emitted-message.ts';
-import { Story } from '../event-stream/event-stream.ts';
+import type { EmittedMessage } from '../event-stream/emitted-message.ts';
+import { EventStream } from '../event-stream/event-stream.ts';
 import type { Follower } from './follower.ts';
 import { Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
@@ -32,26 +32,26 @@ export class Feed {
   readonly source: RunSource;
   readonly ring: Ring;
   readonly #log: Log;
-  readonly #story = new Story();
+  readonly #eventStream = new EventStream();
   readonly #followers = new Set<Follower>();
   readonly #stopListening: () => void;
   readonly #stopped = new AbortController();
   readonly #timer: NodeJS.Timeout;
   readonly #onOver: () => void;
-  /** Of each runner, the sequence of the last chunk given to the story. */
+  /** Of each runner, the sequence of the last chunk given to the event stream. */
   readonly #lastOf = new Map<string, number>();
   #held: LiveChunk[] = [];
   /** Held chunks whose predecessors are looked for. */
   readonly #missed = new Set<LiveChunk>();
   #asking: Promise<void> | undefined;
   #askAgain = false;
-  #pending: StoryMessage[] = [];
+  #pending: EmittedMessage[] = [];
   #flushTimer: NodeJS.Timeout | undefined;
   #flushScheduled = false;
   #flushedAt = -Infinity;
   #lateChunk: NodeJS.Timeout | undefined;
 
-  /** `onOver`: the story is complete, whoever comes now reads by itself; may be called more than once. */
+  /** `onOver`: the event stream is complete, and clients that come now read by themselves; may be called more than once. */
   constructor(source: RunSource, log: Log, onOver: () => void) {
     this.source = source;
     this.ring = new Ring(source.runId);
@@ -106,11 +106,11 @@ export class Feed {
   // --- What is heard -----------------------------------------------------------------------------------------------
 
   #heardEvents(first: number, events: readonly RunEvent[]): void {
-    if (first > this.#story.version + 1) {
+    if (first > this.#eventStream.version + 1) {
       void this.ask();
       return;
     }
-    this.#story.addEvents(first, events);
+    this.#eventStream.addEvents(first, events);
     this.#advance();
   }
 
@@ -136,7 +136,7 @@ export class Feed {
   #add(chunk: StoredChunk): void {
     if (chunk.sequence <= (this.#lastOf.get(chunk.runner) ?? 0)) return;
     this.#lastOf.set(chunk.runner, chunk.sequence);
-    this.#story.addChunk(chunk);
+    this.#eventStream.addChunk(chunk);
   }
 
   // --- What is asked -----------------------------------------------------------------------------------------------
@@ -155,19 +155,19 @@ export class Feed {
         if (!retry) return;
         this.#askAgain = true;
       }
-      if (this.#story.waitsFor === 'events') this.#askAgain = true;
-    } while (this.#askAgain && !this.#stopped.signal.aborted && !this.#story.ended);
+      if (this.#eventStream.waitsFor === 'events') this.#askAgain = true;
+    } while (this.#askAgain && !this.#stopped.signal.aborted && !this.#eventStream.ended);
   }
 
   async #askOnce(): Promise<void> {
-    const story = this.#story;
-    const { sequence } = story;
-    const after = story.version;
+    const eventStream = this.#eventStream;
+    const { sequence } = eventStream;
+    const after = eventStream.version;
     const events = await this.source.events(after);
-    story.addEvents(after + 1, events);
-    story.eventsAsked(sequence);
+    eventStream.addEvents(after + 1, events);
+    eventStream.eventsAsked(sequence);
     this.#advance();
-    const { version } = story;
+    const { version } = eventStream;
     // From behind the runner that is known least far: what it lacks may lie before what others have sent.
     const from = this.#lowestHole() + 1;
     let given = 0;
@@ -176,7 +176,7 @@ export class Feed {
       given += 1;
       if (given % CHUNKS_IN_A_GO === 0) this.#advance();
     }
-    story.chunksAsked(version);
+    eventStream.chunksAsked(version);
   }
 
   /** The sequence behind which something may be missing. */
@@ -185,7 +185,7 @@ export class Feed {
       const last = this.#lastOf.get(chunk.runner) ?? 0;
       return chunk.lastSequenceOfSubject > last ? [last] : [];
     });
-    return Math.min(this.#story.sequence, ...holes);
+    return Math.min(this.#eventStream.sequence, ...holes);
   }
 
   #giveHeld(): void {
@@ -205,13 +205,13 @@ export class Feed {
     }
   }
 
-  // --- What is told ------------------------------------------------------------------------------------------------
+  // --- What is emitted ------------------------------------------------------------------------------------------------
 
   #advance(): void {
-    const messages = this.#story.take();
+    const messages = this.#eventStream.take();
     for (const message of messages) this.#pending.push(message);
-    if (messages.length > 0 || this.#story.ended) this.#flushSoon();
-    const { waitsFor } = this.#story;
+    if (messages.length > 0 || this.#eventStream.ended) this.#flushSoon();
+    const { waitsFor } = this.#eventStream;
     if (waitsFor === null) {
       clearTimeout(this.#lateChunk);
       this.#lateChunk = undefined;
@@ -241,7 +241,7 @@ export class Feed {
       this.#pending = [];
       for (const follower of this.#followers) this.#serve(follower);
     }
-    if (this.#story.ended) {
+    if (this.#eventStream.ended) {
       this.#onOver();
       for (const follower of this.#followers) this.#serve(follower);
     }
@@ -256,7 +256,7 @@ export class Feed {
     if (!follower.follow(this.ring)) {
       this.leave(follower);
       this.overtaken.get(follower)?.();
-    } else if (this.#story.ended && this.#pending.length === 0 && follower.next === this.ring.next) {
+    } else if (this.#eventStream.ended && this.#pending.length === 0 && follower.next === this.ring.next) {
       this.leave(follower);
       follower.client.end();
     }

@@ -1,10 +1,10 @@
 /**
- * A client and how far it has been told. It either reads by itself, at its own pace, or follows a feed's ring; a client
+ * A client and its cursor. It either reads by itself, at its own pace, or follows a feed's ring; a client
  * that the ring has overtaken goes back to reading by itself.
  */
-import type { Told } from '../event-stream/cursor.ts';
-import type { StoryMessage } from '../event-stream/emitted-message.ts';
-import { Story } from '../event-stream/event-stream.ts';
+import type { Cursor } from '../event-stream/cursor.ts';
+import type { EmittedMessage } from '../event-stream/emitted-message.ts';
+import { EventStream } from '../event-stream/event-stream.ts';
 import { WRITE_BYTES, type StreamClient } from './client.ts';
 import { frameOf } from './frames.ts';
 import type { Batch, Ring } from './ring.ts';
@@ -13,21 +13,21 @@ import type { RunSource } from './run-source.ts';
 export class Follower {
   readonly client: StreamClient;
   readonly runId: string;
-  readonly told: Told;
+  readonly cursor: Cursor;
   /** The batch it wants next; undefined while it reads by itself. */
   next: number | undefined;
-  /** It was told more than the feed had, in one of the orders: what it knows already is left out. */
+  /** In one of the orders it is ahead of the feed: messages that it has already are left out. */
   #filtering = false;
 
-  constructor(client: StreamClient, runId: string, told: Told) {
+  constructor(client: StreamClient, runId: string, cursor: Cursor) {
     this.client = client;
     this.runId = runId;
-    this.told = told.copy();
+    this.cursor = cursor.copy();
   }
 
   /** False: the ring does not hold all that this client lacks. */
   join(ring: Ring): boolean {
-    this.next = ring.joinAt(this.told);
+    this.next = ring.joinAt(this.cursor);
     this.#filtering = true;
     return this.next !== undefined;
   }
@@ -47,45 +47,45 @@ export class Follower {
   }
 
   #write(batch: Batch): void {
-    if (this.#filtering && !(batch.before.covers(this.told) && this.told.covers(batch.before))) {
+    if (this.#filtering && !(batch.before.covers(this.cursor) && this.cursor.covers(batch.before))) {
       for (const bytes of this.#framesOf(batch.messages)) this.client.write(bytes);
       return;
     }
     this.#filtering = false;
     this.client.write(batch.bytes);
-    Object.assign(this.told, batch.after);
+    Object.assign(this.cursor, batch.after);
   }
 
   /**
-   * Tells everything there is from the sources, pausing whenever the socket is full. Resolves with whether the story has
-   * ended; rejects with what reading rejects with.
+   * Writes everything there is from the sources, pausing whenever the socket is full. Resolves with whether the event
+   * stream has ended; rejects with what reading rejects with.
    */
   async read(source: RunSource): Promise<'ended' | 'not ended'> {
     const signal = this.client.closed;
-    const story = new Story();
+    const eventStream = new EventStream();
     const ask = async (): Promise<void> => {
-      const first = story.version + 1;
-      story.addEvents(first, await source.events(first - 1));
+      const first = eventStream.version + 1;
+      eventStream.addEvents(first, await source.events(first - 1));
     };
     await ask();
-    const version = story.version;
+    const version = eventStream.version;
     for await (const chunk of source.chunks(1, signal)) {
-      story.addChunk(chunk);
-      await this.#tell(story.take());
-      if (story.waitsFor === 'events') {
+      eventStream.addChunk(chunk);
+      await this.#send(eventStream.take());
+      if (eventStream.waitsFor === 'events') {
         // All chunks of this reading were stored before it began: whatever names one of them is known now.
         await ask();
-        story.eventsAsked(Number.MAX_SAFE_INTEGER);
-        await this.#tell(story.take());
+        eventStream.eventsAsked(Number.MAX_SAFE_INTEGER);
+        await this.#send(eventStream.take());
       }
-      if (signal.aborted || story.ended) break;
+      if (signal.aborted || eventStream.ended) break;
     }
-    story.chunksAsked(version);
-    await this.#tell(story.take());
-    return story.ended ? 'ended' : 'not ended';
+    eventStream.chunksAsked(version);
+    await this.#send(eventStream.take());
+    return eventStream.ended ? 'ended' : 'not ended';
   }
 
-  async #tell(messages: readonly StoryMessage[]): Promise<void> {
+  async #send(messages: readonly EmittedMessage[]): Promise<void> {
     for (const bytes of this.#framesOf(messages)) {
       await this.client.room();
       if (this.client.closed.aborted) return;
@@ -93,13 +93,13 @@ export class Follower {
     }
   }
 
-  /** Of what it does not know yet, in pieces of one write; what is taken counts as told. */
-  *#framesOf(messages: readonly StoryMessage[]): Iterable<Buffer> {
+  /** The messages that it does not have yet, in pieces of one write; the cursor moves as they are taken. */
+  *#framesOf(messages: readonly EmittedMessage[]): Iterable<Buffer> {
     let text = '';
     for (const message of messages) {
-      if (!this.told.admits(message.place)) continue;
-      this.told.advance(message.place);
-      text += frameOf(message, this.told, this.runId);
+      if (!this.cursor.admits(message.position)) continue;
+      this.cursor.advance(message.position);
+      text += frameOf(message, this.cursor, this.runId);
       if (text.length >= WRITE_BYTES) {
         yield Buffer.from(text);
         text = '';

@@ -2,8 +2,8 @@
  * The newest messages of a watched run, encoded once for all of its clients, in batches that are one write each. A
  * client follows by the number of the next batch that it wants; one that has fallen behind the oldest reads by itself.
  */
-import { Told } from '../event-stream/cursor.ts';
-import type { StoryMessage } from '../event-stream/emitted-message.ts';
+import { Cursor } from '../event-stream/cursor.ts';
+import type { EmittedMessage } from '../event-stream/emitted-message.ts';
 import { WRITE_BYTES } from './client.ts';
 import { frameOf } from './frames.ts';
 
@@ -13,33 +13,33 @@ const KEPT_BYTES = 512 * 1024;
 const KEPT_FOR_CLIENTS_BYTES = 8 * 1024 * 1024;
 
 export class Batch {
-  readonly messages: StoryMessage[] = [];
-  /** What was told before its first message, and with its last. */
-  readonly before: Told;
-  readonly after: Told;
+  readonly messages: EmittedMessage[] = [];
+  /** The cursor before its first message, and behind its last. */
+  readonly before: Cursor;
+  readonly after: Cursor;
   readonly #runId: string;
   size = 0;
   #bytes: Buffer | undefined;
 
-  constructor(before: Told, runId: string) {
+  constructor(before: Cursor, runId: string) {
     this.before = before.copy();
     this.after = before.copy();
     this.#runId = runId;
   }
 
-  add(message: StoryMessage): void {
+  add(message: EmittedMessage): void {
     this.messages.push(message);
-    this.after.advance(message.place);
+    this.after.advance(message.position);
     this.size += message.size;
   }
 
   get bytes(): Buffer {
     if (this.#bytes === undefined) {
-      const told = this.before.copy();
+      const cursor = this.before.copy();
       let text = '';
       for (const message of this.messages) {
-        told.advance(message.place);
-        text += frameOf(message, told, this.#runId);
+        cursor.advance(message.position);
+        text += frameOf(message, cursor, this.#runId);
       }
       this.#bytes = Buffer.from(text);
     }
@@ -63,10 +63,10 @@ export class Ring {
     return this.#first + this.#batches.length;
   }
 
-  get told(): Told {
+  get cursor(): Cursor {
     return this.#batches.at(-1)?.after ?? this.#start;
   }
-  #start = new Told();
+  #start = new Cursor();
 
   /** Undefined: gone already, or not there yet. */
   batch(number: number): Batch | undefined {
@@ -74,11 +74,11 @@ export class Ring {
   }
 
   /** `needed` is the number of the oldest batch that a client still wants. */
-  push(messages: readonly StoryMessage[], needed: number): void {
+  push(messages: readonly EmittedMessage[], needed: number): void {
     let batch: Batch | undefined;
     for (const message of messages) {
       if (batch === undefined || batch.size >= WRITE_BYTES) {
-        batch = new Batch(this.told, this.#runId);
+        batch = new Batch(this.cursor, this.#runId);
         this.#batches.push(batch);
       }
       batch.add(message);
@@ -87,20 +87,20 @@ export class Ring {
     this.#trim(needed);
   }
 
-  /** The batch to begin with for someone who was told so much; undefined: a part of it is gone. */
-  joinAt(told: Told): number | undefined {
-    if (!told.covers(this.#start)) return undefined;
-    const index = this.#batches.findIndex((batch) => !told.covers(batch.after));
+  /** The batch to begin with for a client with this cursor; undefined: a part of what it lacks is gone. */
+  joinAt(cursor: Cursor): number | undefined {
+    if (!cursor.covers(this.#start)) return undefined;
+    const index = this.#batches.findIndex((batch) => !cursor.covers(batch.after));
     return index < 0 ? this.next : this.#first + index;
   }
 
   #trim(needed: number): void {
     for (let oldest = this.#batches[0]; oldest !== undefined && this.#batches.length > 1; oldest = this.#batches[0]) {
-      const left = this.#size - oldest.size;
-      if (left < KEPT_BYTES || (this.#first >= needed && left < KEPT_FOR_CLIENTS_BYTES)) return;
+      const rest = this.#size - oldest.size;
+      if (rest < KEPT_BYTES || (this.#first >= needed && rest < KEPT_FOR_CLIENTS_BYTES)) return;
       this.#batches.shift();
       this.#first += 1;
-      this.#size = left;
+      this.#size = rest;
       this.#start = oldest.after;
     }
   }

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
 import { NotFound, Unauthenticated, Unavailable } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
-import { Told } from '../event-stream/cursor.ts';
+import { Cursor } from '../event-stream/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
 import { BusRunSource } from './run-source.ts';
@@ -28,7 +28,7 @@ export interface StreamRouteOptions {
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache, no-store, no-transform',
-  // Of proxies that would otherwise collect the stream until it ends.
+  // Proxies would otherwise collect the stream until it ends.
   'X-Accel-Buffering': 'no',
 };
 const BUSY_RETRY_SECS = 5;
@@ -49,15 +49,15 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       const source = new BusRunSource(options, runId, tenants);
       const ended = isEnded(run.status);
 
-      let told = cursorOf(request, runId);
-      if (told.version > 0 && ended) {
+      let cursor = cursorOf(request, runId);
+      if (cursor.version > 0 && ended) {
         const events = await source.events(0);
         const last = lastVersion(events);
-        if (told.version === last) return reply.code(204).send();
-        if (told.version > last) told = new Told();
-      } else if (told.version > run.version) {
-        // Of a history that this run does not have: told anew.
-        told = new Told();
+        if (cursor.version === last) return reply.code(204).send();
+        if (cursor.version > last) cursor = new Cursor();
+      } else if (cursor.version > run.version) {
+        // The cursor is of a history that this run does not have: the client receives everything anew.
+        cursor = new Cursor();
       }
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
       if (streams.size >= options.streamsMax)
@@ -74,7 +74,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       // It may have been revoked since it was looked at.
       if (revocations.isRevoked(credential)) client.end();
       try {
-        await streams.serve(client, source, told, !ended);
+        await streams.serve(client, source, cursor, !ended);
       } finally {
         stopWaiting();
       }
@@ -107,11 +107,11 @@ async function watcherOf(
   return { tenants: requireReader(caller), credential: caller };
 }
 
-/** An unknown cursor is as none: the whole story. The header is newer than the address, which a browser repeats. */
-function cursorOf(request: FastifyRequest, runId: string): Told {
+/** With an unknown cursor, as without one, the client receives the whole event stream. The header is newer than the address, which a browser repeats. */
+function cursorOf(request: FastifyRequest, runId: string): Cursor {
   const header = request.headers['last-event-id'];
   const cursor = typeof header === 'string' && header !== '' ? header : queryText(request, 'lastEventId');
-  return (cursor === undefined ? null : Told.decode(cursor, runId)) ?? new Told();
+  return (cursor === undefined ? null : Cursor.decode(cursor, runId)) ?? new Cursor();
 }
 
 function queryText(request: FastifyRequest, name: string): string | undefined {
@@ -119,7 +119,7 @@ function queryText(request: FastifyRequest, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Of the event that is told last. */
+/** The version of the event that is emitted last. */
 function lastVersion(events: readonly RunEvent[]): number {
   const index = events.findIndex(endsRun);
   return index < 0 ? events.length : index + 1;

@@ -1,11 +1,11 @@
 /**
  * All open log streams and the feeds that they share. It owns both: a feed lives while a stream of its run is open and
- * its story goes on; every stream is pinged every 15 s and closed where it does not move.
+ * the run goes on; every stream is pinged every 15 s and closed where it does not move.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { NotFound } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
-import type { Told } from '../event-stream/cursor.ts';
+import type { Cursor } from '../event-stream/cursor.ts';
 import type { StreamClient } from './client.ts';
 import { Feed } from './feed.ts';
 import { Follower } from './follower.ts';
@@ -41,15 +41,15 @@ export class Streams {
     return this.#clients.size;
   }
 
-  /** Tells the run's story behind `told`, to its end. `live`: it may not have ended yet. Resolves when the stream is over. */
-  async serve(client: StreamClient, source: RunSource, told: Told, live: boolean): Promise<void> {
+  /** Sends the run's event stream behind `cursor`, to its end. `live`: the run may not have ended yet. Resolves when the stream is over. */
+  async serve(client: StreamClient, source: RunSource, cursor: Cursor, live: boolean): Promise<void> {
     if (this.#stopping) {
       client.end(RECONNECT_FRAME);
       return;
     }
     this.#clients.set(client, performance.now() + PING_MS);
     const watched = live ? this.#watch(source) : undefined;
-    const follower = new Follower(client, source.runId, told);
+    const follower = new Follower(client, source.runId, cursor);
     const closed = new Promise<void>((resolve) => {
       if (client.closed.aborted) resolve();
       client.closed.addEventListener('abort', () => resolve(), { once: true });
@@ -86,7 +86,7 @@ export class Streams {
     this.#feeds.clear();
   }
 
-  /** Reads by itself until the story has ended, or until the feed holds all that is left. */
+  /** Reads by itself until the event stream has ended, or until the feed holds all that is left. */
   async #catchUp(follower: Follower, source: RunSource, feed: Feed | undefined): Promise<void> {
     const { client } = follower;
     while (!client.closed.aborted) {

@@ -2,10 +2,10 @@
  * Tickets: what a browser puts into the address of a log stream in place of a credential. A ticket is a signed text that
  * any gateway can read; which of them have been used stands in the store.
  *
- *  T1 A ticket is good for one run, and for nothing but its log stream.
- *  T2 It is to be used within 60 s. Used once, it is good until 5 minutes after the end of its run: an EventSource comes
+ *  TICKET-1 A ticket is good for one run, and for nothing but its log stream.
+ *  TICKET-2 It is to be used within 60 s. Used once, it is good until 5 minutes after the end of its run: an EventSource comes
  *     back with the same address.
- *  T3 It is dead as soon as the session or the personal token is that it was made with, or the API key another one.
+ *  TICKET-3 It is dead as soon as the session or the personal token that it was made with is dead, or the API key has changed.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
@@ -51,8 +51,8 @@ export const FIRST_USE_MS_MAX = 60_000;
 export const AFTER_END_MS_MAX = 5 * 60_000;
 /** No stream is watched for longer with one ticket; what is known of its use is forgotten then. */
 const LIFE_MS_MAX = 40 * 24 * 3_600_000;
-/** The bucket of revocations tells of the last 17 minutes: older tickets are asked after. */
-const TOLD_OF_MS = 15 * 60_000;
+/** The bucket of revocations holds those of the last 17 minutes: about older tickets auth is asked. */
+const REVOCATIONS_KNOWN_MS = 15 * 60_000;
 const SWEEP_MS = 3_600_000;
 const SWEEP_MAX = 1_000;
 
@@ -132,11 +132,11 @@ export class Tickets {
       ...(claims.tokenId === undefined ? {} : { tokenId: claims.tokenId }),
       issuedAt: claims.at,
     };
-    if (!(await this.#lives(claims, credential))) throw new Unauthenticated();
+    if (!(await this.#isValid(claims, credential))) throw new Unauthenticated();
     return { id, tenants: [claims.tenant], credential, issuedAt: claims.at };
   }
 
-  /** T2. `endedAt`: when the run ended, in milliseconds since 1970; null while it has not. Throws `Unauthenticated`, `Unavailable`. */
+  /** TICKET-2. `endedAt`: when the run ended, in milliseconds since 1970; null while it has not. Throws `Unauthenticated`, `Unavailable`. */
   async use(ticket: Ticket, endedAt: number | null): Promise<void> {
     const now = this.#options.now();
     try {
@@ -145,7 +145,7 @@ export class Tickets {
         return;
       }
       const use = now <= ticket.issuedAt + LIFE_MS_MAX ? await this.#used.get(ticket.id) : null;
-      // A run that had ended before is told once more: its 5 minutes begin with the use.
+      // A run that had ended before is shown once more: its 5 minutes begin with the use.
       const over = use === null || (endedAt !== null && now > Math.max(endedAt, use.usedAt) + AFTER_END_MS_MAX);
       if (over) throw new Unauthenticated();
     } catch (error) {
@@ -169,13 +169,13 @@ export class Tickets {
     }
   }
 
-  /** T3 */
-  async #lives(claims: Claims, credential: Revocable): Promise<boolean> {
+  /** TICKET-3 */
+  async #isValid(claims: Claims, credential: Revocable): Promise<boolean> {
     const { revocations, now, bus, isSessionActive } = this.#options;
     const { user, sid, tokenId } = claims;
     if (user === undefined) return claims.key !== undefined && claims.key === this.#keyMark;
     if (revocations.isRevoked(credential)) return false;
-    if (revocations.certain && now() - claims.at <= TOLD_OF_MS) return true;
+    if (revocations.certain && now() - claims.at <= REVOCATIONS_KNOWN_MS) return true;
     if (sid !== undefined) return await isSessionActive(sid);
     const { tokens } = await callAuth(bus, 'tokens.list', { userId: user });
     return tokens.some(({ id }) => id === tokenId);
