@@ -44,7 +44,7 @@ export const serviceCommand: Command = {
     if (load === undefined) {
       const close = nearestWord(name, Object.keys(SERVICES));
       throw new UsageError(
-        `there is no service '${name}'${close === undefined ? '' : `; did you mean '${close}'?`}`,
+        `there is no service '${name}'; ${close === undefined ? `the services are ${Object.keys(SERVICES).join(', ')}` : `did you mean '${close}'?`}`,
         'service',
       );
     }

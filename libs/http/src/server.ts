@@ -24,6 +24,11 @@ export interface ServerOptions {
   readonly rateLimits?: RateLimits | undefined;
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` is believed; default none. */
   readonly trustProxy?: readonly string[] | undefined;
+  /**
+   * Refuses requests whose `Host` is no name of this machine (403 `bad_host`): a page elsewhere could otherwise reach a
+   * server without secrets by making its own name resolve to 127.0.0.1. Default false.
+   */
+  readonly loopbackHostsOnly?: boolean | undefined;
   /** Milliseconds of a clock that never goes back, for the rate limits; default the process's own. */
   readonly monotonicNow?: (() => number) | undefined;
 }
@@ -39,6 +44,10 @@ const TIME_LIMITS_CHECK_MS = 2_000;
 /** Above the 60 s of common load balancers, so that it is they who close idle connections. */
 const KEEP_ALIVE_MS = 65_000;
 const PATH_PARAMETER_LENGTH_MAX = 200;
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])\.?(?::\d{1,5})?$/i;
+const BAD_HOST =
+  'This server is in development mode and answers to names of its own machine only (127.0.0.1, localhost). ' +
+  'Set SERVICE_BASE_URL to the address that clients use, which makes it a production server.';
 
 /**
  * Routes say `config: { tier }`, which rate limit they count for, and `bodyLimit` where it is not `BODY_BYTES_MAX`. Throws a
@@ -132,6 +141,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const problem = hostProblem(request);
     if (problem !== null) {
       reply.code(400).header('Connection', 'close').send({ error: 'bad_request', message: problem });
+    } else if (options.loopbackHostsOnly === true && !isLoopbackHost(request.headers.host)) {
+      reply.code(403).header('Connection', 'close').send({ error: 'bad_host', message: BAD_HOST });
     } else if (request.is404) {
       // Before its body is looked at: that nobody wants.
       answerUnrouted(request, reply);
@@ -187,6 +198,11 @@ function hostProblem(request: FastifyRequest): string | null {
   // In a test without a socket there are no raw headers.
   if (hosts === 0 && httpVersion === '1.1' && request.headers.host === undefined) return 'The Host header is missing.';
   return hosts > 1 ? 'There is more than one Host header.' : null;
+}
+
+/** Of HTTP 1.0 a Host may be absent: a browser always sends one. */
+function isLoopbackHost(host: string | undefined): boolean {
+  return host === undefined || LOOPBACK_HOST.test(host);
 }
 
 /** A compressed body could unpack to any size, and no client of ours needs one. */

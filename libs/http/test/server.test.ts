@@ -255,6 +255,31 @@ describe('the address of a client (S25)', () => {
   });
 });
 
+describe('a server that only its own machine is to reach', () => {
+  const statusFor = async (host: string): Promise<number> =>
+    (await server({ loopbackHostsOnly: true }).inject({ url: '/read', headers: { host } })).statusCode;
+
+  it('answers to the names of this machine, with or without a port', async () => {
+    for (const host of ['127.0.0.1', '127.0.0.1:8080', 'localhost:8080', 'LOCALHOST', 'localhost.:80', '[::1]:8080'])
+      expect([host, await statusFor(host)]).toEqual([host, 200]);
+  });
+
+  it('refuses any other name with 403 bad_host: a page elsewhere could have made it lead here', async () => {
+    for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.nip.example:8080', '10.0.0.1', '0.0.0.0'])
+      expect([host, await statusFor(host)]).toEqual([host, 403]);
+    const answer = await server({ loopbackHostsOnly: true }).inject({
+      url: '/read',
+      headers: { host: 'evil.example' },
+    });
+    expect(answer.json()).toMatchObject({ error: 'bad_host', message: expect.stringContaining('SERVICE_BASE_URL') });
+    expect(answer.headers).toMatchObject(ALL_HEADERS);
+  });
+
+  it('is not what a server is that others may reach', async () => {
+    expect((await server().inject({ url: '/read', headers: { host: 'ci.example' } })).statusCode).toBe(200);
+  });
+});
+
 describe('bodies', () => {
   const json = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2));
   const post = (port: number, path: string, body: string | ReadableStream, headers: Record<string, string> = {}) =>

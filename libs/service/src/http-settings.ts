@@ -1,5 +1,5 @@
 /** What every service with routes of its own reads from its variables, and makes its server with. */
-import type { Configuration } from '@penstock/config';
+import { serverMode, type Configuration } from '@penstock/config';
 import type { ServerOptions } from '@penstock/http';
 
 export const HTTP_KEYS = [
@@ -17,7 +17,8 @@ export const HTTP_KEYS = [
 export function httpSettings(
   settings: Configuration<(typeof HTTP_KEYS)[number]>,
   shares: () => number,
-): Required<Pick<ServerOptions, 'corsOrigins' | 'rateLimits' | 'trustProxy'>> {
+): Required<Pick<ServerOptions, 'corsOrigins' | 'rateLimits' | 'trustProxy' | 'loopbackHostsOnly'>> {
   const { corsOrigins, rateLimitRead: read, rateLimitApi: api, rateLimitWebhook: webhook, trustProxy } = settings;
-  return { corsOrigins, rateLimits: { read, api, webhook, shares }, trustProxy };
+  const loopbackHostsOnly = serverMode(settings) === 'development';
+  return { corsOrigins, rateLimits: { read, api, webhook, shares }, trustProxy, loopbackHostsOnly };
 }

@@ -36,6 +36,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX,
     rateLimits: options.rateLimits,
     trustProxy: options.trustProxy,
+    loopbackHostsOnly: options.mode === 'development',
     log,
   });
   const now = options.now ?? Date.now;

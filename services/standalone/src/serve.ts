@@ -30,6 +30,7 @@ import { builtInExtensions } from './built-in-extensions.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
+import { checkListenAddress } from './listen-check.ts';
 import { reachableUrl } from './reachable-url.ts';
 
 export interface ServeOptions {
@@ -96,6 +97,7 @@ const RUNNER_ID = 'local';
 
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
+  await checkListenAddress(options.listen);
   makeDataFolder(dataDir);
   const logFor = (service: string): Logger =>
     createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });

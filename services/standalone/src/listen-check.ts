@@ -1,0 +1,37 @@
+/** Whether the address of the API can be listened on, asked before anything is started for it. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+
+export class CannotListen extends Error {
+  override readonly name = 'CannotListen';
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program is using it',
+  EACCES: 'this user may not listen there (ports below 1024 are for root)',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  ENOTFOUND: 'there is no such name',
+};
+
+/** Throws CannotListen, with the cause and the remedy. Port 0 asks nothing. */
+export async function checkListenAddress({
+  host,
+  port,
+}: {
+  readonly host: string;
+  readonly port: number;
+}): Promise<void> {
+  const probe = createServer();
+  try {
+    probe.listen({ host, port, exclusive: true });
+    await once(probe, 'listening');
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? '';
+    throw new CannotListen(
+      `cannot listen on ${host}:${port}: ${REASONS[code] ?? code}; name another address with --listen HOST:PORT`,
+      { cause },
+    );
+  }
+  probe.close();
+  await once(probe, 'close');
+}
