@@ -2,7 +2,8 @@
  * The scheduler's parts one by one, for its own tests, the simulation and the chaos checks (`@penstock/scheduler/testing`).
  * Production starts the whole of it through `index.ts`.
  */
-export { Partition, type PartitionSettings, type RestoredPartition } from './partition/partition.ts';
+export type { PartitionSettings } from './partition/partition-settings.ts';
+export { Partition, type RestoredPartition } from './partition/partition.ts';
 export type { SchedulerLoad } from './run/scheduler-load.ts';
 export type { JobAnswer, PartitionPorts, StopAnswer } from './run/ports.ts';
 export {
@@ -15,6 +16,10 @@ export {
 export { Dispatch, CREDIT_MS, type Credit, type ReadyStage } from './dispatch/dispatch.ts';
 export { LiveRun, foldRun } from './run/live-run.ts';
 export { ConcurrencyGroups } from './admission/groups.ts';
+export { ConcurrencySlots } from './admission/concurrency-slots.ts';
+export { KeyCounts } from './admission/key-counts.ts';
+export { CommitCycle } from './partition/commit-cycle.ts';
+export { InvariantSamples } from './shell/invariant-samples.ts';
 export {
   decodeCommit,
   encodeCommit,

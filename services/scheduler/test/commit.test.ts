@@ -10,7 +10,7 @@ import {
 } from '@penstock/scheduler/testing';
 import { CommitBuilder } from '../src/partition/commit-builder.ts';
 import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } from '../src/run/commit.ts';
-import { createdOf } from './stories.ts';
+import { createdOf } from './restored-runs.ts';
 import { NOW, stage, text } from './support.ts';
 
 const head: CommitHead = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createdOf } from './stories.ts';
+import { createdOf } from './restored-runs.ts';
 import { Harness, HOUR_MS, NOW, stage, text } from './support.ts';
 
 const one = text([stage('a')]);
@@ -372,7 +372,7 @@ describe('take-over', () => {
   it('a run that cannot be restored is quarantined, its attempts stopped after that is committed', () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
-    world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).poisoned([queued, started])] });
+    world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).unrestorable([queued, started])] });
     expect(world.stops).toEqual([]);
     world.settle();
     expect(world.events()).toEqual(['run_quarantined']);
@@ -384,8 +384,8 @@ describe('take-over', () => {
 
   it('a run that cannot be restored is quarantined also when its turn in a group comes before', () => {
     const grouped = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: false } });
-    const first = createdOf(grouped, { group: 'main' }).poisoned([queued]);
-    const held = createdOf(grouped, { group: 'main', at: NOW + 1 }).poisoned([
+    const first = createdOf(grouped, { group: 'main' }).unrestorable([queued]);
+    const held = createdOf(grouped, { group: 'main', at: NOW + 1 }).unrestorable([
       { type: 'run_held', at: NOW, reason: 'group' },
     ]);
     const world = new Harness({ runs: [first, held] });
@@ -395,7 +395,7 @@ describe('take-over', () => {
 
   it('a run that ended before it could not be restored ends no second time', () => {
     const world = new Harness({
-      runs: [createdOf(one).poisoned([queued, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])],
+      runs: [createdOf(one).unrestorable([queued, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])],
     });
     world.settle();
     expect(world.events()).toEqual([]);

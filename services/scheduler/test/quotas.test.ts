@@ -1,7 +1,7 @@
 /** Quotas of a key (P23): how many of its runs go on at once, and how many a month begins. */
 import { describe, expect, it } from 'vitest';
 import { monthEnd, monthOf, type RunEvent } from '@penstock/run';
-import { createdOf } from './stories.ts';
+import { createdOf } from './restored-runs.ts';
 import { Harness, NOW, stage, text } from './support.ts';
 
 const one = text([stage('a')]);

@@ -1,4 +1,7 @@
-/** A partition with a hand-driven world: the test acknowledges commits, answers jobs, moves the clock. */
+/**
+ * A partition with a hand-driven world: the test acknowledges commits, answers jobs, moves the clock. After every step of it
+ * the invariants of all of its parts are asserted.
+ */
 import type { CreateRequest, Job, RunnerLease, StopRequest } from '@penstock/bus';
 import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import { newRunId } from '@penstock/run';
@@ -80,6 +83,8 @@ export class Harness {
   readonly releases: number[] = [];
   readonly askedStore: string[] = [];
   readonly partition: Partition;
+  readonly #bare: Partition;
+  #steps = 0;
   #ids = 0;
   #acknowledged = 0;
   #sequence = 100;
@@ -97,8 +102,10 @@ export class Harness {
         void this.appended.push({ commit: decodeCommit(bytes), expectedSequence }),
       mayAct: () => this.mayAct,
       publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
-      sendJob: (runner, message, answer) => void this.jobs.push({ runner, message, answer }),
-      sendStop: (runner, message, answer) => void this.stops.push({ runner, message, answer }),
+      sendJob: (runner, message, answer) =>
+        void this.jobs.push({ runner, message, answer: (given) => this.#step(() => answer(given)) }),
+      sendStop: (runner, message, answer) =>
+        void this.stops.push({ runner, message, answer: (given) => this.#step(() => answer(given)) }),
       release: (runner, runIds) => {
         this.releases.push(runIds.length);
         this.released.push(...runIds.map((id) => `${runner}/${id}`));
@@ -111,14 +118,33 @@ export class Harness {
       projectSoon: () => {},
       warn: () => {},
     };
-    this.partition = new Partition({ ...settings, ...options.settings }, ports, {
-      dispatch: this.dispatch,
-      definitions,
-      load: this.load,
-    });
+    const shared = { dispatch: this.dispatch, definitions, load: this.load };
+    this.#bare = new Partition({ ...settings, ...options.settings }, ports, shared);
+    this.partition = this.#checked(this.#bare);
     const { runs = [], usages, neverOwned } = options;
     if (options.start !== false)
       this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned });
+  }
+
+  /** The same partition, each of whose methods is a step. */
+  #checked(partition: Partition): Partition {
+    return new Proxy(partition, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function') return value;
+        return (...given: unknown[]) => this.#step(() => Reflect.apply(value, target, given) as unknown);
+      },
+    });
+  }
+
+  #step<Result>(step: () => Result): Result {
+    const result = step();
+    // With thousands of runs, one look at all of them after every step would be most of the test.
+    this.#steps += 1;
+    if (this.load.liveRuns > 100 && this.#steps % 1_000 !== 0) return result;
+    this.#bare.assertInvariants();
+    this.dispatch.assertInvariants();
+    return result;
   }
 
   /** A session with a lease and so many credits. */

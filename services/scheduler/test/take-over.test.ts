@@ -91,7 +91,12 @@ class Place implements PartitionLog {
   }
 
   document(id: string, events: readonly RunEvent[], sequence: number, more: Partial<RunDocument> = {}): void {
-    const { state } = LiveRun.restore(id, definitions.find(yaml).definition, [...events], settings);
+    const { state } = LiveRun.restore(
+      id,
+      definitions.find(yaml).definition,
+      { events: [...events], sequence: 0 },
+      settings,
+    );
     this.documents.set(id, {
       partition: 0,
       open: true,
@@ -282,7 +287,7 @@ describe('what is read back (P6)', () => {
       runs: [{ id: 'run1', from: 1, events: [{ ...created, yaml: 'newer: text' }, queued, started] }],
     });
     const [run] = await takeOver(place);
-    expect(run?.poison).toContain('1:1 no pipeline');
+    expect(run?.restoreError).toContain('1:1 no pipeline');
     expect(run?.state.liveAttempts).toBe(1);
   });
 });

@@ -1,12 +1,12 @@
 /**
  * Concurrency groups of a partition: the runs of a group (named per key) go one at a time in the order of their
- * creation. A run has its place until it has settled: ended, and its processes gone.
+ * creation. A run stays in its group until it has settled: it has ended, and its processes are gone.
  */
 export class ConcurrencyGroups {
   /** Run ids by group, the one whose turn it is first. */
   readonly #groups = new Map<string, string[]>();
 
-  /** The runs that have a place, the one whose turn it is first; a copy. */
+  /** The runs of the group, the one whose turn it is first; a copy. */
   members(key: string, group: string): readonly string[] {
     return [...(this.#groups.get(groupId(key, group)) ?? [])];
   }
@@ -28,15 +28,15 @@ export class ConcurrencyGroups {
     return this.#groups.get(groupId(key, group))?.[0] === runId;
   }
 
-  /** Gives a run's place up; answers the run whose turn has come through it. */
+  /** Takes a run out; answers the run whose turn has come through it. */
   leave(key: string, group: string, runId: string): string | undefined {
     const id = groupId(key, group);
     const members = this.#groups.get(id);
-    const place = members?.indexOf(runId) ?? -1;
-    if (members === undefined || place < 0) return undefined;
-    members.splice(place, 1);
+    const position = members?.indexOf(runId) ?? -1;
+    if (members === undefined || position < 0) return undefined;
+    members.splice(position, 1);
     if (members.length === 0) this.#groups.delete(id);
-    return place === 0 ? members[0] : undefined;
+    return position === 0 ? members[0] : undefined;
   }
 }
 

@@ -2,14 +2,16 @@
  * What keys have used in a month (P23): runs created, and the time of their attempts. Owns the counts that the next
  * `run_created` goes by, and what of them is committed and has to go to the store.
  *
- *  K1 The count of a new run is decided on memory, like the run itself, and stands in its `run_created`: a commit that never
- *     comes to be takes its counts with it.
- *  K2 What goes to the store is committed, and goes there before the checkpoint that stands for it.
- *  K3 Counts are read at a take-over, from the store and the log behind it; runs are never counted by their documents.
+ *  COUNTS-1 The count of a new run is decided on memory, like the run itself, and stands in its `run_created`: a commit that
+ *           never comes to be takes its counts with it.
+ *  COUNTS-2 What goes to the store is committed, and goes there before the checkpoint that stands for it.
+ *  COUNTS-3 Counts are read at a take-over, from the store and the log behind it; runs are never counted by their documents.
+ *  COUNTS-4 A run counts as active from the commit in which it goes on until the one in which it settles.
  */
 import type { KeyUse } from '@penstock/bus';
 import { attemptMs, monthOf, monthStart, type RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
+import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
 /** A counter without the commit that it is written for. */
@@ -36,8 +38,8 @@ interface KeyCount {
   readonly months: Map<string, MonthCount>;
   /** The latest month that it has: its counter says what the key has now. Clocks of owners differ, so it may be yet to come. */
   newest: string;
-  /** Committed. */
-  active: number;
+  /** Those that go on, as committed. */
+  readonly active: Set<LiveRun>;
   maxConcurrent: number | null;
 }
 
@@ -64,7 +66,7 @@ export class KeyCounts {
   use(key: string, month: string): KeyUse {
     const count = this.#keys.get(key);
     const { runs = 0, stageMs = 0 } = count?.months.get(month) ?? {};
-    return { runs, stageMs, active: count?.active ?? 0 };
+    return { runs, stageMs, active: count?.active.size ?? 0 };
   }
 
   /** By the key's newest committed run; Infinity: any number. */
@@ -102,10 +104,29 @@ export class KeyCounts {
   }
 
   #setActive(run: LiveRun, at: number): void {
-    const isActive = !run.state.held && !run.settled;
-    if (isActive === run.countsAsActive) return;
-    run.countsAsActive = isActive;
-    this.#changedNow(run, at).active += isActive ? 1 : -1;
+    const { key } = run.state;
+    if (goesOn(run) === (this.#keys.get(key)?.active.has(run) === true)) return;
+    const { active } = this.#changedNow(run, at);
+    if (!active.delete(run)) active.add(run);
+  }
+
+  /** `runs` are all those in memory, between two steps. Throws InvariantBroken. */
+  assertInvariants(runs: Iterable<LiveRun>): void {
+    const living = new Set(runs);
+    for (const run of living) {
+      const isActive = this.#keys.get(run.state.key)?.active.has(run) === true;
+      invariant('COUNTS-4', !run.isCommitted || isActive === goesOn(run), 'a run is counted wrongly', () => ({
+        run: run.id,
+        isActive,
+        held: run.state.held,
+        settled: run.settled,
+      }));
+    }
+    for (const count of this.#keys.values()) assertCount(count, living);
+    for (const { of, month } of this.#dirty) {
+      const isKept = this.#keys.get(of.key)?.months.has(month) === true;
+      invariant('COUNTS-2', isKept, 'a count that the store lacks was forgotten', () => ({ key: of.key, month }));
+    }
   }
 
   // --- Take-over ---------------------------------------------------------------------------------------------------
@@ -114,7 +135,7 @@ export class KeyCounts {
   restore(usages: readonly KeyUsage[], runs: readonly LiveRun[], now: number): void {
     for (const { tenant, key, maxConcurrent, months } of usages) {
       const newest = months.reduce((latest, { month }) => (month > latest ? month : latest), '');
-      const count: KeyCount = { tenant, key, months: new Map(), newest, active: 0, maxConcurrent };
+      const count: KeyCount = { tenant, key, months: new Map(), newest, active: new Set(), maxConcurrent };
       this.#keys.set(key, count);
       for (const { month, runs: created, stageMs, isStored } of months) {
         const monthCount: MonthCount = { of: count, month, decided: created, runs: created, stageMs };
@@ -126,9 +147,9 @@ export class KeyCounts {
     for (const run of runs) {
       this.created(run);
       this.#setActive(run, now);
-      // What the store says of the key's places may be older than what was read here.
+      // What the store says of the key's concurrency slots may be older than what was read here.
       const count = this.#changedNow(run, now);
-      // A key that has begun no run for months still has its places: its newest run in memory says how many.
+      // A key that has begun no run for months still has its concurrency slots: its newest run in memory says how many.
       const [created] = run.events;
       if (!found.has(count.key) && created?.type === 'run_created') count.maxConcurrent = created.maxConcurrent ?? null;
     }
@@ -144,7 +165,7 @@ export class KeyCounts {
       month,
       runs,
       stageMs,
-      active,
+      active: active.size,
       maxConcurrent,
     }));
     this.#dirty.clear();
@@ -170,7 +191,7 @@ export class KeyCounts {
     const before = monthOf(monthStart(month) - 1);
     for (const [key, count] of this.#keys) {
       for (const [name, old] of count.months) if (name < before && !this.#dirty.has(old)) count.months.delete(name);
-      if (count.months.size === 0 && count.active === 0) this.#keys.delete(key);
+      if (count.months.size === 0 && count.active.size === 0) this.#keys.delete(key);
     }
   }
 
@@ -193,11 +214,28 @@ export class KeyCounts {
     const { tenant, key } = run.state;
     let count = this.#keys.get(key);
     if (count === undefined)
-      this.#keys.set(key, (count = { tenant, key, months: new Map(), newest: month, active: 0, maxConcurrent: null }));
+      this.#keys.set(
+        key,
+        (count = { tenant, key, months: new Map(), newest: month, active: new Set(), maxConcurrent: null }),
+      );
     if (month > count.newest) count.newest = month;
     let monthCount = count.months.get(month);
     if (monthCount === undefined)
       count.months.set(month, (monthCount = { of: count, month, decided: 0, runs: 0, stageMs: 0 }));
     return monthCount;
   }
+}
+
+function goesOn(run: LiveRun): boolean {
+  return !run.state.held && !run.settled;
+}
+
+function assertCount({ key, months, newest, active }: KeyCount, living: ReadonlySet<LiveRun>): void {
+  for (const { month, decided, runs } of months.values()) {
+    const facts = (): Record<string, unknown> => ({ key, month, decided, runs, newest });
+    invariant('COUNTS-1', runs <= decided, 'more runs are committed than were decided', facts);
+    invariant('COUNTS-3', month <= newest, "a month is later than the key's latest", facts);
+  }
+  for (const run of active)
+    invariant('COUNTS-4', living.has(run), 'a run that has left memory counts as active', () => ({ key, run: run.id }));
 }

@@ -3,14 +3,16 @@
  * the order between them; shared by all partitions of a scheduler. Decides on memory alone: a pick becomes a grant only
  * by the run's machine.
  *
- *  D1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
+ *  DISPATCH-1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
  *     first come, first served within a key. So a key with 2,000 waiting stages delays another's by one slot at most.
- *  D2 A stage goes only to a session with all of its labels, and to the one runner that holds its workspace (P19).
- *  D3 A credit is spent once, only while its session's lease is known, and not after CREDIT_MS (P11); nor after its
+ *  DISPATCH-2 A stage goes only to a session with all of its labels, and to the one runner that holds its workspace (P19).
+ *  DISPATCH-3 A credit is spent once, only while its session's lease is known, and not after CREDIT_MS (P11); nor after its
  *     runner has begun another session.
+ *  DISPATCH-4 The demand that is announced is what the queues hold.
  */
 import type { RunnerLease } from '@penstock/bus';
 import { Heap } from '../run/heap.ts';
+import { invariant } from '../run/invariant.ts';
 
 /** Shorter than the runner's 30 s, so that a grant does not arrive for a credit that is just over. */
 export const CREDIT_MS = 25_000;
@@ -91,7 +93,7 @@ export class Dispatch {
 
   offer(stage: ReadyStage): void {
     const runner = stage.boundTo();
-    const id = `${stage.labelSet}\n${runner ?? ''}`;
+    const id = classId(stage, runner);
     let ready = this.#classes.get(id);
     if (ready === undefined) {
       ready = { id, labels: stage.labels, runner, lanes: new Map(), order: new Heap(comesBefore) };
@@ -208,6 +210,38 @@ export class Dispatch {
     return [...counts.values()].filter(({ count }) => count > 0);
   }
 
+  /** Between two steps. Throws InvariantBroken. */
+  assertInvariants(): void {
+    let waiting = 0;
+    for (const ready of this.#classes.values()) {
+      const { id, lanes, order } = ready;
+      invariant('DISPATCH-1', order.size === lanes.size, 'a lane is not in the order of its class once', () => ({
+        class: id,
+        lanes: lanes.size,
+        inOrder: order.size,
+      }));
+      for (const lane of lanes.values()) {
+        waiting += lane.waiting.length - lane.head;
+        this.#assertLane(ready, lane);
+      }
+    }
+    const facts = (): Record<string, unknown> => ({ counted: this.#waiting, waiting });
+    invariant('DISPATCH-4', waiting === this.#waiting, 'the stages in the queues are not those counted', facts);
+    for (const session of this.#sessions.values()) assertCredits(session);
+  }
+
+  #assertLane(ready: ReadyClass, { key, priority, waiting, head, pass }: Lane): void {
+    const keyPass = this.#passes.get(key) ?? this.#virtualTime;
+    const facts = (): Record<string, unknown> => ({ class: ready.id, key, priority, head, pass, keyPass });
+    invariant('DISPATCH-1', pass <= keyPass, 'a lane stands behind the turn of its key', facts);
+    waiting.forEach((stage, index) => {
+      invariant('DISPATCH-4', (stage === undefined) === index < head, 'a stage was taken twice, or never', facts);
+      if (stage === undefined) return;
+      const fits = stage.key === key && stage.priority === priority && ready.id === classId(stage, ready.runner);
+      invariant('DISPATCH-2', fits, "a stage waits in another's queue", facts);
+    });
+  }
+
   /**
    * A runner has one session at a time: what an earlier one offered died with it, though its lease lives on for a while. A
    * grant to it would be answered by nobody and end as lost (P12), without ever having been started.
@@ -319,6 +353,10 @@ export class Dispatch {
   }
 }
 
+function classId({ labelSet }: ReadyStage, runner: string | undefined): string {
+  return `${labelSet}\n${runner ?? ''}`;
+}
+
 function comesBefore(a: Lane, b: Lane): boolean {
   return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
 }
@@ -330,6 +368,13 @@ function spend(session: Session, credit: number): boolean {
   session.credits.delete(credit);
   session.spent.set(credit, expiresAt + CREDIT_MS);
   return true;
+}
+
+function assertCredits({ session, credits, spent }: Session): void {
+  const facts = (): Record<string, unknown> => ({ session, open: credits.size, spent: spent.size });
+  invariant('DISPATCH-3', credits.size <= CREDITS_PER_SESSION_MAX, 'a session has too many open credits', facts);
+  for (const credit of credits.keys())
+    invariant('DISPATCH-3', !spent.has(credit), 'a credit that was spent is open', () => ({ ...facts(), credit }));
 }
 
 function nextCredit(session: Session, now: number): number | undefined {

@@ -25,6 +25,11 @@ export class CommitBuilder {
   /** The last one is being filled; those before it are full. */
   #drafts: CommitDraft[] = [];
 
+  /** Oldest first. */
+  get drafts(): readonly CommitDraft[] {
+    return this.#drafts;
+  }
+
   get waiting(): number {
     return this.#drafts.length;
   }

@@ -2,12 +2,15 @@
  * The commits of one partition: what is decided joins the one that fills, and what waits for it is called when it is
  * acknowledged. Owns the position in the log and the commit that is under way.
  *
- *  C1 One commit is under way at a time; the next is sent by `send` once it is acknowledged (P1).
- *  C2 What waits on a commit is called in the order in which it was said, after the commit's events have been shown.
+ *  COMMIT-1 One commit is under way at a time; the next is sent by `send` once it is acknowledged (P1).
+ *  COMMIT-2 What waits on a commit is called in the order in which it was said, after the commit's events have been shown.
+ *  COMMIT-3 What is decided about a run and not acknowledged stands in the commits to come, once and in its order.
+ *  COMMIT-4 A commit has no more runs than COMMIT_RUNS_MAX.
  */
 import type { RunEvent } from '@penstock/run';
 import { CommitBuilder, type CommitDraft } from './commit-builder.ts';
-import { COMMIT_FORMAT, encodeCommit, type CommitHead } from '../run/commit.ts';
+import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead } from '../run/commit.ts';
+import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 
@@ -106,10 +109,36 @@ export class CommitCycle {
     this.#inFlight = undefined;
     this.#sequence = sequence;
     this.#number += 1;
-    for (const { run, to } of draft.runs.values()) {
-      run.committedVersion = to;
-      run.committedSequence = sequence;
-    }
+    for (const { run, to } of draft.runs.values()) run.committed(to, sequence);
     return draft;
+  }
+  /** `runs` are all those in memory, between two steps. Throws InvariantBroken. */
+  assertInvariants(runs: Iterable<LiveRun>): void {
+    const reached = new Map<LiveRun, number>();
+    for (const draft of [this.#inFlight ?? [], this.#builder.drafts].flat()) {
+      invariant('COMMIT-4', draft.runs.size <= COMMIT_RUNS_MAX, 'a commit has too many runs', () => ({
+        runs: draft.runs.size,
+      }));
+      for (const { run, from, to, events } of draft.runs.values()) {
+        const before = reached.get(run) ?? run.committedVersion;
+        const follows = from === before + 1 && to === before + events.length;
+        invariant('COMMIT-3', follows, 'the events of a run are not committed in their order', () => ({
+          run: run.id,
+          before,
+          from,
+          to,
+          events: events.length,
+        }));
+        reached.set(run, to);
+      }
+    }
+    for (const run of runs) {
+      const to = reached.get(run) ?? run.committedVersion;
+      invariant('COMMIT-3', to === run.events.length, 'a decision stands in no commit to come', () => ({
+        run: run.id,
+        to,
+        decided: run.events.length,
+      }));
+    }
   }
 }

@@ -5,7 +5,7 @@ import { DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
 import { BadPipeline, emptyPipeline, type DefinedPipeline, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
-import type { Places } from '../admission/places.ts';
+import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import { TaggedError } from '@penstock/errors';
 
 /** Stands for "no limit" where a sender needs a number. */
@@ -23,18 +23,18 @@ export class MonthUsedUp extends TaggedError {
   }
 }
 
-export interface RunSurroundings {
+export interface NewRunDependencies {
   readonly now: number;
   readonly settings: RunSettings;
   readonly definitions: DefinitionSource;
-  readonly places: Pick<Places, 'timeOfNext'>;
+  readonly slots: Pick<ConcurrencySlots, 'timeOfNext'>;
   readonly counts: Pick<KeyCounts, 'used'>;
 }
 
 /** Throws BadPipeline and MonthUsedUp. */
 export function newRunOf(
   request: CreateRequest,
-  { now, settings, definitions, places, counts }: RunSurroundings,
+  { now, settings, definitions, slots, counts }: NewRunDependencies,
 ): LiveRun {
   const { runId, tenant, key, origin, priority = 0, limits, ended } = request;
   const { definition, yaml, extensions }: DefinedPipeline =
@@ -56,7 +56,7 @@ export function newRunOf(
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
   };
   const group = groupOf(newRun(runId, base, plan), plan);
-  const at = places.timeOfNext(key, group, now);
+  const at = slots.timeOfNext(key, group, now);
   const used = counts.used(key, monthOf(at));
   // What the month's limit has turned away is kept for its sender to see, and does not count.
   const counted = ended?.reason !== 'quota';

@@ -1,14 +1,14 @@
 /**
  * The owner's side of one partition: decide, commit, act. Owns the live runs of the partition and what is decided about
- * them; what its keys may do is kept by `Places` and `KeyCounts`, its commits by `CommitCycle`. Free of I/O and
+ * them; what its keys may do is kept by `ConcurrencySlots` and `KeyCounts`, its commits by `CommitCycle`. Free of I/O and
  * deterministic: the world is its ports, and the simulation drives this very class.
  *
- *  I1 A command is decided on memory at once; its answer, its effects and its events to watchers go out when its commit
+ *  PARTITION-1 A command is decided on memory at once; its answer, its effects and its events to watchers go out when its commit
  *     is acknowledged, in the order of their decisions (P1).
- *  I2 One commit is under way at a time. A refused one means that this memory is worth nothing: `close` it, open anew (P2).
- *  I3 What is shown or stored is committed. Reads of a run whose decisions are ahead wait for their commit.
- *  I4 A run leaves memory only once it has settled and its last commit is projected (P6).
- *  I5 Nothing is answered before `start`, nor after `close` (P3).
+ *  PARTITION-2 One commit is under way at a time. A refused one means that this memory is worth nothing: `close` it, open anew (P2).
+ *  PARTITION-3 What is shown or stored is committed. Reads of a run whose decisions are ahead wait for their commit.
+ *  PARTITION-4 A run leaves memory only once it has settled and its last commit is projected (P6).
+ *  PARTITION-5 Nothing is answered before `start`, nor after `close` (P3).
  */
 import type {
   CancelReply,
@@ -19,8 +19,6 @@ import type {
   GetRequest,
   OpenReply,
   OpenRequest,
-  OwnerErrorCode,
-  OwnerRefusal,
   ResultReply,
   ResultRequest,
   RunnerLease,
@@ -29,30 +27,24 @@ import type {
 } from '@penstock/bus';
 import { viewOf, type Decided, type RunCommand, type RunEvent } from '@penstock/run';
 import { AbsentRunners } from './absent-runners.ts';
-import { CommitCycle, type CommitSettings } from './commit-cycle.ts';
+import { CommitCycle } from './commit-cycle.ts';
 import { Deadlines } from '../run/deadlines.ts';
-import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
-import { Deliveries, liveAttemptOf } from '../dispatch/deliveries.ts';
+import type { DefinitionSource } from '../run/definitions.ts';
+import { JobDeliveries, liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import { KeyCounts, type KeyCounter, type KeyUsage } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
-import { limitOf, MonthUsedUp, newRunOf } from './new-run.ts';
-import { byCreation, Places } from '../admission/places.ts';
+import type { PartitionSettings } from './partition-settings.ts';
+import { refusal } from './refusals.ts';
+import { RunCreation } from './run-creation.ts';
+import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
 import { readyStageOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
-import { mayGrant, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
-
-export interface PartitionSettings extends CommitSettings {
-  readonly queueTimeoutMs: number;
-  readonly logBytesMax: number;
-  /** How long a runner may be without a session before its workspaces count as lost (P19). */
-  readonly workspaceGraceMs: number;
-  readonly liveRunsPerKeyMax: number;
-}
+import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
 /** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
 export interface RestoredPartition {
@@ -65,20 +57,18 @@ export interface RestoredPartition {
   readonly neverOwned?: boolean | undefined;
 }
 
-const RETRY_AFTER_SECS = 2;
-
 export class Partition {
   readonly settings: PartitionSettings;
   readonly #ports: PartitionPorts;
   readonly #dispatch: Dispatch;
-  readonly #definitions: DefinitionSource;
   readonly #load: SchedulerLoad;
   readonly #runs = new Map<string, LiveRun>();
-  readonly #places: Places;
+  readonly #slots: ConcurrencySlots;
   readonly #counts = new KeyCounts();
   readonly #cycle: CommitCycle;
   readonly #reads: Reads;
-  readonly #deliveries: Deliveries;
+  readonly #creation: RunCreation;
+  readonly #jobs: JobDeliveries;
   readonly #deadlines: Deadlines;
   readonly #backlog = new ProjectionBacklog();
   readonly #ids = new RememberedIds();
@@ -96,7 +86,6 @@ export class Partition {
     this.settings = settings;
     this.#ports = ports;
     this.#dispatch = shared.dispatch;
-    this.#definitions = shared.definitions;
     this.#load = shared.load;
     this.#cycle = new CommitCycle(settings, ports);
     this.#reads = new Reads({
@@ -108,8 +97,27 @@ export class Partition {
     });
     this.#deadlines = new Deadlines(settings);
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
-    this.#places = new Places({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
-    this.#deliveries = new Deliveries(settings, ports, {
+    this.#slots = new ConcurrencySlots({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
+    this.#creation = new RunCreation({
+      settings,
+      ports,
+      definitions: shared.definitions,
+      load: shared.load,
+      runs: this.#runs,
+      ids: this.#ids,
+      slots: this.#slots,
+      counts: this.#counts,
+      cycle: this.#cycle,
+      reads: this.#reads,
+      now: () => this.#now(),
+      accepts: () => this.#accepts(),
+      mayAnswer: () => this.#mayAnswer(),
+      remember: (run) => this.#remember(run),
+      begin: (run, start) => this.#begin(run, start),
+      cancel: (run) => void this.#decide(run, { type: 'cancel', at: this.#now() }),
+      advance: () => this.#advance(),
+    });
+    this.#jobs = new JobDeliveries(settings, ports, {
       inFlight: (run) => this.#cycle.isUnderWay(run),
       returned: (run, stage, attempt) =>
         this.#decideLater(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
@@ -153,14 +161,13 @@ export class Partition {
     this.#open = true;
     const inOrder = [...runs].sort(byCreation);
     for (const run of inOrder) {
-      this.#runs.set(run.id, run);
-      this.#load.liveRuns += 1;
+      this.#remember(run);
       this.#backlog.add(run);
     }
     this.#counts.restore(usages, inOrder, now);
-    this.#places.restore(inOrder, (key) => this.#counts.limitOf(key));
+    this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
     for (const run of inOrder) this.#resume(run);
-    this.#places.open();
+    this.#slots.open();
     this.#ports.projectSoon();
     this.#advance();
   }
@@ -178,6 +185,14 @@ export class Partition {
     this.#runs.clear();
   }
 
+  /** Between two steps. Throws InvariantBroken. */
+  assertInvariants(): void {
+    if (!this.#open) return;
+    this.#slots.assertInvariants(this.#runs.values());
+    this.#counts.assertInvariants(this.#runs.values());
+    this.#cycle.assertInvariants(this.#runs.values());
+  }
+
   /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */
   #resume(run: LiveRun): void {
     const { state } = run;
@@ -187,39 +202,17 @@ export class Partition {
     for (const { name, live } of state.stages) {
       if (live === undefined) continue;
       if (!this.#dispatch.hasSession(live.session)) this.#loseAttempt(run, name, live.attempt, live.runner);
-      else if (live.stopping === undefined) this.#deliveries.adopt(run, name, live.attempt);
-      else this.#deliveries.stop(run, name, live.attempt);
+      else if (live.stopping === undefined) this.#jobs.adopt(run, name, live.attempt);
+      else this.#jobs.stop(run, name, live.attempt);
     }
     for (const runner of Object.values(state.workspaces)) this.#watchRunner(runner);
-    if (run.poison !== undefined && !run.ended) this.#quarantine(run, run.poison);
+    if (run.restoreError !== undefined && !run.ended) this.#quarantine(run, run.restoreError);
   }
 
   // --- Requests ----------------------------------------------------------------------------------------------------
 
   create(request: CreateRequest, reply: (reply: CreateReply) => void): void {
-    if (!this.#accepts()) return;
-    const known = this.#runs.get(request.runId);
-    if (known !== undefined) {
-      if (known.state.key !== request.key || known.state.tenant !== request.tenant)
-        reply(this.#refusal('CONFLICT', 'another run has this id'));
-      else
-        this.#reads.whenCommitted(known, () =>
-          reply({ ok: true, created: false, epoch: this.settings.epoch, run: viewOf(known.committedState()) }),
-        );
-      return;
-    }
-    if (!this.#ids.mayBeStored(request.runId, this.#now())) {
-      this.#createNew(request, reply);
-      return;
-    }
-    this.#ports.isStored(request.runId, (stored) => {
-      if (!this.#accepts()) return;
-      if (this.#runs.has(request.runId)) this.create(request, reply);
-      else if (stored === 'unavailable') reply(this.#unavailable('the store does not answer'));
-      else if (stored || this.#ids.has(request.runId))
-        reply({ ok: true, created: false, epoch: this.settings.epoch, run: null });
-      else this.#createNew(request, reply);
-    });
+    this.#creation.create(request, reply);
   }
 
   cancel(request: CancelRequest, reply: (reply: CancelReply) => void): void {
@@ -227,11 +220,13 @@ export class Partition {
     const run = this.#runs.get(request.runId);
     if (run === undefined || !request.tenants.includes(run.state.tenant)) {
       // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
-      if (this.#mayAnswer()) reply(this.#refusal('NOT_FOUND', 'there is no such run'));
+      if (this.#mayAnswer()) reply(refusal(this.settings.epoch, 'NOT_FOUND', 'there is no such run'));
       return;
     }
     if (run.ended) {
-      this.#reads.whenCommitted(run, () => reply(this.#refusal('CONFLICT', `the run has ended: ${run.state.status}`)));
+      this.#reads.whenCommitted(run, () =>
+        reply(refusal(this.settings.epoch, 'CONFLICT', `the run has ended: ${run.state.status}`)),
+      );
       return;
     }
     this.#decide(run, { type: 'cancel', at: this.#now() });
@@ -304,7 +299,7 @@ export class Partition {
   leaseSeen(lease: RunnerLease): void {
     if (!this.#open) return;
     this.#absentRunners.delete(lease.runner);
-    this.#deliveries.leaseLists(lease, (runId) => this.#runs.get(runId));
+    this.#jobs.leaseLists(lease, (runId) => this.#runs.get(runId));
   }
 
   /** The broker says that the session's lease has run out, or that it was given up (P5). */
@@ -323,7 +318,7 @@ export class Partition {
     if (!this.#open) return;
     const now = this.#now();
     this.#deadlines.wakeDue(this.#runs, now, (run) => void this.#decide(run, { type: 'wake', at: now }));
-    this.#deliveries.repeat();
+    this.#jobs.repeat();
     for (const runner of this.#absentRunners.takeLost(now)) {
       if (this.#dispatch.hasRunner(runner)) continue;
       for (const run of this.#runs.values()) this.#decide(run, { type: 'lose-workspace', at: now, runner });
@@ -379,13 +374,13 @@ export class Partition {
     this.#counts.stillDirty(counters);
   }
 
-  /** These runs' documents are written, and the checkpoint stands at `sequence`: settled runs behind it leave memory (I4, P6). */
+  /** These runs' documents are written, and the checkpoint stands at `sequence`: settled runs behind it leave memory (PARTITION-4, P6). */
   projected(sequence: number, runs: Iterable<LiveRun>): void {
     const closed = this.#backlog.projected(sequence, runs).filter((run) => this.#runs.get(run.id) === run);
     for (const run of closed) {
       this.#runs.delete(run.id);
       this.#load.liveRuns -= 1;
-      this.#places.forget(run);
+      this.#slots.forget(run);
       this.#ids.remember(run.id, this.#now());
     }
     for (const { runner, runIds } of releasesOf(closed)) this.#ports.release(runner, runIds);
@@ -406,70 +401,6 @@ export class Partition {
     if (!this.#cycle.send(this.#now())) this.#released?.();
   }
 
-  // --- Creating ----------------------------------------------------------------------------------------------------
-
-  #createNew(request: CreateRequest, reply: (reply: CreateReply) => void): void {
-    const refusal = this.#admission(request);
-    if (refusal !== undefined) {
-      reply(refusal);
-      return;
-    }
-    let run: LiveRun;
-    try {
-      run = newRunOf(request, {
-        now: this.#now(),
-        settings: this.settings,
-        definitions: this.#definitions,
-        places: this.#places,
-        counts: this.#counts,
-      });
-    } catch (error) {
-      if (error instanceof BadPipeline) reply(this.#refusal('BAD_USER_INPUT', error.message));
-      else if (error instanceof MonthUsedUp) this.#monthUsedUp(error, reply);
-      else throw error;
-      return;
-    }
-    const { key, group } = run.state;
-    const before = group === undefined ? [] : this.#places.members(key, group);
-    this.#runs.set(run.id, run);
-    this.#load.liveRuns += 1;
-    this.#counts.created(run);
-    this.#places.setLimit(key, limitOf(request.limits?.maxConcurrent));
-    const { ended } = request;
-    if (ended !== undefined) this.#places.enterEnded(run);
-    const decided = run.tell({
-      type: 'start',
-      at: run.state.createdAt,
-      ...(ended === undefined ? { held: this.#places.enter(run) } : { ended }),
-    });
-    this.#join(run, 1, [run.events[0] as RunEvent, ...(decided?.events ?? [])], decided);
-    if (run.definition.concurrency?.cancelInProgress === true) {
-      // The last first, so that none has its turn on the way.
-      for (const superseded of before.toReversed().flatMap((id) => this.#runs.get(id) ?? []))
-        this.#decide(superseded, { type: 'cancel', at: this.#now() });
-    }
-    this.#cycle.whenCommitted(run, () =>
-      reply({ ok: true, created: true, epoch: this.settings.epoch, run: viewOf(run.committedState()) }),
-    );
-    this.#advance();
-  }
-
-  /** Said of what is committed, by an owner that is sure to be it: what used the month up may never come to be (P4). */
-  #monthUsedUp({ message, retryAfterSecs }: MonthUsedUp, reply: (reply: CreateReply) => void): void {
-    this.#cycle.whenAllCommitted(() => {
-      if (this.#mayAnswer()) reply({ ...this.#refusal('QUOTA_EXCEEDED', message), retryAfterSecs });
-    });
-  }
-
-  #admission(request: CreateRequest): OwnerRefusal | undefined {
-    const overload = overloadOf(this.#load);
-    if (overload !== undefined) return this.#unavailable(overload);
-    if (this.#places.liveRuns(request.key) >= this.settings.liveRunsPerKeyMax)
-      return this.#unavailable(`too many runs of '${request.key}' are live`);
-    if (this.#cycle.isTooSlow) return this.#unavailable('the journal is too slow');
-    return undefined;
-  }
-
   // --- Decisions ---------------------------------------------------------------------------------------------------
 
   /** Tells the run's machine; what it decides joins the next commit. */
@@ -479,6 +410,17 @@ export class Partition {
     if (decided === undefined) return false;
     this.#join(run, from, decided.events, decided);
     return true;
+  }
+
+  #remember(run: LiveRun): void {
+    this.#runs.set(run.id, run);
+    this.#load.liveRuns += 1;
+  }
+
+  #begin(run: LiveRun, start: RunCommand): void {
+    const created = run.events.slice(0, 1);
+    const decided = run.tell(start);
+    this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided);
   }
 
   /** For answers that arrive by themselves: nothing follows them in the same turn. */
@@ -499,14 +441,14 @@ export class Partition {
           this.#deadlines.wakeAt(run, effect.at, this.#now());
           break;
         case 'send-grant':
-          draft?.afterwards.push(() => this.#deliveries.grant(run, effect.stage, effect.attempt));
+          draft?.afterwards.push(() => this.#jobs.grant(run, effect.stage, effect.attempt));
           break;
         case 'stop-attempt':
-          draft?.afterwards.push(() => this.#deliveries.stop(run, effect.stage, effect.attempt));
+          draft?.afterwards.push(() => this.#jobs.stop(run, effect.stage, effect.attempt));
           break;
         case 'settle':
           // Those that waited for it are admitted in the same commit.
-          this.#places.settled(run);
+          this.#slots.settled(run);
           break;
       }
     }
@@ -528,7 +470,7 @@ export class Partition {
 
   /** Its turn has come. What could not be restored has not its own stages, and must not go on without them. */
   #admit(run: LiveRun): void {
-    if (run.poison !== undefined) this.#quarantine(run, run.poison);
+    if (run.restoreError !== undefined) this.#quarantine(run, run.restoreError);
     else this.#decide(run, { type: 'admit', at: this.#now() });
   }
 
@@ -554,14 +496,6 @@ export class Partition {
 
   #mayAnswer(): boolean {
     return this.#open && this.#ports.mayAct();
-  }
-
-  #refusal(code: OwnerErrorCode, message: string): OwnerRefusal {
-    return { ok: false, code, message, epoch: this.settings.epoch };
-  }
-
-  #unavailable(message: string): OwnerRefusal {
-    return { ...this.#refusal('UNAVAILABLE', message), retryAfterSecs: RETRY_AFTER_SECS };
   }
 
   /** Never runs backwards, whatever the machine's clock does. */

@@ -1,5 +1,5 @@
 /**
- * When runs want to be woken. Near deadlines are kept as timers; far ones are found by looking through all live runs now
+ * When runs want to be woken; owns those times. Near deadlines are kept as timers; far ones are found by looking through all live runs now
  * and then, so that runs that have ended leave nothing behind here.
  */
 import { nextDeadline, type RunSettings } from '@penstock/run';
@@ -13,6 +13,8 @@ const SWEEP_MS = 60 * 1000;
 export class Deadlines {
   readonly #timers = new Heap<{ readonly at: number; readonly runId: string }>((a, b) => a.at < b.at);
   readonly #settings: RunSettings;
+  /** Run id to the time at which it is woken; its timer takes it out. */
+  readonly #wakeAt = new Map<string, number>();
   #sweptAt = 0;
 
   constructor(settings: RunSettings) {
@@ -26,8 +28,9 @@ export class Deadlines {
 
   /** An earlier time that was asked for stays. */
   wakeAt(run: LiveRun, at: number, now: number): void {
-    if (at - now > NEAR_MS || (run.wakeAt !== undefined && run.wakeAt <= at)) return;
-    run.wakeAt = at;
+    const known = this.#wakeAt.get(run.id);
+    if (at - now > NEAR_MS || (known !== undefined && known <= at)) return;
+    this.#wakeAt.set(run.id, at);
     this.#timers.push({ at, runId: run.id });
   }
 
@@ -41,10 +44,10 @@ export class Deadlines {
   wakeDue(runs: ReadonlyMap<string, LiveRun>, now: number, wake: (run: LiveRun) => void): void {
     for (let timer = this.#timers.peek(); timer !== undefined && timer.at <= now; timer = this.#timers.peek()) {
       this.#timers.pop();
+      if (this.#wakeAt.get(timer.runId) !== timer.at) continue;
+      this.#wakeAt.delete(timer.runId);
       const run = runs.get(timer.runId);
-      if (run?.wakeAt !== timer.at) continue;
-      run.wakeAt = undefined;
-      if (!run.ended) wake(run);
+      if (run !== undefined && !run.ended) wake(run);
     }
     if (now - this.#sweptAt < SWEEP_MS) return;
     this.#sweptAt = now;

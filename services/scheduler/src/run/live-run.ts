@@ -24,76 +24,107 @@ import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
 /** Of the cause of a quarantine: a message may quote what made it. */
 const CAUSE_LENGTH_MAX = 1_000;
 
+/** What is committed of a run: all of its events, version 1 first, and the sequence of the last commit with some of them. */
+export interface RunHistory {
+  readonly events: RunEvent[];
+  readonly sequence: number;
+}
+
+interface RunBeginning {
+  readonly id: string;
+  readonly definition: PipelineDefinition;
+  readonly events: RunEvent[];
+  readonly committedVersion: number;
+  readonly committedSequence: number;
+  readonly state: RunState;
+  readonly settings: RunSettings;
+  readonly standIn?: StandIn | undefined;
+  readonly restoreError?: string | undefined;
+}
+
+/** Of a run whose events this build cannot fold: the state that stands for the first so many of them. */
+interface StandIn {
+  readonly count: number;
+  readonly state: RunState;
+}
+
 export class LiveRun {
   readonly id: string;
   readonly definition: PipelineDefinition;
   readonly plan: Plan;
-  /** All events, version 1 first; those beyond `committedVersion` are decided and not yet acknowledged. */
-  readonly events: RunEvent[];
-  committedVersion: number;
-  /** The sequence of the last acknowledged commit with events of this run. */
-  committedSequence = 0;
-  /** When the machine wants to be woken; undefined: not at all. */
-  wakeAt: number | undefined;
-  /** Whether it may go on, as its owner has decided; kept by `Places`. */
-  standing: 'none' | 'held' | 'placed' = 'none';
-  /** Whether its key's committed count of runs that go on has it; kept by `KeyCounts`. */
-  countsAsActive = false;
   /** Why the run could not be restored; undefined: it could. */
-  readonly poison: string | undefined;
+  readonly restoreError: string | undefined;
+  readonly #events: RunEvent[];
+  #committedVersion: number;
+  #committedSequence: number;
   readonly #settings: RunSettings;
-  /** Of a run whose events this build cannot fold: the state that stands for the first so many of them. */
-  readonly #poisoned: { readonly count: number; readonly state: RunState } | undefined;
+  readonly #standIn: StandIn | undefined;
   #actor: RunActor;
 
-  private constructor(
-    id: string,
-    definition: PipelineDefinition,
-    events: RunEvent[],
-    committedVersion: number,
-    state: RunState,
-    settings: RunSettings,
-    poisoned?: { readonly count: number; readonly state: RunState },
-    poison?: string,
-  ) {
+  private constructor(beginning: RunBeginning) {
+    const { id, definition, state, settings } = beginning;
     this.id = id;
     this.definition = definition;
     this.plan = planOf(definition);
-    this.events = events;
-    this.committedVersion = committedVersion;
+    this.restoreError = beginning.restoreError;
+    this.#events = beginning.events;
+    this.#committedVersion = beginning.committedVersion;
+    this.#committedSequence = beginning.committedSequence;
     this.#settings = settings;
-    this.#poisoned = poisoned;
-    this.poison = poison;
+    this.#standIn = beginning.standIn;
     this.#actor = new RunActor({ run: state, definition, settings });
   }
 
   static create(id: string, definition: PipelineDefinition, created: RunCreated, settings: RunSettings): LiveRun {
-    return new LiveRun(id, definition, [created], 0, newRun(id, created, planOf(definition)), settings);
+    const state = newRun(id, created, planOf(definition));
+    return new LiveRun({
+      id,
+      definition,
+      events: [created],
+      committedVersion: 0,
+      committedSequence: 0,
+      state,
+      settings,
+    });
   }
 
   /** From committed events. Throws RunInvariantError where they do not make a run. */
-  static restore(id: string, definition: PipelineDefinition, events: RunEvent[], settings: RunSettings): LiveRun {
-    return new LiveRun(
+  static restore(
+    id: string,
+    definition: PipelineDefinition,
+    { events, sequence }: RunHistory,
+    settings: RunSettings,
+  ): LiveRun {
+    const count = events.length;
+    const state = foldRun(id, planOf(definition), events, count);
+    return new LiveRun({
       id,
       definition,
       events,
-      events.length,
-      foldRun(id, planOf(definition), events, events.length),
+      committedVersion: count,
+      committedSequence: sequence,
+      state,
       settings,
-    );
+    });
   }
 
   /**
    * A run that cannot be restored, for its text or its events mean nothing to this build: it stands with the stages that
    * its events name, so that its live attempts are known, and waits for its owner to quarantine it, unless it has ended.
    */
-  static poisoned(id: string, events: RunEvent[], settings: RunSettings, cause: string): LiveRun {
+  static unrestorable(
+    id: string,
+    { events, sequence }: RunHistory,
+    settings: RunSettings,
+    restoreError: string,
+  ): LiveRun {
     const [created] = events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
+    const committed = { id, events, committedVersion: events.length, committedSequence: sequence, settings };
     const named = standInOf(created.pipelineName, events);
     try {
       const state = foldRun(id, planOf(named), events, events.length);
-      return new LiveRun(id, named, events, events.length, state, settings, undefined, cause);
+      return new LiveRun({ ...committed, definition: named, state, restoreError });
     } catch {
       // Its events contradict each other: only its end can be told from them.
     }
@@ -106,16 +137,22 @@ export class LiveRun {
         event.type === 'run_completed' ? event.status : event.type === 'run_cancelled' ? 'CANCELLED' : 'FAILED';
       state.finishedAt = event.at;
     }
-    return new LiveRun(
-      id,
-      definition,
-      events,
-      events.length,
-      structuredClone(state),
-      settings,
-      { count: events.length, state },
-      cause,
-    );
+    const standIn = { count: events.length, state };
+    return new LiveRun({ ...committed, definition, state: structuredClone(state), standIn, restoreError });
+  }
+
+  /** All events, version 1 first; those beyond `committedVersion` are decided and not yet acknowledged. */
+  get events(): readonly RunEvent[] {
+    return this.#events;
+  }
+
+  get committedVersion(): number {
+    return this.#committedVersion;
+  }
+
+  /** The sequence of the last acknowledged commit with events of this run. */
+  get committedSequence(): number {
+    return this.#committedSequence;
   }
 
   get state(): RunState {
@@ -131,28 +168,34 @@ export class LiveRun {
   }
 
   get isCommitted(): boolean {
-    return this.committedVersion === this.events.length;
+    return this.#committedVersion === this.#events.length;
+  }
+
+  /** The events up to this version are stored, the last of them by the commit at this sequence. */
+  committed(version: number, sequence: number): void {
+    this.#committedVersion = version;
+    this.#committedSequence = sequence;
   }
 
   /**
    * Tells the machine; its events are added. A machine that throws, or decides what no commit can carry, is rebuilt and
-   * quarantined: poison never spreads.
+   * quarantined, and no other run notices.
    */
   tell(command: RunCommand): Decided | undefined {
-    const before = this.events.length;
+    const before = this.#events.length;
     try {
       const decided = this.#tell(command);
       if (decided !== undefined && !fitsCommit(decided.events))
         throw new RunInvariantError(this.id, `what follows takes more than ${DECISION_BYTES_MAX} bytes`);
       return decided;
     } catch (error) {
-      this.events.length = before;
+      this.#events.length = before;
       const cause = `${command.type}: ${error instanceof Error ? error.message : String(error)}`.slice(
         0,
         CAUSE_LENGTH_MAX,
       );
       this.#actor = new RunActor({
-        run: this.#fold(this.events.length),
+        run: this.#fold(before),
         definition: this.definition,
         settings: this.#settings,
       });
@@ -168,20 +211,20 @@ export class LiveRun {
 
   /** The state that the committed events make; a copy where decisions are ahead of them. */
   committedState(): RunState {
-    return this.isCommitted ? this.state : this.#fold(this.committedVersion);
+    return this.isCommitted ? this.state : this.#fold(this.#committedVersion);
   }
 
   #fold(count: number): RunState {
-    if (this.#poisoned === undefined) return foldRun(this.id, this.plan, this.events, count);
-    const state = structuredClone(this.#poisoned.state);
-    for (let index = this.#poisoned.count; index < count; index++)
-      evolve(state, this.plan, this.events[index] as RunEvent);
+    if (this.#standIn === undefined) return foldRun(this.id, this.plan, this.#events, count);
+    const state = structuredClone(this.#standIn.state);
+    for (let index = this.#standIn.count; index < count; index++)
+      evolve(state, this.plan, this.#events[index] as RunEvent);
     return state;
   }
 
   #tell(command: RunCommand): Decided | undefined {
     const decided = this.#actor.tell(command);
-    if (decided !== undefined) this.events.push(...decided.events);
+    if (decided !== undefined) this.#events.push(...decided.events);
     return decided;
   }
 }

@@ -9,7 +9,8 @@ import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
 export type JobAnswer = 'accepted' | 'held' | 'refused' | 'no-responders' | 'no-answer' | 'too-large';
 export type StopAnswer = 'gone' | 'stopping' | 'no-answer';
 
-export interface AttemptLog {
+/** Whose log: that of an attempt, as its runner has written it. */
+export interface AttemptLogRef {
   readonly runId: string;
   readonly runner: string;
   readonly stage: string;
@@ -32,7 +33,7 @@ export interface PartitionPorts {
   /** Whether the store knows the run (P7). */
   isStored(runId: string, then: (stored: boolean | 'unavailable') => void): void;
   /** How many bytes of an attempt's log are stored now; tried until it is known. */
-  storedLogBytes(log: AttemptLog, then: (bytes: number) => void): void;
+  storedLogBytes(log: AttemptLogRef, then: (bytes: number) => void): void;
   /** There is something to project. */
   projectSoon(): void;
   warn(fields: Record<string, unknown>, message: string): void;

@@ -33,8 +33,9 @@ import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import type { Definitions } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
-import { Partition, type PartitionSettings } from '../partition/partition.ts';
-import type { AttemptLog, PartitionPorts } from '../run/ports.ts';
+import type { PartitionSettings } from '../partition/partition-settings.ts';
+import { Partition } from '../partition/partition.ts';
+import type { AttemptLogRef, PartitionPorts } from '../run/ports.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
@@ -325,7 +326,7 @@ export class PartitionOwner {
   }
 
   /** The end of what is stored of an attempt's log, decided once, when its runner is lost (P21). */
-  async #storedLogBytes({ runId, runner, stage, attempt }: AttemptLog): Promise<number | undefined> {
+  async #storedLogBytes({ runId, runner, stage, attempt }: AttemptLogRef): Promise<number | undefined> {
     while (!this.#abort.signal.aborted) {
       try {
         let end = 0;

@@ -28,6 +28,7 @@ import { Definitions } from '../run/definitions.ts';
 import { Dispatch } from '../dispatch/dispatch.ts';
 import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
+import { InvariantSamples } from './invariant-samples.ts';
 import { PartitionOwner } from './partition-owner.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 
@@ -56,6 +57,8 @@ export interface Scheduler {
   readonly member: string;
   /** How many partitions it answers for. */
   readonly owned: number;
+  /** How many samples of its memory have found an invariant broken: any is a fault of the code. */
+  readonly brokenInvariants: number;
   /** Resolves when every partition has been opened that should be this scheduler's as things stand. */
   settled(): Promise<void>;
   /** Hands its partitions over and leaves. */
@@ -86,6 +89,7 @@ class SchedulerService implements Scheduler {
   readonly #definitions = new Definitions();
   readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
   readonly #membership: SchedulerMembership;
+  readonly #invariants: InvariantSamples;
   readonly #members = new Set<string>();
   readonly #owners = new Map<number, PartitionOwner>();
   /** Partitions whose logs may still name this member although it does not answer for them: to be handed back. */
@@ -99,7 +103,7 @@ class SchedulerService implements Scheduler {
   /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
   readonly #expired = new Set<string>();
   #pulls: BusSubscription | undefined;
-  /** Word of partitions that others have handed over: one that is ours is opened at once. */
+  /** Tells of partitions that others have handed over: one that is ours is opened at once. */
   #releases: BusSubscription | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #rebalancing: Promise<void> | undefined;
@@ -111,6 +115,7 @@ class SchedulerService implements Scheduler {
   constructor(options: SchedulerOptions) {
     this.#options = options;
     this.#ledger = withBoundedWrites(options.ledger);
+    this.#invariants = new InvariantSamples(options.log);
     this.#membership = new SchedulerMembership({
       bus: options.bus,
       ttlMs: options.membershipMs ?? 6_000,
@@ -122,6 +127,10 @@ class SchedulerService implements Scheduler {
 
   get owned(): number {
     return [...this.#owners.values()].filter((owner) => owner.partition?.open === true).length;
+  }
+
+  get brokenInvariants(): number {
+    return this.#invariants.broken;
   }
 
   async start(): Promise<void> {
@@ -427,6 +436,7 @@ class SchedulerService implements Scheduler {
   #tick(): void {
     for (const owner of this.#owners.values()) owner.tick();
     this.#dispatch.forgetIdle(Date.now());
+    this.#invariants.tick([this.#dispatch, ...[...this.#owners.values()].flatMap(({ partition }) => partition ?? [])]);
     void this.#lookAtSilent();
     this.#announceDemand();
     void this.#measureJournal();

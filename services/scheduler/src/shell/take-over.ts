@@ -245,24 +245,17 @@ function liveRunOf(
     readonly log: Pick<Log, 'error'>;
   },
 ): LiveRun {
-  let run: LiveRun;
   try {
     const [created] = history.events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
     const defined = definedRun(created, shared.definitions);
     history.events[0] = defined.created;
-    run = LiveRun.restore(id, defined.definition, history.events, shared.settings);
+    return LiveRun.restore(id, defined.definition, history, shared.settings);
   } catch (error) {
     shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
-    run = LiveRun.poisoned(
-      id,
-      history.events,
-      shared.settings,
-      `not restored: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    const restoreError = `not restored: ${error instanceof Error ? error.message : String(error)}`;
+    return LiveRun.unrestorable(id, history, shared.settings, restoreError);
   }
-  run.committedSequence = history.sequence;
-  return run;
 }
 
 /**

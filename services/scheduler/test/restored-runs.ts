@@ -9,7 +9,7 @@ let count = 0;
 export function createdOf(
   yaml: string,
   more: Partial<RunCreated> = {},
-): { restored(events: readonly RunEvent[]): LiveRun; poisoned(events: readonly RunEvent[]): LiveRun } {
+): { restored(events: readonly RunEvent[]): LiveRun; unrestorable(events: readonly RunEvent[]): LiveRun } {
   const created: RunCreated = {
     type: 'run_created',
     at: NOW,
@@ -23,7 +23,14 @@ export function createdOf(
   };
   const id = newRunId({ now: NOW, key: 'ada', random: Uint8Array.of(1, 0, 0, 0, 0, 0, ++count >> 8, count & 255) });
   return {
-    restored: (events) => LiveRun.restore(id, definitions.find(yaml).definition, [created, ...events], settings),
-    poisoned: (events) => LiveRun.poisoned(id, [created, ...events], settings, 'this build does not know its text'),
+    restored: (events) =>
+      LiveRun.restore(id, definitions.find(yaml).definition, { events: [created, ...events], sequence: 0 }, settings),
+    unrestorable: (events) =>
+      LiveRun.unrestorable(
+        id,
+        { events: [created, ...events], sequence: 0 },
+        settings,
+        'this build does not know its text',
+      ),
   };
 }

@@ -2,10 +2,10 @@
  * Grants and stops on their way to runners (P12 to P14). Owns, for each live attempt, whether its runner is known to
  * have the grant, and whether it is being stopped.
  *
- *  G1 Nothing is sent for a run while a commit about it is in flight, nor while the owner may not act (P4).
- *  G2 "No responders" frees a grant at no cost only as the answer to its first send, by the owner that committed it;
+ *  JOBS-1 Nothing is sent for a run while a commit about it is in flight, nor while the owner may not act (P4).
+ *  JOBS-2 "No responders" frees a grant at no cost only as the answer to its first send, by the owner that committed it;
  *     only `refused` frees it otherwise. Anything else leaves it given: its session's lease decides.
- *  G3 A grant whose attempt is being stopped is sent no more; a stop is repeated until its attempt is gone.
+ *  JOBS-3 A grant whose attempt is being stopped is sent no more; a stop is repeated until its attempt is gone.
  */
 import type { AttemptRef, Job, RunnerLease } from '@penstock/bus';
 import { workOf, type LiveAttempt } from '@penstock/run';
@@ -15,7 +15,7 @@ import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
 /** An unanswered grant or stop is sent again after this. */
 const REPEAT_MS = 2_000;
 
-export interface DeliverySettings {
+export interface JobDeliverySettings {
   readonly partition: number;
   readonly epoch: number;
   readonly logBytesMax: number;
@@ -32,7 +32,7 @@ interface Delivery {
   sentAt: number;
 }
 
-export interface DeliveryHost {
+export interface JobDeliveryHost {
   /** Whether a commit about the run is under way. */
   inFlight(run: LiveRun): boolean;
   /** The grant came to nothing: the machine decides. */
@@ -41,14 +41,14 @@ export interface DeliveryHost {
   undeliverable(run: LiveRun, stage: string, attempt: number): void;
 }
 
-export class Deliveries {
-  readonly #settings: DeliverySettings;
+export class JobDeliveries {
+  readonly #settings: JobDeliverySettings;
   readonly #ports: PartitionPorts;
-  readonly #host: DeliveryHost;
+  readonly #host: JobDeliveryHost;
   readonly #grants = new Map<string, Delivery>();
   readonly #stops = new Map<string, Delivery>();
 
-  constructor(settings: DeliverySettings, ports: PartitionPorts, host: DeliveryHost) {
+  constructor(settings: JobDeliverySettings, ports: PartitionPorts, host: JobDeliveryHost) {
     this.#settings = settings;
     this.#ports = ports;
     this.#host = host;

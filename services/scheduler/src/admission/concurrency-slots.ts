@@ -1,0 +1,260 @@
+/**
+ * Which runs of a key may go on: the turns of its concurrency groups, and the concurrency slots under its quota (P23). Owns
+ * who has a slot and who is held; a run itself does not know.
+ *
+ *  SLOTS-1 A run goes on when it is the first of its group and has one of the key's slots. Both are its own until it has
+ *          settled: it has ended, and its processes are gone.
+ *  SLOTS-2 Runs whose turn has come get slots in the order of their creation, which is that of their times and then their
+ *          ids: the same to every owner. While one waits, no slot is free.
+ *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
+ *  SLOTS-4 Every run in memory that has not settled is known here as one of the two.
+ */
+import type { LiveRun } from '../run/live-run.ts';
+import { invariant } from '../run/invariant.ts';
+import { ConcurrencyGroups } from './groups.ts';
+
+interface KeySlots {
+  /** How many may have a slot at a time; Infinity: any number. */
+  limit: number;
+  readonly taken: Set<LiveRun>;
+  readonly held: Set<LiveRun>;
+  /** In memory, ended ones included. */
+  runs: number;
+  /** The latest creation among the held ones since there were none. */
+  newestHeldAt: number;
+  /** Held, and the first of their groups: they wait for a slot alone. In the order of their creation. */
+  readonly ready: LiveRun[];
+  admitting: boolean;
+}
+
+export interface ConcurrencySlotsHost {
+  runOf(runId: string): LiveRun | undefined;
+  /** The run has its turn and a slot: it goes on. */
+  admit(run: LiveRun): void;
+}
+
+export class ConcurrencySlots {
+  readonly #host: ConcurrencySlotsHost;
+  readonly #groups = new ConcurrencyGroups();
+  readonly #keys = new Map<string, KeySlots>();
+  /** Not all runs are known yet: nobody is admitted before it is sure whose turn it is. */
+  #restoring = false;
+
+  constructor(host: ConcurrencySlotsHost) {
+    this.#host = host;
+  }
+
+  liveRuns(key: string): number {
+    return this.#keys.get(key)?.runs ?? 0;
+  }
+
+  /** The runs of a group that have not settled, the one whose turn it is first. */
+  members(key: string, group: string): readonly string[] {
+    return this.#groups.members(key, group);
+  }
+
+  /** A run created at `at` stands behind all that it may have to wait for: no two of them have the same time. */
+  timeOfNext(key: string, group: string | undefined, at: number): number {
+    const slots = this.#keys.get(key);
+    const last = group === undefined ? undefined : this.#host.runOf(this.#groups.last(key, group) ?? '');
+    return Math.max(
+      at,
+      (last?.state.createdAt ?? 0) + 1,
+      slots === undefined || slots.held.size === 0 ? 0 : slots.newestHeldAt + 1,
+    );
+  }
+
+  /** The limit of the key's newest run; where there are more slots than before, those that wait go on. Infinity: any number. */
+  setLimit(key: string, limit: number): void {
+    const slots = this.#slotsOf(key);
+    slots.limit = limit;
+    this.#admitReady(slots);
+  }
+
+  /** Takes a new run in; answers what it waits for, if anything. */
+  enter(run: LiveRun): 'group' | 'quota' | undefined {
+    const { key, group } = run.state;
+    const slots = this.#slotsOf(key);
+    slots.runs += 1;
+    if (group !== undefined) this.#groups.enter(key, group, run.id);
+    const isFirst = this.#isFirst(run);
+    if (isFirst && slots.taken.size < slots.limit && slots.ready.length === 0) {
+      slots.taken.add(run);
+      return undefined;
+    }
+    this.#hold(slots, run);
+    if (!isFirst) return 'group';
+    insert(slots.ready, run);
+    return 'quota';
+  }
+
+  /** Takes a run in that has ended as it began: it waits for nothing and takes no slot. */
+  enterEnded(run: LiveRun): void {
+    this.#slotsOf(run.state.key).runs += 1;
+  }
+
+  // --- Take-over ---------------------------------------------------------------------------------------------------
+
+  /** Takes over what an earlier owner left, in the order of creation. Nobody is admitted before `open`. */
+  restore(runs: readonly LiveRun[], limitOf: (key: string) => number): void {
+    this.#restoring = true;
+    for (const run of runs) {
+      const { key, group } = run.state;
+      const slots = this.#slotsOf(key);
+      slots.limit = limitOf(key);
+      slots.runs += 1;
+      if (run.settled) continue;
+      if (group !== undefined) this.#groups.enter(key, group, run.id);
+      if (run.state.held) this.#hold(slots, run);
+      else slots.taken.add(run);
+    }
+    for (const slots of this.#keys.values())
+      for (const run of slots.held) if (this.#isFirst(run)) insert(slots.ready, run);
+  }
+
+  /** The end of the run before may have been committed, and the owner gone before this one's turn was: they go on now. */
+  open(): void {
+    this.#restoring = false;
+    for (const slots of this.#keys.values()) this.#admitReady(slots);
+  }
+
+  // --- Ends --------------------------------------------------------------------------------------------------------
+
+  /** Frees what the run had: the next ones go on, in the same commit. */
+  settled(run: LiveRun): void {
+    const { key, group } = run.state;
+    const slots = this.#slotsOf(key);
+    slots.taken.delete(run);
+    if (slots.held.delete(run)) remove(slots.ready, run);
+    const next = group === undefined ? undefined : this.#host.runOf(this.#groups.leave(key, group, run.id) ?? '');
+    if (next !== undefined && slots.held.has(next)) insert(slots.ready, next);
+    this.#admitReady(slots);
+  }
+
+  /** The run leaves memory. */
+  forget(run: LiveRun): void {
+    const { key } = run.state;
+    const slots = this.#slotsOf(key);
+    slots.runs -= 1;
+    if (slots.runs === 0) this.#keys.delete(key);
+  }
+
+  /** `runs` are all those in memory, between two steps. Throws InvariantBroken. */
+  assertInvariants(runs: Iterable<LiveRun>): void {
+    const known = new Map<string, number>();
+    for (const run of runs) {
+      const { key } = run.state;
+      known.set(key, (known.get(key) ?? 0) + 1);
+      this.#assertKnown(run, this.#keys.get(key));
+    }
+    for (const [key, slots] of this.#keys) this.#assertKey(key, slots, known.get(key) ?? 0);
+  }
+
+  #assertKnown(run: LiveRun, slots: KeySlots | undefined): void {
+    const hasSlot = slots?.taken.has(run) === true;
+    const isHeld = slots?.held.has(run) === true;
+    const facts = (): Record<string, unknown> => ({
+      run: run.id,
+      hasSlot,
+      isHeld,
+      settled: run.settled,
+      held: run.state.held,
+    });
+    invariant('SLOTS-3', !(hasSlot && isHeld), 'a held run has a slot', facts);
+    invariant('SLOTS-4', run.settled || hasSlot || isHeld, 'a run neither has a slot nor is held', facts);
+    invariant('SLOTS-1', !(run.settled && (hasSlot || isHeld)), 'a settled run keeps a slot or waits for one', facts);
+    invariant('SLOTS-3', run.settled || run.state.held === isHeld, "a run's state differs from its owner's", facts);
+    invariant('SLOTS-1', !hasSlot || this.#isFirst(run), 'a run goes on before its turn in its group', facts);
+  }
+
+  #assertKey(key: string, { limit, taken, held, ready, runs }: KeySlots, known: number): void {
+    const facts = (): Record<string, unknown> => ({
+      key,
+      limit,
+      taken: taken.size,
+      held: held.size,
+      ready: ready.map(({ id }) => id),
+      runs,
+      known,
+    });
+    invariant('SLOTS-4', runs === known && taken.size + held.size <= runs, 'a run is not in memory', facts);
+    invariant('SLOTS-2', ready.length === 0 || taken.size >= limit, 'a run waits while a slot is free', facts);
+    const isInOrder = ready.every((run, index) => index === 0 || byCreation(ready[index - 1] as LiveRun, run) < 0);
+    invariant('SLOTS-2', isInOrder, 'runs do not wait in the order of their creation', facts);
+    const first = [...held].filter((run) => this.#isFirst(run));
+    const areReady = first.length === ready.length && ready.every((run) => held.has(run) && this.#isFirst(run));
+    invariant('SLOTS-2', areReady, 'those whose turn has come are not those that wait for a slot', facts);
+  }
+
+  /** One after the other, however many end as soon as they go on: what settles meanwhile only frees its slot. */
+  #admitReady(slots: KeySlots): void {
+    if (this.#restoring || slots.admitting) return;
+    slots.admitting = true;
+    try {
+      while (slots.taken.size < slots.limit) {
+        const run = slots.ready.shift();
+        if (run === undefined) break;
+        slots.held.delete(run);
+        slots.taken.add(run);
+        this.#host.admit(run);
+      }
+    } finally {
+      slots.admitting = false;
+    }
+  }
+
+  #hold(slots: KeySlots, run: LiveRun): void {
+    const { createdAt } = run.state;
+    slots.newestHeldAt = slots.held.size === 0 ? createdAt : Math.max(slots.newestHeldAt, createdAt);
+    slots.held.add(run);
+  }
+
+  #isFirst({ id, state: { key, group } }: LiveRun): boolean {
+    return group === undefined || this.#groups.isFirst(key, group, id);
+  }
+
+  #slotsOf(key: string): KeySlots {
+    let slots = this.#keys.get(key);
+    if (slots === undefined) {
+      slots = {
+        limit: Number.POSITIVE_INFINITY,
+        taken: new Set(),
+        held: new Set(),
+        runs: 0,
+        newestHeldAt: 0,
+        ready: [],
+        admitting: false,
+      };
+      this.#keys.set(key, slots);
+    }
+    return slots;
+  }
+}
+
+export function byCreation(a: LiveRun, b: LiveRun): number {
+  return a.state.createdAt - b.state.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}
+
+/** Nearly always at the end; what is moved for an earlier position are a few kilobytes of pointers. */
+function insert(runs: LiveRun[], run: LiveRun): void {
+  const last = runs.at(-1);
+  if (last === undefined || byCreation(last, run) < 0) runs.push(run);
+  else runs.splice(positionOf(runs, run), 0, run);
+}
+
+function remove(runs: LiveRun[], run: LiveRun): void {
+  const position = positionOf(runs, run);
+  if (runs[position] === run) runs.splice(position, 1);
+}
+
+/** Where the run stands, or would. */
+function positionOf(runs: readonly LiveRun[], run: LiveRun): number {
+  let low = 0;
+  let high = runs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (byCreation(runs[middle] as LiveRun, run) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

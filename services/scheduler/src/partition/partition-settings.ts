@@ -1,0 +1,9 @@
+import type { CommitSettings } from './commit-cycle.ts';
+
+export interface PartitionSettings extends CommitSettings {
+  readonly queueTimeoutMs: number;
+  readonly logBytesMax: number;
+  /** How long a runner may be without a session before its workspaces count as lost (P19). */
+  readonly workspaceGraceMs: number;
+  readonly liveRunsPerKeyMax: number;
+}

@@ -1,0 +1,145 @@
+/**
+ * How a run comes to be in its partition: whether its id is free (P7), whether there is room for it, and its first decision.
+ * Owns nothing: the run goes to its partition, what it takes to the counts and the concurrency slots of its key.
+ */
+import type { CreateReply, CreateRequest, OwnerRefusal } from '@penstock/bus';
+import { viewOf, type RunCommand } from '@penstock/run';
+import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
+import type { KeyCounts } from '../admission/key-counts.ts';
+import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import type { PartitionPorts } from '../run/ports.ts';
+import { overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
+import type { CommitCycle } from './commit-cycle.ts';
+import { limitOf, MonthUsedUp, newRunOf } from './new-run.ts';
+import type { PartitionSettings } from './partition-settings.ts';
+import type { Reads } from './reads.ts';
+import { refusal, unavailable } from './refusals.ts';
+import type { RememberedIds } from './remembered-ids.ts';
+
+type Reply = (reply: CreateReply) => void;
+
+export interface RunCreationDependencies {
+  readonly settings: PartitionSettings;
+  readonly ports: Pick<PartitionPorts, 'isStored'>;
+  readonly definitions: DefinitionSource;
+  readonly load: SchedulerLoad;
+  readonly runs: ReadonlyMap<string, LiveRun>;
+  readonly ids: Pick<RememberedIds, 'has' | 'mayBeStored'>;
+  readonly slots: ConcurrencySlots;
+  readonly counts: KeyCounts;
+  readonly cycle: CommitCycle;
+  readonly reads: Pick<Reads, 'whenCommitted'>;
+  now(): number;
+  /** Whether the partition still decides. */
+  accepts(): boolean;
+  /** Whether it is sure to be the owner (P4). */
+  mayAnswer(): boolean;
+  /** Takes a new run into memory. */
+  remember(run: LiveRun): void;
+  /** Tells a new run its first command; its creation and what it decides join the next commit. */
+  begin(run: LiveRun, start: RunCommand): void;
+  cancel(run: LiveRun): void;
+  /** Something may follow from what was decided. */
+  advance(): void;
+}
+
+export class RunCreation {
+  readonly #partition: RunCreationDependencies;
+
+  constructor(partition: RunCreationDependencies) {
+    this.#partition = partition;
+  }
+
+  create(request: CreateRequest, reply: Reply): void {
+    const { runs, ids, ports, settings, now, accepts } = this.#partition;
+    const { epoch } = settings;
+    if (!accepts()) return;
+    const known = runs.get(request.runId);
+    if (known !== undefined) {
+      this.#answerKnown(known, request, reply);
+      return;
+    }
+    if (!ids.mayBeStored(request.runId, now())) {
+      this.#createNew(request, reply);
+      return;
+    }
+    ports.isStored(request.runId, (stored) => {
+      if (!accepts()) return;
+      if (runs.has(request.runId)) this.create(request, reply);
+      else if (stored === 'unavailable') reply(unavailable(epoch, 'the store does not answer'));
+      else if (stored || ids.has(request.runId)) reply({ ok: true, created: false, epoch, run: null });
+      else this.#createNew(request, reply);
+    });
+  }
+
+  #answerKnown(run: LiveRun, { key, tenant }: CreateRequest, reply: Reply): void {
+    const { reads, settings } = this.#partition;
+    const { epoch } = settings;
+    if (run.state.key !== key || run.state.tenant !== tenant)
+      reply(refusal(epoch, 'CONFLICT', 'another run has this id'));
+    else reads.whenCommitted(run, () => reply({ ok: true, created: false, epoch, run: viewOf(run.committedState()) }));
+  }
+
+  #createNew(request: CreateRequest, reply: Reply): void {
+    const { settings, cycle, advance } = this.#partition;
+    const { epoch } = settings;
+    const refused = this.#noRoomFor(request);
+    if (refused !== undefined) {
+      reply(refused);
+      return;
+    }
+    const run = this.#newRun(request, reply);
+    if (run === undefined) return;
+    this.#take(run, request);
+    cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch, run: viewOf(run.committedState()) }));
+    advance();
+  }
+
+  /** Undefined: it is refused, and answered so. */
+  #newRun(request: CreateRequest, reply: Reply): LiveRun | undefined {
+    const { settings, definitions, slots, counts, now } = this.#partition;
+    try {
+      return newRunOf(request, { now: now(), settings, definitions, slots, counts });
+    } catch (error) {
+      if (error instanceof BadPipeline) reply(refusal(settings.epoch, 'BAD_USER_INPUT', error.message));
+      else if (error instanceof MonthUsedUp) this.#answerMonthUsedUp(error, reply);
+      else throw error;
+      return undefined;
+    }
+  }
+
+  #take(run: LiveRun, { ended, limits }: CreateRequest): void {
+    const { runs, slots, counts, remember, begin, cancel } = this.#partition;
+    const { key, group, createdAt: at } = run.state;
+    const before = group === undefined ? [] : slots.members(key, group);
+    remember(run);
+    counts.created(run);
+    slots.setLimit(key, limitOf(limits?.maxConcurrent));
+    if (ended === undefined) begin(run, { type: 'start', at, held: slots.enter(run) });
+    else {
+      slots.enterEnded(run);
+      begin(run, { type: 'start', at, ended });
+    }
+    if (run.definition.concurrency?.cancelInProgress !== true) return;
+    // The last first, so that none has its turn on the way.
+    for (const superseded of before.toReversed().flatMap((id) => runs.get(id) ?? [])) cancel(superseded);
+  }
+
+  /** What is committed says so, and an owner that is sure to be it: what used the month up may never come to be (P4). */
+  #answerMonthUsedUp({ message, retryAfterSecs }: MonthUsedUp, reply: Reply): void {
+    const { cycle, settings, mayAnswer } = this.#partition;
+    cycle.whenAllCommitted(() => {
+      if (mayAnswer()) reply({ ...refusal(settings.epoch, 'QUOTA_EXCEEDED', message), retryAfterSecs });
+    });
+  }
+
+  #noRoomFor({ key }: CreateRequest): OwnerRefusal | undefined {
+    const { load, slots, settings, cycle } = this.#partition;
+    const { epoch, liveRunsPerKeyMax } = settings;
+    const overload = overloadOf(load);
+    if (overload !== undefined) return unavailable(epoch, overload);
+    if (slots.liveRuns(key) >= liveRunsPerKeyMax) return unavailable(epoch, `too many runs of '${key}' are live`);
+    return cycle.isTooSlow ? unavailable(epoch, 'the journal is too slow') : undefined;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * Invariants in production: now and then one partition's, and those of the dispatch, in turn. A broken one is logged with
+ * its facts and counted, and never stops a tick: its runs are better served by a partition that goes on.
+ */
+import type { Logger } from '@penstock/telemetry';
+
+/** Ticks between two looks: a look goes through all the live runs of one partition, a few thousand in a millisecond. */
+const EVERY_TICKS = 10;
+
+export interface Invariants {
+  assertInvariants(): void;
+}
+
+export class InvariantSamples {
+  readonly #log: Pick<Logger, 'error'>;
+  #ticks = 0;
+  #broken = 0;
+
+  constructor(log: Pick<Logger, 'error'>) {
+    this.#log = log;
+  }
+
+  /** How many looks have found one broken. */
+  get broken(): number {
+    return this.#broken;
+  }
+
+  /** Called at every tick with all that has invariants; every tenth looks at the next of them. */
+  tick(all: readonly Invariants[]): void {
+    this.#ticks += 1;
+    if (this.#ticks % EVERY_TICKS !== 0) return;
+    try {
+      all[(this.#ticks / EVERY_TICKS) % all.length]?.assertInvariants();
+    } catch (error) {
+      this.#broken += 1;
+      this.#log.error(
+        { err: error, broken: this.#broken },
+        'an invariant of the scheduler is broken; it goes on, and this is a fault to report',
+      );
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import { ConcurrencySlots, CommitCycle, Dispatch, InvariantSamples, KeyCounts } from '@penstock/scheduler/testing';
+import { describe, expect, it } from 'vitest';
+import { createdOf } from './restored-runs.ts';
+import { Harness, NOW, settings, stage, text } from './support.ts';
+
+const one = text([stage('a')]);
+const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
+const cancelled = { type: 'run_cancelled', at: NOW, cancelledStages: 1 } as const;
+const ports = { append: () => {}, newCommitId: () => 'c1' };
+const nobody = { runOf: () => undefined, admit: () => {} };
+
+describe('concurrency slots', () => {
+  it('say so when a run of the partition neither has a slot nor is held', () => {
+    const run = createdOf(one).restored([queued]);
+    const slots = new ConcurrencySlots(nobody);
+    expect(() => slots.assertInvariants([run])).toThrow(`SLOTS-4 is broken: a run neither has a slot nor is held`);
+    slots.restore([run], () => 1);
+    slots.open();
+    expect(() => slots.assertInvariants([run])).not.toThrow();
+  });
+
+  it('say so when a run that has settled keeps its slot', () => {
+    const run = createdOf(one).restored([queued]);
+    const slots = new ConcurrencySlots(nobody);
+    slots.restore([run], () => 1);
+    run.tell({ type: 'cancel', at: NOW });
+    expect(() => slots.assertInvariants([run])).toThrow('SLOTS-1');
+    slots.settled(run);
+    expect(() => slots.assertInvariants([run])).not.toThrow();
+  });
+
+  it('say so when a slot is free and a run waits for it', () => {
+    const run = createdOf(one).restored([{ type: 'run_held', at: NOW, reason: 'quota' }]);
+    const slots = new ConcurrencySlots(nobody);
+    slots.restore([run], () => 1);
+    expect(() => slots.assertInvariants([run])).toThrow('SLOTS-2');
+  });
+
+  it('say so when a run has left memory and they have not heard of it', () => {
+    const run = createdOf(one).restored([queued, cancelled]);
+    const slots = new ConcurrencySlots(nobody);
+    slots.restore([run], () => 1);
+    expect(() => slots.assertInvariants([])).toThrow('SLOTS-4');
+    slots.forget(run);
+    expect(() => slots.assertInvariants([])).not.toThrow();
+  });
+});
+
+describe('counts of keys', () => {
+  it('say so when a run goes on and is not counted as active', () => {
+    const run = createdOf(one).restored([queued]);
+    const counts = new KeyCounts();
+    expect(() => counts.assertInvariants([run])).toThrow('COUNTS-4');
+    counts.restore([], [run], NOW);
+    expect(() => counts.assertInvariants([run])).not.toThrow();
+  });
+
+  it('say so when a run that has left memory is still active', () => {
+    const counts = new KeyCounts();
+    counts.restore([], [createdOf(one).restored([queued])], NOW);
+    expect(() => counts.assertInvariants([])).toThrow('COUNTS-4');
+  });
+});
+
+describe('commits', () => {
+  it('say so when a decision stands in no commit to come', () => {
+    const run = createdOf(one).restored([queued]);
+    const cycle = new CommitCycle(settings, ports);
+    const decided = run.tell({ type: 'cancel', at: NOW });
+    expect(() => cycle.assertInvariants([run])).toThrow('COMMIT-3 is broken: a decision stands in no commit to come');
+    cycle.add(run, 3, decided?.events ?? []);
+    expect(() => cycle.assertInvariants([run])).not.toThrow();
+    cycle.send(NOW);
+    expect(() => cycle.assertInvariants([run])).not.toThrow();
+    cycle.acknowledged(101);
+    expect(() => cycle.assertInvariants([run])).not.toThrow();
+    expect(run).toMatchObject({ committedVersion: 3, committedSequence: 101 });
+  });
+
+  it('say so when events of a run join them out of their order', () => {
+    const run = createdOf(one).restored([queued]);
+    const cycle = new CommitCycle(settings, ports);
+    cycle.add(run, 7, run.tell({ type: 'cancel', at: NOW })?.events ?? []);
+    expect(() => cycle.assertInvariants([run])).toThrow('COMMIT-3');
+  });
+});
+
+describe('the dispatch', () => {
+  it("says so when a stage waits in another key's queue", () => {
+    const dispatch = new Dispatch();
+    const waiting = {
+      key: 'ada',
+      priority: 0,
+      labels: [],
+      labelSet: '',
+      stage: 'a',
+      waits: () => true,
+      boundTo: () => undefined,
+      grant: () => true,
+    };
+    dispatch.offer(waiting);
+    expect(() => dispatch.assertInvariants()).not.toThrow();
+    waiting.key = 'eve';
+    expect(() => dispatch.assertInvariants()).toThrow('DISPATCH-2');
+  });
+});
+
+describe('a partition', () => {
+  it('finds what happened to a run behind its back', () => {
+    const world = new Harness({ runs: [createdOf(one).restored([queued])] });
+    for (const run of world.partition.liveRuns) run.tell({ type: 'cancel', at: NOW });
+    expect(() => world.partition.assertInvariants()).toThrow('SLOTS-1');
+  });
+});
+
+describe('samples in production', () => {
+  it('look at each in turn, and log and count what is broken without stopping the tick', () => {
+    const logged: unknown[] = [];
+    const looked: string[] = [];
+    const samples = new InvariantSamples({ error: (...line: readonly unknown[]) => void logged.push(line) });
+    const sound = { assertInvariants: () => void looked.push('sound') };
+    const broken = {
+      assertInvariants: () => {
+        looked.push('broken');
+        throw new Error('SLOTS-1 is broken');
+      },
+    };
+    for (let tick = 0; tick < 40; tick++) samples.tick([sound, broken]);
+    expect(looked).toEqual(['broken', 'sound', 'broken', 'sound']);
+    expect(samples.broken).toBe(2);
+    expect(logged).toHaveLength(2);
+  });
+
+  it('look at nothing where nothing is owned', () => {
+    const samples = new InvariantSamples({ error: () => expect.unreachable() });
+    for (let tick = 0; tick < 40; tick++) samples.tick([]);
+    expect(samples.broken).toBe(0);
+  });
+});
