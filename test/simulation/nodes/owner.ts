@@ -123,18 +123,18 @@ export class SimOwner {
     this.listens = true;
     core.start(mutatedRestore(world.mutation, opened, { runs, usages }));
     this.#subjects.publishOpened(node, this.number);
-    this.#armTimer();
+    this.#stepped();
     return true;
   }
 
   tick(): void {
     this.partition?.tick();
-    this.#armTimer();
+    this.#stepped();
   }
 
   /** A request has been handled: it may have set a timer. */
   tickSoon(): void {
-    this.#armTimer();
+    this.#stepped();
   }
 
   /** Hands the partition over. True: the log names this member no more; false: to be tried again. */
@@ -198,6 +198,13 @@ export class SimOwner {
     this.#abort.abort();
   }
 
+  /** A step of the partition is over. Where its log has lost its end, two runs of a group may be found that both go on. */
+  #stepped(): void {
+    if (!this.#world.witness.isPartitionDisturbed(this.number)) this.partition?.assertInvariants();
+    this.#scheduler.dispatch.assertInvariants();
+    this.#armTimer();
+  }
+
   #armTimer(): void {
     const at = this.partition?.nextWake();
     if (at === undefined || this.partition?.open !== true || at === this.#timerAt) return;
@@ -223,7 +230,7 @@ export class SimOwner {
           if (result.ok) {
             world.witness.acknowledged(this.number, epoch, options.commitId, result.sequence);
             if (world.mutation !== 'acts-before-acknowledgement') this.partition?.acknowledged(result.sequence);
-            this.#armTimer();
+            this.#stepped();
             return;
           }
           this.forget();

@@ -3,7 +3,8 @@
  * who has a slot and who is held; a run itself does not know.
  *
  *  SLOTS-1 A run goes on when it is the first of its group and has one of the key's slots. Both are its own until it has
- *          settled: it has ended, and its processes are gone.
+ *          settled: it has ended, and its processes are gone. (A journal that has lost its end in a power cut may leave two
+ *          runs of a group that both go on: a take-over finds them so, and they end so.)
  *  SLOTS-2 Runs whose turn has come get slots in the order of their creation, which is that of their times and then their
  *          ids: the same to every owner. While one waits, no slot is free.
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.

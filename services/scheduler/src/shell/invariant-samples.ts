@@ -2,7 +2,7 @@
  * Invariants in production: now and then one partition's, and those of the dispatch, in turn. A broken one is logged with
  * its facts and counted, and never stops a tick: its runs are better served by a partition that goes on.
  */
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 
 /** Ticks between two looks: a look goes through all the live runs of one partition, a few thousand in a millisecond. */
 const EVERY_TICKS = 10;
@@ -12,11 +12,11 @@ export interface Invariants {
 }
 
 export class InvariantSamples {
-  readonly #log: Pick<Logger, 'error'>;
+  readonly #log: Pick<Log, 'error'>;
   #ticks = 0;
   #broken = 0;
 
-  constructor(log: Pick<Logger, 'error'>) {
+  constructor(log: Pick<Log, 'error'>) {
     this.#log = log;
   }
 
@@ -35,7 +35,7 @@ export class InvariantSamples {
       this.#broken += 1;
       this.#log.error(
         { err: error, broken: this.#broken },
-        'an invariant of the scheduler is broken; it goes on, and this is a fault to report',
+        'an invariant of the scheduler is broken, and the scheduler goes on; unless the journal has lost its end in a power cut, report this as a fault of Penstock',
       );
     }
   }
