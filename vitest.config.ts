@@ -1,5 +1,8 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
+/** What `npm test` runs. Tests that are long by nature are `*.long.test.ts`: see vitest.long.config.ts. */
 export default defineConfig({
   test: {
     include: [
@@ -9,8 +12,12 @@ export default defineConfig({
       'deploy/**/*.test.ts',
       'test/**/*.test.ts',
     ],
+    exclude: ['**/node_modules/**', '**/*.long.test.ts'],
     // Child processes rather than threads: tests change directories, send signals and start brokers.
     pool: 'forks',
+    // Most tests wait for another process or for a lease, so that a core has room for more than one of them.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

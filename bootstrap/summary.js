@@ -1,4 +1,4 @@
-/** Reads vitest's JSON report into counts; the closing line of `npm test` is made of them. */
+/** Reads vitest's JSON reports into counts; the closing line of `npm test` is made of them. */
 import { readFileSync } from 'node:fs';
 
 /**
@@ -21,6 +21,18 @@ export function readReport(file) {
     skipped: report.numPendingTests + report.numTodoTests,
     unloaded,
   };
+}
+
+/** The counts of several runs together. */
+export function sumOf(counted) {
+  const sum = { passed: 0, failed: 0, skipped: 0, unloaded: [] };
+  for (const { passed, failed, skipped, unloaded } of counted) {
+    sum.passed += passed;
+    sum.failed += failed;
+    sum.skipped += skipped;
+    sum.unloaded.push(...unloaded);
+  }
+  return sum;
 }
 
 export function closingLine({ passed, failed, skipped }) {

@@ -1,9 +1,10 @@
 /**
- * `npm test`: what is missing is installed, then types, lint, format, unused exports, boundaries and all tests run; each goes on after
- * a failure of the one before, so that one run tells everything. With arguments (`npm test -- libs/pipeline`) only those tests run.
+ * `npm test`: what is missing is installed, then types, lint, format, unused exports, boundaries and all tests but the long
+ * ones run; each goes on after a failure of the one before, so that one run tells everything. With arguments
+ * (`npm test -- libs/pipeline`) only those tests run. `--long` runs the long tests instead (`npm run test:long`), `--all` both (`.ci/run`).
  *
  * The end of the output is what was not run on this machine (tests append a line to the file PENSTOCK_NOT_RUN_FILE), the checks
- * that failed, and alone on the last line the count of tests. The exit code is 0 only if everything passed.
+ * that failed, and alone on the last line the count of all tests together. The exit code is 0 only if everything passed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,11 +13,21 @@ import { checkBoundaries, folderLines } from './boundaries.js';
 import { exitLike, runChild } from './child.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
-import { closingLine, readNotRun, readReport } from './summary.js';
+import { closingLine, readNotRun, readReport, sumOf } from './summary.js';
 import { tools } from './tools.js';
 
+const short = { title: 'tests', config: 'vitest.config.ts' };
+const long = { title: 'long tests', config: 'vitest.long.config.ts' };
+
+/** The suites that the arguments ask for, and the arguments that are vitest's. */
+function chosen(args) {
+  const rest = args.filter((each) => each !== '--long' && each !== '--all');
+  if (args.includes('--all')) return { suites: [short, long], args: rest };
+  return { suites: [args.includes('--long') ? long : short], args: rest };
+}
+
 await runEntry(async () => {
-  const args = process.argv.slice(2);
+  const { suites, args } = chosen(process.argv.slice(2));
   const { node, env } = await ensure({ broker: true });
   const folder = mkdtempSync(join(tmpdir(), 'penstock-test-'));
   const failed = [];
@@ -31,7 +42,7 @@ await runEntry(async () => {
       }
       if (end.code !== 0) failed.push(title);
     };
-    if (args.length === 0) {
+    if (args.length === 0 && suites.includes(short)) {
       await stage('types', [join(root, tools.tsc), '--noEmit', '-p', root]);
       await stage('lint', [join(root, tools.oxlint)]);
       await stage('format', [join(root, tools.oxfmt), '--check']);
@@ -46,20 +57,25 @@ await runEntry(async () => {
       );
       if (findings.length > 0) failed.push('boundaries');
     }
-    const report = join(folder, 'report.json');
     const notRunFile = join(folder, 'not-run');
     writeFileSync(notRunFile, '');
-    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    await stage('tests', [join(root, tools.vitest), 'run', ...reporters, ...args], {
-      ...env,
-      PENSTOCK_NOT_RUN_FILE: notRunFile,
-    });
-    const counts = readReport(report);
+    const counted = [];
+    for (const { title, config } of suites) {
+      const report = join(folder, `${config}.json`);
+      const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+      await stage(title, [join(root, tools.vitest), 'run', `--config=${join(root, config)}`, ...reporters, ...args], {
+        ...env,
+        PENSTOCK_NOT_RUN_FILE: notRunFile,
+      });
+      const counts = readReport(report);
+      if (counts.failed > 0 && !failed.includes(title)) failed.push(title);
+      counted.push(counts);
+    }
+    const counts = sumOf(counted);
     const notRun = readNotRun(notRunFile);
     if (notRun.length > 0)
       process.stdout.write(`\nNot run on this machine:\n${notRun.map((line) => `  ${line}\n`).join('')}`);
     for (const file of counts.unloaded) process.stdout.write(`Could not be loaded: ${file}\n`);
-    if (counts.failed > 0 && !failed.includes('tests')) failed.push('tests');
     if (failed.length > 0) process.stdout.write(`\nFailed: ${failed.join(', ')}\n`);
     process.stdout.write(`${closingLine(counts)}\n`);
   } finally {

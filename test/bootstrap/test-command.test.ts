@@ -46,6 +46,32 @@ it('with arguments only those tests run', async () => {
   expect(outcome.stdout).not.toContain('types run');
 });
 
+it('with --all the long tests run behind the others, and the last line counts both together', async () => {
+  const outcome = await npmTest('--all');
+  expect(outcome.code, outcome.stderr).toBe(0);
+  expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(/== types .*== tests vitest run .*== long tests vitest run /);
+  expect(lastLine(outcome)).toBe('24 passed, 0 failed');
+});
+
+it('with --all a failure of either suite fails the command, and both are counted', async () => {
+  vitest(
+    { numPassedTests: 3, numFailedTests: 1, numPendingTests: 1, numTodoTests: 0, testResults: [] },
+    "process.exitCode = process.argv.some((each) => each.endsWith('vitest.long.config.ts')) ? 1 : 0;",
+  );
+  const outcome = await npmTest('--all');
+  expect(outcome.code).toBe(1);
+  expect(outcome.stdout).toContain('Failed: tests, long tests\n');
+  expect(lastLine(outcome)).toBe('6 passed, 2 failed, 2 skipped');
+});
+
+it('with --long only the long tests run', async () => {
+  const outcome = await npmTest('--long');
+  expect(outcome.stdout).toContain('== long tests\nvitest run');
+  expect(outcome.stdout).not.toContain('== tests\n');
+  expect(outcome.stdout).not.toContain('types run');
+  expect(lastLine(outcome)).toBe('12 passed, 0 failed');
+});
+
 it('a failing check fails the command and lets the others speak', async () => {
   tool('typescript/bin/tsc', 'process.exitCode = 2;');
   const outcome = await npmTest();

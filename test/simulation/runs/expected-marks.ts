@@ -2,8 +2,7 @@
 
 export const SEEDS_DEFAULT = 2_000;
 
-export const expectedMarks: readonly string[] = [
-  // Faults.
+export const expectedFaults: readonly string[] = [
   'broker down',
   "broker's answer lost",
   'journal full',
@@ -23,6 +22,10 @@ export const expectedMarks: readonly string[] = [
   'slow message',
   'store down',
   "store's answer lost",
+];
+
+export const expectedMarks: readonly string[] = [
+  ...expectedFaults,
   // The log and its owner (P1 to P9).
   'append recognised by its commit id',
   'append refused',

@@ -1,0 +1,52 @@
+/**
+ * Every named schedule, shortened, on one cluster of real processes; `npm run chaos -- --schedule <name>` has them at full
+ * length, and `--seed N` replays one.
+ */
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { startCluster, type Cluster } from '../cluster/cluster.ts';
+import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS });
+}, CHAOS_TEST_MS_MAX);
+
+afterAll(async () => {
+  await cluster.stop();
+}, CHAOS_TEST_MS_MAX);
+
+describe('under a load, every accepted run is accounted for, and nothing runs twice', () => {
+  it(
+    'an owner that is frozen with stages granted and wakes under load (P1, P4)',
+    () => expectSound(cluster, 'zombie-owner', 1, 12),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'a runner that is frozen while its stages tick: no overlap with their successors (P15)',
+    () => expectSound(cluster, 'frozen-runner', 2, 12),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'cancels that race completions, retries and take-overs (P14)',
+    () => expectSound(cluster, 'cancel-races', 3, 9),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'the store down, and a scheduler killed meanwhile (P6, P8)',
+    () => expectSound(cluster, 'store-down', 4, 10),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'the broker killed again and again (P2, P18)',
+    () => expectSound(cluster, 'broker-kills', 5, 11),
+    CHAOS_TEST_MS_MAX,
+  );
+  it('all schedulers killed at once (P3, P12)', () => expectSound(cluster, 'all-schedulers', 6, 9), CHAOS_TEST_MS_MAX);
+  it(
+    'a rolling restart of every service: no request fails (P3, P20)',
+    () => expectSound(cluster, 'rolling-restart', 7, 5),
+    CHAOS_TEST_MS_MAX,
+  );
+  it('all faults mixed, several at a time', () => expectSound(cluster, 'mixed', 8, 60), CHAOS_TEST_MS_MAX);
+});

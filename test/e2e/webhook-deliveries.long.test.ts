@@ -1,0 +1,8 @@
+import { expect, it } from 'vitest';
+import { deliver } from './webhook-deliveries.ts';
+
+it('P24: 3,000 deliveries, 30 % of them repeated, with ingest, scheduler and broker killed meanwhile: one run each, ended, and told to the host', async () => {
+  const report = await deliver({ count: 3_000, seed: 8, killEveryMs: 5_000 });
+  expect(report.distinct).toBe(2_100);
+  expect(Object.keys(report.kills).toSorted()).toEqual(['broker', 'scheduler', 'webhook-ingest']);
+}, 900_000);

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+/**
+ * What `npm run test:long` runs: schedules of chaos, crashes, thousands of seeds. One file after the other, for each of them
+ * loads the whole machine by itself. A short sample of each stands beside it, in `npm test`.
+ */
+export default defineConfig({
+  test: {
+    include: ['libs/*/test/**/*.long.test.ts', 'services/*/test/**/*.long.test.ts', 'test/**/*.long.test.ts'],
+    pool: 'forks',
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
