@@ -3,5 +3,9 @@ import { mutations, type Mutation } from '../world/mutations.ts';
 import { expectSeen } from './expect-seen.ts';
 
 describe('the simulation sees every broken rule', () => {
-  it.each(Object.entries(mutations) as [Mutation, string][])('notices that %s (%s)', (mutation) => expectSeen(mutation), 120_000);
+  it.each(Object.entries(mutations) as [Mutation, string][])(
+    'notices that %s (%s)',
+    (mutation) => expectSeen(mutation),
+    120_000,
+  );
 });
