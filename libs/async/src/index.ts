@@ -1,0 +1,4 @@
+export { type Backoff, backoffMs, withoutJitter } from './backoff.ts';
+export { BoundedQueue } from './bounded-queue.ts';
+export { unlessAborted, within } from './deadline.ts';
+export { pause, pauseOrAbort } from './pause.ts';
