@@ -8,9 +8,10 @@
  *    being away as a whole.
  * 4. Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
  */
+import { pauseOrAbort } from '@penstock/async';
 import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import { Backoff } from './backoff.ts';
+import { ReconnectWaits } from './reconnect-waits.ts';
 import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts';
 import { ANSWER_MS_MAX, causeOf, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
 import { fieldOf, parseJson } from './json.ts';
@@ -53,7 +54,7 @@ export interface MessageTaken {
 type ConnectionEnd = StreamEnd | 'cut' | { readonly retryInMs: number };
 
 export async function readLogStream(options: LogStreamOptions): Promise<StreamEnd> {
-  const state: Following = { lastEventId: '', backoff: new Backoff(), awaySince: undefined };
+  const state: Following = { lastEventId: '', waits: new ReconnectWaits(), awaySince: undefined };
   for (;;) {
     let end: ConnectionEnd;
     let cause = 'the connection was cut';
@@ -80,13 +81,13 @@ export async function readLogStream(options: LogStreamOptions): Promise<StreamEn
       options.note(`penstock: ${cause}; trying to reach the server again.`);
       state.tellsAway = true;
     }
-    await pause(end === 'cut' ? state.backoff.nextMs() : end.retryInMs, options.signal);
+    await pauseOrAbort(end === 'cut' ? state.waits.nextMs() : end.retryInMs, options.signal);
   }
 }
 
 interface Following {
   lastEventId: string;
-  readonly backoff: Backoff;
+  readonly waits: ReconnectWaits;
   /** Monotonic; since when nothing has been heard. */
   awaySince: number | undefined;
   reached?: boolean;
@@ -148,11 +149,11 @@ async function readMessages(
     silence.stop();
     parser.push(bytes);
     if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
-    if (parser.retryMs !== undefined) state.backoff.reset(parser.retryMs);
+    if (parser.retryMs !== undefined) state.waits.reset(parser.retryMs);
     if (state.awaySince !== undefined || state.tellsAway === true) {
       state.awaySince = undefined;
       state.tellsAway = false;
-      state.backoff.reset(parser.retryMs);
+      state.waits.reset(parser.retryMs);
     }
     if (hasEnded) return 'ended';
     await options.room();
@@ -186,7 +187,7 @@ async function refusalOf(
         `there is no run ${printableText(runId)} on ${client.server.base}, or the token may not see it`,
       );
     default:
-      if (status === 429 || status >= 500) return { retryInMs: retryAfterMs(response) ?? state.backoff.nextMs() };
+      if (status === 429 || status >= 500) return { retryInMs: retryAfterMs(response) ?? state.waits.nextMs() };
       throw new ServerError(`the server answers ${status}${messageIn(text)}`);
   }
 }
@@ -200,22 +201,6 @@ function retryAfterMs(response: Response): number | undefined {
 function messageIn(text: string): string {
   const message = fieldOf(parseJson(text), 'message');
   return typeof message === 'string' ? `: ${printableText(message)}` : '';
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, milliseconds);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }
 
 /** Ends a connection that says nothing for too long. */

@@ -73,7 +73,7 @@ describe('waiting within a time', () => {
     const waited = within(1_000, promise, () => 'late');
     vi.advanceTimersByTime(1_000);
     expect(await waited).toBe('late');
-    const unhandled = vi.fn();
+    const unhandled = vi.fn<() => void>();
     process.once('unhandledRejection', unhandled);
     reject(new Error('too late'));
     vi.useRealTimers();

@@ -21,8 +21,9 @@ import { runGit } from './git-command.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
 import { writeSkeleton } from './skeleton.ts';
 import type { Slots } from './slots.ts';
-import { FairLock, SharedWork, unlessAborted } from './waiting.ts';
+import { SharedWork } from './shared-work.ts';
 import type { Log } from '@penstock/telemetry/log';
+import { BoundedQueue, unlessAborted } from '@penstock/async';
 
 /** What all mirrors of a cache have in common. */
 export interface MirrorDependencies {
@@ -66,7 +67,7 @@ export class Mirror {
   /** MIRROR-4. */
   readonly #arrivals = new SharedWork();
   /** MIRROR-1. */
-  readonly #fetchLock = new FairLock();
+  readonly #fetchLock = new BoundedQueue({ atOnce: 1 });
   /** Counts how often it was discarded. */
   #generation = 0;
   #isTidied = false;
@@ -216,31 +217,33 @@ export class Mirror {
     const tooLate = AbortSignal.timeout(fetchMsMax);
     const signal = AbortSignal.any([given, tooLate]);
     try {
-      await this.#fetchLock.with(signal, () =>
-        slots.with(`${address.host}:${address.port}`, signal, async () => {
-          if (existsSync(join(this.folder, 'HEAD'))) {
-            this.#tidy();
-            if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
-          }
-          const connection = await connectionTo(address, policy, {
-            lookup: (host) => unlessAborted(lookup(host), signal),
-            sshSettings,
-          });
-          await this.#dependencies.assertUsable();
-          const credentials = credentialsFrom(
-            address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
-          );
-          await work({
-            gitFolder: this.folder,
-            partial,
-            connection,
-            signal,
-            credentials,
-            credentialsFile,
-            bytesMax,
-            timeLeftMs: () => Math.max(1, deadline - performance.now()),
-          });
-        }),
+      await this.#fetchLock.run(
+        () =>
+          slots.with(`${address.host}:${address.port}`, signal, async () => {
+            if (existsSync(join(this.folder, 'HEAD'))) {
+              this.#tidy();
+              if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;
+            }
+            const connection = await connectionTo(address, policy, {
+              lookup: (host) => unlessAborted(lookup(host), signal),
+              sshSettings,
+            });
+            await this.#dependencies.assertUsable();
+            const credentials = credentialsFrom(
+              address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
+            );
+            await work({
+              gitFolder: this.folder,
+              partial,
+              connection,
+              signal,
+              credentials,
+              credentialsFile,
+              bytesMax,
+              timeLeftMs: () => Math.max(1, deadline - performance.now()),
+            });
+          }),
+        signal,
       );
     } catch (error) {
       if (tooLate.aborted && !given.aborted)

@@ -4,6 +4,7 @@
  */
 import { subjects, type Bus, type CommittedEvents } from '@penstock/bus';
 import { endsRun, isEnded, type RunView } from '@penstock/run';
+import { within } from '@penstock/async';
 import type { Owners } from './owners.ts';
 import type { RunReads } from './run-reads.ts';
 
@@ -51,17 +52,7 @@ export function waitForRunEnd(sources: RunEndSources, runId: string, tenant: str
   return {
     async until(untilMs, signal) {
       waiting = true;
-      const over = Promise.withResolvers<'not ended'>();
-      const giveUp = (): void => over.resolve('not ended');
-      const deadline = setTimeout(giveUp, untilMs);
-      signal.addEventListener('abort', giveUp, { once: true });
-      if (signal.aborted) giveUp();
-      try {
-        return await Promise.race([ended.promise, over.promise]);
-      } finally {
-        clearTimeout(deadline);
-        signal.removeEventListener('abort', giveUp);
-      }
+      return within(untilMs, ended.promise, () => 'not ended' as const, signal);
     },
     stop() {
       stopped = true;

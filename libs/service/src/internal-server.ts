@@ -5,6 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Metrics } from '@penstock/telemetry';
+import { within } from '@penstock/async';
 
 export interface InternalServer {
   readonly port: number;
@@ -54,11 +55,10 @@ export async function startInternalServer(options: InternalServerOptions): Promi
 }
 
 async function readiness(ready: () => Promise<void>): Promise<{ readonly status: number; readonly body: string }> {
-  const late = new Promise<never>((_resolve, reject) => {
-    setTimeout(() => reject(new Error('no answer')), READY_MS_MAX).unref();
-  });
   try {
-    await Promise.race([ready(), late]);
+    await within(READY_MS_MAX, ready(), () => {
+      throw new Error('no answer');
+    });
     return { status: 200, body: 'ready' };
   } catch (error) {
     return { status: 503, body: `not ready: ${error instanceof Error ? error.message : String(error)}\n` };

@@ -13,6 +13,7 @@ import {
   type VariableKey,
 } from '@penstock/config';
 import { createLogger, type Logger } from '@penstock/telemetry';
+import { pauseOrAbort } from '@penstock/async';
 import { startInternalServer } from './internal-server.ts';
 
 const COMMON_KEYS = ['natsUrl', 'logLevel', 'internalListen'] as const;
@@ -164,7 +165,7 @@ async function connectWhenPossible<K extends VariableKey>(
     } catch (error) {
       if (!(error instanceof BrokerAway)) throw error;
       log.warn({ err: error }, 'the broker does not answer yet; trying again');
-      await pause(RETRY_MS, stopping);
+      await pauseOrAbort(RETRY_MS, stopping);
     }
   }
   return undefined;
@@ -183,7 +184,7 @@ export async function retryUntilDone<T>(
       return await attempt();
     } catch (error) {
       log.warn({ err: error }, `${what}: not yet possible; trying again`);
-      await pause(RETRY_MS, stopping);
+      await pauseOrAbort(RETRY_MS, stopping);
     }
   }
 }
@@ -202,19 +203,5 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
   });
 }

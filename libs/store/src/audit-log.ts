@@ -10,6 +10,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Collection, CollectionSpec, DocumentOf, DocumentStore } from './port.ts';
 import type { Log } from '@penstock/telemetry/log';
+import { within } from '@penstock/async';
 
 export const auditSpec = {
   name: 'audit',
@@ -106,13 +107,10 @@ export class AuditRepository implements AuditLog, AuditReader {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#writing;
-    const deadline = pause(CLOSE_MS_MAX, undefined, { ref: false });
-    await Promise.race([
-      deadline,
-      this.#writeBatches().catch((error: unknown) =>
-        this.#log.warn({ err: error, lost: this.#queue.length }, 'audit entries are lost'),
-      ),
-    ]);
+    const written = this.#writeBatches().catch((error: unknown) =>
+      this.#log.warn({ err: error, lost: this.#queue.length }, 'audit entries are lost'),
+    );
+    await within(CLOSE_MS_MAX, written, () => {});
   }
 
   async #write(): Promise<void> {

@@ -11,6 +11,7 @@ import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
 import type { GatewayOptions } from './ports.ts';
 import { Owners, RunReads } from '@penstock/run-client';
+import { within } from '@penstock/async';
 import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
@@ -71,7 +72,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     },
   );
   const streams = new Streams(log);
-  app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready));
+  app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready, () => {}));
   app.addHook('preClose', () => {
     trigger.stopWaiting();
     streams.stop();
@@ -126,11 +127,4 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;
-}
-
-async function within(milliseconds: number, work: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, milliseconds);
-  await Promise.race([work, late.promise]);
-  clearTimeout(timer);
 }

@@ -29,6 +29,7 @@ import {
 import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
+import { backoffMs } from '@penstock/async';
 import { Attempt } from './attempt/attempt.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
@@ -90,7 +91,7 @@ const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
  * 2, ten keys ran at a fifth of one key's rate. One holds 140 KB of memory and half a dozen descriptors.
  */
 const IDLE_HELPERS_MAX = 64;
-const BEGIN_RETRY_MS_MAX = 2_000;
+const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
 
@@ -326,7 +327,7 @@ class RunnerService implements Runner {
         return null;
       } catch (error) {
         this.#options.log.warn({ err: error }, 'a new session could not begin; it is tried again');
-        await delay(Math.min(BEGIN_RETRY_MS_MAX, 100 * 2 ** tries) * (0.5 + Math.random()));
+        await delay(backoffMs(tries + 1, BEGIN_BACKOFF));
       }
     }
     return null;

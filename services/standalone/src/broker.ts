@@ -14,12 +14,12 @@ import { constants } from 'node:fs';
 import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bus, connectBus } from '@penstock/bus';
 import { execa } from 'execa';
 import { brokerConfiguration, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
 import { endProcess, identify, type ProcessIdentity } from './process-identity.ts';
 import type { Log } from '@penstock/telemetry/log';
+import { backoffMs, pauseOrAbort, withoutJitter } from '@penstock/async';
 
 export interface EmbeddedBrokerOptions {
   readonly dataDir: string;
@@ -65,8 +65,8 @@ const COMPLAINTS_BYTES_MAX = 64 * 1024;
 const QUIET_PROBES_MAX = 30;
 /** Room to be had before it is worth starting the broker again. */
 const ROOM_BYTES = 4 * 1024 * 1024;
-const RESTART_MS_MIN = 50;
-const RESTART_MS_MAX = 5_000;
+/** Nobody else restarts this broker, so that the wait needs no jitter. */
+const RESTART = { firstMs: 50, maxMs: 5_000, random: withoutJitter };
 /** A broker that lived this long starts the backoff anew. */
 const STABLE_MS = 10_000;
 const PORT_TRIES = 5;
@@ -248,8 +248,7 @@ class Supervisor implements EmbeddedBroker {
       this.#options.log.error({ ...end }, 'the broker ended, starting it again');
       this.#options.onExit?.(end);
       if (performance.now() - running.startedAtMs >= STABLE_MS) failures = 1;
-      const waitMs = Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** Math.min(failures - 1, 10));
-      await sleep(waitMs, undefined, { signal }).catch(() => {});
+      await pauseOrAbort(backoffMs(failures, RESTART), signal);
       if (signal.aborted) return;
       running = await this.#spawn();
       if (signal.aborted) running.process.kill('SIGTERM');
@@ -270,7 +269,7 @@ class Supervisor implements EmbeddedBroker {
       ready = this.#running;
     });
     while (!signal.aborted) {
-      await sleep(probeMs, undefined, { signal }).catch(() => {});
+      await pauseOrAbort(probeMs, signal);
       const running = this.#running;
       if (signal.aborted || running === null) continue;
       const alive = await this.#bus?.request('$JS.API.INFO', null, { timeoutMs: probeMs }).then(

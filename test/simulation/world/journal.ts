@@ -2,6 +2,7 @@
  * A partition's log as a scheduler reaches it: libs/bus's rules for retries and refusals (P1, P2) over the simulated
  * broker, where requests and answers are lost and late.
  */
+import { backoffMs, withoutJitter } from '@penstock/async';
 import type { AppendOptions, AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { SimOutage } from './errors.ts';
 import type { Network } from './network.ts';
@@ -9,8 +10,7 @@ import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
 const TRY_MS = 4_000;
-const BACKOFF_MS = 100;
-const BACKOFF_MS_MAX = 2_000;
+const BACKOFF = { firstMs: 100, maxMs: 2_000, random: withoutJitter };
 /** A log that ends before the expectation is believed after as many reads. */
 const BEHIND_READS = 5;
 
@@ -120,7 +120,7 @@ export class SimPartitionLog implements PartitionLog {
             done({ ok: false, kind: 'deposed', last });
             return;
           }
-          this.#node.after(backoff(attempt), () => {
+          this.#node.after(backoffMs(attempt, BACKOFF), () => {
             if (signal?.aborted !== true)
               this.#try(bytes, options, signal, attempt + 1, isBehind ? behind + 1 : 0, done);
           });
@@ -138,13 +138,9 @@ export class SimPartitionLog implements PartitionLog {
       if (signal?.aborted === true) return;
       if (answer !== undefined) done(answer);
       else
-        this.#node.after(backoff(attempt), () => {
+        this.#node.after(backoffMs(attempt, BACKOFF), () => {
           if (signal?.aborted !== true) this.#repeat(signal, attempt + 1, read, done);
         });
     });
   }
-}
-
-function backoff(attempt: number): number {
-  return Math.min(BACKOFF_MS * 2 ** (attempt - 1), BACKOFF_MS_MAX);
 }

@@ -7,7 +7,8 @@
  *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
  */
 import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
-import { backoffMs, pause } from '../wire/backoff.ts';
+import { backoffMs, within } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { ACK_WAIT_MS, DELIVERY_CONSUMER, LANE_HEADER, openDeliveryLog } from './delivery-log.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -97,7 +98,7 @@ class PullConsumer implements DeliveryConsumer {
     clearTimeout(this.#retry);
     this.#wire.events.off('reconnected', this.#onReconnected);
     for (const reply of this.#held.values()) this.#say(reply, '-NAK');
-    if (this.#wire.connected) await Promise.race([this.#subscription.drain().catch(() => {}), pause(STOP_MS_MAX)]);
+    if (this.#wire.connected) await within(STOP_MS_MAX, this.#subscription.drain(), () => {}).catch(() => {});
     this.#subscription.unsubscribe();
   }
 
@@ -150,12 +151,15 @@ class PullConsumer implements DeliveryConsumer {
     this.#wanted = 0;
     if (code === 408) return this.#pull();
     this.#failures += 1;
-    this.#retry ??= setTimeout(() => {
-      // The stream may have been made anew, without its consumer.
-      void this.#ensureConsumer()
-        .catch((error: unknown) => this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing'))
-        .finally(() => this.#pull());
-    }, backoffMs(this.#failures));
+    this.#retry ??= setTimeout(
+      () => {
+        // The stream may have been made anew, without its consumer.
+        void this.#ensureConsumer()
+          .catch((error: unknown) => this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing'))
+          .finally(() => this.#pull());
+      },
+      backoffMs(this.#failures, BROKER_BACKOFF),
+    );
   }
 
   #acknowledge(sequence: number): void {

@@ -9,7 +9,8 @@
  *     again is known from the store too.
  */
 import { nanos } from '@nats-io/transport-node';
-import { backoffMs, pause } from '../wire/backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -73,7 +74,7 @@ class JetStreamDeliveries implements DeliveryLog {
       } catch (error) {
         if (attempt === PERSIST_TRIES || !(isUndecided(error) || isFull(error))) throw error;
         if (isFull(error)) await this.#makeRoom();
-        else if (!isTaken(error)) await pause(backoffMs(attempt));
+        else if (!isTaken(error)) await pause(backoffMs(attempt, BROKER_BACKOFF));
       }
       const first = await this.find(id);
       if (first !== null) return { stored: false, first };

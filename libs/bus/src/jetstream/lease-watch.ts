@@ -8,7 +8,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
-import { backoffMs, pause } from '../wire/backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { isMarker } from './lease.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -118,7 +119,7 @@ class BucketWatch<V> implements LeaseWatch {
         if (this.#wire.connected)
           this.#wire.log.warn({ err: error, bucket: this.#bucket }, 'a watch of leases could not begin');
       }
-      await pause(backoffMs(failures + 1), signal).catch(() => {});
+      await pause(backoffMs(failures + 1, BROKER_BACKOFF), signal).catch(() => {});
     }
   }
 

@@ -9,7 +9,8 @@
  */
 import assert from 'node:assert';
 import { randomUUID } from 'node:crypto';
-import { backoffMs, pause } from '../wire/backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -185,7 +186,7 @@ class KeyLease implements Lease {
         if (!isSilence(error)) throw error;
         trouble = error;
       }
-      const waitMs = backoffMs(attempt);
+      const waitMs = backoffMs(attempt, BROKER_BACKOFF);
       if (performance.now() + waitMs >= deadline) return { kind: 'unanswered', cause: trouble };
       await pause(waitMs);
     }

@@ -6,7 +6,8 @@
  * C2. Chunks are sent in the order of the calls. After a failure nothing is sent until all that was under way has been
  *     answered or given up; then the unanswered ones go again, in their order, before the rest.
  */
-import { backoffMs } from '../wire/backoff.ts';
+import { backoffMs } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LogQueueFull, MessageTooLarge, NotPermitted } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -176,10 +177,13 @@ class ChunkWriter implements LogWriter {
   /** C2. Begins with one chunk: while the broker is away there is one try a second, not a window full. */
   #maybeRetry(): void {
     if (this.#closed || this.#inFlight.size > 0 || this.#retryTimer !== undefined || this.#failed.length === 0) return;
-    this.#retryTimer = setTimeout(() => {
-      this.#retryTimer = undefined;
-      void this.#retry();
-    }, backoffMs(this.#failures));
+    this.#retryTimer = setTimeout(
+      () => {
+        this.#retryTimer = undefined;
+        void this.#retry();
+      },
+      backoffMs(this.#failures, BROKER_BACKOFF),
+    );
   }
 
   async #retry(): Promise<void> {

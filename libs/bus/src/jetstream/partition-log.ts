@@ -7,7 +7,8 @@
  * L3. The last message of the subject is never purged: that would reset the compare-and-set (P8).
  */
 import assert from 'node:assert';
-import { backoffMs, pause } from '../wire/backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { MessageTooLarge, NotPermitted, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -158,7 +159,7 @@ class JetStreamLog implements PartitionLog {
       // Refused for its expectation although nothing follows: only a log that has lost commits does that.
       behind = lastSequence < expectedSequence && isWrongSequence(refusal) ? behind + 1 : 0;
       if (behind >= BEHIND_READS) return { ok: false, kind: 'deposed', last };
-      await pause(backoffMs(attempt), signal);
+      await pause(backoffMs(attempt, BROKER_BACKOFF), signal);
     }
   }
 
@@ -192,7 +193,7 @@ class JetStreamLog implements PartitionLog {
       } catch (error) {
         this.#toRepeat(operation, attempt, error, signal);
       }
-      await pause(backoffMs(attempt), signal);
+      await pause(backoffMs(attempt, BROKER_BACKOFF), signal);
     }
   }
 

@@ -9,7 +9,8 @@ import {
   type StreamConfig,
 } from '@nats-io/jetstream';
 import { nanos, NoRespondersError, TimeoutError } from '@nats-io/transport-node';
-import { backoffMs, pause } from '../wire/backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { PartitionsMismatch } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
@@ -61,7 +62,7 @@ export async function ensureStreams(bus: Bus, options: StreamsOptions): Promise<
       return { bucketsCreated: [buckets.members, buckets.runners].some((bucket) => created.has(bucketStream(bucket))) };
     } catch (error) {
       if (!mayPass(error) || performance.now() >= deadline) throw error;
-      await pause(backoffMs(attempt));
+      await pause(backoffMs(attempt, BROKER_BACKOFF));
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Making a bus: one connection that never gives up, to a broker that is new enough. */
 import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
-import { backoffMs, pause } from './backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from './backoff.ts';
 import type { Bus } from './bus.ts';
 import { BrokerAway, BrokerTooOld } from '../contract/errors.ts';
 import { NatsBus } from './nats-bus.ts';
@@ -32,7 +33,7 @@ const HANDSHAKE_TIMEOUT_MS = 3_000;
 const PING_INTERVAL_MS = 2_000;
 const PINGS_UNANSWERED_MAX = 2;
 /** Above the usual restart of a broker, so that hundreds of clients do not dial in step; below what a user notices. */
-const RECONNECT_MS_MAX = 2_000;
+const RECONNECT_BACKOFF = { ...BROKER_BACKOFF, maxMs: 2_000 };
 
 /** Throws `BrokerAway` (nobody there in time, or wrong credentials) or `BrokerTooOld` (below 2.14). */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
@@ -60,7 +61,7 @@ async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsC
     maxReconnectAttempts: -1,
     // Credentials may be refused for a moment while a broker reloads them; giving up would need a restart of ours.
     ignoreAuthErrorAbort: true,
-    reconnectDelayHandler: () => backoffMs(attempt, RECONNECT_MS_MAX),
+    reconnectDelayHandler: () => backoffMs(attempt, RECONNECT_BACKOFF),
     timeout: HANDSHAKE_TIMEOUT_MS,
     pingInterval: options.pingIntervalMs ?? PING_INTERVAL_MS,
     maxPingOut: PINGS_UNANSWERED_MAX,
@@ -82,7 +83,7 @@ async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsC
     } catch (error) {
       const cause = error as Error;
       const hopeless = cause.name === 'AuthorizationError' || cause.name === 'InvalidArgumentError';
-      const waitMs = backoffMs(attempt, RECONNECT_MS_MAX);
+      const waitMs = backoffMs(attempt, RECONNECT_BACKOFF);
       if (hopeless || performance.now() + waitMs > deadline) {
         throw new BrokerAway(
           `cannot connect to the broker at ${withoutCredentials(natsOptions.servers)}: ${cause.message}`,

@@ -1,6 +1,7 @@
 /** The `Bus` over a `Wire`: JSON in and out. Long answers are split by the responder and joined here. */
 import type { NatsConnection } from '@nats-io/transport-node';
-import { backoffMs, pause } from './backoff.ts';
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from './backoff.ts';
 import type { Bus, BusSubscription, RequestHandler, RequestOptions, RespondOptions, RetryOptions } from './bus.ts';
 import { BrokerAway, NoResponders, RemoteError, type RemoteFailure } from '../contract/errors.ts';
 import { FAILURE_HEADER, PART_HEADER, PartJoiner, parseJson, parseReply } from './replies.ts';
@@ -82,7 +83,7 @@ export class NatsBus implements Bus {
           timeoutMs: Math.min(leftMs, options.timeoutMs ?? leftMs),
         });
       } catch (error) {
-        const waitMs = backoffMs(attempt, RETRY_MS_MAX);
+        const waitMs = backoffMs(attempt, { ...BROKER_BACKOFF, maxMs: RETRY_MS_MAX });
         if (!reachedNobody(error) || performance.now() + waitMs >= deadline) throw error;
         await pause(waitMs, options.signal);
       }

@@ -19,6 +19,7 @@ import {
 } from '@nats-io/transport-node';
 import type { BusEvents } from './bus.ts';
 import { BrokerAway, MessageTooLarge, NoResponders, NotPermitted, RequestTimeout } from '../contract/errors.ts';
+import { within } from '@penstock/async';
 import type { Log } from '@penstock/telemetry/log';
 
 /** Room for subject, reply and headers beside the payload in the broker's limit, which counts headers too. */
@@ -140,31 +141,18 @@ export class Wire {
 
   async flush(timeoutMs: number): Promise<void> {
     if (!this.connected) throw new BrokerAway('no connection to the broker', false);
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new RequestTimeout('the broker', timeoutMs)), timeoutMs);
+    const flushed = this.connection.flush().catch((error: unknown) => {
+      throw new BrokerAway('the connection to the broker broke', true, { cause: error });
     });
-    try {
-      await Promise.race([
-        this.connection.flush().catch((error: unknown) => {
-          throw new BrokerAway('the connection to the broker broke', true, { cause: error });
-        }),
-        deadline,
-      ]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await within(timeoutMs, flushed, () => {
+      throw new RequestTimeout('the broker', timeoutMs);
+    });
   }
 
   async close(deadlineMs: number): Promise<void> {
     if (this.#closed) return;
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, deadlineMs);
-    });
     // A drain without a connection never ends, and one that meets a closing connection rejects: both end in `close`.
-    if (this.connected) await Promise.race([this.connection.drain().catch(() => {}), deadline]);
-    clearTimeout(timer);
+    if (this.connected) await within(deadlineMs, this.connection.drain(), () => {}).catch(() => {});
     await this.connection.close();
     this.#end(undefined);
   }

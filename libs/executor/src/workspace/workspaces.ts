@@ -17,6 +17,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writ
 import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { unlessAborted } from '@penstock/async';
 
 /** For a tree that needs `rm`; a large one on a slow disk takes minutes. */
 const REMOVE_MS_MAX = 10 * 60_000;
@@ -181,18 +182,6 @@ function clearUnlessFolder(path: string): boolean {
 function isAsMade(path: string): boolean {
   const stat = lstatSync(path);
   return stat.isDirectory() && (stat.mode & 0o7777) === FOLDER_MODE && stat.uid === process.getuid?.();
-}
-
-async function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  signal?.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    signal?.removeEventListener('abort', onAbort);
-  }
 }
 
 async function removeRun(folder: string): Promise<void> {

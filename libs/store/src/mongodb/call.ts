@@ -6,12 +6,11 @@
  * C2 What failed in passing is tried again after a jittered pause, as often as the time allows.
  * C3 After a failure nobody knows what was written. The next attempt is told so (`again`), and looks before it answers.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { backoffMs, pause } from '@penstock/async';
 import type { Db, Document } from 'mongodb';
 import { codeFailure, failureOf, type Failure } from './failures.ts';
 
-const BACKOFF_MS_MIN = 20;
-const BACKOFF_MS_MAX = 500;
+const BACKOFF = { firstMs: 20, maxMs: 500 };
 
 /** What reads ask for, so that every write settled before is seen (see docs/adr/0008-mongodb.md). */
 export type ReadConcern = { readonly level: 'linearizable' | 'majority' } | null;
@@ -104,7 +103,7 @@ export class Call {
         const failure = failureOfCall(error);
         if (!failure.again || !this.#mayRetry()) throw error;
         this.#lastFailure = failure;
-        await this.#backOff(attempts);
+        await this.#backOff(attempts + 1);
       }
     }
   }
@@ -121,10 +120,9 @@ export class Call {
     }
   }
 
-  async #backOff(attempts: number): Promise<void> {
-    const ceiling = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** attempts);
+  async #backOff(failures: number): Promise<void> {
     try {
-      await pause(ceiling * (0.5 + Math.random() / 2), undefined, { signal: this.#aborter.signal });
+      await pause(backoffMs(failures, BACKOFF), this.#aborter.signal);
     } catch {
       throw new CallFailure(this.#expiry());
     }

@@ -7,6 +7,7 @@
  * L4 No error shows the address's user, password or options.
  */
 import { MongoClient, type MongoClientOptions } from 'mongodb';
+import { within } from '@penstock/async';
 import { StoreUnavailable, StoreUsageError, type StoreError } from '../errors.ts';
 import type { MongoAddress } from './address.ts';
 import { Call, failureOfCall, type CallTarget, type ReadConcern } from './call.ts';
@@ -77,10 +78,7 @@ export class MongoLink {
 
   async #close(): Promise<void> {
     await Promise.allSettled(this.#pending);
-    const gone = Promise.withResolvers<void>();
-    const timer = setTimeout(gone.resolve, CLOSE_MS);
-    await Promise.race([this.#client.close().catch(() => undefined), gone.promise]);
-    clearTimeout(timer);
+    await within(CLOSE_MS, this.#client.close(), () => {}).catch(() => {});
   }
 
   /** As the port's error, naming this store. */

@@ -2,6 +2,7 @@
 import type { Bus } from '@penstock/bus';
 import type { FastifyInstance } from 'fastify';
 import { Unavailable } from '@penstock/errors';
+import { within } from '@penstock/async';
 
 export interface InfoRoutesOptions {
   readonly version: string;
@@ -38,18 +39,10 @@ export function addInfoRoutes(app: FastifyInstance, options: InfoRoutesOptions):
   });
 }
 
-async function answers(probe: () => Promise<void>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), PROBE_MS_MAX);
-  try {
-    return await Promise.race([
-      probe().then(
-        () => true,
-        () => false,
-      ),
-      late,
-    ]);
-  } finally {
-    clearTimeout(timer);
-  }
+function answers(probe: () => Promise<void>): Promise<boolean> {
+  const answered = probe().then(
+    () => true,
+    () => false,
+  );
+  return within(PROBE_MS_MAX, answered, () => false);
 }

@@ -26,12 +26,12 @@ import {
   type YankRequest,
 } from '@penstock/extension';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
+import { BoundedQueue } from '@penstock/async';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { extensionKey } from '../catalogue/names.ts';
 import { versionView, type ExtensionRecord, type VersionRecord } from '../catalogue/records.ts';
 import { mayUsePrivate, requirePublisher } from './rights.ts';
 import type { Signature, SigningKeys } from '../catalogue/signatures.ts';
-import { PublishQueue } from './publish-queue.ts';
 import { asUnavailable, UPLOAD_KEPT_MS, UPLOAD_USABLE_MS, type Upload, type Uploads } from '../catalogue/uploads.ts';
 
 export interface PublisherOptions {
@@ -73,7 +73,13 @@ interface Candidate {
 
 export class Publisher {
   readonly #options: PublisherOptions;
-  readonly #inspections = new PublishQueue(INSPECTIONS_AT_ONCE, INSPECTIONS_WAITING_MAX);
+  readonly #inspections = new BoundedQueue({
+    atOnce: INSPECTIONS_AT_ONCE,
+    waiting: {
+      max: INSPECTIONS_WAITING_MAX,
+      refusal: () => new Unavailable('Too many packages are being published at the moment.'),
+    },
+  });
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -88,7 +94,7 @@ export class Publisher {
     const object = upload === null ? null : await this.#options.uploads.open(upload, packageHash);
     if (upload === null || object === null) return await this.#published(tenant, request);
     const info = await this.#inspections
-      .take(() => inspected(object.bytes))
+      .run(() => inspected(object.bytes))
       .catch((error: unknown) => this.#refused(tenant, packageHash, error));
     const signature = await this.#signatureOf(tenant, request);
     await this.#options.afterStep?.('inspected');

@@ -10,6 +10,7 @@ import { closeSync, ftruncateSync, mkdirSync, openSync, readSync, rmSync, writeS
 import { join } from 'node:path';
 import { encodeChunk, subjects, type Chunk, type LogWriter } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
+import { within } from '@penstock/async';
 
 /** Chunks under way of all attempts before a stage is made to wait: half a megabyte to four. */
 const PENDING_MAX = 64;
@@ -99,12 +100,11 @@ export class OutgoingLog {
   /** Waits for the broker, but not long. */
   async #roomOrDisk(): Promise<void> {
     const { writer } = this.#store.options;
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), PATIENCE_MS);
-    });
-    const outcome = await Promise.race([writer.room().catch(() => undefined), patience]);
-    clearTimeout(timer);
+    const outcome = await within(
+      PATIENCE_MS,
+      writer.room().catch(() => undefined),
+      () => 'late' as const,
+    );
     if (outcome !== 'late' || this.#spool !== null || this.#dropped) return;
     const path = this.#store.nextFile();
     this.#spool = { path, fd: openSync(path, 'wx+', 0o600), read: 0, written: 0 };

@@ -6,6 +6,7 @@ import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import { isEnded } from '@penstock/run';
 import { waitForRunEnd, type RunEndSources } from '@penstock/run-client';
+import { within } from '@penstock/async';
 import type { DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
 import {
@@ -73,7 +74,7 @@ export class OutcomeWaits {
         // The store is asked at the end too: what was decided by then may be that there is no run to promise.
         const known =
           (await this.#ask(id, runId)) ??
-          (await within(decided.promise, untilMs, signal)) ??
+          (await within(untilMs, decided.promise, () => null, signal)) ??
           (await this.#ask(id, runId));
         if (known === null && this.#stopped.signal.aborted)
           throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
@@ -123,19 +124,5 @@ export class OutcomeWaits {
     const known = await this.#options.deliveries.get(id).catch(() => null);
     // Where it is another run, the store says what became of the first delivery, and this is one that came again.
     return known === null || known.delivery.runId !== runId ? null : summaryOfDecision(known.decision);
-  }
-}
-
-async function within<T>(promise: Promise<T>, ms: number, signal: AbortSignal): Promise<T | null> {
-  const over = Promise.withResolvers<null>();
-  const giveUp = (): void => over.resolve(null);
-  const timer = setTimeout(giveUp, ms);
-  signal.addEventListener('abort', giveUp, { once: true });
-  if (signal.aborted) giveUp();
-  try {
-    return await Promise.race([promise, over.promise]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', giveUp);
   }
 }

@@ -6,7 +6,7 @@
  * LANE-2 A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
  *     pause takes nobody's place.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { backoffMs, pauseOrAbort } from '@penstock/async';
 
 export interface LanesOptions<T> {
   readonly concurrency: number;
@@ -24,8 +24,7 @@ interface Lane<T> {
   attempt: number;
 }
 
-const RETRY_MS_MIN = 200;
-const RETRY_MS_MAX = 5_000;
+const RETRY = { firstMs: 200, maxMs: 5_000 };
 
 export class Lanes<T> {
   readonly #options: LanesOptions<T>;
@@ -109,9 +108,9 @@ export class Lanes<T> {
   }
 
   async #againLater(lane: Lane<T>): Promise<void> {
-    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(lane.attempt - 1, 10));
+    const waitMs = backoffMs(lane.attempt, RETRY);
     lane.attempt += 1;
-    await pause(ceiling * (0.5 + Math.random() / 2), undefined, { signal: this.#stopped.signal }).catch(() => {});
+    await pauseOrAbort(waitMs, this.#stopped.signal);
     this.#again(lane);
     this.#next();
   }

@@ -8,7 +8,7 @@
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { within } from '@penstock/async';
 import {
   openDeliveryLog,
   startDeliveryConsumer,
@@ -98,9 +98,7 @@ export class Processing {
   /** What is under way is finished, if it is soon; the rest goes to others. */
   async stop(): Promise<void> {
     clearInterval(this.#sweeper);
-    const timer = new AbortController();
-    await Promise.race([this.#lanes.stop(), pause(STOP_MS_MAX, undefined, { signal: timer.signal }).catch(() => {})]);
-    timer.abort();
+    await within(STOP_MS_MAX, this.#lanes.stop(), () => {});
     await this.#consumer?.stop();
   }
 

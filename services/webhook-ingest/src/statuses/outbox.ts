@@ -6,7 +6,7 @@
  *  STATUS-2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
  *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { backoffMs, within } from '@penstock/async';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
 import type { RunReads } from '@penstock/run-client';
 import { endsRun, isEnded, type RunView } from '@penstock/run';
@@ -35,8 +35,7 @@ const BATCH = 50;
 const LOOK_MS = 1_000;
 /** A run whose end nobody heard of is looked at this often. */
 const RUNNING_LOOK_MS = 15_000;
-const RETRY_MS_MIN = 1_000;
-const RETRY_MS_MAX = 5 * 60_000;
+const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** A host that was away for so long has lost interest in the commit. */
 const GIVEN_UP_MS = 7 * 24 * 60 * 60 * 1000;
 const CONCURRENCY = 4;
@@ -119,12 +118,7 @@ export class StatusOutbox {
   /** Until something was added, or for the usual time. */
   async #idle(signal: AbortSignal): Promise<void> {
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
-    const timer = new AbortController();
-    await Promise.race([
-      woken,
-      pause(LOOK_MS, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(() => {}),
-    ]);
-    timer.abort();
+    await within(LOOK_MS, woken, () => {}, signal);
     this.#wake = undefined;
   }
 
@@ -138,7 +132,7 @@ export class StatusOutbox {
     try {
       view = await this.#options.reads.view(target.runId, [target.tenant]);
     } catch {
-      await this.#write({ ...claimed, dueAt: now() + RETRY_MS_MIN });
+      await this.#write({ ...claimed, dueAt: now() + RETRY.firstMs });
       return;
     }
     const state = stateOf(view);
@@ -165,10 +159,7 @@ export class StatusOutbox {
         { runId: target.runId, repository: target.repository, why: answer.why },
         'a commit status was not taken; tried again',
       );
-    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures - 1, 20));
-    const afterMs = Math.ceil(
-      Math.max(answer.kind === 'later' ? answer.afterMs : 0, ceiling * (0.5 + Math.random() / 2)),
-    );
+    const afterMs = Math.ceil(Math.max(answer.kind === 'later' ? answer.afterMs : 0, backoffMs(failures, RETRY)));
     await this.#write({ ...claimed, failures, dueAt: now() + afterMs });
   }
 

@@ -1,17 +1,5 @@
-/** Waiting that can be given up, alone or by all who share what is waited for. */
-
-/** What cannot be interrupted is left behind. @throws the signal's reason */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}
+/** Work that several callers wait for, given up when all of them have left. */
+import { unlessAborted } from '@penstock/async';
 
 interface Shared {
   readonly done: Promise<void>;
@@ -51,24 +39,5 @@ export class SharedWork {
 
   #forget(name: string, shared: Shared): void {
     if (this.#underWay.get(name) === shared) this.#underWay.delete(name);
-  }
-}
-
-/** One at a time, in the order of asking. */
-export class FairLock {
-  #tail: Promise<void> = Promise.resolve();
-
-  /** @throws the signal's reason, where the turn has not come by then */
-  async with<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const before = this.#tail;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    // Whoever gives up waiting leaves the order as it is.
-    this.#tail = before.then(() => promise);
-    try {
-      await unlessAborted(before, signal);
-      return await work();
-    } finally {
-      resolve();
-    }
   }
 }
