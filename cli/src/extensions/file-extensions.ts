@@ -2,8 +2,8 @@
  * What the `uses` of a pipeline file stand for on this machine. What the lock names and the cache holds needs nobody; for
  * the rest a server is asked, which honours the lock, and the packages are fetched before the first stage starts.
  */
-import { PackageRefused, type ExtensionCache, type LockEntry } from '@penstock/extension';
-import { PIPELINE_LIMITS, usesOf, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
+import { PackageRefused, resolveByLock, type ExtensionCache, type LockEntry } from '@penstock/extension';
+import { usesOf, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { ServerError } from '../process/errors.ts';
 import { readCredentials } from '../server/read-credentials.ts';
@@ -26,18 +26,10 @@ export async function resolveFromCache(
   lock: readonly LockEntry[],
   cache: ExtensionCache,
 ): Promise<ResolvedExtension[] | undefined> {
-  const locked = new Map(lock.map((entry) => [entry.uses, entry]));
-  const found = new Map<string, ResolvedExtension>();
-  const open = usesOf(text);
-  for (let uses = open.pop(); uses !== undefined; uses = open.pop()) {
-    if (found.has(uses)) continue;
-    const entry = locked.get(uses);
-    const manifest = entry === undefined ? undefined : await cachedManifest(cache, entry.hash);
-    if (entry === undefined || manifest === undefined || found.size >= PIPELINE_LIMITS.extensionsMax) return undefined;
-    found.set(uses, { ...entry, manifest });
-    open.push(...usesOf(manifest));
-  }
-  return [...found.values()];
+  return await resolveByLock(usesOf(text), lock, async (entry) => {
+    const manifest = await cachedManifest(cache, entry.hash);
+    return manifest === undefined ? undefined : { ...entry, manifest };
+  });
 }
 
 /** Throws a ServerError that says what a lock is good for, where no server answers. */

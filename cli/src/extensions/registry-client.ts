@@ -1,6 +1,6 @@
 /** What the command asks of a server's registry, and how its answers are read. */
 import { createHash } from 'node:crypto';
-import type { LockEntry } from '@penstock/extension';
+import { refusalsByUses, type LockEntry } from '@penstock/extension';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import { ServerError } from '../process/errors.ts';
 import { printableLines, printableText } from '../output/printable-text.ts';
@@ -201,13 +201,11 @@ async function refusedTransfer(client: ServerClient, response: Response, what: s
 }
 
 function refusalsOf(unresolved: unknown): Map<string, string> {
-  const refusals = new Map<string, string>();
-  for (const entry of Array.isArray(unresolved) ? unresolved : []) {
+  const entries = (Array.isArray(unresolved) ? unresolved : []).flatMap((entry) => {
     const [uses, message] = [textOf(entry, 'uses'), textOf(entry, 'message')];
-    if (uses !== undefined && message !== undefined)
-      refusals.set(uses, [...(refusals.has(uses) ? [refusals.get(uses)] : []), printableText(message)].join(' '));
-  }
-  return refusals;
+    return uses === undefined || message === undefined ? [] : [{ uses, message: printableText(message) }];
+  });
+  return refusalsByUses(entries);
 }
 
 function foundOf(value: unknown): FoundExtension | undefined {

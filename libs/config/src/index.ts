@@ -9,6 +9,15 @@ export {
   type ConfigurationSources,
 } from './read-configuration.ts';
 export * from './server-mode.ts';
-export { loadTiers, TIER_NAMES, UNLIMITED, type TierLimits, type TierName, type Tiers } from './tiers.ts';
+export {
+  loadTiers,
+  runLimitsOf,
+  TIER_NAMES,
+  UNLIMITED,
+  type RunLimits,
+  type TierLimits,
+  type TierName,
+  type Tiers,
+} from './tiers.ts';
 export * from './variables-table.ts';
 export { variables, type ServiceName, type ValueOf, type Variable, type VariableKey } from './variables.ts';

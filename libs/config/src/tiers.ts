@@ -62,6 +62,16 @@ export interface Tiers {
   limitsOf(tier: string): TierLimits;
 }
 
+/** What the sender of a new run says of the tier that the run counts against; the run's owner enforces it. */
+export type RunLimits = Pick<TierLimits, 'pipelineRunLimit' | 'maxConcurrent'>;
+
+/** Undefined: nothing has to be counted, because there is no tier or it has no limits. */
+export function runLimitsOf(tiers: Tiers, tier: string | undefined): RunLimits | undefined {
+  if (tier === undefined) return undefined;
+  const { pipelineRunLimit, maxConcurrent } = tiers.limitsOf(tier);
+  return pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED ? undefined : { pipelineRunLimit, maxConcurrent };
+}
+
 /** Throws ConfigurationError for a file that cannot be read or says what no tier has; `file` absent: the built-in limits. */
 export function loadTiers(file?: string): Tiers {
   const tiers = file === undefined ? BUILT_IN : overridden(file);

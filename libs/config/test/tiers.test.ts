@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ConfigurationError, loadTiers, TIER_NAMES, UNLIMITED } from '../src/index.ts';
+import { ConfigurationError, loadTiers, runLimitsOf, TIER_NAMES, UNLIMITED } from '../src/index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'penstock-tiers-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -50,5 +50,21 @@ describe('tiers', () => {
     ]);
     expect(problemsOf('[]')).toHaveLength(1);
     expect(problemsOf('{')).toHaveLength(1);
+  });
+});
+
+describe('the limits that a new run carries', () => {
+  it('are those of the tier that it counts against', () => {
+    expect(runLimitsOf(loadTiers(), 'free')).toEqual({ pipelineRunLimit: 500, maxConcurrent: 3 });
+  });
+
+  it('are absent without a tier, and for a tier that has none', () => {
+    expect(runLimitsOf(loadTiers(), undefined)).toBeUndefined();
+    expect(runLimitsOf(loadTiers(), 'enterprise')).toBeUndefined();
+  });
+
+  it('are there where one of the two has no limit', () => {
+    const tiers = loadTiers(file(`{"free": {"pipelineRunLimit": ${UNLIMITED}}}`));
+    expect(runLimitsOf(tiers, 'free')).toEqual({ pipelineRunLimit: UNLIMITED, maxConcurrent: 3 });
   });
 });

@@ -6,5 +6,6 @@ export { formatLock, LOCK_NAME, parseLock } from './lock-file.ts';
 export { packFolder, type PackedFolder } from './pack-folder.ts';
 export { MANIFEST_NAME, PACKAGE_LIMITS } from './package-limits.ts';
 export * from './registry-messages.ts';
+export { refusalsByUses, refusedFileProblems, resolveByLock, unresolvedOf } from './resolve-uses.ts';
 export { generateSigningKeys, isSignedBy, signPackage } from './signatures.ts';
 export { unpackPackage } from './unpack-package.ts';

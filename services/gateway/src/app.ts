@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import packageJson from '../package.json' with { type: 'json' };
 import { randomBytes } from 'node:crypto';
-import { loadTiers } from '@penstock/config';
+import { loadTiers, runLimitsOf } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { noAudit } from '@penstock/store';
 import { addGraphqlRoute } from './graphql/route.ts';
@@ -15,7 +15,6 @@ import { within } from '@penstock/async';
 import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
-import { runLimitsOf } from './runs/limits.ts';
 import { Trigger } from './runs/trigger.ts';
 import { addStreamRoute } from './sse/route.ts';
 import { Streams } from './sse/streams.ts';
@@ -67,7 +66,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       waitSecs: options.triggerWaitSecs ?? TRIGGER_WAIT_SECS,
       waitsMax: options.triggerWaitsMax ?? TRIGGER_WAITS_MAX,
       now,
-      limitsOf: runLimitsOf({ tiers, tenantTier: options.tenantTier }),
+      limitsOf: ({ user }) => runLimitsOf(tiers, user?.tier ?? options.tenantTier),
       uses: usesResolver(bus, options.ownerMsMax),
     },
   );

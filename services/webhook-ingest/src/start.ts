@@ -1,6 +1,6 @@
 /** The ingest, put together: for `serve`, beside the gateway on one server, and for a process of its own. */
 import { openDeliveryLog, subjects, type Bus } from '@penstock/bus';
-import type { ServerMode, TierLimits, Tiers } from '@penstock/config';
+import { runLimitsOf, type RunLimits, type ServerMode, type Tiers } from '@penstock/config';
 import { NotFound } from '@penstock/errors';
 import { callAuth } from '@penstock/identity';
 import { Owners, RunReads } from '@penstock/run-client';
@@ -173,10 +173,9 @@ class TenantTiers {
     return await this.#tierOfUser(delivery.userId);
   }
 
-  async limitsOf(delivery: Delivery): Promise<TierLimits | undefined> {
+  async limitsOf({ userId }: Delivery): Promise<RunLimits | undefined> {
     const { tiers, tenantTier } = this.#options;
-    if (delivery.userId !== undefined) return tiers.limitsOf(await this.#tierOfUser(delivery.userId));
-    return tenantTier === undefined ? undefined : tiers.limitsOf(tenantTier);
+    return runLimitsOf(tiers, userId === undefined ? tenantTier : await this.#tierOfUser(userId));
   }
 
   async #tierOfUser(id: string): Promise<string> {

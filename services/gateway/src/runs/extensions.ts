@@ -3,10 +3,19 @@
  * lock, so that a file whose lock was taken goes on without the registry: what a lock names never changes.
  */
 import type { Bus } from '@penstock/bus';
-import type { LockEntry, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
+import {
+  refusalsByUses,
+  refusedFileProblems,
+  resolveByLock,
+  unresolvedOf,
+  type LockEntry,
+  type ResolveAnswer,
+  type ResolveRequest,
+  type Unresolved,
+} from '@penstock/extension';
 import { BadUserInput, Unavailable } from '@penstock/errors';
 import { onBehalfOf, type Caller, type OnBehalf } from '@penstock/identity';
-import { parsePipeline, parseUses, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
+import { parseUses, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
 import { callService } from '@penstock/service';
 import { badPipeline } from './bad-pipeline.ts';
 
@@ -33,8 +42,8 @@ export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
       const uses = yaml.includes('uses') ? usesOf(yaml) : [];
       if (uses.length === 0) return [];
       const asking = onBehalfOf(caller);
-      const known = byLock(remembered, asking, uses, lock ?? []);
-      const deadlineMs = known === null ? askMsMax : Math.min(askMsMax, ASK_LOCKED_MS_MAX);
+      const known = await resolveByLock(uses, lock ?? [], (entry) => remembered.get(keyOf(asking, entry)));
+      const deadlineMs = known === undefined ? askMsMax : Math.min(askMsMax, ASK_LOCKED_MS_MAX);
       const request: ResolveRequest = { caller: asking, uses, ...(lock === undefined ? {} : { lock }) };
       try {
         const { extensions } = await callService<ResolveRequest, ResolveAnswer>(
@@ -48,7 +57,7 @@ export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
         return extensions;
       } catch (error) {
         if (error instanceof BadUserInput) throw withPlaces(yaml, error);
-        if (error instanceof Unavailable && known !== null) return known;
+        if (error instanceof Unavailable && known !== undefined) return known;
         throw error;
       }
     },
@@ -69,40 +78,16 @@ function keyOf(
   return JSON.stringify([tenant, tier, uses, version, hash]);
 }
 
-/** Null: something is not locked, or was never resolved here. */
-function byLock(
-  remembered: ReadonlyMap<string, ResolvedExtension>,
-  asking: OnBehalf,
-  uses: readonly string[],
-  lock: readonly LockEntry[],
-): ResolvedExtension[] | null {
-  const found = new Map<string, ResolvedExtension>();
-  const wanted = [...uses];
-  for (let next = wanted.pop(); next !== undefined; next = wanted.pop()) {
-    if (found.has(next)) continue;
-    const entry = lock.find((each) => each.uses === next);
-    const extension = entry === undefined ? undefined : remembered.get(keyOf(asking, entry));
-    if (extension === undefined) return null;
-    found.set(next, extension);
-    wanted.push(...usesOf(extension.manifest));
-  }
-  return [...found.values()];
-}
-
 /** All problems of the file, the registry's refusals at the places of the `uses` that they are about. */
 function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
-  const unresolved = error.extensions['unresolved'] as readonly Unresolved[] | undefined;
+  const unresolved = unresolvedOf(error);
   if (unresolved === undefined) return error;
-  // Several where an extension uses several others.
+  // There are several where an extension uses several others.
   const faultsOf = Map.groupBy(unresolved, ({ uses }) => uses);
-  const refusals = new Map(
-    [...faultsOf].map(([uses, faults]) => [uses, faults.map(({ message }) => message).join(' ')]),
-  );
+  const refusals = refusalsByUses(unresolved);
   const byMessage = new Map([...faultsOf].map(([uses, faults]) => [refusals.get(uses), faults]));
   const placed = new Set<string>();
-  // Those that the registry has resolved are no problem, though they are not known here.
-  const parsed = parsePipeline(yaml, { refusals, unresolved: 'accept' });
-  const diagnostics = (parsed.ok ? [] : parsed.diagnostics).flatMap((diagnostic) => {
+  const diagnostics = refusedFileProblems(yaml, unresolved).flatMap((diagnostic) => {
     const faults = diagnostic.path.endsWith('.uses') ? byMessage.get(diagnostic.message) : undefined;
     if (faults === undefined) return [diagnostic];
     placed.add(diagnostic.message);

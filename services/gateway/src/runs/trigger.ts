@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { parseRemembered, type ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
+import type { RunLimits } from '@penstock/config';
 import type { CreateRequest } from '@penstock/bus';
 import {
   isEnded,
@@ -38,7 +39,7 @@ export interface TriggerSettings {
   readonly waitsMax: number;
   readonly now: () => number;
   /** Of the tier that the caller's runs count against; undefined: none. */
-  readonly limitsOf: (caller: Caller) => CreateRequest['limits'];
+  readonly limitsOf: (caller: Caller) => RunLimits | undefined;
   readonly uses: UsesResolver;
 }
 

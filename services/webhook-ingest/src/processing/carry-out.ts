@@ -1,6 +1,6 @@
 /** From a decision to its run. Every step may be done twice: the run's id is the delivery's. */
 import type { CreateRequest } from '@penstock/bus';
-import type { TierLimits } from '@penstock/config';
+import type { RunLimits } from '@penstock/config';
 import { BadUserInput, Conflict, QuotaExceeded } from '@penstock/errors';
 import { OwnerRefused, type Owners } from '@penstock/run-client';
 import type { Decision } from '../model/decision.ts';
@@ -8,8 +8,8 @@ import type { Delivery } from '../model/delivery.ts';
 
 export interface CarryOutSources {
   readonly owners: Owners;
-  /** Undefined: none hold. */
-  limitsOf(delivery: Delivery): Promise<TierLimits | undefined>;
+  /** Undefined: the runs of the delivery have no limits. */
+  limitsOf(delivery: Delivery): Promise<RunLimits | undefined>;
 }
 
 /** The decision as it turned out. Throws `Unavailable` while the run's owner cannot be asked. */
@@ -24,9 +24,7 @@ export async function carryOut(delivery: Delivery, decision: Decision, sources: 
     await create(sources.owners, {
       ...commonRequest(delivery, decision),
       yaml: decision.yaml,
-      ...(limits === undefined
-        ? {}
-        : { limits: { pipelineRunLimit: limits.pipelineRunLimit, maxConcurrent: limits.maxConcurrent } }),
+      ...(limits === undefined ? {} : { limits }),
       ...(decision.extensions.length === 0 ? {} : { extensions: decision.extensions }),
     });
     return decision;

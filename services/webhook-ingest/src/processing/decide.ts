@@ -8,6 +8,8 @@ import {
   BadLock,
   LOCK_NAME,
   parseLock,
+  refusedFileProblems,
+  unresolvedOf,
   type LockEntry,
   type ResolveAnswer,
   type ResolveRequest,
@@ -198,11 +200,8 @@ interface Refusal {
 
 /** The registry's refusals with the places of their `uses`, and whatever else is wrong with the file. */
 function placed(text: string, { problem, unresolved }: Refusal, sources: DecisionSources): string {
-  const refusals = new Map<string, string>();
-  for (const { uses, message } of unresolved)
-    refusals.set(uses, refusals.has(uses) ? `${refusals.get(uses)} ${message}` : message);
-  const parsed = parsePipeline(text, { template: sources.template !== null, refusals, unresolved: 'accept' });
-  return parsed.ok || unresolved.length === 0 ? problem : listed(parsed.diagnostics);
+  const problems = refusedFileProblems(text, unresolved, { template: sources.template !== null });
+  return problems.length === 0 || unresolved.length === 0 ? problem : listed(problems);
 }
 
 function lockOf(text: string | null): { readonly entries: readonly LockEntry[] } | { readonly problem: string } {
@@ -241,7 +240,7 @@ async function resolve(
     if (error instanceof BadUserInput || error instanceof NotFound || error instanceof Forbidden)
       return {
         problem: error.message,
-        unresolved: (error.extensions['unresolved'] as readonly Unresolved[] | undefined) ?? [],
+        unresolved: unresolvedOf(error) ?? [],
       };
     throw error;
   }
