@@ -26,7 +26,7 @@ beforeAll(async () => {
   const tiers = join(folder.path, 'tiers.json');
   writeFileSync(tiers, JSON.stringify({ free: { maxConcurrent: 1, pipelineRunLimit: 3 } }));
   server = await startServer({
-    env: { SERVICE_ADMINS: 'root', SERVICE_TIERS_FILE: tiers, SERVICE_PUBLIC_READ: 'false' },
+    env: { SERVICE_ADMINS: 'sub:root', SERVICE_TIERS_FILE: tiers, SERVICE_PUBLIC_READ: 'false' },
   });
   ada = await login('ada');
   bob = await login('bob');

@@ -13,7 +13,7 @@ const folder = temporaryFolder('penstock-login-');
 let server: RunningServer;
 
 beforeAll(async () => {
-  server = await startServer({ env: { SERVICE_ADMINS: 'root' } });
+  server = await startServer({ env: { SERVICE_ADMINS: 'sub:root' } });
   writeFileSync(join(folder.path, '.pipeline.yaml'), 'pipeline: {name: own}\nstages: {a: {run: "echo said by me"}}\n');
 });
 afterAll(async () => {

@@ -264,7 +264,7 @@ export const variables = {
     kind: url('http:', 'https:'),
     defaultText: 'none',
     services: ['serve', 'auth'],
-    meaning: 'The issuer, with `GIT_HOST_PROVIDER=oidc`.',
+    meaning: 'The issuer, with `GIT_HOST_PROVIDER=oidc`: over https, or on this machine.',
   }),
   gitHostClientId: optional({
     name: 'GIT_HOST_CLIENT_ID',
@@ -284,11 +284,20 @@ export const variables = {
   }),
   admins: variable({
     name: 'SERVICE_ADMINS',
-    kind: list(text('login or email'), 1_000),
+    kind: list(text('email, login or sub:…'), 1_000),
     default: [],
     defaultText: 'nobody',
     services: ['serve', 'auth'],
-    meaning: 'Logins or emails of those who see and change the runs of the tenant `service`.',
+    meaning:
+      'Who sees and changes the runs of the tenant `service`: emails that the provider has verified, logins at GitHub and GitLab, `sub:<subject>` with OpenID Connect.',
+  }),
+  allowedLogins: optional({
+    name: 'SERVICE_ALLOWED_LOGINS',
+    kind: list(text('email, login, sub:…, @domain or org:NAME'), 1_000),
+    defaultText: 'everybody with an account at the provider',
+    services: ['serve', 'auth'],
+    meaning:
+      'Who may log in at all: the forms of `SERVICE_ADMINS`, `@domain` for verified emails, `org:NAME` for organisations at GitHub and groups at GitLab.',
   }),
   defaultTier: variable({
     name: 'SERVICE_DEFAULT_TIER',

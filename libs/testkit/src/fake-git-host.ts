@@ -2,7 +2,7 @@
  * An identity provider at the HTTP level, as strict as the real ones where it matters: GitHub's, GitLab's and OpenID
  * Connect's addresses, client authentication, PKCE, codes that work once. What its user does is set by the test.
  */
-import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { createHash, createHmac, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
@@ -15,7 +15,22 @@ export interface FakeAccount {
   /** Of GitHub's list of addresses. */
   readonly primaryEmail?: string | undefined;
   readonly avatarUrl?: string | undefined;
+  /** Whether the provider says that it has verified `email`; default true. */
+  readonly emailVerified?: boolean | undefined;
+  /** Organisations and groups with the state of the membership: `active`, or `pending` for an invitation. */
+  readonly memberships?: Readonly<Record<string, 'active' | 'pending'>> | undefined;
 }
+
+/** What is wrong with the id tokens that are given out. */
+export type IdTokenFault =
+  | 'none'
+  | 'foreign key'
+  | 'no signature'
+  | 'shared key'
+  | 'audience'
+  | 'issuer'
+  | 'nonce'
+  | 'expired';
 
 /** What a poll of a device code is answered; `unsupported`: there is no device flow at all. */
 export type FakeDevice = 'pending' | 'authorized' | 'denied' | 'expired' | 'slow_down' | 'unsupported';
@@ -37,6 +52,7 @@ export interface FakeGitHost {
   broken: boolean;
   /** The application has no secret. */
   isPublicClient: boolean;
+  idTokenFault: IdTokenFault;
   /** `POST /login/oauth/access_token` and the like, in their order. */
   readonly requests: string[];
   stop(): Promise<void>;
@@ -65,6 +81,7 @@ class Host implements FakeGitHost {
   consent: 'granted' | 'declined' = 'granted';
   broken = false;
   isPublicClient = false;
+  idTokenFault: IdTokenFault = 'none';
   readonly requests: string[] = [];
   readonly #options: FakeGitHostOptions;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -72,6 +89,7 @@ class Host implements FakeGitHost {
   readonly #deviceCodes = new Set<string>();
   readonly #tokens = new Map<string, FakeAccount>();
   readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  readonly #foreignKeys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
   constructor(options: FakeGitHostOptions) {
     this.#options = options;
@@ -120,18 +138,19 @@ class Host implements FakeGitHost {
         }));
       case 'GET /api/v3/user/emails':
       case 'GET /user/emails':
-        return this.#asUser(request, response, ({ primaryEmail }) => [
+        return this.#asUser(request, response, ({ email, emailVerified = true, primaryEmail }) => [
+          ...(email === undefined ? [] : [{ email, primary: false, verified: emailVerified }]),
           { email: 'old@example.org', primary: false, verified: true },
           ...(primaryEmail === undefined ? [] : [{ email: primaryEmail, primary: true, verified: true }]),
         ]);
       case 'GET /api/v4/user':
-        return this.#asUser(request, response, ({ id, login, name, email, avatarUrl }) => ({
+        return this.#asUser(request, response, ({ id, login, name, email, emailVerified = true, avatarUrl }) => ({
           id,
           username: login,
           name: name ?? '',
           email: email ?? '',
           avatar_url: avatarUrl ?? null,
-          confirmed_at: '2026-01-01T00:00:00Z',
+          confirmed_at: emailVerified ? '2026-01-01T00:00:00Z' : null,
         }));
       case 'GET /userinfo':
         return this.#asUser(request, response, (account) => ({ sub: String(account.id), ...claimsOf(account) }));
@@ -151,9 +170,22 @@ class Host implements FakeGitHost {
         return json(response, 200, {
           keys: [{ ...this.#keys.publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: 'fake' }],
         });
+      case 'GET /oauth/userinfo':
+        return this.#asUser(request, response, ({ id, memberships = {} }) => ({
+          sub: String(id),
+          groups: Object.keys(memberships).filter((name) => memberships[name] === 'active'),
+        }));
       default:
-        return json(response, 404, { message: 'Not Found' });
+        return this.#membership(request, url, response);
     }
+  }
+
+  #membership(request: IncomingMessage, url: URL, response: ServerResponse): void {
+    const [, asked = ''] = /^\/user\/memberships\/orgs\/([^/]+)$/u.exec(url.pathname) ?? [];
+    const account = this.#accountOf(request);
+    const login = Object.keys(account?.memberships ?? {}).find((name) => name.toLowerCase() === asked.toLowerCase());
+    if (account === undefined || login === undefined) return json(response, 404, { message: 'Not Found' });
+    json(response, 200, { state: account.memberships?.[login], organization: { login } });
   }
 
   #authorize(url: URL, response: ServerResponse): void {
@@ -250,18 +282,27 @@ class Host implements FakeGitHost {
   #idToken(account: FakeAccount, nonce: string): string {
     const now = Math.floor(Date.now() / 1000);
     const claims = {
-      iss: this.url,
-      aud: this.#options.clientId,
+      iss: this.idTokenFault === 'issuer' ? 'https://issuer.example' : this.url,
+      aud: this.idTokenFault === 'audience' ? 'another client' : this.#options.clientId,
       sub: String(account.id),
       iat: now,
-      exp: now + 300,
-      nonce,
+      exp: this.idTokenFault === 'expired' ? now - 300 : now + 300,
+      nonce: this.idTokenFault === 'nonce' ? 'another login' : nonce,
       ...claimsOf(account),
     };
-    const text = [{ alg: 'ES256', kid: 'fake' }, claims]
+    const algorithm = { 'no signature': 'none', 'shared key': 'HS256' }[String(this.idTokenFault)] ?? 'ES256';
+    const text = [{ alg: algorithm, kid: 'fake' }, claims]
       .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
       .join('.');
-    return `${text}.${sign('sha256', Buffer.from(text), { key: this.#keys.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
+    return `${text}.${this.#signatureOf(text).toString('base64url')}`;
+  }
+
+  #signatureOf(text: string): Buffer {
+    if (this.idTokenFault === 'no signature') return Buffer.alloc(0);
+    if (this.idTokenFault === 'shared key')
+      return createHmac('sha256', this.#options.clientSecret).update(text).digest();
+    const { privateKey } = this.idTokenFault === 'foreign key' ? this.#foreignKeys : this.#keys;
+    return sign('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' });
   }
 
   #isClient(request: IncomingMessage, form: URLSearchParams): boolean {
@@ -275,17 +316,21 @@ class Host implements FakeGitHost {
   }
 
   #asUser(request: IncomingMessage, response: ServerResponse, shown: (account: FakeAccount) => unknown): void {
-    const account = this.#tokens.get((request.headers.authorization ?? '').replace(/^Bearer /u, ''));
+    const account = this.#accountOf(request);
     if (account === undefined) return json(response, 401, { message: 'Bad credentials' });
     json(response, 200, shown(account));
   }
+
+  #accountOf(request: IncomingMessage): FakeAccount | undefined {
+    return this.#tokens.get((request.headers.authorization ?? '').replace(/^Bearer /u, ''));
+  }
 }
 
-function claimsOf({ login, name, email, avatarUrl }: FakeAccount): Record<string, unknown> {
+function claimsOf({ login, name, email, emailVerified = true, avatarUrl }: FakeAccount): Record<string, unknown> {
   return {
     preferred_username: login,
     ...(name === undefined ? {} : { name }),
-    ...(email === undefined ? {} : { email, email_verified: true }),
+    ...(email === undefined ? {} : { email, email_verified: emailVerified }),
     ...(avatarUrl === undefined ? {} : { picture: avatarUrl }),
   };
 }

@@ -2,9 +2,9 @@
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
 import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore } from '@penstock/store';
+import { checkAuthSettings } from './check-settings.ts';
 import { startAuth } from './start.ts';
 import { authCollections } from './model/collections.ts';
-import { chosenProvider } from './flows/provider-choice.ts';
 import { providerSettings } from './providers/settings.ts';
 
 const CONNECTIONS_MAX = 20_000;
@@ -22,6 +22,7 @@ const KEYS = [
   'gitHostClientId',
   'gitHostClientSecret',
   'admins',
+  'allowedLogins',
   'defaultTier',
 ] as const;
 
@@ -36,15 +37,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
           throw new ConfigurationError([
             'JWT_SECRET is missing; services that run apart share one: openssl rand -hex 32',
           ]);
-        try {
-          chosenProvider({
-            settings: providerSettings(settings),
-            mode: serverMode(settings) ?? 'production',
-            baseUrl: () => '',
-          });
-        } catch (error) {
-          throw error instanceof RangeError ? new ConfigurationError([error.message]) : error;
-        }
+        checkAuthSettings(settings, serverMode(settings) ?? 'production');
       },
       async start({ settings, bus, log, stopping }) {
         const { jwtSecret = '' } = settings;
@@ -65,6 +58,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
           dashboardUrl: settings.dashboardUrl,
           provider: providerSettings(settings),
           admins: settings.admins,
+          allowedLogins: settings.allowedLogins,
           defaultTier: settings.defaultTier,
         });
         await auth.addRoutes(server.app);

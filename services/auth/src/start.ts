@@ -10,6 +10,7 @@ import type { UserRow } from './model/collections.ts';
 import { DeviceFlow } from './flows/device-flow.ts';
 import { AuthRefusal } from './model/errors.ts';
 import { OneTimeClaims } from './model/one-time-claims.ts';
+import { NamedAccounts } from './model/named-accounts.ts';
 import { HTML_TYPE, messagePage } from './routes/pages.ts';
 import { PersonalTokens } from './model/personal-tokens.ts';
 import { chosenProvider } from './flows/provider-choice.ts';
@@ -43,8 +44,10 @@ export interface AuthOptions {
   /** `SERVICE_DASHBOARD_URL`; default the base address. */
   readonly dashboardUrl?: string | undefined;
   readonly provider: ProviderSettings;
-  /** `SERVICE_ADMINS`: logins or emails. */
+  /** `SERVICE_ADMINS` */
   readonly admins: readonly string[];
+  /** `SERVICE_ALLOWED_LOGINS`; default everybody. */
+  readonly allowedLogins?: readonly string[] | undefined;
   readonly defaultTier: string;
   readonly audit: AuditLog;
   readonly log: Pick<Log, 'warn'>;
@@ -72,13 +75,15 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const dashboardUrl = (): string =>
     options.dashboardUrl === undefined ? baseUrl() : withoutSlash(options.dashboardUrl);
   const secure = (): boolean => baseUrl().startsWith('https:');
-  const chosen = chosenProvider({ settings, mode, baseUrl });
+  const named = namedAccounts(options);
+  const chosen = chosenProvider({ settings, mode, baseUrl, organizations: named.allowed?.organizations });
+  if (chosen.isConfigured) warnOfNames(named, options);
   const provider = chosen.get;
 
   const secrets = new Secrets(jwtSecret);
   const claims = new OneTimeClaims(store);
   const revocations = new Revocations(bus);
-  const users = new Users(store, { admins: options.admins, defaultTier: options.defaultTier, now });
+  const users = new Users(store, { ...named, defaultTier: options.defaultTier, now });
   const onReuse = ({ id, userId }: { readonly id: string; readonly userId: string }): void =>
     audit.record({
       at: now(),
@@ -104,8 +109,12 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const calls = answerAuthCalls({ bus, users, sessions, tokens, audit, now });
   const sweeper = startSweeper({ store, now, log });
 
-  const continueDevice = async (userCode: string, user: UserRow | null, reply: FastifyReply): Promise<FastifyReply> => {
-    if (user !== null) {
+  const continueDevice = async (
+    userCode: string,
+    user: UserRow | 'declined' | 'not_allowed',
+    reply: FastifyReply,
+  ): Promise<FastifyReply> => {
+    if (typeof user !== 'string') {
       const cookies = [reply.getHeader('Set-Cookie'), consentCookie(user, userCode, { secrets, now, secure })]
         .flat()
         .map(String);
@@ -113,9 +122,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       return reply.header('Set-Cookie', cookies).redirect(DEVICE_CONSENT, 303);
     }
     await devices.decide(userCode, 'denied', '');
-    return reply
-      .type(HTML_TYPE)
-      .send(messagePage('Refused', 'The login was declined, and the device was not logged in.'));
+    return reply.type(HTML_TYPE).send(messagePage('Refused', REFUSED_LOGINS[user]));
   };
 
   return {
@@ -166,4 +173,41 @@ export function startAuth(options: AuthOptions): RunningAuth {
       calls.stop();
     },
   };
+}
+
+const REFUSED_LOGINS = {
+  declined: 'The login was declined, and the device was not logged in.',
+  not_allowed:
+    'This account may not log in here: the operator of this server names who may. The device was not logged in.',
+} as const;
+
+interface Named {
+  readonly admins: NamedAccounts;
+  readonly allowed: NamedAccounts | null;
+}
+
+/** Throws a RangeError that names the variable with an entry that can mean nobody. */
+export function namedAccounts({ admins, allowedLogins }: Pick<AuthOptions, 'admins' | 'allowedLogins'>): Named {
+  return {
+    admins: new NamedAccounts('SERVICE_ADMINS', admins, 'each'),
+    allowed: allowedLogins === undefined ? null : new NamedAccounts('SERVICE_ALLOWED_LOGINS', allowedLogins, 'all'),
+  };
+}
+
+function warnOfNames({ admins, allowed }: Named, { mode, provider, log }: AuthOptions): void {
+  const kind = provider.clientId === undefined ? 'oidc' : (provider.provider ?? 'github');
+  const remedy =
+    kind === 'oidc' ? 'name sub:<subject> or a verified email' : 'name a login or a verified email of that host';
+  for (const [variable, names] of [
+    ['SERVICE_ADMINS', admins],
+    ['SERVICE_ALLOWED_LOGINS', allowed],
+  ] as const) {
+    for (const entry of names?.uselessAt(kind) ?? [])
+      log.warn({ variable, entry }, `an entry names nobody at the identity provider that is configured; ${remedy}`);
+  }
+  if (mode === 'production' && allowed === null)
+    log.warn(
+      {},
+      'everybody with an account at the identity provider may log in; SERVICE_ALLOWED_LOGINS bounds who may',
+    );
 }

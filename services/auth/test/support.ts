@@ -113,6 +113,7 @@ export async function makeWorld(): Promise<World> {
         consent: 'granted',
         broken: false,
         isPublicClient: false,
+        idTokenFault: 'none',
         account: ALICE,
       });
       host.requests.length = 0;

@@ -1,7 +1,7 @@
 /** The command `penstock serve`: settings from flags and environment, the lines that a person wants to see, signals. */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { providerSettings } from '@penstock/auth';
+import { checkAuthSettings, providerSettings } from '@penstock/auth';
 import {
   ConfigurationError,
   defaultDataFolder,
@@ -39,6 +39,7 @@ const KEYS = [
   'gitHostClientId',
   'gitHostClientSecret',
   'admins',
+  'allowedLogins',
   'defaultTier',
   'tiersFile',
   'introspection',
@@ -136,6 +137,7 @@ function prepare(
   const publicRead = settings.publicRead ?? mode === 'development';
   const tiers = loadTiers(settings.tiersFile);
   const webhooks = webhookSettings(settings, mode);
+  checkAuthSettings(settings, mode);
   const options = (): ServeOptions => ({
     listen: settings.listen,
     dataDir,
@@ -145,6 +147,7 @@ function prepare(
     dashboardUrl: settings.dashboardUrl,
     provider: providerSettings(settings),
     admins: settings.admins,
+    allowedLogins: settings.allowedLogins,
     defaultTier: settings.defaultTier,
     tiers,
     tenantTier: settings.tenantTier,

@@ -45,6 +45,7 @@ export interface ServeOptions {
   readonly provider: ProviderSettings;
   /** Logins or emails. */
   readonly admins: readonly string[];
+  readonly allowedLogins?: readonly string[] | undefined;
   readonly defaultTier: string;
   readonly tiers: Tiers;
   readonly tenantTier?: string | undefined;
@@ -237,6 +238,7 @@ async function startServices(
     dashboardUrl: options.dashboardUrl,
     provider: options.provider,
     admins: options.admins,
+    allowedLogins: options.allowedLogins,
     defaultTier: options.defaultTier,
     log: logFor('auth'),
   });

@@ -11,6 +11,7 @@ import { randomInt } from 'node:crypto';
 import { Unavailable } from '@penstock/errors';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { deviceCodesSpec, type DeviceRow, type UserRow } from '../model/collections.ts';
+import { LoginNotAllowed } from '../model/errors.ts';
 import type { OneTimeClaims } from '../model/one-time-claims.ts';
 import type { Profile } from '../model/profile.ts';
 import type { IdentityProvider } from '../providers/port.ts';
@@ -152,9 +153,14 @@ export class DeviceFlow {
     // Every later poll is answered alike, whatever the provider says by then.
     if (answer.kind === 'denied' || answer.kind === 'expired')
       await this.#claim(decisionId(row), row, { value: answer.kind });
-    return answer.kind === 'authorized'
-      ? { kind: 'authorized', user: await this.#options.signedIn(answer.profile) }
-      : answer;
+    if (answer.kind !== 'authorized') return answer;
+    try {
+      return { kind: 'authorized', user: await this.#options.signedIn(answer.profile) };
+    } catch (error) {
+      if (!(error instanceof LoginNotAllowed)) throw error;
+      await this.#claim(decisionId(row), row, { value: 'denied' });
+      return { kind: 'denied' };
+    }
   }
 
   async #spend(row: DeviceRow): Promise<boolean> {

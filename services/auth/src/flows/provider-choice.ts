@@ -2,7 +2,7 @@
 import { startEmbedded, type Embedded } from '../embedded/embedded-provider.ts';
 import { githubProvider } from '../providers/github.ts';
 import { gitlabProvider } from '../providers/gitlab.ts';
-import { oidcProvider } from '../providers/oidc.ts';
+import { isProtected, oidcProvider } from '../providers/oidc.ts';
 import type { IdentityProvider } from '../providers/port.ts';
 import { withoutSlash, type ProviderSettings } from '../providers/settings.ts';
 
@@ -18,10 +18,12 @@ export interface ChoiceOptions {
   readonly settings: ProviderSettings;
   readonly mode: 'development' | 'production';
   readonly baseUrl: () => string;
+  /** What `SERVICE_ALLOWED_LOGINS` names; a login asks about them. */
+  readonly organizations?: readonly string[] | undefined;
 }
 
-/** Throws a RangeError that names the variable which is missing. */
-export function chosenProvider({ settings, mode, baseUrl }: ChoiceOptions): ChosenProvider {
+/** Throws a RangeError that names the variable which is missing or cannot be. */
+export function chosenProvider({ settings, mode, baseUrl, organizations = [] }: ChoiceOptions): ChosenProvider {
   const { clientId } = settings;
   if (clientId === undefined) {
     if (mode === 'production')
@@ -34,15 +36,16 @@ export function chosenProvider({ settings, mode, baseUrl }: ChoiceOptions): Chos
     const embedded = (): Promise<Embedded> => (started ??= startEmbedded(baseUrl()));
     return { isConfigured: true, embedded, get: async () => (await embedded()).client };
   }
-  const provider = providerOf(settings, clientId);
+  const provider = providerOf(settings, clientId, organizations);
   return { isConfigured: true, embedded: null, get: () => Promise.resolve(provider) };
 }
 
-function providerOf(settings: ProviderSettings, clientId: string): IdentityProvider {
+function providerOf(settings: ProviderSettings, clientId: string, organizations: readonly string[]): IdentityProvider {
   const { clientSecret } = settings;
   const host = {
     clientId,
     clientSecret,
+    organizations,
     ...(settings.baseUrl === undefined ? {} : { baseUrl: withoutSlash(settings.baseUrl) }),
     ...(settings.apiUrl === undefined ? {} : { apiUrl: withoutSlash(settings.apiUrl) }),
   };
@@ -54,6 +57,14 @@ function providerOf(settings: ProviderSettings, clientId: string): IdentityProvi
     case 'oidc':
       if (settings.issuer === undefined)
         throw new RangeError('GIT_HOST_ISSUER is missing, where GIT_HOST_PROVIDER is oidc');
+      if (!isProtected(settings.issuer))
+        throw new RangeError(
+          `GIT_HOST_ISSUER is ${settings.issuer}: over plain http anybody on the way could say who somebody is; use https`,
+        );
+      if (organizations.length > 0)
+        throw new RangeError(
+          'SERVICE_ALLOWED_LOGINS names an org:…, which only GitHub and GitLab know; use emails, @domain or sub:<subject>',
+        );
       return oidcProvider({ issuer: settings.issuer, clientId, clientSecret });
   }
 }

@@ -22,6 +22,11 @@ export const usersSpec = {
     emailVerified: 'boolean',
     name: 'string',
     login: 'string',
+    /** A `ProviderKind`; '' for a user who has not logged in since there are these fields. */
+    providerKind: 'string',
+    subject: 'string',
+    /** The entry of `SERVICE_ALLOWED_LOGINS` that let the user in at the last login; '' where there was no such list. */
+    admittedBy: 'string',
     avatarUrl: 'string',
     tier: 'string',
     createdAt: 'integer',

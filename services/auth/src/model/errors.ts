@@ -16,6 +16,12 @@ export class AuthRefusal extends TaggedError {
   }
 }
 
+/** The provider knows the account, and `SERVICE_ALLOWED_LOGINS` does not name it. */
+export class LoginNotAllowed extends Error {
+  readonly tag = 'LoginNotAllowed';
+  override readonly name = 'LoginNotAllowed';
+}
+
 /** No answer, or one that makes no sense: worth trying again. */
 export class ProviderUnavailable extends TaggedError {
   readonly tag = 'ProviderUnavailable';

@@ -5,12 +5,16 @@
 import type { AuthUser } from '@penstock/identity';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { identitiesSpec, usersSpec, type UserRow } from './collections.ts';
-import type { Profile } from './profile.ts';
+import { LoginNotAllowed } from './errors.ts';
+import type { KnownAccount, NamedAccounts } from './named-accounts.ts';
+import type { Profile, ProviderKind } from './profile.ts';
 import { hashOf, newId } from './secrets.ts';
 
 export interface UsersOptions {
-  /** Logins or emails, from `SERVICE_ADMINS`. */
-  readonly admins: readonly string[];
+  /** `SERVICE_ADMINS` */
+  readonly admins: NamedAccounts;
+  /** `SERVICE_ALLOWED_LOGINS`; null: everybody may log in. */
+  readonly allowed: NamedAccounts | null;
   readonly defaultTier: string;
   readonly now: () => number;
 }
@@ -20,18 +24,25 @@ const TEXT_LENGTH_MAX = 300;
 export class Users {
   readonly #identities: Collection<typeof identitiesSpec>;
   readonly #users: Collection<typeof usersSpec>;
-  readonly #admins: ReadonlySet<string>;
   readonly #options: UsersOptions;
 
   constructor(store: DocumentStore, options: UsersOptions) {
     this.#identities = store.collection(identitiesSpec);
     this.#users = store.collection(usersSpec);
-    this.#admins = new Set(options.admins.map((name) => name.trim().toLowerCase()));
     this.#options = options;
   }
 
-  /** The user of this account, made at its first login; what the provider says of it now is kept. `provider` tells accounts of different providers apart. */
-  async signedIn(provider: { readonly name: string; readonly host: string }, profile: Profile): Promise<UserRow> {
+  /**
+   * The user of this account, made at its first login; what the provider says of it now is kept. Accounts of different
+   * providers are different users. Throws `LoginNotAllowed`.
+   */
+  async signedIn(
+    provider: { readonly name: string; readonly host: string; readonly kind: ProviderKind },
+    profile: Profile,
+  ): Promise<UserRow> {
+    const { allowed } = this.#options;
+    const admittedBy = allowed === null ? '' : allowed.entryOf({ ...profile, kind: provider.kind });
+    if (admittedBy === undefined) throw new LoginNotAllowed(`'${profile.login}' may not log in here`);
     const now = this.#options.now();
     const id = await this.#idOf(`${provider.name} ${profile.subject}`, now);
     const known = await this.#users.get(id);
@@ -42,6 +53,9 @@ export class Users {
       emailVerified: profile.email !== '' && profile.emailVerified,
       name: cut(profile.name),
       login,
+      providerKind: provider.kind,
+      subject: cut(profile.subject),
+      admittedBy,
       avatarUrl: cut(profile.avatarUrl),
       tier: known?.tier ?? this.#options.defaultTier,
       createdAt: known?.createdAt ?? now,
@@ -57,11 +71,14 @@ export class Users {
     return isId(id) ? await this.#users.get(id) : null;
   }
 
-  /** By the login, or by an email that the provider has verified: an unverified one is anybody's to claim. */
   isAdmin(user: UserRow): boolean {
-    return (
-      this.#admins.has(user.login.toLowerCase()) || (user.emailVerified && this.#admins.has(user.email.toLowerCase()))
-    );
+    return this.#options.admins.entryOf(accountOf(user)) !== undefined;
+  }
+
+  /** Whether the user may still be logged in: a name that was taken off the list lets nobody in any more. */
+  isAdmitted(user: UserRow): boolean {
+    const { allowed } = this.#options;
+    return allowed === null || allowed.hasEntry(user.admittedBy) || allowed.entryOf(accountOf(user)) !== undefined;
   }
 
   shown(user: UserRow): AuthUser {
@@ -87,6 +104,12 @@ export class Users {
     if ((await this.#identities.insert({ id, userId, createdAt: now })) === 'inserted') return userId;
     return (await this.#identities.get(id))?.userId ?? userId;
   }
+}
+
+/** Memberships are known at a login only. A user from before `providerKind` was kept is taken for one of an issuer, which trusts less. */
+function accountOf({ providerKind, subject, login, email, emailVerified }: UserRow): KnownAccount {
+  const kind = providerKind === 'github' || providerKind === 'gitlab' ? providerKind : 'oidc';
+  return { kind, subject, login, email, emailVerified, organizations: [] };
 }
 
 /** Ids of ours; anything else is of nobody, and not worth a question to the store. */

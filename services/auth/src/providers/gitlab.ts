@@ -8,7 +8,13 @@ import type { HostSettings } from './settings.ts';
 
 const GITLAB = 'https://gitlab.com';
 
-export function gitlabProvider({ baseUrl = GITLAB, apiUrl, clientId, clientSecret }: HostSettings): IdentityProvider {
+export function gitlabProvider({
+  baseUrl = GITLAB,
+  apiUrl,
+  clientId,
+  clientSecret,
+  organizations = [],
+}: HostSettings): IdentityProvider {
   const api = apiUrl ?? `${baseUrl}/api/v4`;
   return oauthHostProvider({
     kind: 'gitlab',
@@ -18,12 +24,15 @@ export function gitlabProvider({ baseUrl = GITLAB, apiUrl, clientId, clientSecre
     authorizePath: '/oauth/authorize',
     tokenPath: '/oauth/token',
     devicePath: '/oauth/authorize_device',
-    scope: 'read_user',
-    profile: (accessToken) => profileAt(api, accessToken),
+    scope: organizations.length === 0 ? 'read_user' : 'read_user openid',
+    profile: async (accessToken) => ({
+      ...(await profileAt(api, accessToken)),
+      organizations: organizations.length === 0 ? [] : await groupsAt(baseUrl, accessToken, organizations),
+    }),
   });
 }
 
-async function profileAt(api: string, accessToken: string): Promise<Profile> {
+async function profileAt(api: string, accessToken: string): Promise<Omit<Profile, 'organizations'>> {
   const { status, body: user } = await getJson(`${api}/user`, accessToken);
   if (status !== 200) throw new ProviderUnavailable(`${api}/user answers ${status}`);
   const id = fieldOf(user, 'id');
@@ -37,4 +46,14 @@ async function profileAt(api: string, accessToken: string): Promise<Profile> {
     email,
     emailVerified: email !== '' && textOf(user, 'confirmed_at') !== '',
   };
+}
+
+/** GitLab's own list of the groups that an account is a member of, by their full paths; `openid` is all it takes to read it. */
+async function groupsAt(baseUrl: string, accessToken: string, wanted: readonly string[]): Promise<readonly string[]> {
+  const { status, body } = await getJson(`${baseUrl}/oauth/userinfo`, accessToken);
+  const groups = fieldOf(body, 'groups');
+  if (status !== 200 || !Array.isArray(groups))
+    throw new ProviderUnavailable(`${baseUrl}/oauth/userinfo answers ${status} without the groups of the account`);
+  const member = new Set(groups.map((group) => String(group).toLowerCase()));
+  return wanted.filter((name) => member.has(name));
 }

@@ -42,6 +42,7 @@ export function oauthHostProvider(host: OauthHost): IdentityProvider {
   };
 
   return {
+    kind: host.kind,
     name: `${host.kind} ${host.baseUrl}`,
     host: new URL(host.baseUrl).hostname,
 

@@ -1,6 +1,10 @@
 /**
  * Any OpenID Connect issuer, through `openid-client`: what it can do is learned from its discovery document, once and
- * again after a failure; id tokens are verified by its keys, with nonce and PKCE.
+ * again after a failure.
+ *
+ * ISSUER-1 An id token is believed only with a signature by one of the issuer's keys, and with its issuer, audience, nonce
+ *     and expiry. Over which connection it came does not matter.
+ * ISSUER-2 Everything of an issuer is reached over https, or is on this machine; the embedded provider is this very server.
  */
 import { isLoopback } from '@penstock/config';
 import {
@@ -18,6 +22,7 @@ import {
   type ClientAuth,
   type ServerMetadata,
 } from 'openid-client';
+import { createRemoteJWKSet, errors, jwtVerify, type JWTVerifyGetKey } from 'jose';
 import { ProviderRefused, ProviderUnavailable } from '../model/errors.ts';
 import { hashedVerifier } from './pkce.ts';
 import type { Profile } from '../model/profile.ts';
@@ -36,11 +41,32 @@ export interface OidcSettings {
 }
 
 const SCOPE = 'openid profile email';
+/** By a key pair: whoever could check a shared key could sign with it too. */
+const SIGNED_BY = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const;
+/** What the clocks of two servers may differ by. */
+const CLOCK_SECS_MAX = 60;
+
+interface Issuer {
+  readonly client: Configuration;
+  readonly keys: JWTVerifyGetKey;
+}
 
 export function oidcProvider(settings: OidcSettings): IdentityProvider {
   const { issuer } = settings;
-  let found: Promise<Configuration> | null = null;
-  const configuration = async (): Promise<Configuration> => {
+  let found: Promise<Issuer> | null = null;
+  const known = async (): Promise<Issuer> => {
     found ??= discovered(settings);
     try {
       return await found;
@@ -51,11 +77,12 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
   };
 
   return {
+    kind: 'oidc',
     name: `oidc ${issuer}`,
     host: new URL(issuer).hostname,
 
     async authorizeUrl({ redirectUri, state, nonce, verifier }: WebRequest) {
-      const url = buildAuthorizationUrl(await configuration(), {
+      const url = buildAuthorizationUrl((await known()).client, {
         redirect_uri: redirectUri,
         scope: SCOPE,
         state,
@@ -68,7 +95,7 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
     },
 
     async profileOf(callback: URL, { redirectUri, state, nonce, verifier }: WebRequest) {
-      const config = await configuration();
+      const { client: config, keys } = await known();
       // The provider compares the redirect address with the one it was given; ours may have come through a proxy.
       const answer = new URL(redirectUri);
       answer.search = callback.search;
@@ -80,13 +107,15 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
           idTokenExpected: true,
         });
         const claims = tokens.claims();
-        if (claims === undefined) throw new ProviderUnavailable(`${issuer} gives no id token`);
+        if (claims === undefined || tokens.id_token === undefined)
+          throw new ProviderUnavailable(`${issuer} gives no id token`);
+        await verifySignature(tokens.id_token, keys, config, settings.clientId);
         const isComplete = textOf(claims, 'email') !== '' && textOf(claims, 'preferred_username') !== '';
         const more =
           isComplete || config.serverMetadata().userinfo_endpoint === undefined
             ? {}
             : await fetchUserInfo(config, tokens.access_token, claims.sub);
-        return profileFrom({ ...claims, ...more });
+        return profileFrom(claims, more);
       } catch (error) {
         throw failure(issuer, error);
       }
@@ -94,21 +123,59 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
   };
 }
 
-async function discovered({
-  issuer,
-  clientId,
-  clientSecret,
-  allowsPlainHttp = false,
-}: OidcSettings): Promise<Configuration> {
+async function discovered({ issuer, clientId, clientSecret, allowsPlainHttp = false }: OidcSettings): Promise<Issuer> {
   const server = new URL(issuer);
-  const insecure =
-    server.protocol === 'http:' && (allowsPlainHttp || isLoopback(server.hostname.replace(/^\[|\]$/gu, '')));
+  if (!allowsPlainHttp && !isProtected(issuer))
+    throw new ProviderUnavailable(`${issuer} is reached neither over https nor on this machine`);
+  const insecure = server.protocol === 'http:';
   const options = { timeout: PROVIDER_MS_MAX / 1000, ...(insecure ? { execute: [allowInsecureRequests] } : {}) };
   const metadata = (await discovery(server, clientId, undefined, undefined, options)).serverMetadata();
+  const { jwks_uri: keysUrl } = metadata;
+  if (keysUrl === undefined) throw new ProviderUnavailable(`${issuer} does not say where its keys are`);
+  for (const address of endpointsOf(metadata)) {
+    if (!allowsPlainHttp && !isProtected(address))
+      throw new ProviderUnavailable(`${issuer} names ${address}, which is neither https nor on this machine`);
+  }
   const config = new Configuration(metadata, clientId, {}, clientAuthOf(metadata, clientSecret));
   config.timeout = PROVIDER_MS_MAX / 1000;
   if (insecure) allowInsecureRequests(config);
-  return config;
+  return { client: config, keys: createRemoteJWKSet(new URL(keysUrl), { timeoutDuration: PROVIDER_MS_MAX }) };
+}
+
+/** Whether nobody between here and there can change what is said: over https, or on this machine. */
+export function isProtected(address: string): boolean {
+  if (!URL.canParse(address)) return false;
+  const { protocol, hostname } = new URL(address);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/gu, '')));
+}
+
+function endpointsOf(metadata: ServerMetadata): readonly string[] {
+  const { authorization_endpoint: login, token_endpoint: token, userinfo_endpoint: user, jwks_uri: keys } = metadata;
+  return [login, token, user, keys].filter((address) => address !== undefined);
+}
+
+/** Keeps ISSUER-1, with what `authorizationCodeGrant` has compared: the nonce, and the party that the token was made for. */
+async function verifySignature(
+  idToken: string,
+  keys: JWTVerifyGetKey,
+  config: Configuration,
+  clientId: string,
+): Promise<void> {
+  const { issuer } = config.serverMetadata();
+  try {
+    await jwtVerify(idToken, keys, {
+      issuer,
+      audience: clientId,
+      algorithms: [...SIGNED_BY],
+      clockTolerance: CLOCK_SECS_MAX,
+      requiredClaims: ['sub', 'exp', 'iat', 'nonce'],
+    });
+  } catch (error) {
+    // A list of keys that cannot be read says nothing about the token.
+    if (!(error instanceof errors.JOSEError) || error.code === 'ERR_JWKS_TIMEOUT' || error.code === 'ERR_JOSE_GENERIC')
+      throw error;
+    throw new ProviderRefused('invalid_id_token', { cause: error });
+  }
 }
 
 function clientAuthOf(metadata: ServerMetadata, clientSecret: string | undefined): ClientAuth {
@@ -118,13 +185,17 @@ function clientAuthOf(metadata: ServerMetadata, clientSecret: string | undefined
   return methods.includes('client_secret_basic') ? ClientSecretBasic(clientSecret) : ClientSecretPost(clientSecret);
 }
 
-function profileFrom(claims: object): Profile {
-  const subject = textOf(claims, 'sub');
-  const email = textOf(claims, 'email');
+/** An address and whether it is verified are taken from the same answer: one says nothing about the other's. */
+function profileFrom(signed: object, more: object): Profile {
+  const claims = { ...signed, ...more };
+  const subject = textOf(signed, 'sub');
+  const source = textOf(more, 'email') === '' ? signed : more;
+  const email = textOf(source, 'email');
   return {
     subject,
     email,
-    emailVerified: fieldOf(claims, 'email_verified') === true,
+    emailVerified: email !== '' && fieldOf(source, 'email_verified') === true,
+    organizations: [],
     login: textOf(claims, 'preferred_username') || textOf(claims, 'nickname') || email.split('@', 1)[0] || subject,
     name: textOf(claims, 'name'),
     avatarUrl: textOf(claims, 'picture'),

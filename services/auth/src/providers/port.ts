@@ -1,5 +1,5 @@
 /** Who says who somebody is. One adapter for each kind of provider; nothing else of auth knows which one it is. */
-import type { Profile } from '../model/profile.ts';
+import type { Profile, ProviderKind } from '../model/profile.ts';
 
 /** One login through a browser. The verifier is PKCE's; `nonce` is for providers that sign who it is. */
 export interface WebRequest {
@@ -29,6 +29,7 @@ export type DevicePoll =
 export interface IdentityProvider {
   /** With its address, so that accounts of two servers are two. */
   readonly name: string;
+  readonly kind: ProviderKind;
   /** Where an account without an email has its mail: `<login>@users.noreply.<host>`. */
   readonly host: string;
   /** Where the browser is sent. */

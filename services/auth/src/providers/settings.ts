@@ -18,6 +18,8 @@ export interface HostSettings {
   readonly clientId: string;
   /** Absent: a public client, which PKCE alone protects. GitHub takes none for its web flow. */
   readonly clientSecret?: string | undefined;
+  /** Organisations or groups in lower case; a login asks which of them its account is a member of. */
+  readonly organizations?: readonly string[] | undefined;
 }
 
 export function withoutSlash(url: string): string {

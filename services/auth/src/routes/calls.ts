@@ -36,7 +36,7 @@ export function answerAuthCalls({ bus, users, sessions, tokens, audit, now }: Ca
     async token({ hash }) {
       const found = typeof hash === 'string' && HASH.test(hash) ? await tokens.byHash(hash) : null;
       const user = found === null ? null : await users.get(found.userId);
-      if (found === null || user === null) throw new Unauthenticated();
+      if (found === null || user === null || !users.isAdmitted(user)) throw new Unauthenticated();
       return {
         user: { id: user.id, email: user.email, tier: user.tier, isAdmin: users.isAdmin(user) },
         scopes: found.scopes,

@@ -3,7 +3,7 @@ import { isLoopback } from '@penstock/config';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { UserRow } from '../model/collections.ts';
 import { clearCookie, cookieOf, setCookie } from './cookies.ts';
-import { AuthRefusal, ProviderRefused } from '../model/errors.ts';
+import { AuthRefusal, LoginNotAllowed, ProviderRefused } from '../model/errors.ts';
 import { callbackPage, HTML_TYPE } from './pages.ts';
 import type { Profile } from '../model/profile.ts';
 import type { Sessions } from '../model/sessions.ts';
@@ -25,8 +25,12 @@ export interface WebRoutesOptions {
   readonly mode: 'development' | 'production';
   readonly secure: () => boolean;
   readonly audit: RequestAudit;
-  /** A login that was for a device goes on there; `user` null: it was declined. */
-  readonly continueDevice: (userCode: string, user: UserRow | null, reply: FastifyReply) => Promise<FastifyReply>;
+  /** A login that was for a device goes on there; or ends, because it was declined or the account may not log in here. */
+  readonly continueDevice: (
+    userCode: string,
+    user: UserRow | 'declined' | 'not_allowed',
+    reply: FastifyReply,
+  ) => Promise<FastifyReply>;
 }
 
 /** Where the browser arrives with its tokens: the dashboard's page, or a plain one of this server. */
@@ -47,15 +51,10 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     const end = await finished(callback, request, cookieName);
     reply.header('Set-Cookie', clearCookie(cookieName, { path: webLogin.cookiePath, secure: secure() }));
     if (end.kind === 'refused') audit.refused(request, `login.${end.purpose.kind}`, end.error);
-    if (end.purpose.kind === 'device') {
-      return await options.continueDevice(
-        end.purpose.userCode,
-        end.kind === 'profile' ? await options.signedIn(end.profile) : null,
-        reply,
-      );
-    }
+    const user = end.kind === 'refused' ? 'declined' : await admitted(end.profile, request, end.purpose.kind);
+    if (end.purpose.kind === 'device') return await options.continueDevice(end.purpose.userCode, user, reply);
     if (end.kind === 'refused') return arrive(reply, { error: end.error });
-    const user = await options.signedIn(end.profile);
+    if (typeof user === 'string') return arrive(reply, { error: 'access_denied' });
     const login = await sessions.begin(user, 'web');
     audit.login(request, user.id, login.sessionId, 'web');
     return arrive(reply, { access_token: login.accessToken, refresh_token: login.refreshToken });
@@ -65,6 +64,20 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
     if (dashboardUrl() !== baseUrl()) throw new AuthRefusal(404, 'not_found', "This page is the dashboard's.");
     return reply.type(HTML_TYPE).send(callbackPage());
   });
+
+  async function admitted(
+    profile: Profile,
+    request: FastifyRequest,
+    kind: 'web' | 'device',
+  ): Promise<UserRow | 'not_allowed'> {
+    try {
+      return await options.signedIn(profile);
+    } catch (error) {
+      if (!(error instanceof LoginNotAllowed)) throw error;
+      audit.refused(request, `login.${kind}`, 'forbidden');
+      return 'not_allowed';
+    }
+  }
 
   async function finished(callback: URL, request: FastifyRequest, cookieName: string): Promise<WebLoginEnd> {
     try {
