@@ -159,7 +159,7 @@ describe('an id token', () => {
   );
 });
 
-describe('settings that are refused at the start', () => {
+describe('the settings of logins', () => {
   const oidc = { gitHostProvider: 'oidc', gitHostClientId: 'c', gitHostIssuer: 'https://login.example' } as const;
   it.each([
     ['an issuer over plain http', { ...oidc, gitHostIssuer: 'http://login.example' }, 'GIT_HOST_ISSUER'],
@@ -168,13 +168,13 @@ describe('settings that are refused at the start', () => {
     ['a subject that is missing', { admins: ['sub:'] }, 'SERVICE_ADMINS'],
     ['an organisation at an issuer', { ...oidc, allowedLogins: ['org:acme'] }, 'SERVICE_ALLOWED_LOGINS'],
     ['no domain behind the sign', { allowedLogins: ['@'] }, 'SERVICE_ALLOWED_LOGINS'],
-  ])('%s', (_what, settings, variable) => {
+  ])('refuse to start with this: %s', (_what, settings, variable) => {
     const check = (): void => checkAuthSettings({ admins: [], ...settings }, 'production');
     expect(check).toThrow(ConfigurationError);
     expect(check).toThrow(variable);
   });
 
-  it('are few: an issuer on this machine may speak plain http', () => {
+  it('let an issuer on this machine speak plain http', () => {
     expect(() =>
       checkAuthSettings({ admins: ['sub:7'], ...oidc, gitHostIssuer: 'http://127.0.0.1:9000' }, 'production'),
     ).not.toThrow();
