@@ -168,7 +168,7 @@ describe('the settings of logins', () => {
     ['a subject that is missing', { admins: ['sub:'] }, 'SERVICE_ADMINS'],
     ['an organisation at an issuer', { ...oidc, allowedLogins: ['org:acme'] }, 'SERVICE_ALLOWED_LOGINS'],
     ['no domain behind the sign', { allowedLogins: ['@'] }, 'SERVICE_ALLOWED_LOGINS'],
-  ])('refuse to start with this: %s', (_what, settings, variable) => {
+  ])('is a start that is refused: %s', (_what, settings, variable) => {
     const check = (): void => checkAuthSettings({ admins: [], ...settings }, 'production');
     expect(check).toThrow(ConfigurationError);
     expect(check).toThrow(variable);
