@@ -27,7 +27,7 @@ import {
   type WatchReply,
   type WatchRequest,
 } from '@penstock/bus';
-import { partitionOf } from '@penstock/run';
+import { partitionOf, type Epoch, type RunId } from '@penstock/run';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   BadUserInput,
@@ -75,12 +75,12 @@ export class Owners {
     this.#bus.events.off('reconnected', this.#onReconnect);
   }
 
-  partitionOf(runId: string): number {
+  partitionOf(runId: RunId): number {
     return partitionOf(runId, this.partitions);
   }
 
   /** Whether something of this epoch counts; a higher one than before is remembered. */
-  accepts(partition: number, epoch: number): boolean {
+  accepts(partition: number, epoch: Epoch): boolean {
     const known = this.#epochs.get(partition) ?? 0;
     if (epoch > known) this.#epochs.set(partition, epoch);
     return epoch >= known;
@@ -123,7 +123,7 @@ export class Owners {
     return await unwrapped(this.#ask<WatchRequest, WatchReply>(this.partitionOf(request.runId), 'watch', request));
   }
 
-  async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: number }>(
+  async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: Epoch }>(
     partition: number,
     verb: 'create' | 'cancel' | 'get' | 'watch',
     body: Req,

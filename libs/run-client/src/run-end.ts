@@ -3,8 +3,8 @@
  * no event; on a new owner, a reconnection and every 15 s it asks, so that a lost last event is not waited for (P20).
  */
 import { subjects, type Bus, type CommittedEvents } from '@penstock/bus';
-import { endsRun, isEnded, type RunView } from '@penstock/run';
 import { within } from '@penstock/async';
+import { endsRun, isEnded, type RunId, type RunView } from '@penstock/run';
 import type { Owners } from './owners.ts';
 import type { RunReads } from './run-reads.ts';
 
@@ -25,7 +25,7 @@ export interface RunEndSources {
   readonly reads: RunReads;
 }
 
-export function waitForRunEnd(sources: RunEndSources, runId: string, tenant: string): RunEndWait {
+export function waitForRunEnd(sources: RunEndSources, runId: RunId, tenant: string): RunEndWait {
   const partition = sources.owners.partitionOf(runId);
   const ended = Promise.withResolvers<'ended'>();
   let waiting = false;

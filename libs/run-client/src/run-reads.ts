@@ -6,7 +6,7 @@
  * store" finds every run; the reverse could miss one that moves in between. A view that has ended does not change.
  */
 import type { Owners } from './owners.ts';
-import { isEnded, isRunId, partitionOfKey, SERVICE_TENANT, type RunView } from '@penstock/run';
+import { isEnded, isRunId, partitionOfKey, SERVICE_TENANT, type RunView, type RunId } from '@penstock/run';
 import { pipelineHealth, StoreError, type PipelineHealth, type RunsReader, type TenantUsage } from '@penstock/store';
 import { Unavailable } from '@penstock/errors';
 
@@ -23,7 +23,7 @@ export class RunReads {
    * Null: there is no such run for these tenants. Throws `Unavailable` where that cannot be said truthfully: the owner
    * is away and the store knows no end of the run, or the store is away and the owner does not know the run.
    */
-  async view(runId: string, tenants: readonly string[]): Promise<RunView | null> {
+  async view(runId: RunId, tenants: readonly string[]): Promise<RunView | null> {
     if (!isRunId(runId)) return null;
     const stored = await this.#stored(runId, tenants);
     if (stored.view !== null && isEnded(stored.view.status)) return stored.view;
@@ -113,7 +113,7 @@ export class RunReads {
   }
 
   async #stored(
-    runId: string,
+    runId: RunId,
     tenants: readonly string[],
   ): Promise<{ readonly view: RunView | null; readonly problem?: unknown }> {
     try {

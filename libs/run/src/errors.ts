@@ -1,11 +1,12 @@
+import type { RunId } from './brands.ts';
 import { TaggedError } from '@penstock/errors';
 
 /** Raised where a run's events contradict its state: a broken invariant, never a user's mistake. */
 export class RunInvariantError extends TaggedError {
   readonly tag = 'RunInvariantError';
-  readonly runId: string;
+  readonly runId: RunId;
 
-  constructor(runId: string, message: string) {
+  constructor(runId: RunId, message: string) {
     super(`run ${runId}: ${message}`);
     this.runId = runId;
   }
@@ -15,7 +16,7 @@ export class RunInvariantError extends TaggedError {
 export class WorkTooLarge extends TaggedError {
   readonly tag = 'WorkTooLarge';
 
-  constructor(runId: string, stage: string) {
+  constructor(runId: RunId, stage: string) {
     super(`run ${runId}: the values of stage '${stage}' are too large to be sent`);
   }
 }

@@ -5,13 +5,14 @@
  * It writes in place. A partition that loses a commit throws its whole memory away, so nothing needs the old state; and
  * copying a run of 2,000 stages at each of its 6,000 events would cost more than deciding them.
  */
+import type { RunId } from './brands.ts';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import { assertNever, RunInvariantError } from './errors.ts';
 import type { RunCreated, RunEvent } from './events.ts';
 import type { Plan } from './plan.ts';
 import type { LockedExtension, RunState, StageState } from './state.ts';
 
-export function newRun(id: string, created: RunCreated, plan: Plan): RunState {
+export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
   return {
     id,
     tenant: created.tenant,

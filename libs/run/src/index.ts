@@ -2,6 +2,7 @@ export type * from './events.ts';
 export type * from './state.ts';
 export type * from './commands.ts';
 export type * from './effects.ts';
+export * from './brands.ts';
 export * from './run-id.ts';
 export * from './plan.ts';
 export * from './evolve.ts';

@@ -2,6 +2,7 @@
  * Run ids: UUIDv7 strings whose 12 bits `rand_a` are the hash of the run's key, so that whoever holds an id can route
  * it: the top bits of the hash name the partition. Time and randomness come in as data.
  */
+import type { RunId } from './brands.ts';
 
 /** Partitions are a power of two, at most this many; fixed at set-up (P9). */
 export const PARTITIONS_MAX = 256;
@@ -10,7 +11,7 @@ const KEY_HASH_BITS = 12;
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Ten random bytes are wanted: eight are used for `rand_b`. */
-export function newRunId(options: { readonly now: number; readonly key: string; readonly random: Uint8Array }): string {
+export function newRunId(options: { readonly now: number; readonly key: string; readonly random: Uint8Array }): RunId {
   const time = Math.floor(options.now).toString(16).padStart(12, '0').slice(-12);
   const randA = keyHash(options.key).toString(16).padStart(3, '0');
   const tail = [...options.random.subarray(0, 8)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -24,16 +25,16 @@ export function isRunId(text: string): boolean {
 }
 
 /** Milliseconds since 1970, as the id says. */
-export function runIdTime(runId: string): number {
+export function runIdTime(runId: RunId): number {
   return Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16);
 }
 
 /** Whether the id's bits are those of the key: an id that a client brings along must fit. */
-export function runIdFitsKey(runId: string, key: string): boolean {
+export function runIdFitsKey(runId: RunId, key: string): boolean {
   return isRunId(runId) && Number.parseInt(runId.slice(15, 18), 16) === keyHash(key);
 }
 
-export function partitionOf(runId: string, partitions: number): number {
+export function partitionOf(runId: RunId, partitions: number): number {
   return Number.parseInt(runId.slice(15, 18), 16) >>> (KEY_HASH_BITS - partitionBits(partitions));
 }
 

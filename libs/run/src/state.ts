@@ -1,4 +1,5 @@
 /** The state of a run: what its events add up to, plain JSON. Written by `evolve` alone; the API's view is made from it. */
+import type { RunId, Version } from './brands.ts';
 
 export type RunStatus = 'PENDING' | 'QUEUED' | 'RUNNING' | 'SUCCESS' | 'FAILED' | 'SKIPPED' | 'CANCELLED';
 
@@ -81,7 +82,7 @@ export interface StageState {
 }
 
 export interface RunState {
-  readonly id: string;
+  readonly id: RunId;
   readonly tenant: string;
   readonly key: string;
   readonly pipelineName: string;
@@ -92,7 +93,7 @@ export interface RunState {
   readonly group?: string | undefined;
   readonly createdAt: number;
   /** The number of events that made this state. */
-  version: number;
+  version: Version;
   status: RunStatus;
   /** Held back by a group or a quota. */
   held: boolean;
@@ -113,7 +114,7 @@ export interface RunState {
 
 /** The API's PipelineRun with the additional fields; timestamps ISO 8601 in UTC with milliseconds. */
 export interface RunView {
-  readonly id: string;
+  readonly id: RunId;
   readonly tenant: string;
   readonly key: string;
   readonly pipelineName: string;
@@ -123,7 +124,7 @@ export interface RunView {
   readonly outcome: 'interrupted' | 'quarantined' | null;
   readonly reason: StageReason | null;
   /** The number of events behind this view; of two views the one with the higher version is newer. */
-  readonly version: number;
+  readonly version: Version;
   /** Set on a cancelled run. */
   readonly cancelledStages: number | null;
   readonly stages: readonly StageView[];

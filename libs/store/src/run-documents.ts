@@ -1,6 +1,6 @@
 /** The collections of the runs repository, and run documents as they are kept. */
 import { createHash } from 'node:crypto';
-import type { RunEvent, RunState, RunView } from '@penstock/run';
+import type { RunEvent, RunState, RunView, Sequence } from '@penstock/run';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
 export const runsSpec = {
@@ -71,7 +71,7 @@ export interface RunDocument {
   readonly open: boolean;
   /** The commit that this document stands for. */
   readonly incarnation: number;
-  readonly sequence: number;
+  readonly sequence: Sequence;
   readonly state: RunState;
   /** All of them, version 1 first. */
   readonly events: readonly RunEvent[];
@@ -90,7 +90,7 @@ export interface EncodedRun {
   readonly status: string;
   readonly open: boolean;
   readonly incarnation: number;
-  readonly sequence: number;
+  readonly sequence: Sequence;
   /** JSON of the RunView. */
   readonly view: string;
   /** JSON of `{state, events}`. */

@@ -12,7 +12,7 @@
  *
  * All methods reject with the errors of the store's port.
  */
-import { monthOf, monthStart, type RunView } from '@penstock/run';
+import { monthOf, monthStart, type RunView, type Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { StoreUsageError } from './errors.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
@@ -32,7 +32,7 @@ export interface Checkpoint {
   readonly partition: number;
   readonly incarnation: number;
   /** Everything up to and including this commit's sequence in the log is in documents. */
-  readonly sequence: number;
+  readonly sequence: Sequence;
   /** The number of that commit; they are numbered without gaps. */
   readonly commit: number;
 }
@@ -53,7 +53,7 @@ export interface RunCounter {
   /** Of the key as well: how many may have one, by its newest run; null: any number. */
   readonly maxConcurrent: number | null;
   readonly incarnation: number;
-  readonly sequence: number;
+  readonly sequence: Sequence;
 }
 
 /** What a tenant has used. */
@@ -105,7 +105,7 @@ export interface RunsLedger {
   /** Documents that stand for a later commit than this one; open or not. */
   laterThan(
     partition: number,
-    position: { readonly incarnation: number; readonly sequence: number },
+    position: { readonly incarnation: number; readonly sequence: Sequence },
   ): AsyncIterable<RunDocument>;
 
   /** Whatever its tenant: for the owner of its partition only. */
@@ -244,7 +244,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async *laterThan(
     partition: number,
-    position: { readonly incarnation: number; readonly sequence: number },
+    position: { readonly incarnation: number; readonly sequence: Sequence },
   ): AsyncIterable<RunDocument> {
     const { incarnation, sequence } = position;
     // A pair is no range of an index: first what is later within the incarnation, then the incarnations after it.

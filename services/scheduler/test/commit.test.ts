@@ -61,6 +61,19 @@ describe("a commit's bytes", () => {
   });
 });
 
+describe('a commit that is damaged', () => {
+  it.each([
+    { ...head, epoch: 0 },
+    { ...head, epoch: 1.5 },
+  ])('is refused where its epoch is $epoch', (damaged) => {
+    expect(() => decodeCommit(encodeCommit(damaged, []))).toThrow('commit 12 of partition 3 is damaged');
+  });
+
+  it('is refused where the version of its first event is none', () => {
+    expect(() => decodeCommit(encodeCommit(head, [{ id: 'r', from: -1, events: [] }]))).toThrow(UnreadableCommit);
+  });
+});
+
 describe('joining decisions (P1)', () => {
   const queued: RunEvent = { type: 'stages_queued', at: NOW, stages: ['a'] };
   const run = (): ReturnType<ReturnType<typeof createdOf>['restored']> => createdOf(text([stage('a')])).restored([]);

@@ -3,11 +3,11 @@
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
-import type { RunEvent, RunView, StageReason, TriggerOrigin } from '@penstock/run';
+import type { RunEvent, RunView, StageReason, TriggerOrigin, Epoch, RunId, Version } from '@penstock/run';
 
 /** Names a granted attempt completely (P12): what does not match all of it is dropped. */
 export interface AttemptRef {
-  readonly runId: string;
+  readonly runId: RunId;
   readonly stage: string;
   readonly attempt: number;
   readonly session: string;
@@ -23,7 +23,7 @@ export interface OwnerRefusal {
   readonly code: OwnerErrorCode;
   readonly message: string;
   /** Of the owner that answers (P4). */
-  readonly epoch: number;
+  readonly epoch: Epoch;
   readonly retryAfterSecs?: number | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface OwnerRefusal {
  * month of the key is used up (P23), until `retryAfterSecs` from now; nothing was counted, and the same id may come again.
  */
 export interface CreateRequest {
-  readonly runId: string;
+  readonly runId: RunId;
   readonly tenant: string;
   readonly key: string;
   readonly yaml: string;
@@ -60,7 +60,7 @@ export interface CreateRequest {
 }
 /** `run: null`: it was created before and has left the owner's memory; it is in the store. CONFLICT: another's run has this id. */
 export type CreateReply =
-  | { readonly ok: true; readonly created: boolean; readonly epoch: number; readonly run: RunView | null }
+  | { readonly ok: true; readonly created: boolean; readonly epoch: Epoch; readonly run: RunView | null }
   | OwnerRefusal;
 
 /**
@@ -68,16 +68,16 @@ export type CreateReply =
  * store, having ended. CONFLICT: it has ended.
  */
 export interface CancelRequest {
-  readonly runId: string;
+  readonly runId: RunId;
   readonly tenants: readonly string[];
 }
 export type CancelReply =
-  | { readonly ok: true; readonly epoch: number; readonly cancelledStages: number; readonly run: RunView }
+  | { readonly ok: true; readonly epoch: Epoch; readonly cancelledStages: number; readonly run: RunView }
   | OwnerRefusal;
 
 /** `run.<p>.get`: committed views of the runs that the owner has in memory; the others are in the store, or nowhere. */
 export interface GetRequest {
-  readonly runIds: readonly string[];
+  readonly runIds: readonly RunId[];
   /** Also the newest runs in memory of these tenants, at most `newest` (P22). */
   readonly tenants?: readonly string[] | undefined;
   readonly newest?: number | undefined;
@@ -87,7 +87,7 @@ export interface GetRequest {
 export type GetReply =
   | {
       readonly ok: true;
-      readonly epoch: number;
+      readonly epoch: Epoch;
       readonly runs: readonly RunView[];
       readonly usage?: KeyUse | undefined;
     }
@@ -107,14 +107,14 @@ export interface KeyUse {
  * look in the store. A long answer is cut: `more` says that `version` of the last event is to be asked after again.
  */
 export interface WatchRequest {
-  readonly runId: string;
-  readonly after: number;
+  readonly runId: RunId;
+  readonly after: Version;
 }
-export type WatchReply = { readonly ok: true; readonly epoch: number; readonly run: WatchedRun | null } | OwnerRefusal;
+export type WatchReply = { readonly ok: true; readonly epoch: Epoch; readonly run: WatchedRun | null } | OwnerRefusal;
 export interface WatchedRun {
   readonly tenant: string;
   /** The committed version; equal to the last event's unless `more`. */
-  readonly version: number;
+  readonly version: Version;
   /** Version `after + 1` first. */
   readonly events: readonly RunEvent[];
   readonly more: boolean;
@@ -122,9 +122,9 @@ export interface WatchedRun {
 
 /** `run.<p>.open`: which of these runs still need their workspaces (P19). */
 export interface OpenRequest {
-  readonly runIds: readonly string[];
+  readonly runIds: readonly RunId[];
 }
-export type OpenReply = { readonly ok: true; readonly epoch: number; readonly open: readonly string[] } | OwnerRefusal;
+export type OpenReply = { readonly ok: true; readonly epoch: Epoch; readonly open: readonly RunId[] } | OwnerRefusal;
 
 /** `run.<p>.result.<runner>` (P16). `offer` is a new credit for the slot that this attempt had. */
 export interface ResultRequest extends AttemptRef {
@@ -142,7 +142,7 @@ export type ResultReply =
   | {
       readonly ok: true;
       readonly answer: 'committed' | 'obsolete';
-      readonly epoch: number;
+      readonly epoch: Epoch;
       readonly offerTaken: boolean;
     }
   | OwnerRefusal;
@@ -152,16 +152,16 @@ export type ResultReply =
  * too large for a message; `version` says that there is something to ask for.
  */
 export interface CommittedEvents {
-  readonly runId: string;
-  readonly epoch: number;
-  readonly version: number;
+  readonly runId: RunId;
+  readonly epoch: Epoch;
+  readonly version: Version;
   readonly events: readonly RunEvent[];
 }
 
 /** `opened.<p>`: a new owner answers for the partition; watchers ask for the versions of their runs (P20). */
 export interface PartitionOpened {
   readonly partition: number;
-  readonly epoch: number;
+  readonly epoch: Epoch;
   readonly owner: string;
 }
 
@@ -197,7 +197,7 @@ export interface PullReply {
 /** `job.<runner>`: a grant, with everything the runner needs to execute it. */
 export interface Job extends AttemptRef {
   readonly partition: number;
-  readonly epoch: number;
+  readonly epoch: Epoch;
   /** A helper process serves the stages of one key only. */
   readonly key: string;
   readonly pipelineName: string;
@@ -234,7 +234,7 @@ export interface StopReply extends AttemptRef {
 
 /** `release.<runner>`: the workspaces of these runs can go (P19). */
 export interface Release {
-  readonly runIds: readonly string[];
+  readonly runIds: readonly RunId[];
 }
 
 /** The value of a runner's lease, bucket `runners`, key `<runner>.<session>` (P5, P13). */

@@ -8,6 +8,7 @@
  */
 import assert from 'node:assert';
 import { backoffMs, pause } from '@penstock/async';
+import { asSequence, type Sequence } from '@penstock/run';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { MessageTooLarge, NotPermitted, StoreRefused } from '../contract/errors.ts';
@@ -18,7 +19,7 @@ import type { Wire } from '../wire/wire.ts';
 
 /** A stored commit: opaque bytes under the sequence that the broker gave it. */
 export interface LogEntry {
-  readonly sequence: number;
+  readonly sequence: Sequence;
   readonly bytes: Uint8Array;
   readonly commitId: string;
 }
@@ -27,11 +28,11 @@ export interface AppendOptions {
   /** Unique for each commit: by it an unanswered append is recognised (P2). */
   readonly commitId: string;
   /** Sequence of the last commit on the subject; 0: there is none. */
-  readonly expectedSequence: number;
+  readonly expectedSequence: Sequence;
 }
 
 export type AppendResult =
-  | { readonly ok: true; readonly sequence: number }
+  | { readonly ok: true; readonly sequence: Sequence }
   /**
    * Another's commit follows the expected one; or (`last` below the expectation, or null) the broker has lost commits,
    * so that this append can never be accepted. Either way: forget the partition, open it anew.
@@ -60,7 +61,7 @@ export interface PartitionLog {
   /** The last commit, as the stream's leader has it. Tries until it has an answer or `signal` aborts. */
   last(signal?: AbortSignal): Promise<LogEntry | null>;
   /** Commits with a sequence >= `fromSequence` in order, up to the last one at the time of the call. */
-  read(fromSequence: number, signal?: AbortSignal): AsyncIterable<LogEntry>;
+  read(fromSequence: Sequence, signal?: AbortSignal): AsyncIterable<LogEntry>;
   /**
    * P1, P2. At most one append at a time (asserted). Repeats the same bytes until they are stored or another's commit
    * stands in their place; only `signal` ends it earlier, by throwing its reason: then the outcome is unknown.
@@ -68,7 +69,7 @@ export interface PartitionLog {
    */
   append(bytes: Uint8Array, options: AppendOptions, signal?: AbortSignal): Promise<AppendResult>;
   /** P8: removes the commits below `sequenceExclusive`, which must be a commit that stands in the log (asserted). */
-  purgeTo(sequenceExclusive: number): Promise<{ readonly purged: number }>;
+  purgeTo(sequenceExclusive: Sequence): Promise<{ readonly purged: number }>;
   /** How much of JOURNAL's bytes are used, 0 to 1, all partitions together; at most a second old. */
   bytesUsedRatio(): Promise<number>;
 }
@@ -107,7 +108,7 @@ class JetStreamLog implements PartitionLog {
     return this.#untilAnswered('last', signal, () => this.#readLast());
   }
 
-  async *read(fromSequence: number, signal?: AbortSignal): AsyncIterable<LogEntry> {
+  async *read(fromSequence: Sequence, signal?: AbortSignal): AsyncIterable<LogEntry> {
     const last = await this.last(signal);
     let next = fromSequence;
     while (last !== null && next <= last.sequence) {
@@ -163,7 +164,7 @@ class JetStreamLog implements PartitionLog {
     }
   }
 
-  async purgeTo(sequenceExclusive: number): Promise<{ purged: number }> {
+  async purgeTo(sequenceExclusive: Sequence): Promise<{ purged: number }> {
     const kept = await leaderMessage(this.#wire, streams.journal, { seq: sequenceExclusive }, this.#timeoutMs);
     assert(
       kept?.subject === this.subject,
@@ -212,7 +213,7 @@ class JetStreamLog implements PartitionLog {
 }
 
 function entryOf(message: StoredMessage): LogEntry {
-  return { sequence: message.sequence, bytes: message.bytes, commitId: message.header(COMMIT_HEADER) };
+  return { sequence: asSequence(message.sequence), bytes: message.bytes, commitId: message.header(COMMIT_HEADER) };
 }
 
 function isWrongSequence(error: Error): boolean {

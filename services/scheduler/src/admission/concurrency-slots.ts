@@ -10,6 +10,7 @@
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
  *  SLOTS-4 Every run in memory that has not settled is known here as one of the two.
  */
+import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import { invariant } from '../run/invariant.ts';
 import { ConcurrencyGroups } from './groups.ts';
@@ -29,7 +30,7 @@ interface KeySlots {
 }
 
 export interface ConcurrencySlotsHost {
-  runOf(runId: string): LiveRun | undefined;
+  runOf(runId: RunId): LiveRun | undefined;
   /** The run has its turn and a slot: it goes on. */
   admit(run: LiveRun): void;
 }

@@ -2,6 +2,7 @@
  * Concurrency groups of a partition: the runs of a group (named per key) go one at a time in the order of their
  * creation. A run stays in its group until it has settled: it has ended, and its processes are gone.
  */
+import type { RunId } from '@penstock/run';
 export class ConcurrencyGroups {
   /** Run ids by group, the one whose turn it is first. */
   readonly #groups = new Map<string, string[]>();
@@ -16,7 +17,7 @@ export class ConcurrencyGroups {
   }
 
   /** Enters a run behind the others. */
-  enter(key: string, group: string, runId: string): void {
+  enter(key: string, group: string, runId: RunId): void {
     const id = groupId(key, group);
     const members = this.#groups.get(id);
     if (members === undefined) this.#groups.set(id, [runId]);
@@ -24,12 +25,12 @@ export class ConcurrencyGroups {
   }
 
   /** Whether it is this run's turn. */
-  isFirst(key: string, group: string, runId: string): boolean {
+  isFirst(key: string, group: string, runId: RunId): boolean {
     return this.#groups.get(groupId(key, group))?.[0] === runId;
   }
 
   /** Takes a run out; answers the run whose turn has come through it. */
-  leave(key: string, group: string, runId: string): string | undefined {
+  leave(key: string, group: string, runId: RunId): string | undefined {
     const id = groupId(key, group);
     const members = this.#groups.get(id);
     const position = members?.indexOf(runId) ?? -1;

@@ -9,7 +9,7 @@
  *  COUNTS-4 A run counts as active from the commit in which it goes on until the one in which it settles.
  */
 import type { KeyUse } from '@penstock/bus';
-import { attemptMs, monthOf, monthStart, type RunEvent } from '@penstock/run';
+import { attemptMs, monthOf, monthStart, type RunEvent, type Version } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -84,7 +84,7 @@ export class KeyCounts {
   }
 
   /** Events of the run, from this version on, are committed. */
-  committed(run: LiveRun, from: number): void {
+  committed(run: LiveRun, from: Version): void {
     let at = 0;
     for (let index = from - 1; index < run.committedVersion; index++) {
       const event = run.events[index] as RunEvent;

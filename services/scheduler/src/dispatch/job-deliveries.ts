@@ -8,7 +8,7 @@
  *  JOBS-3 A grant whose attempt is being stopped is sent no more; a stop is repeated until its attempt is gone.
  */
 import type { AttemptRef, Job, RunnerLease } from '@penstock/bus';
-import { workOf, type LiveAttempt } from '@penstock/run';
+import { workOf, type LiveAttempt, type Epoch, type RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
 
@@ -17,7 +17,7 @@ const REPEAT_MS = 2_000;
 
 export interface JobDeliverySettings {
   readonly partition: number;
-  readonly epoch: number;
+  readonly epoch: Epoch;
   readonly logBytesMax: number;
 }
 
@@ -85,7 +85,7 @@ export class JobDeliveries {
    * has ended here is stopped only by an owner who is sure to be it, and only if its end is committed: a successor's grant
    * looks the same to an owner that was frozen, and so does an end that never comes to be.
    */
-  leaseLists(lease: RunnerLease, runOf: (runId: string) => LiveRun | undefined): void {
+  leaseLists(lease: RunnerLease, runOf: (runId: RunId) => LiveRun | undefined): void {
     for (const ref of lease.attempts) {
       const run = runOf(ref.runId);
       if (run === undefined) continue;

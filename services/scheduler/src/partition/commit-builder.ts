@@ -2,7 +2,7 @@
  * The commit that is being filled, and those that wait behind it: events of many runs join one message (P1), and what
  * is to happen once it is acknowledged waits with it, in order.
  */
-import type { RunEvent } from '@penstock/run';
+import type { RunEvent, RunId, Version } from '@penstock/run';
 import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
@@ -15,10 +15,10 @@ export interface CommitDraft {
 
 interface DraftEntry {
   readonly run: LiveRun;
-  readonly id: string;
-  readonly from: number;
+  readonly id: RunId;
+  readonly from: Version;
   readonly events: string[];
-  to: number;
+  to: Version;
 }
 
 export class CommitBuilder {
@@ -40,7 +40,7 @@ export class CommitBuilder {
   }
 
   /** Adds the events of one decision; `from` is the version of the first. */
-  add(run: LiveRun, from: number, events: readonly RunEvent[]): CommitDraft {
+  add(run: LiveRun, from: Version, events: readonly RunEvent[]): CommitDraft {
     const encoded = events.map(encodeEvent);
     const bytes = encoded.reduce((sum, event) => sum + Buffer.byteLength(event) + 1, 0);
     let draft = this.last;

@@ -7,7 +7,7 @@
  *  COMMIT-3 What is decided about a run and not acknowledged stands in the commits to come, once and in its order.
  *  COMMIT-4 A commit has no more runs than COMMIT_RUNS_MAX.
  */
-import type { RunEvent } from '@penstock/run';
+import type { RunEvent, Epoch, Sequence, Version } from '@penstock/run';
 import { CommitBuilder, type CommitDraft } from './commit-builder.ts';
 import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead } from '../run/commit.ts';
 import { invariant } from '../run/invariant.ts';
@@ -17,7 +17,7 @@ import type { PartitionPorts } from '../run/ports.ts';
 export interface CommitSettings {
   readonly partition: number;
   readonly member: string;
-  readonly epoch: number;
+  readonly epoch: Epoch;
 }
 
 /** Full commits waiting behind the one under way; beyond this the broker is too slow and new runs are refused. */
@@ -50,13 +50,13 @@ export class CommitCycle {
     return this.#builder.waiting >= DRAFTS_MAX;
   }
 
-  start(sequence: number, number: number): void {
+  start(sequence: Sequence, number: number): void {
     this.#sequence = sequence;
     this.#number = number;
   }
 
   /** Adds the events of one decision; `from` is the version of the first. */
-  add(run: LiveRun, from: number, events: readonly RunEvent[]): CommitDraft {
+  add(run: LiveRun, from: Version, events: readonly RunEvent[]): CommitDraft {
     return this.#builder.add(run, from, events);
   }
 
@@ -103,7 +103,7 @@ export class CommitCycle {
   }
 
   /** The commit under way is stored; undefined: none was. What waits for it is the caller's to call. */
-  acknowledged(sequence: number): CommitDraft | undefined {
+  acknowledged(sequence: Sequence): CommitDraft | undefined {
     const draft = this.#inFlight;
     if (draft === undefined) return undefined;
     this.#inFlight = undefined;

@@ -25,7 +25,15 @@ import type {
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
-import { viewOf, type Decided, type RunCommand, type RunEvent } from '@penstock/run';
+import {
+  viewOf,
+  type Decided,
+  type RunCommand,
+  type RunEvent,
+  type RunId,
+  type Sequence,
+  type Version,
+} from '@penstock/run';
 import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
 import { Deadlines } from '../run/deadlines.ts';
@@ -49,7 +57,7 @@ import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 /** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
 export interface RestoredPartition {
   /** Of the `opened` commit. */
-  readonly sequence: number;
+  readonly sequence: Sequence;
   readonly commitNumber: number;
   readonly runs: readonly LiveRun[];
   readonly usages?: readonly KeyUsage[] | undefined;
@@ -62,7 +70,7 @@ export class Partition {
   readonly #ports: PartitionPorts;
   readonly #dispatch: Dispatch;
   readonly #load: SchedulerLoad;
-  readonly #runs = new Map<string, LiveRun>();
+  readonly #runs = new Map<RunId, LiveRun>();
   readonly #slots: ConcurrencySlots;
   readonly #counts = new KeyCounts();
   readonly #cycle: CommitCycle;
@@ -336,7 +344,7 @@ export class Partition {
   // --- Commits and documents ---------------------------------------------------------------------------------------
 
   /** The commit under way is stored: show it, act on it, send the next. */
-  acknowledged(sequence: number): void {
+  acknowledged(sequence: Sequence): void {
     const draft = this.#open ? this.#cycle.acknowledged(sequence) : undefined;
     if (draft === undefined) return;
     for (const { run, id, from, to } of draft.runs.values()) {
@@ -375,7 +383,7 @@ export class Partition {
   }
 
   /** These runs' documents are written, and the checkpoint stands at `sequence`: settled runs behind it leave memory (PARTITION-4, P6). */
-  projected(sequence: number, runs: Iterable<LiveRun>): void {
+  projected(sequence: Sequence, runs: Iterable<LiveRun>): void {
     const closed = this.#backlog.projected(sequence, runs).filter((run) => this.#runs.get(run.id) === run);
     for (const run of closed) {
       this.#runs.delete(run.id);
@@ -430,7 +438,7 @@ export class Partition {
     this.#advance();
   }
 
-  #join(run: LiveRun, from: number, events: readonly RunEvent[], decided: Decided | undefined): void {
+  #join(run: LiveRun, from: Version, events: readonly RunEvent[], decided: Decided | undefined): void {
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
     for (const effect of decided?.effects ?? []) {
       switch (effect.type) {

@@ -2,7 +2,7 @@
  * Runs between their last commit and the store: whose documents are behind, and which have settled and wait for the
  * checkpoint to pass them before they leave memory (P6).
  */
-import type { RunEvent, RunState } from '@penstock/run';
+import type { RunEvent, RunState, Sequence } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
 export interface DirtyRun {
@@ -44,7 +44,7 @@ export class ProjectionBacklog {
   }
 
   /** These runs' documents are written, and the checkpoint stands at `sequence`: answers those that nothing holds any more. */
-  projected(sequence: number, runs: Iterable<LiveRun>): LiveRun[] {
+  projected(sequence: Sequence, runs: Iterable<LiveRun>): LiveRun[] {
     for (const run of runs) if (run.settled && run.isCommitted) this.#leaving.add(run);
     const closed = [...this.#leaving].filter((run) => run.committedSequence <= sequence);
     for (const run of closed) this.delete(run);

@@ -1,14 +1,14 @@
 /** What a partition answers about its runs without deciding anything: committed state, by an owner that is sure to be it (P4). */
 import type { GetReply, GetRequest, OpenReply, OpenRequest, WatchReply, WatchRequest } from '@penstock/bus';
-import { viewOf } from '@penstock/run';
+import { viewOf, type Epoch, type RunId } from '@penstock/run';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { watchPage } from './watch-page.ts';
 
 export interface ReadsHost {
-  readonly epoch: number;
-  readonly runs: ReadonlyMap<string, LiveRun>;
+  readonly epoch: Epoch;
+  readonly runs: ReadonlyMap<RunId, LiveRun>;
   readonly counts: Pick<KeyCounts, 'use'>;
   readonly cycle: Pick<CommitCycle, 'whenCommitted' | 'whenAllCommitted'>;
   mayAnswer(): boolean;

@@ -1,4 +1,5 @@
 /** What runners are told of runs that are closed: which workspaces can go (P19). */
+import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
 /** Ids in one word to a runner: 40 KB. After an outage of the store tens of thousands of runs are closed at once. */
@@ -6,7 +7,7 @@ const RELEASED_IDS_MAX = 1_000;
 
 export function releasesOf(
   closed: Iterable<LiveRun>,
-): { readonly runner: string; readonly runIds: readonly string[] }[] {
+): { readonly runner: string; readonly runIds: readonly RunId[] }[] {
   const idsOf = new Map<string, string[]>();
   for (const run of closed) {
     for (const runner of new Set(Object.values(run.state.workspaces))) {

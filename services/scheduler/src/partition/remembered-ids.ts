@@ -2,7 +2,7 @@
  * Which ids of runs may be in use (P7): those of runs that have left memory are remembered for an hour, and of the others
  * their own time says whether the store has to be asked.
  */
-import { runIdTime } from '@penstock/run';
+import { runIdTime, type RunId } from '@penstock/run';
 
 /** Ids of runs seen are remembered this long. */
 const REMEMBERED_MS = 60 * 60 * 1000;
@@ -13,7 +13,7 @@ const OPENED_SLACK_MS = 60 * 1000;
 
 export class RememberedIds {
   /** Ids of runs that have left memory, and when. */
-  readonly #ids = new Map<string, number>();
+  readonly #ids = new Map<RunId, number>();
   /** Ids that are younger than this cannot be an earlier owner's. */
   #ownFrom = Number.POSITIVE_INFINITY;
   /** The latest time in an id that is remembered no more: those up to here ask the store. */
@@ -27,17 +27,17 @@ export class RememberedIds {
     this.#ownFrom = neverOwned ? Number.NEGATIVE_INFINITY : now + OPENED_SLACK_MS;
   }
 
-  has(runId: string): boolean {
+  has(runId: RunId): boolean {
     return this.#ids.has(runId);
   }
 
   /** Whether the store may have a run of this id, which is not in memory. */
-  mayBeStored(runId: string, now: number): boolean {
+  mayBeStored(runId: RunId, now: number): boolean {
     const born = runIdTime(runId);
     return this.#ids.has(runId) || born <= this.#forgottenTo || born < now - REMEMBERED_MS || born < this.#ownFrom;
   }
 
-  remember(runId: string, now: number): void {
+  remember(runId: RunId, now: number): void {
     this.#ids.delete(runId);
     this.#ids.set(runId, now);
   }

@@ -3,7 +3,7 @@
  * Owns nothing: the run goes to its partition, what it takes to the counts and the concurrency slots of its key.
  */
 import type { CreateReply, CreateRequest, OwnerRefusal } from '@penstock/bus';
-import { viewOf, type RunCommand } from '@penstock/run';
+import { viewOf, type RunCommand, type RunId } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
@@ -24,7 +24,7 @@ export interface RunCreationDependencies {
   readonly ports: Pick<PartitionPorts, 'isStored'>;
   readonly definitions: DefinitionSource;
   readonly load: SchedulerLoad;
-  readonly runs: ReadonlyMap<string, LiveRun>;
+  readonly runs: ReadonlyMap<RunId, LiveRun>;
   readonly ids: Pick<RememberedIds, 'has' | 'mayBeStored'>;
   readonly slots: ConcurrencySlots;
   readonly counts: KeyCounts;

@@ -1,12 +1,12 @@
 /** One answer to `watch`: a run's committed events behind a version, as many as a message carries with ease. */
 import type { WatchedRun } from '@penstock/bus';
-import type { RunEvent } from '@penstock/run';
+import type { RunEvent, Version } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
 /** Of events in one answer; more is asked for again. */
 const PAGE_BYTES_MAX = 384 * 1024;
 
-export function watchPage(run: LiveRun, after: number): WatchedRun {
+export function watchPage(run: LiveRun, after: Version): WatchedRun {
   const events: RunEvent[] = [];
   let bytes = 0;
   for (let version = after; version < run.committedVersion && bytes < PAGE_BYTES_MAX; version++) {

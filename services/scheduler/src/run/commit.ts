@@ -3,7 +3,15 @@
  * is deflated where that is shorter, and so are the manifests of its extensions. `number` counts a partition's commits without gaps, whatever the broker's sequences.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { RunCreated, RunEvent } from '@penstock/run';
+import {
+  asEpoch,
+  asVersion,
+  type Epoch,
+  type RunCreated,
+  type RunEvent,
+  type RunId,
+  type Version,
+} from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
 /** The format this build writes and the newest that it can read. */
@@ -19,7 +27,7 @@ export interface CommitHead {
   readonly id: string;
   readonly kind: 'opened' | 'runs' | 'released';
   readonly partition: number;
-  readonly epoch: number;
+  readonly epoch: Epoch;
   readonly number: number;
   readonly owner: string;
   /** A build that reads less than this leaves the partition alone. */
@@ -28,9 +36,9 @@ export interface CommitHead {
 }
 
 export interface RunEntry {
-  readonly id: string;
+  readonly id: RunId;
   /** The version of the first event. */
-  readonly from: number;
+  readonly from: Version;
   readonly events: readonly RunEvent[];
 }
 
@@ -77,7 +85,7 @@ function lengthAtMost(event: RunEvent): number {
 /** `entries` are the runs' events as `encodeEvent` made them. */
 export function encodeCommit(
   head: CommitHead,
-  entries: Iterable<{ readonly id: string; readonly from: number; readonly events: readonly string[] }>,
+  entries: Iterable<{ readonly id: RunId; readonly from: Version; readonly events: readonly string[] }>,
 ): Uint8Array {
   const runs: string[] = [];
   for (const { id, from, events } of entries) runs.push(`{"id":"${id}","from":${from},"events":[${events.join(',')}]}`);
@@ -96,6 +104,12 @@ export function decodeCommit(bytes: Uint8Array): Commit {
     throw new UnreadableCommit(
       `commit ${commit.number} of partition ${commit.partition} needs a build that reads format ${commit.minReader}; this one reads ${COMMIT_FORMAT}`,
     );
+  }
+  try {
+    asEpoch(commit.epoch);
+    for (const { from } of commit.runs) asVersion(from);
+  } catch (cause) {
+    throw new UnreadableCommit(`commit ${commit.number} of partition ${commit.partition} is damaged`, { cause });
   }
   for (const entry of commit.runs) {
     (entry.events as RunEvent[]).forEach((event, index, events) => {

@@ -2,7 +2,7 @@
  * When runs want to be woken; owns those times. Near deadlines are kept as timers; far ones are found by looking through all live runs now
  * and then, so that runs that have ended leave nothing behind here.
  */
-import { nextDeadline, type RunSettings } from '@penstock/run';
+import { nextDeadline, type RunSettings, type RunId } from '@penstock/run';
 import { Heap } from './heap.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -11,10 +11,10 @@ const NEAR_MS = 3 * 60 * 1000;
 const SWEEP_MS = 60 * 1000;
 
 export class Deadlines {
-  readonly #timers = new Heap<{ readonly at: number; readonly runId: string }>((a, b) => a.at < b.at);
+  readonly #timers = new Heap<{ readonly at: number; readonly runId: RunId }>((a, b) => a.at < b.at);
   readonly #settings: RunSettings;
   /** Run id to the time at which it is woken; its timer takes it out. */
-  readonly #wakeAt = new Map<string, number>();
+  readonly #wakeAt = new Map<RunId, number>();
   #sweptAt = 0;
 
   constructor(settings: RunSettings) {
@@ -41,7 +41,7 @@ export class Deadlines {
   }
 
   /** Wakes those whose time has come. */
-  wakeDue(runs: ReadonlyMap<string, LiveRun>, now: number, wake: (run: LiveRun) => void): void {
+  wakeDue(runs: ReadonlyMap<RunId, LiveRun>, now: number, wake: (run: LiveRun) => void): void {
     for (let timer = this.#timers.peek(); timer !== undefined && timer.at <= now; timer = this.#timers.peek()) {
       this.#timers.pop();
       if (this.#wakeAt.get(timer.runId) !== timer.at) continue;

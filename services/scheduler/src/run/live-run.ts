@@ -18,6 +18,9 @@ import {
   type RunEvent,
   type RunSettings,
   type RunState,
+  type RunId,
+  type Sequence,
+  type Version,
 } from '@penstock/run';
 import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
 
@@ -27,15 +30,15 @@ const CAUSE_LENGTH_MAX = 1_000;
 /** What is committed of a run: all of its events, version 1 first, and the sequence of the last commit with some of them. */
 export interface RunHistory {
   readonly events: RunEvent[];
-  readonly sequence: number;
+  readonly sequence: Sequence;
 }
 
 interface RunBeginning {
-  readonly id: string;
+  readonly id: RunId;
   readonly definition: PipelineDefinition;
   readonly events: RunEvent[];
-  readonly committedVersion: number;
-  readonly committedSequence: number;
+  readonly committedVersion: Version;
+  readonly committedSequence: Sequence;
   readonly state: RunState;
   readonly settings: RunSettings;
   readonly standIn?: StandIn | undefined;
@@ -49,14 +52,14 @@ interface StandIn {
 }
 
 export class LiveRun {
-  readonly id: string;
+  readonly id: RunId;
   readonly definition: PipelineDefinition;
   readonly plan: Plan;
   /** Why the run could not be restored; undefined: it could. */
   readonly restoreError: string | undefined;
   readonly #events: RunEvent[];
-  #committedVersion: number;
-  #committedSequence: number;
+  #committedVersion: Version;
+  #committedSequence: Sequence;
   readonly #settings: RunSettings;
   readonly #standIn: StandIn | undefined;
   #actor: RunActor;
@@ -75,7 +78,7 @@ export class LiveRun {
     this.#actor = new RunActor({ run: state, definition, settings });
   }
 
-  static create(id: string, definition: PipelineDefinition, created: RunCreated, settings: RunSettings): LiveRun {
+  static create(id: RunId, definition: PipelineDefinition, created: RunCreated, settings: RunSettings): LiveRun {
     const state = newRun(id, created, planOf(definition));
     return new LiveRun({
       id,
@@ -90,7 +93,7 @@ export class LiveRun {
 
   /** From committed events. Throws RunInvariantError where they do not make a run. */
   static restore(
-    id: string,
+    id: RunId,
     definition: PipelineDefinition,
     { events, sequence }: RunHistory,
     settings: RunSettings,
@@ -113,7 +116,7 @@ export class LiveRun {
    * its events name, so that its live attempts are known, and waits for its owner to quarantine it, unless it has ended.
    */
   static unrestorable(
-    id: string,
+    id: RunId,
     { events, sequence }: RunHistory,
     settings: RunSettings,
     restoreError: string,
@@ -172,7 +175,7 @@ export class LiveRun {
   }
 
   /** The events up to this version are stored, the last of them by the commit at this sequence. */
-  committed(version: number, sequence: number): void {
+  committed(version: Version, sequence: Sequence): void {
     this.#committedVersion = version;
     this.#committedSequence = sequence;
   }
@@ -251,7 +254,7 @@ function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinitio
 }
 
 /** Folds the first `count` events. Throws RunInvariantError where the first is no `run_created` or one cannot follow. */
-export function foldRun(id: string, plan: Plan, events: readonly RunEvent[], count: number): RunState {
+export function foldRun(id: RunId, plan: Plan, events: readonly RunEvent[], count: number): RunState {
   const created = events[0];
   if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
   const state = newRun(id, created, plan);

@@ -3,6 +3,7 @@
  * included, so that the simulation can stand in for all of it. Answers come through the callbacks, later and at most once;
  * none comes before the call has returned.
  */
+import type { RunId, Sequence } from '@penstock/run';
 import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
 
 /** `too-large`: the job does not fit a message; it can never be sent. */
@@ -11,7 +12,7 @@ export type StopAnswer = 'gone' | 'stopping' | 'no-answer';
 
 /** Whose log: that of an attempt, as its runner has written it. */
 export interface AttemptLogRef {
-  readonly runId: string;
+  readonly runId: RunId;
   readonly runner: string;
   readonly stage: string;
   readonly attempt: number;
@@ -22,16 +23,16 @@ export interface PartitionPorts {
   now(): number;
   newCommitId(): string;
   /** Answered by `Partition.acknowledged`; a refused one by throwing the partition away. One is under way at most. */
-  append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: number }): void;
+  append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: Sequence }): void;
   /** Whether the owner's last accepted renewal was sent less than 4 s ago (P4). */
   mayAct(): boolean;
   publishEvents(message: CommittedEvents): void;
   sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void;
   sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void;
   /** Workspaces of these runs can go. */
-  release(runner: string, runIds: readonly string[]): void;
+  release(runner: string, runIds: readonly RunId[]): void;
   /** Whether the store knows the run (P7). */
-  isStored(runId: string, then: (stored: boolean | 'unavailable') => void): void;
+  isStored(runId: RunId, then: (stored: boolean | 'unavailable') => void): void;
   /** How many bytes of an attempt's log are stored now; tried until it is known. */
   storedLogBytes(log: AttemptLogRef, then: (bytes: number) => void): void;
   /** There is something to project. */

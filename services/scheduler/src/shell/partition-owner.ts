@@ -2,6 +2,7 @@
  * One partition in one scheduler, from opening it to giving it up: wires a `Partition` to the broker, the store and the
  * clock, and throws it away when its log says that it is another's (P2). Opened again, it begins from what is stored.
  */
+import type { Epoch, Sequence } from '@penstock/run';
 import { randomUUID } from 'node:crypto';
 import {
   LATER,
@@ -154,7 +155,7 @@ export class PartitionOwner {
    */
   async release(signal: AbortSignal): Promise<boolean> {
     const core = this.#partition;
-    let known: { readonly epoch: number; readonly sequence: number; readonly commitNumber: number } | undefined;
+    let known: { readonly epoch: Epoch; readonly sequence: Sequence; readonly commitNumber: number } | undefined;
     try {
       if (core?.open === true && this.#opened !== undefined) {
         const over = AbortSignal.any([signal, this.#abort.signal]);
@@ -267,7 +268,7 @@ export class PartitionOwner {
 
   async #append(
     bytes: Uint8Array,
-    options: { readonly commitId: string; readonly expectedSequence: number },
+    options: { readonly commitId: string; readonly expectedSequence: Sequence },
   ): Promise<void> {
     try {
       const result = await this.#journal.append(bytes, options, this.#abort.signal);

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PartitionLog } from '@penstock/bus';
-import { viewOf } from '@penstock/run';
+import { viewOf, type Sequence } from '@penstock/run';
 import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
 import type { KeyCounter } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -65,7 +65,7 @@ export class Projector {
   /** What this partition adds to the scheduler's unprojected bytes. */
   #unprojected = 0;
   /** Checkpointed positions and when they were reached, oldest first: where a purge may go up to. */
-  readonly #positions: { readonly at: number; readonly sequence: number }[] = [];
+  readonly #positions: { readonly at: number; readonly sequence: Sequence }[] = [];
   readonly #clock: ProjectorClock;
   #purgedAt: number;
   /** The last checkpoint that this projector wrote. */
@@ -170,7 +170,7 @@ export class Projector {
     return { encoded, runs };
   }
 
-  async #writePosition(counters: readonly KeyCounter[], sequence: number, commit: number): Promise<void> {
+  async #writePosition(counters: readonly KeyCounter[], sequence: Sequence, commit: number): Promise<void> {
     const { incarnation, ledger } = this.#options;
     const { partition } = this.#options.partition.settings;
     if (counters.length > 0)
@@ -179,7 +179,7 @@ export class Projector {
   }
 
   /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */
-  async #purge(sequence: number): Promise<void> {
+  async #purge(sequence: Sequence): Promise<void> {
     const now = this.#clock.now();
     const previous = this.#positions.at(-1);
     // One position a second is enough to purge by.

@@ -3,7 +3,14 @@
  * or stand for a later commit, and the log behind it.
  */
 import type { PartitionLog } from '@penstock/bus';
-import { RunInvariantError, type RunEvent, type RunSettings } from '@penstock/run';
+import {
+  RunInvariantError,
+  type RunEvent,
+  type RunSettings,
+  type Epoch,
+  type RunId,
+  type Sequence,
+} from '@penstock/run';
 import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from '../run/commit.ts';
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
@@ -18,10 +25,10 @@ const EPOCHS_PER_INCARNATION = 1_000_000_000;
 const LOAD_TRIES = 5;
 
 export interface OpenedPartition {
-  readonly epoch: number;
+  readonly epoch: Epoch;
   readonly incarnation: number;
   /** Of the `opened` commit. */
-  readonly sequence: number;
+  readonly sequence: Sequence;
   readonly commitNumber: number;
   /** Neither the log nor the store had anything of the partition: nobody has owned it before. */
   readonly neverOwned: boolean;
@@ -153,7 +160,7 @@ export async function loadPartition(
 
 interface History {
   readonly events: RunEvent[];
-  sequence: number;
+  sequence: Sequence;
 }
 
 type Histories = Map<string, History>;
@@ -201,7 +208,7 @@ async function loadHistories(
 async function replay(
   histories: Histories,
   commit: Commit,
-  sequence: number,
+  sequence: Sequence,
   ledger: RunsLedger,
   take: (document: RunDocument) => void,
 ): Promise<boolean> {
@@ -237,7 +244,7 @@ async function stands(log: PartitionLog, checkpoint: Checkpoint, signal: AbortSi
 }
 
 function liveRunOf(
-  id: string,
+  id: RunId,
   history: History,
   shared: {
     readonly definitions: DefinitionSource;
@@ -281,6 +288,6 @@ async function incarnationNow(
   return isAhead ? newest + 1 : newest;
 }
 
-function incarnationOf(epoch: number): number {
+function incarnationOf(epoch: Epoch): number {
   return Math.max(1, Math.floor(epoch / EPOCHS_PER_INCARNATION));
 }

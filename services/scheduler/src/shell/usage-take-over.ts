@@ -2,7 +2,7 @@
  * What keys have used, read back at a take-over (P23): the counters of the store, and on top of each what the commits say
  * that it does not stand for yet.
  */
-import { attemptMs, monthEnd, monthOf, monthStart, type RunEvent } from '@penstock/run';
+import { attemptMs, monthEnd, monthOf, monthStart, type RunEvent, type Sequence, type Version } from '@penstock/run';
 import type { RunCounter, RunsLedger } from '@penstock/store';
 import type { KeyUsage } from '../admission/key-counts.ts';
 
@@ -10,11 +10,11 @@ import type { KeyUsage } from '../admission/key-counts.ts';
 export interface ReplayedEvents {
   /** Of the commit. */
   readonly incarnation: number;
-  readonly sequence: number;
+  readonly sequence: Sequence;
   /** All events of the run, version 1 first. */
   readonly story: readonly RunEvent[];
   /** The version of the first of the commit's. */
-  readonly from: number;
+  readonly from: Version;
   readonly count: number;
 }
 
