@@ -1,28 +1,22 @@
-/**
- * `npm run cluster -- [--port 8080] [--store sqlite|mongodb] [--schedulers N] [--runners N] [--gateways N]`: a cluster on
- * this machine to try, until ^C. Lines on standard input are verbs: `kill runner 1`, `restart scheduler 0`, `freeze`,
- * `resume`, `rolling`, `status`.
- */
+/** `npm run cluster`: a cluster on this machine to try, until ^C. */
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { startCluster, type Cluster } from './cluster.ts';
 import type { ServiceName } from './service-process.ts';
 
+const USAGE = `usage: npm run cluster -- [options]
+  --port N               of the ingress, default 8080
+  --store sqlite|mongodb default sqlite
+  --partitions N         default 16
+  --schedulers N         default 3
+  --runners N            default 3
+  --gateways N           default 2
+  --slots N              of each runner, default 4
+Lines on standard input are verbs: kill|restart|freeze|resume <service> <n>, rolling, status. ^C stops everything.
+`;
+const EXIT_USAGE = 2;
 const text = { type: 'string' } as const;
-const { values } = parseArgs({
-  options: {
-    port: { ...text, default: '8080' },
-    store: { ...text, default: 'sqlite' },
-    partitions: { ...text, default: '16' },
-    schedulers: { ...text, default: '3' },
-    runners: { ...text, default: '3' },
-    gateways: { ...text, default: '2' },
-    slots: { ...text, default: '4' },
-  },
-});
-if (values.store !== 'sqlite' && values.store !== 'mongodb')
-  throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
-
+const values = readFlags();
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 say('Starting a cluster on this machine ...');
@@ -71,4 +65,38 @@ async function obey(target: Cluster, line: string): Promise<void> {
   else if (verb === 'rolling') await target.rollingRestart();
   else if (verb === 'status') describe(target);
   else if (line !== '') say(`'${line}' is no verb`);
+}
+
+type Flags = Readonly<Record<'port' | 'partitions' | 'schedulers' | 'runners' | 'gateways' | 'slots', string>> & {
+  readonly store: 'sqlite' | 'mongodb';
+};
+
+function readFlags(): Flags {
+  try {
+    const { values: flags } = parseArgs({
+      options: {
+        help: { type: 'boolean', short: 'h', default: false },
+        port: { ...text, default: '8080' },
+        store: { ...text, default: 'sqlite' },
+        partitions: { ...text, default: '16' },
+        schedulers: { ...text, default: '3' },
+        runners: { ...text, default: '3' },
+        gateways: { ...text, default: '2' },
+        slots: { ...text, default: '4' },
+      },
+    });
+    if (flags.help) {
+      process.stdout.write(USAGE);
+      process.exit(0);
+    }
+    const { store } = flags;
+    if (store !== 'sqlite' && store !== 'mongodb') throw new RangeError(`--store is sqlite or mongodb, not ${store}`);
+    for (const name of ['port', 'partitions', 'schedulers', 'runners', 'gateways', 'slots'] as const) {
+      if (!/^\d{1,5}$/.test(flags[name])) throw new RangeError(`--${name} is a number, not ${flags[name]}`);
+    }
+    return { ...flags, store };
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
+    process.exit(EXIT_USAGE);
+  }
 }

@@ -1,4 +1,4 @@
-export { retryUntilDone, runService, type DrainStep } from './service.ts';
+export { runService, type DrainStep } from './service.ts';
 export { answerCalls, callService } from './service-calls.ts';
 export { countPeers } from './peers.ts';
 export { HTTP_KEYS, httpSettings } from './http-settings.ts';

@@ -23,8 +23,16 @@ export interface ServiceContext<K extends VariableKey> {
   readonly settings: Configuration<K | CommonKey>;
   readonly bus: Bus;
   readonly log: Logger;
-  /** Aborted when the process is told to stop: whatever the start waits for can be given up. */
-  readonly stopping: AbortSignal;
+  /**
+   * Tries until it succeeds, for what another service has to set up first; `/ready` says what is waited for and why.
+   * Throws `ToldToStop` when the process is told to stop meanwhile.
+   */
+  untilDone<T>(what: string, attempt: () => Promise<T>): Promise<T>;
+}
+
+/** The start was given up, since the process was told to stop. */
+export class ToldToStop extends Error {
+  override readonly name = 'ToldToStop';
 }
 
 export interface RunningService {
@@ -79,24 +87,25 @@ export async function runService<K extends VariableKey>(
     log.warn({ name, suggestion }, 'a variable is not known here');
   const stopping = stopSignal();
   let service: RunningService | undefined;
+  const startUp = new StartUp(log, stopping);
   const internal = await startInternalServer({
     listen: settings.internalListen,
     ready: async () => {
       if (stopping.aborted) throw new Error('stopping');
-      if (service === undefined) throw new Error('starting');
+      if (service === undefined) throw new Error(startUp.waitingFor);
       await service.ready();
     },
   });
   log.info({ port: internal.port }, 'the internal port is open');
   try {
-    service = await startWhenPossible(definition, settings, log, stopping);
-    if (service === undefined) return 0;
+    service = await startWhenPossible(definition, settings, log, startUp);
     log.info({}, 'started');
     await aborted(stopping);
     log.info({}, 'draining');
     if (definition.isBehindIngress === true) await delay(LEAVING_MS);
     return (await drained(service.drain, log)) ? 0 : EXIT_FAILURE;
   } catch (error) {
+    if (error instanceof ToldToStop) return 0;
     log.fatal({ err: error }, 'the service cannot go on');
     return EXIT_FAILURE;
   } finally {
@@ -113,20 +122,27 @@ function readSettings<K extends VariableKey>(
     throw new ConfigurationError([
       'SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use',
     ]);
+  if (definition.keys.some((key) => key === 'storeUrl') && (settings as { storeUrl?: unknown }).storeUrl === undefined)
+    throw new ConfigurationError([
+      'SERVICE_STORE_URL is missing; a service on its own needs the address of the database that the others use',
+    ]);
   definition.check?.(settings);
   return settings;
 }
 
-/** Undefined: it was told to stop before it could start. */
 async function startWhenPossible<K extends VariableKey>(
   definition: ServiceDefinition<K>,
   settings: Configuration<K | CommonKey>,
   log: Logger,
-  stopping: AbortSignal,
-): Promise<RunningService | undefined> {
-  const bus = await connectWhenPossible(definition, settings, log, stopping);
-  if (bus === undefined) return undefined;
-  const service = await definition.start({ settings, bus, log, stopping });
+  startUp: StartUp,
+): Promise<RunningService> {
+  const bus = await connectWhenPossible(definition, settings, log, startUp);
+  const service = await definition.start({
+    settings,
+    bus,
+    log,
+    untilDone: (what, attempt) => startUp.untilDone(what, attempt),
+  });
   return {
     ready: async () => {
       if (!bus.connected) throw new Error('the broker is away');
@@ -154,37 +170,53 @@ async function connectWhenPossible<K extends VariableKey>(
   definition: ServiceDefinition<K>,
   settings: Configuration<K | CommonKey>,
   log: Logger,
-  stopping: AbortSignal,
-): Promise<Bus | undefined> {
+  startUp: StartUp,
+): Promise<Bus> {
   const address = brokerAddress(settings.natsUrl ?? []);
   // A user of the generated broker configuration hears answers under its own name only (docs/adr/0009-broker-permissions.md).
   const inboxPrefix = address.user === undefined ? undefined : inboxPrefixOf(address.user);
-  while (!stopping.aborted) {
-    try {
-      return await connectBus({ ...address, name: definition.name, log, inboxPrefix });
-    } catch (error) {
-      if (!(error instanceof BrokerAway)) throw error;
-      log.warn({ err: error }, 'the broker does not answer yet; trying again');
-      await pauseOrAbort(RETRY_MS, stopping);
-    }
-  }
-  return undefined;
+  return await startUp.untilDone(
+    'connecting to the broker',
+    () => connectBus({ ...address, name: definition.name, log, inboxPrefix }),
+    (error) => error instanceof BrokerAway,
+  );
 }
 
-/** Tries until it succeeds, for what another service has to set up first; throws the signal's reason when told to stop. */
-export async function retryUntilDone<T>(
-  what: string,
-  log: Logger,
-  stopping: AbortSignal,
-  attempt: () => Promise<T>,
-): Promise<T> {
-  for (;;) {
-    stopping.throwIfAborted();
-    try {
-      return await attempt();
-    } catch (error) {
-      log.warn({ err: error }, `${what}: not yet possible; trying again`);
-      await pauseOrAbort(RETRY_MS, stopping);
+/** What a start waits for; whoever asks `/ready` meanwhile is told. */
+class StartUp {
+  readonly #log: Logger;
+  readonly #stopping: AbortSignal;
+  readonly #stopped: Promise<never>;
+  #waitingFor = 'starting';
+
+  constructor(log: Logger, stopping: AbortSignal) {
+    this.#log = log;
+    this.#stopping = stopping;
+    this.#stopped = aborted(stopping).then(() => {
+      throw new ToldToStop();
+    });
+    this.#stopped.catch(() => {});
+  }
+
+  get waitingFor(): string {
+    return this.#waitingFor;
+  }
+
+  async untilDone<T>(
+    what: string,
+    attempt: () => Promise<T>,
+    isPassing: (error: unknown) => boolean = () => true,
+  ): Promise<T> {
+    for (;;) {
+      if (this.#stopping.aborted) throw new ToldToStop();
+      try {
+        return await Promise.race([attempt(), this.#stopped]);
+      } catch (error) {
+        if (error instanceof ToldToStop || !isPassing(error)) throw error;
+        this.#waitingFor = `${what}: ${error instanceof Error ? error.message : String(error)}`;
+        this.#log.warn({ err: error }, `${what}: not yet possible; trying again`);
+        await pauseOrAbort(RETRY_MS, this.#stopping);
+      }
     }
   }
 }

@@ -1,6 +1,6 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
-import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
+import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore } from '@penstock/store';
 import { checkAuthSettings } from './check-settings.ts';
 import { startAuth } from './start.ts';
@@ -39,10 +39,10 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
           ]);
         checkAuthSettings(settings, serverMode(settings) ?? 'production');
       },
-      async start({ settings, bus, log, stopping }) {
+      async start({ settings, bus, log, untilDone }) {
         const { jwtSecret = '' } = settings;
         if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
-        const store = await retryUntilDone('opening the store', log, stopping, () =>
+        const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...authCollections, ...auditCollections]),
         );
         const audit = new AuditRepository(store, { log });

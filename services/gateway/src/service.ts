@@ -1,7 +1,7 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
 import { sessionsSpec } from '@penstock/identity';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
-import { countPeers, HTTP_KEYS, httpSettings, retryUntilDone, runService } from '@penstock/service';
+import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
 import { storedSessions } from './stored-sessions.ts';
@@ -42,8 +42,8 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           );
         loadTiers(settings.tiersFile);
       },
-      async start({ settings, bus, log, stopping }) {
-        const store = await retryUntilDone('opening the store', log, stopping, () =>
+      async start({ settings, bus, log, untilDone }) {
+        const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]),
         );
         const audit = new AuditRepository(store, { log });

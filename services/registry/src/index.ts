@@ -1,3 +1,4 @@
+export { builtInExtensions } from './built-in-extensions.ts';
 export { registryCollections } from './catalogue/collections.ts';
 export { PACKAGES_BUCKET, runRegistryService } from './service.ts';
-export { startRegistry, type BuiltInPackage } from './start.ts';
+export { startRegistry } from './start.ts';

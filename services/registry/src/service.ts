@@ -2,8 +2,9 @@
 import { ConfigurationError, loadTiers } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
-import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
+import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
 import { openStore } from '@penstock/store';
+import { builtInExtensions } from './built-in-extensions.ts';
 import { registryCollections } from './catalogue/collections.ts';
 import { startRegistry } from './start.ts';
 
@@ -28,15 +29,13 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
           );
         loadTiers(settings.tiersFile);
       },
-      async start({ settings, bus, log, stopping }) {
+      async start({ settings, bus, log, untilDone }) {
         const { apiKey, jwtSecret = '' } = settings;
-        const store = await retryUntilDone('opening the store', log, stopping, () =>
-          openStore(settings.storeUrl, registryCollections),
-        );
-        const objects = await retryUntilDone('opening the storage of packages', log, stopping, () =>
+        const store = await untilDone('opening the store', () => openStore(settings.storeUrl, registryCollections));
+        const objects = await untilDone('opening the storage of packages', () =>
           openObjectStore(settings.objectsUrl ?? 'nats', { bus, bucket: PACKAGES_BUCKET }),
         );
-        const registry = await retryUntilDone('reading the extensions', log, stopping, () =>
+        const registry = await untilDone('reading the extensions', () =>
           startRegistry({
             bus,
             store,
@@ -45,6 +44,9 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             tiers: loadTiers(settings.tiersFile),
             policy: settings.extensionPolicy,
           }),
+        );
+        await untilDone('publishing the extensions that come along', async () =>
+          registry.publishBuiltIns(await builtInExtensions()),
         );
         const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
         const server = publicServer({ name: 'registry', settings, bus, log, connectionsMax: CONNECTIONS_MAX });

@@ -4,7 +4,7 @@ import { arch, availableParallelism, hostname, platform } from 'node:os';
 import { join, resolve } from 'node:path';
 import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
-import { retryUntilDone, runService } from '@penstock/service';
+import { runService } from '@penstock/service';
 import { startRunner } from './runner.ts';
 
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
@@ -23,7 +23,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'gitCredentialsFile',
         'gitCacheBytesMax',
       ],
-      async start({ settings, bus, log, stopping }) {
+      async start({ settings, bus, log, untilDone }) {
         const dataDir = resolve(settings.dataDir ?? defaultDataFolder(env));
         mkdirSync(dataDir, { recursive: true, mode: 0o700 });
         const mirrors = openMirrors({
@@ -36,7 +36,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
           credentialsFile: settings.gitCredentialsFile,
           log,
         });
-        const runner = await retryUntilDone('beginning a session', log, stopping, () =>
+        const runner = await untilDone('beginning a session', () =>
           startRunner({
             bus,
             log,

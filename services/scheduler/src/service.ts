@@ -1,6 +1,6 @@
 /** `penstock service scheduler`: sets the streams up where they are missing, and owns its share of the partitions. */
 import { ensureStreams } from '@penstock/bus';
-import { retryUntilDone, runService } from '@penstock/service';
+import { runService } from '@penstock/service';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { startScheduler } from './shell/scheduler.ts';
 
@@ -11,15 +11,13 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
     {
       name: 'scheduler',
       keys: ['storeUrl', 'partitions', 'natsReplicas', 'runnerLeaseSecs', 'queueTimeout', 'logBytesMax'],
-      async start({ settings, bus, log, stopping }) {
+      async start({ settings, bus, log, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
-        const store = await retryUntilDone('opening the store', log, stopping, () =>
-          openStore(settings.storeUrl, runCollections),
-        );
-        await retryUntilDone('setting the streams up', log, stopping, () =>
+        const store = await untilDone('opening the store', () => openStore(settings.storeUrl, runCollections));
+        await untilDone('setting the streams up', () =>
           ensureStreams(bus, { partitions, replicas: settings.natsReplicas }),
         );
-        const scheduler = await retryUntilDone('joining', log, stopping, () =>
+        const scheduler = await untilDone('joining', () =>
           startScheduler({
             bus,
             log,

@@ -12,7 +12,7 @@ import { gatewayCollections, startGateway, storedSessions, type RunningGateway }
 import { openMirrors } from '@penstock/git';
 import type { RateLimits } from '@penstock/http';
 import { openObjectStore } from '@penstock/object-store';
-import { PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
+import { builtInExtensions, PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import {
@@ -26,7 +26,6 @@ import {
 } from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
 import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
-import { builtInExtensions } from './built-in-extensions.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';

@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path';
 import { ConfigurationError, defaultDataFolder, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
-import { HTTP_KEYS, publicServer, retryUntilDone, runService } from '@penstock/service';
+import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './model/collections.ts';
 import { WEBHOOK_KEYS, webhookSettings } from './settings.ts';
@@ -35,11 +35,11 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
           ]);
         webhookSettings(settings, serverMode(settings) ?? 'production');
       },
-      async start({ settings, bus, log, stopping }) {
+      async start({ settings, bus, log, untilDone }) {
         const mode = serverMode(settings) ?? 'production';
         const { settings: webhooks, warnings } = webhookSettings(settings, mode);
         for (const warning of warnings) log.warn({}, warning);
-        const store = await retryUntilDone('opening the store', log, stopping, () =>
+        const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...runCollections, ...ingestCollections]),
         );
         const mirrors = openMirrors({
@@ -52,7 +52,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         });
         const server = publicServer({ name: 'webhook-ingest', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
         // The scheduler sets the streams up.
-        const ingest = await retryUntilDone('taking deliveries', log, stopping, () =>
+        const ingest = await untilDone('taking deliveries', () =>
           startWebhookIngest({
             ...webhooks,
             bus,

@@ -27,6 +27,8 @@ export class DecodeProblem extends Error {}
 /** The server or the database is sound, and not for this release. */
 export class FitProblem extends Error {}
 
+const UPGRADE = 'Penstock needs MongoDB 7.0 or newer: upgrade the server, or name another one in SERVICE_STORE_URL';
+
 export const DUPLICATE_KEY = 11_000;
 export const NAMESPACE_NOT_FOUND = 26;
 
@@ -91,6 +93,9 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof MongoServerError) return serverFailure(error);
   if (error instanceof MongoServerSelectionError) {
+    const compatibility = compatibilityProblem(error);
+    if (compatibility !== null)
+      return { tag: 'incompatible', problem: `${compatibility}; ${UPGRADE}`, again: false, cause: error };
     // Before the network has said anything else; what it did say is in the reason's servers.
     return { tag: 'unavailable', problem: `no primary can be reached (${error.message})`, again: true, cause: error };
   }
@@ -110,6 +115,15 @@ export function failureOf(error: unknown): Failure {
   // The look-up of a name failed, or a certificate cannot be read: Node's own errors have a code.
   const isSystemError = typeof (error as { readonly code?: unknown } | null)?.code === 'string';
   return { tag: isSystemError ? 'unavailable' : 'usage', problem: message, again: false, cause: error };
+}
+
+/** The driver looks for a server until the time is up, also where the one there is too old for it; its own words say so. */
+function compatibilityProblem({ reason }: MongoServerSelectionError): string | null {
+  if (reason === undefined) return null;
+  const told = [...reason.servers.values()]
+    .map(({ error }) => error)
+    .find((error) => error instanceof MongoCompatibilityError);
+  return reason.compatibilityError ?? told?.message ?? null;
 }
 
 export function errorOf(store: string, failure: Failure): StoreError {

@@ -20,6 +20,7 @@ const CALL_BYTES_MAX = 256 * 1024 * 1024;
 const CONNECTIONS_MAX = 20;
 /** How often a server is looked for while calls wait for one. The driver's half second would be paid by every call that meets a cut connection. */
 const SEARCH_MS = 100;
+const SELECTION_MARGIN_MS = 500;
 /** The goodbye to a server that does not listen any more. */
 const CLOSE_MS = 2_000;
 
@@ -93,7 +94,8 @@ function makeClient(url: string, label: string, deadlineMs: number): MongoClient
     appName: 'penstock',
     maxPoolSize: CONNECTIONS_MAX,
     // The deadline of each call aborts its commands (a socket timeout would cut the building of an index); these end what the driver does of itself.
-    serverSelectionTimeoutMS: deadlineMs,
+    // Before the deadline of the call, or its reason would not be known then.
+    serverSelectionTimeoutMS: Math.max(SEARCH_MS, deadlineMs - SELECTION_MARGIN_MS),
     waitQueueTimeoutMS: deadlineMs,
     heartbeatFrequencyMS: Math.min(2_000, Math.max(500, Math.floor(deadlineMs / 5))),
     minHeartbeatFrequencyMS: SEARCH_MS,

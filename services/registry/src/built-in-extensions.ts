@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MANIFEST_NAME, packFolder } from '@penstock/extension';
-import type { BuiltInPackage } from '@penstock/registry';
+import type { BuiltInPackage } from './start.ts';
 
 const FOLDER = fileURLToPath(new URL('../../../extensions', import.meta.url));
 
