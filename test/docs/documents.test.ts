@@ -1,5 +1,5 @@
 /** The documents say what is so: named tests exist, the table of variables is the code's, links lead somewhere. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCurrentTable } from '@penstock/config';
@@ -32,8 +32,31 @@ describe('docs/operating.md', () => {
   });
 });
 
+describe('docs/glossary.md', () => {
+  const terms = [...read('docs/glossary.md').matchAll(/^\| ([^|]+) \| ([^|]+\.) \| `([^`]+)` \|$/gm)].map(
+    ([, term = '', meaning = '', file = '']) => ({ term, meaning, file }),
+  );
+
+  it('has its terms in their order, each once, with a sentence', () => {
+    const names = terms.map(({ term }) => term);
+    expect(names).toEqual([...new Set(names)].toSorted((a, b) => a.localeCompare(b)));
+    expect(names.length).toBe(read('docs/glossary.md').match(/^\| (?!term)[a-z]/gm)?.length);
+    expect(terms.filter(({ meaning }) => !/^[A-Z]/.test(meaning))).toEqual([]);
+  });
+
+  it.each(terms)('$term lives in $file', ({ file }) => {
+    expect(existsSync(join(root, file))).toBe(true);
+  });
+});
+
 describe('links between documents', () => {
-  it.each(['docs/guarantees.md', 'docs/operating.md'])('the links of %s lead to files', (document) => {
+  const documents = ['', 'adr'].flatMap((folder) =>
+    readdirSync(join(root, 'docs', folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => join('docs', folder, name)),
+  );
+
+  it.each([...documents, 'README.md', 'CHANGELOG.md'])('the links of %s lead to files', (document) => {
     const targets = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, target = '']) =>
       join(dirname(document), target),
     );
