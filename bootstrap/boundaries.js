@@ -7,7 +7,8 @@
  *   4. The sources of libs/pipeline and libs/run are pure: no `node:` module but for its types, no package that does I/O, no
  *     clock, no randomness, no timer. Time and chance come in as data, or runs could not be replayed.
  *   5. Folders have a direction (checks/folder-graph.js), and the packages of layers.json the one that stands there.
- *   6. Titles of tests are sentences (checks/test-titles.js), labels of invariants are unique (checks/labels.js).
+ *   6. Titles of tests are sentences (checks/test-titles.js), labels of invariants are unique (checks/labels.js), and the lockfile
+ *     has every package that it names (checks/lock-file.js).
  *
  * It reads text, not syntax trees: comments and strings are blanked first, and an import is what looks like one.
  */
@@ -16,6 +17,7 @@ import { builtinModules } from 'node:module';
 import { dirname, join, resolve, sep } from 'node:path';
 import { checkFolders } from './checks/folder-graph.js';
 import { checkLabels } from './checks/labels.js';
+import { checkLockFile } from './checks/lock-file.js';
 import {
   codeOnly,
   importsOf,
@@ -44,7 +46,7 @@ const ROOT_FOLDERS = ['bootstrap', 'deploy', 'test'];
 
 /** @returns lines `path:line: what is wrong`, none where all is well. */
 export function checkBoundaries(root) {
-  const findings = [...checkImports(root), ...folderReport(root).findings, ...checkWords(root)];
+  const findings = [...checkImports(root), ...folderReport(root).findings, ...checkWords(root), ...checkLockFile(root)];
   const notYet = (readLayers(root).notYet ?? []).map((each) => new RegExp(each));
   return findings.filter((finding) => !notYet.some((each) => each.test(finding)));
 }

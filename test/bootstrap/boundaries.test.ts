@@ -197,3 +197,22 @@ describe('labels of invariants', () => {
     ]);
   });
 });
+
+it('a lockfile without a package that it names is refused', async () => {
+  checkout.write(
+    'package-lock.json',
+    JSON.stringify({
+      packages: {
+        '': {},
+        'node_modules/tool': {
+          version: '1.0.0',
+          optionalDependencies: { 'tool-linux': '1.0.0', 'tool-windows': '1.0.0' },
+        },
+        'node_modules/tool/node_modules/tool-linux': { version: '1.0.0' },
+      },
+    }),
+  );
+  expect((await check()).findings).toEqual([
+    'package-lock.json: node_modules/tool 1.0.0 needs tool-windows, which the lockfile lacks: take a version of which the registry has every platform',
+  ]);
+});
