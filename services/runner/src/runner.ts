@@ -3,9 +3,11 @@
  * present session and the folders of runs; everything it promises to others stands in its lease.
  *
  * RUNNER-1. An attempt starts at most once: from an open credit of the present session, and never after its stop (P12, P14).
- * RUNNER-2. An attempt is listed in the lease from its grant until its result is answered (P13).
+ * RUNNER-2. An attempt is listed in the lease from its grant until its result is answered, in that of a later session too
+ *     (P13).
  * RUNNER-3. `gone` is answered only for what is not held here and can never start here any more (P14).
  * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
+ * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,6 +35,7 @@ import { backoffMs } from '@penstock/async';
 import { Attempt } from './attempt/attempt.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
+import { freeBytes } from './report/disk.ts';
 import { Credits } from './session/credits.ts';
 import { RunFolders } from './workspace/run-folders.ts';
 import { Offers } from './session/offers.ts';
@@ -59,6 +62,8 @@ export interface RunnerOptions {
   readonly leftoversFile?: string | undefined;
   /** Log chunks kept on disk while the broker is away, default 512 MiB; beyond it stages wait. */
   readonly spoolBytesMax?: number | undefined;
+  /** With less free on the disk of `dataDir` no stage is taken. Default 16 MiB. */
+  readonly freeBytesMin?: number | undefined;
   /** Between SIGTERM and SIGKILL, default 10,000. */
   readonly graceMs?: number | undefined;
   /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
@@ -86,6 +91,8 @@ export interface Runner {
 
 const LEASE_MS = 15_000;
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
+/** Workspaces, lists of processes and spooled chunks begin small: a stage that starts finds room for those. */
+const FREE_BYTES_MIN = 16 * 1024 * 1024;
 /**
  * Helpers kept idle beyond one for each slot: those of keys that take turns. With too few each stage waits for a new one: with
  * 2, ten keys ran at a fifth of one key's rate. One holds 140 KB of memory and half a dozen descriptors.
@@ -117,6 +124,7 @@ class RunnerService implements Runner {
   readonly #options: RunnerOptions;
   readonly #schedulers: Schedulers;
   readonly #outbox: Outbox;
+  readonly #earlierAnswered: Promise<boolean>;
   readonly #writer: LogWriter;
   readonly #chunks: ChunkStore;
   readonly #folders: RunFolders;
@@ -135,6 +143,7 @@ class RunnerService implements Runner {
   #serving: Promise<void> = Promise.resolve();
   #isListening = false;
   #draining = false;
+  #hadRoom = true;
   #onIdle: (() => void)[] = [];
 
   constructor(options: RunnerOptions, own: string) {
@@ -143,13 +152,19 @@ class RunnerService implements Runner {
     this.#leftoversFile = options.leftoversFile ?? join(own, 'leftovers');
     this.#sessions = new SessionList({ bus, log, runner: runnerId, file: join(own, 'sessions') });
     this.#writer = createLogWriter(bus);
-    this.#chunks = new ChunkStore({
-      writer: this.#writer,
-      folder: join(own, 'spool'),
-      spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX,
-      log,
-    });
     this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
+    this.#chunks = new ChunkStore(
+      {
+        writer: this.#writer,
+        folder: join(own, 'spool'),
+        spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX,
+        log,
+      },
+      this.#outbox.pending.flatMap(({ chunks }) => (chunks === undefined ? [] : [chunks])),
+    );
+    this.#earlierAnswered = this.#outbox.resume(async ({ request, chunks }) => {
+      if (chunks !== undefined) await this.#chunks.resend(request.runId, runnerId, chunks);
+    });
     this.#folders = new RunFolders({
       bus,
       log,
@@ -184,7 +199,7 @@ class RunnerService implements Runner {
       this.#serving = this.#serve(first);
       // The runner can be reached before its start is reported.
       await this.#options.bus.flush().catch(() => {});
-      void this.#sessions.endEarlier(this.#outbox.earlierAnswered);
+      void this.#sessions.endEarlier(this.#earlierAnswered);
     } catch (error) {
       this.#release();
       throw error;
@@ -245,7 +260,13 @@ class RunnerService implements Runner {
       lease: (id) => this.#leaseOf(id),
       createExecutor: (guard) => this.#createExecutor(guard),
     });
-    this.#sessions.begun(session.id);
+    try {
+      this.#sessions.begun(session.id);
+    } catch (error) {
+      // A full disk: nothing renews a lease, and no guard stands, for a session that does not begin.
+      await session.end();
+      throw error;
+    }
     const credits = new Credits(bootClockMs);
     const offers = new Offers({
       bus,
@@ -253,7 +274,7 @@ class RunnerService implements Runner {
       runner: runnerId,
       session: session.id,
       labels,
-      slots,
+      slots: () => (this.#hasRoom() ? slots : 0),
       credits,
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
@@ -335,8 +356,32 @@ class RunnerService implements Runner {
 
   #leaseOf(session: string): RunnerLease {
     const { runnerId, labels, slots } = this.#options;
-    const attempts = [...this.#held.values()].filter(({ ref }) => ref.session === session).map(({ ref }) => ref);
-    return { runner: runnerId, session, labels, slots, attempts };
+    const held = [...this.#held.values()].filter(({ ref }) => ref.session === session).map(({ ref }) => ref);
+    const earlier = this.#outbox.pending.filter(({ request }) => request.session !== session);
+    return {
+      runner: runnerId,
+      session,
+      labels,
+      slots,
+      attempts: [...held, ...earlier.map(({ request }) => refOf(request))],
+    };
+  }
+
+  /** RUNNER-5. It is told when that changes. */
+  #hasRoom(): boolean {
+    const { dataDir, log, freeBytesMin = FREE_BYTES_MIN } = this.#options;
+    const free = freeBytes(dataDir);
+    const hasRoom = free >= freeBytesMin;
+    if (hasRoom !== this.#hadRoom) {
+      if (hasRoom) log.info({ dataDir, free }, 'the disk has room again: the runner takes stages');
+      else
+        log.error(
+          { dataDir, free },
+          'the disk of the data folder is full: the runner takes no stages until it has room',
+        );
+    }
+    this.#hadRoom = hasRoom;
+    return hasRoom;
   }
 
   /** P12. */
@@ -358,7 +403,9 @@ class RunnerService implements Runner {
       call.drop();
       return LATER;
     }
-    if (scheduler === null || this.#draining || active.session.isOver || this.#stops.has(job)) {
+    const mayStart =
+      scheduler !== null && !this.#draining && !active.session.isOver && !this.#stops.has(job) && this.#hasRoom();
+    if (!mayStart || !this.#outbox.reserve(job)) {
       active.offers.pump();
       return answer('refused');
     }
@@ -369,11 +416,14 @@ class RunnerService implements Runner {
   #start(job: Job, active: ActiveSession, scheduler: string): void {
     const { log, runnerId, graceMs } = this.#options;
     const id = resultId(job);
+    const { partition } = job;
+    const outgoingLog = this.#chunks.open(job.runId, runnerId);
     const attempt = new Attempt(job, {
       executor: active.session.executor,
       workspaces: this.#folders.of(job.partition),
       sources: this.#sources,
-      outgoingLog: this.#chunks.open(job.runId, runnerId),
+      outgoingLog,
+      keep: (request) => this.#outbox.keep({ partition, request, chunks: outgoingLog.keep() }),
       isSessionActive: () => active.session.isActive(),
       log,
       graceMs,
@@ -385,19 +435,16 @@ class RunnerService implements Runner {
       this.#running.delete(attempt);
       if (result === null) {
         this.#held.delete(id);
+        this.#outbox.giveUp(job);
       } else {
         const credit = active.offers.offerAlong(scheduler);
-        this.#outbox.put(
-          { partition: job.partition, request: result },
-          credit === null ? null : { scheduler, credit },
-          {
-            offerTaken: (taken) => {
-              if (!taken && credit !== null) active.credits.close([credit]);
-              active.offers.pump();
-            },
-            done: () => this.#held.delete(id),
+        this.#outbox.send(job, credit === null ? null : { scheduler, credit }, {
+          offerTaken: (taken) => {
+            if (!taken && credit !== null) active.credits.close([credit]);
+            active.offers.pump();
           },
-        );
+          done: () => this.#held.delete(id),
+        });
       }
       active.offers.pump();
       if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();

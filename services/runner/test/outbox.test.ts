@@ -42,16 +42,19 @@ describe('the file of results (P16)', () => {
     const file = join(folder, 'results');
     const open = (bus: Bus): Outbox => new Outbox({ bus, log: silentLogger(), runner: 'r1', file });
     const outbox = open(owner('slow').bus);
-    outbox.put({ partition: 0, request: result(0, 'slow') }, null, { offerTaken: () => {}, done: () => {} });
-    for (let credit = 1; credit <= 2_000; credit++) {
-      await new Promise<void>((done) =>
-        outbox.put({ partition: 0, request: result(credit, 'quick') }, null, { offerTaken: () => {}, done }),
-      );
-    }
+    const report = (request: ResultRequest, done: () => void): void => {
+      outbox.keep({ partition: 0, request });
+      outbox.send(request, null, { offerTaken: () => {}, done });
+    };
+    report(result(0, 'slow'), () => {});
+    for (let credit = 1; credit <= 2_000; credit++)
+      await new Promise<void>((done) => report(result(credit, 'quick'), done));
     outbox.close();
     expect(statSync(file).size).toBeLessThan(512 * 1024);
     const next = owner('slow');
     const again = open(next.bus);
+    void again.resume(() => Promise.resolve());
+    await Promise.resolve();
     expect(next.asked).toEqual(['slow']);
     expect([again.has(result(0, 'slow')), again.hasOf('s'), again.hasOf('t')]).toEqual([true, true, false]);
     again.close();

@@ -67,11 +67,17 @@ export class Chunker implements OutputSink {
     return this.write('system', Buffer.from(`${text}\n`));
   }
 
-  /** Emits what is left; answers the final offset. Nothing may be written afterwards. */
+  /** Hands over what is left, and waits until it is taken; answers the final offset. Nothing may be written afterwards. */
   async end(): Promise<number> {
+    const offset = this.finish();
+    if (this.#pending !== null) await this.#pending;
+    return offset;
+  }
+
+  /** As `end`, for whoever cannot wait: all chunks were handed over when it returns, and may not be taken yet. */
+  finish(): number {
     for (const lines of this.#lines.values()) lines.end();
     this.#flush();
-    if (this.#pending !== null) await this.#pending;
     this.#buffer = null;
     return this.#offset;
   }

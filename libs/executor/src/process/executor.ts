@@ -42,7 +42,7 @@ export class ProcessExecutor implements Executor {
   #closing: Promise<void> | null = null;
 
   constructor(options: ProcessExecutorOptions = {}) {
-    const leftovers = options.leftoversFile === undefined ? undefined : new Leftovers(options.leftoversFile);
+    const leftovers = this.#listOf(options.leftoversFile);
     if (options.guard !== undefined) {
       leftovers?.add([options.guard.identity]);
       // Held by nobody, a helper must not live on: the session is over (P15).
@@ -58,6 +58,17 @@ export class ProcessExecutor implements Executor {
       isolations: options.isolations,
       warn: options.warn ?? ((message) => process.emitWarning(message)),
     });
+  }
+
+  /** A full disk takes no list: then nothing of this executor is left behind. */
+  #listOf(file: string | undefined): Leftovers | undefined {
+    try {
+      return file === undefined ? undefined : new Leftovers(file);
+    } catch (error) {
+      this.#oom.close();
+      this.#scratch.close();
+      throw error;
+    }
   }
 
   /** How stages are kept apart; may step down until the first helper is ready. */
@@ -118,9 +129,10 @@ class RunningProcess implements StageProcess {
     } catch (error) {
       return await unstartable(error, sink);
     }
+    let helper: Helper | null = null;
     try {
       const acquired = pool.acquire(spec.helperKey);
-      const helper = acquired instanceof Promise ? await this.#unlessStopped(acquired, pool) : acquired;
+      helper = acquired instanceof Promise ? await this.#unlessStopped(acquired, pool) : acquired;
       if (helper === null) return exitOfStop(this.#stopped ?? 'cancelled');
       this.#helper = helper;
       this.startedAtMs = performance.now();
@@ -130,6 +142,8 @@ class RunningProcess implements StageProcess {
       pool.release(helper);
       return exit.kind === 'signal' && exit.signal === 'SIGKILL' ? { ...exit, oom: oom.read() !== oomKills } : exit;
     } catch (error) {
+      // It may have a part of the job.
+      helper?.kill();
       return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
     } finally {
       for (const file of job.files) scratch.remove(file);

@@ -21,6 +21,7 @@ import {
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
 import type { OutgoingLog } from '../report/chunk-store.ts';
+import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
 import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
@@ -32,6 +33,8 @@ export interface AttemptParts {
   readonly sources: Sources;
   readonly outgoingLog: OutgoingLog;
   readonly log: Logger;
+  /** Called once where there is a result, as soon as it is known: before the broker has the log (P16). */
+  readonly keep: (result: ResultRequest) => void;
   /** Whether the session it belongs to goes on. */
   readonly isSessionActive: () => Promise<boolean>;
   readonly graceMs?: number | undefined;
@@ -46,7 +49,10 @@ const KILLED_WITH_OTHERS_MS = 250;
 export class Attempt {
   readonly job: Job;
   readonly ref: AttemptRef;
-  /** Resolves with the result, or null where the attempt was lost with its session: then it has none (P15). Never rejects. */
+  /**
+   * Resolves with the result when the broker has all of the attempt's log; with null where the attempt was lost with its
+   * session: then it has none (P15). Never rejects.
+   */
   readonly result: Promise<ResultRequest | null>;
   /** Resolves when no process of the attempt is left. */
   readonly processGone: Promise<void>;
@@ -57,6 +63,7 @@ export class Attempt {
   #stopped: StopReason | null = null;
   #abandoned = false;
   #onProcessGone: () => void = () => {};
+  #kept: ResultRequest | null = null;
 
   constructor(job: Job, parts: AttemptParts) {
     this.job = job;
@@ -67,9 +74,10 @@ export class Attempt {
     });
     this.result = this.#execute()
       .catch((error: unknown) => {
-        // A full disk, a folder that is not ours: the machinery failed, not the stage.
+        // A folder that is not ours, or the like: the machinery failed, not the stage.
         parts.log.error({ err: error, ...this.ref }, 'a stage attempt could not be executed');
-        return this.#abandoned ? null : { ...this.ref, ...failedBecause('runner_lost'), logBytes: 0 };
+        if (this.#kept !== null || this.#abandoned) return this.#kept;
+        return this.#keep({ ...failedBecause('runner_lost'), logBytes: 0 });
       })
       .finally(() => this.#onProcessGone());
   }
@@ -107,9 +115,11 @@ export class Attempt {
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
       await delay(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
-    if ((exit.kind === 'lost' || this.#abandoned) && (this.#abandoned || !(await this.#parts.isSessionActive()))) {
-      outgoingLog.drop();
-      return null;
+    if (!isReported(exit) && (exit.kind === 'lost' || this.#abandoned)) {
+      if (this.#abandoned || !(await this.#parts.isSessionActive())) {
+        outgoingLog.drop();
+        return null;
+      }
     }
     const verdict = judgeAttempt(exit, {
       timeoutMs: job.timeoutMs,
@@ -117,9 +127,25 @@ export class Attempt {
       declared: job.outputs,
       remark: (text) => void chunker.remark(text),
     });
-    const logBytes = await chunker.end();
-    await Promise.all([clearAfterStage(prepared, workspaces), outgoingLog.stored()]);
-    return { ...this.ref, ...verdict, logBytes };
+    const result = this.#keep({ ...verdict, logBytes: chunker.finish() });
+    await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
+    return result;
+  }
+
+  #keep(ending: AttemptVerdict & { readonly logBytes: number }): ResultRequest {
+    const result = { ...this.ref, ...ending };
+    this.#kept = result;
+    this.#parts.keep(result);
+    return result;
+  }
+
+  /** What the stage has left costs it nothing any more. */
+  async #clear(prepared: Prepared, workspaces: Workspaces): Promise<void> {
+    try {
+      await clearAfterStage(prepared, workspaces);
+    } catch (error) {
+      this.#parts.log.warn({ err: error, ...this.ref }, 'the folders of a stage attempt could not be removed');
+    }
   }
 
   /** Or the verdict on a stage that comes to nothing. Fetching counts as the stage's time. */
@@ -137,9 +163,10 @@ export class Attempt {
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
-      if (!(error instanceof NotPrepared)) throw error;
+      const why = reasonOf(error);
+      if (why === undefined) throw error;
       this.#parts.log.warn({ err: error, ...this.ref }, 'a stage could not be prepared');
-      void chunker.remark(error.message);
+      void chunker.remark(why);
       return failedBecause('checkout');
     } finally {
       clearTimeout(timer);
@@ -153,9 +180,9 @@ export class Attempt {
       outgoingLog.drop();
       return null;
     }
-    const logBytes = await chunker.end();
+    const result = this.#keep({ ...verdict, logBytes: chunker.finish() });
     await outgoingLog.stored();
-    return { ...this.ref, ...verdict, logBytes };
+    return result;
   }
 
   #specOf({ folders, packageFolder }: Prepared, timeoutMs: number): StageSpec {
@@ -188,4 +215,15 @@ export class Attempt {
   #verdictOf(exit: StageExit, chunker: Chunker): AttemptVerdict {
     return verdictOf(exit, { timeoutMs: this.job.timeoutMs, remark: (text) => void chunker.remark(text) });
   }
+}
+
+/** The helper said how its stage ended (P16). What is killed, or was being stopped, may have been ended by the guard. */
+function isReported(exit: StageExit): boolean {
+  return exit.kind === 'exit' || (exit.kind === 'signal' && exit.signal !== 'SIGKILL');
+}
+
+/** For the log of a stage that could not be prepared. Undefined: it was no fault of what the stage asks for. */
+function reasonOf(error: unknown): string | undefined {
+  if (isDiskFull(error)) return 'the stage could not be prepared: the disk of its runner is full';
+  return error instanceof NotPrepared ? error.message : undefined;
 }

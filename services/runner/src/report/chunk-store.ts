@@ -1,22 +1,45 @@
 /**
- * Where the chunks of running stages go: to the broker, or to disk while it is away or slow (P18, P21). Chunks of one
- * attempt are stored in their order; a chunk counts as stored when the broker has acknowledged it.
+ * Where the chunks of running stages go: to the broker, or to disk while it is away or slow (P18, P21). A chunk counts as
+ * stored when the broker has acknowledged it, and in no other way; one that was refused is sent again.
  *
- * CHUNKSTORE-1. In memory: what the log writer holds, at most its window and queue. On disk: at most `spoolBytesMax` of all
- *     attempts together. Beyond both a stage waits, by way of its pipes.
- * CHUNKSTORE-2. Once an attempt has something on disk its further chunks follow there, until the disk has been caught up with.
+ * CHUNKSTORE-1. In memory: what the log writer holds, and of each attempt what it had handed over when the writer was full.
+ *     On disk: at most `spoolBytesMax` of all attempts together. Beyond both a stage waits, by way of its pipes; it also
+ *     waits where the disk has no room.
+ * CHUNKSTORE-2. Once an attempt has something on disk its further chunks follow there, until the disk has been caught up
+ *     with.
+ * CHUNKSTORE-3. What is not acknowledged when an attempt ends lies on disk until it is (`keep`), also for the next start.
  */
-import { closeSync, ftruncateSync, mkdirSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
-import { encodeChunk, subjects, type Chunk, type LogWriter } from '@penstock/bus';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import {
+  BrokerAway,
+  encodeChunk,
+  LogQueueFull,
+  MessageTooLarge,
+  subjects,
+  type Chunk,
+  type LogWriter,
+} from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
 import { within } from '@penstock/async';
+import { ChunkSpool, chunksIn } from './chunk-spool.ts';
 
 /** Chunks under way of all attempts before a stage is made to wait: half a megabyte to four. */
 const PENDING_MAX = 64;
+/** So many that the writer is about to refuse some: a stage does not wait for it any more. */
+const PENDING_FULL = 512;
 /** A broker that takes longer to make room is treated as away: the stage goes on, onto disk. */
 const PATIENCE_MS = 250;
-const HEAD_BYTES = 4;
+/** After a refusal that may pass. */
+const REFUSED_RETRY_MS = 5_000;
+/** Kept within the line of its result, as most stages' last words are; more goes into a file of its own. */
+const INLINE_BYTES_MAX = 8 * 1024;
+
+/** What the broker lacks of an attempt's log: chunks in base64, and names of files in the store's folder. */
+export interface KeptChunks {
+  readonly inline: readonly string[];
+  readonly files: readonly string[];
+}
 
 export interface ChunkStoreOptions {
   readonly writer: LogWriter;
@@ -29,13 +52,16 @@ export class ChunkStore {
   readonly options: ChunkStoreOptions;
   spooledBytes = 0;
   #roomWaiters: (() => void)[] = [];
+  readonly #start = Date.now().toString(36);
   #files = 0;
 
-  /** The folder is this store's alone: what an earlier process left there is of attempts that were lost with it. */
-  constructor(options: ChunkStoreOptions) {
+  /** The folder is this store's alone: what an earlier process left there goes, but for the files of `kept`. */
+  constructor(options: ChunkStoreOptions, kept: readonly KeptChunks[]) {
     this.options = options;
-    rmSync(options.folder, { recursive: true, force: true });
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    const wanted = new Set(kept.flatMap(({ files }) => files));
+    for (const name of readdirSync(options.folder))
+      if (!wanted.has(name)) rmSync(join(options.folder, name), { recursive: true, force: true });
   }
 
   /** The log of one attempt. `runner`: as in its subject. */
@@ -43,9 +69,25 @@ export class ChunkStore {
     return new OutgoingLog(this, subjects.log(runId, runner));
   }
 
+  /** Sends what an earlier process has kept of an attempt's log. Resolves when the broker has all of it. */
+  async resend(runId: string, runner: string, { inline, files }: KeptChunks): Promise<void> {
+    const { folder, log } = this.options;
+    const outgoing = this.open(runId, runner);
+    for (const chunk of inline) await outgoing.resend(Buffer.from(chunk, 'base64'));
+    for (const file of files) {
+      try {
+        for (const chunk of chunksIn(join(folder, file))) await outgoing.resend(chunk);
+      } catch (error) {
+        log.error({ err: error, runId, file }, "a part of a stage's log was kept and cannot be read");
+      }
+    }
+    await outgoing.stored();
+    for (const file of files) rmSync(join(folder, file), { force: true });
+  }
+
   nextFile(): string {
     this.#files += 1;
-    return join(this.options.folder, `chunks-${this.#files}`);
+    return join(this.options.folder, `chunks-${this.#start}-${this.#files}`);
   }
 
   spoolHasRoom(): boolean {
@@ -65,9 +107,12 @@ export class ChunkStore {
 export class OutgoingLog {
   readonly #store: ChunkStore;
   readonly #subject: string;
-  #unstored = 0;
+  /** In memory, and not acknowledged. */
+  readonly #unacknowledged = new Set<Uint8Array>();
+  readonly #keptFiles: string[] = [];
   #onStored: (() => void)[] = [];
-  #spool: Spool | null = null;
+  #spool: ChunkSpool | null = null;
+  #isKept = false;
   #dropped = false;
 
   constructor(store: ChunkStore, subject: string) {
@@ -75,115 +120,177 @@ export class OutgoingLog {
     this.#subject = subject;
   }
 
-  /** A promise where the caller is to wait before it brings more. */
+  /** A promise where the caller is to wait before it brings more. It never throws: what no disk takes waits in memory. */
   append(chunk: Chunk): void | Promise<void> {
     if (this.#dropped) return undefined;
     const bytes = encodeChunk(chunk);
-    this.#unstored += 1;
+    const { pending } = this.#store.options.writer;
+    if (this.#spool === null && pending >= PENDING_FULL) this.#openSpool();
     if (this.#spool !== null) return this.#toDisk(this.#spool, bytes);
     this.#publish(bytes);
-    if (this.#store.options.writer.pending < PENDING_MAX) return undefined;
-    return this.#roomOrDisk();
+    return pending < PENDING_MAX ? undefined : this.#roomOrDisk();
+  }
+
+  /** Of an earlier process; resolves when the writer has room for the next one. */
+  async resend(bytes: Uint8Array): Promise<void> {
+    this.#publish(bytes);
+    await this.#store.options.writer.room().catch(() => {});
   }
 
   /** Resolves when the broker has acknowledged every chunk so far; never once the log was dropped. */
   stored(): Promise<void> {
-    return this.#unstored === 0 ? Promise.resolve() : new Promise((resolve) => this.#onStored.push(resolve));
+    return this.#isStored() ? Promise.resolve() : new Promise((resolve) => this.#onStored.push(resolve));
+  }
+
+  /**
+   * CHUNKSTORE-3. No chunk follows any more. Undefined: the broker has everything. It never throws: what the disk does not
+   * take is sent unless this process ends before.
+   */
+  keep(): KeptChunks | undefined {
+    this.#isKept = true;
+    if (this.#isStored()) return undefined;
+    const chunks = [...this.#unacknowledged];
+    const isShort = chunks.reduce((sum, { length }) => sum + length, 0) <= INLINE_BYTES_MAX;
+    if (!isShort) this.#writeTail(chunks);
+    if (this.#spool !== null) this.#keptFiles.push(this.#spool.path);
+    return {
+      inline: isShort ? chunks.map((chunk) => Buffer.from(chunk).toString('base64')) : [],
+      files: this.#keptFiles.map((path) => basename(path)),
+    };
   }
 
   /** The attempt is no more: what is still on disk is not sent. */
   drop(): void {
     this.#dropped = true;
+    this.#unacknowledged.clear();
     this.#closeSpool();
+  }
+
+  #isStored(): boolean {
+    return this.#unacknowledged.size === 0 && (this.#spool === null || this.#spool.isEmpty);
+  }
+
+  #writeTail(chunks: readonly Uint8Array[]): void {
+    const tail = this.#newSpool();
+    if (tail === null) return;
+    try {
+      for (const chunk of chunks) tail.put(chunk);
+      this.#keptFiles.push(tail.path);
+    } catch (error) {
+      tail.remove();
+      this.#tellNoRoom(error);
+    } finally {
+      tail.close();
+    }
+  }
+
+  #tellNoRoom(error: unknown): void {
+    this.#store.options.log.warn(
+      { err: error, subject: this.#subject },
+      "a stage's log could not be put on disk and waits in memory for the broker",
+    );
+  }
+
+  #newSpool(): ChunkSpool | null {
+    try {
+      return new ChunkSpool(this.#store.nextFile());
+    } catch (error) {
+      this.#tellNoRoom(error);
+      return null;
+    }
   }
 
   /** Waits for the broker, but not long. */
   async #roomOrDisk(): Promise<void> {
     const { writer } = this.#store.options;
-    const outcome = await within(
-      PATIENCE_MS,
-      writer.room().catch(() => undefined),
-      () => 'late' as const,
-    );
+    const room = writer.room().catch(() => undefined);
+    const outcome = await within(PATIENCE_MS, room, () => 'late' as const);
     if (outcome !== 'late' || this.#spool !== null || this.#dropped) return;
-    const path = this.#store.nextFile();
-    this.#spool = { path, fd: openSync(path, 'wx+', 0o600), read: 0, written: 0 };
-    void this.#catchUp(this.#spool);
+    this.#openSpool();
+    // No disk either: the stage waits.
+    if (this.#spool === null) await room;
   }
 
-  #toDisk(spool: Spool, bytes: Uint8Array): void | Promise<void> {
-    const head = Buffer.alloc(HEAD_BYTES);
-    head.writeUInt32LE(bytes.length);
-    const record = Buffer.concat([head, bytes]);
-    for (let at = 0; at < record.length;) at += writeSync(spool.fd, record, at, record.length - at, spool.written + at);
-    spool.written += record.length;
-    this.#store.spooledBytes += record.length;
+  #openSpool(): void {
+    this.#spool = this.#newSpool();
+    if (this.#spool !== null) void this.#catchUp(this.#spool);
+  }
+
+  #toDisk(spool: ChunkSpool, bytes: Uint8Array): void | Promise<void> {
+    try {
+      this.#store.spooledBytes += spool.put(bytes);
+    } catch (error) {
+      this.#tellNoRoom(error);
+      this.#publish(bytes);
+      return this.#store.options.writer.room().catch(() => {});
+    }
     return this.#store.spoolHasRoom() ? undefined : this.#store.spoolRoom();
   }
 
   /** CHUNKSTORE-2: sends from disk until that is empty, then lets the chunks go straight again. */
-  async #catchUp(spool: Spool): Promise<void> {
+  async #catchUp(spool: ChunkSpool): Promise<void> {
     const { writer, log } = this.#store.options;
     try {
       for (;;) {
         await writer.room();
         if (this.#dropped) return;
-        if (spool.read === spool.written) break;
-        const head = Buffer.alloc(HEAD_BYTES);
-        readSync(spool.fd, head, 0, HEAD_BYTES, spool.read);
-        const bytes = Buffer.alloc(head.readUInt32LE());
-        readSync(spool.fd, bytes, 0, bytes.length, spool.read + HEAD_BYTES);
-        const taken = HEAD_BYTES + bytes.length;
-        spool.read += taken;
-        this.#store.unspooled(taken);
-        if (spool.read === spool.written) {
-          ftruncateSync(spool.fd, 0);
-          spool.read = spool.written = 0;
-        }
-        this.#publish(bytes);
+        const taken = spool.take(this.#isKept);
+        if (taken === null) break;
+        this.#store.unspooled(taken.bytes);
+        this.#publish(taken.chunk);
       }
+      this.#closeSpool();
+      this.#settle();
     } catch (error) {
-      // The writer is closed: the runner is ending, and with it this attempt.
-      log.debug({ err: error, subject: this.#subject }, 'spooled log chunks were given up');
-      this.drop();
-      return;
+      // The writer is closed: the runner is ending. What was kept is sent by its next start.
+      log.debug({ err: error, subject: this.#subject }, 'spooled log chunks are not sent by this process any more');
     }
-    this.#closeSpool();
   }
 
   #publish(bytes: Uint8Array): void {
+    if (this.#dropped) return;
+    this.#unacknowledged.add(bytes);
     this.#store.options.writer.publish(this.#subject, bytes).then(
-      () => this.#landed(),
-      (error: unknown) => {
-        if (!this.#dropped)
-          this.#store.options.log.error(
-            { err: error, subject: this.#subject },
-            'a log chunk could not be stored and is missing from the log',
-          );
-        this.#landed();
-      },
+      () => this.#acknowledged(bytes),
+      (error: unknown) => this.#refused(bytes, error),
     );
   }
 
-  #landed(): void {
-    this.#unstored -= 1;
-    if (this.#unstored === 0) for (const resolve of this.#onStored.splice(0)) resolve();
+  /** Nothing is lost but what no broker would ever take. */
+  #refused(bytes: Uint8Array, error: unknown): void {
+    const { writer, log } = this.#store.options;
+    if (this.#dropped || error instanceof BrokerAway) return;
+    if (error instanceof MessageTooLarge) {
+      log.error({ err: error, subject: this.#subject }, 'a log chunk is too large and is missing from the log');
+      this.#acknowledged(bytes);
+    } else if (error instanceof LogQueueFull) {
+      void writer.room().then(
+        () => this.#publish(bytes),
+        () => {},
+      );
+    } else {
+      log.error({ err: error, subject: this.#subject }, 'a log chunk could not be stored and is sent again');
+      setTimeout(() => this.#publish(bytes), REFUSED_RETRY_MS).unref();
+    }
+  }
+
+  #acknowledged(bytes: Uint8Array): void {
+    this.#unacknowledged.delete(bytes);
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#dropped || !this.#isStored()) return;
+    if (this.#isKept) for (const path of this.#keptFiles.splice(0)) rmSync(path, { force: true });
+    for (const resolve of this.#onStored.splice(0)) resolve();
   }
 
   #closeSpool(): void {
     const spool = this.#spool;
     if (spool === null) return;
     this.#spool = null;
-    this.#store.unspooled(spool.written - spool.read);
-    closeSync(spool.fd);
-    rmSync(spool.path, { force: true });
+    this.#store.unspooled(spool.bytes);
+    spool.close();
+    if (!this.#keptFiles.includes(spool.path)) spool.remove();
   }
-}
-
-/** Records of a length and a chunk; `read` and `written` are offsets. */
-interface Spool {
-  readonly path: string;
-  readonly fd: number;
-  read: number;
-  written: number;
 }

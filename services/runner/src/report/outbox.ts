@@ -1,23 +1,20 @@
 /**
- * Results that their owners have not answered yet (P16). They lie on disk from the moment they are known until they are
- * answered, so that a runner that is killed in between reports them at its next start, and are sent again every 2 s.
+ * Results that their owners have not answered yet (P16). They lie on disk from the moment at which a stage's processes are
+ * gone until they are answered, so that a runner that is killed in between reports them at its next start, and are sent
+ * again every 2 s. What the broker lacked of the stage's log at that moment lies beside them.
  *
- * OUTBOX-1. A result is sent only after it is on disk, and forgotten only after an owner has answered `committed` or `obsolete`.
+ * OUTBOX-1. A result is sent only after it is on disk, and forgotten only after an owner has answered `committed` or
+ *     `obsolete`.
  * OUTBOX-2. Only the first send carries an offer: a later one could be granted when its slot has gone elsewhere.
+ * OUTBOX-3. Room for the result of each attempt that `reserve` was called for stands on disk until the result is kept.
  */
-import {
-  appendFileSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { NoResponders, subjects, type AttemptRef, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
+import type { KeptChunks } from './chunk-store.ts';
+import { isDiskFull } from './disk.ts';
+import { ResultFile } from './result-file.ts';
 
 /** P16. */
 const RESEND_MS = 2_000;
@@ -25,13 +22,23 @@ const RESEND_MS = 2_000;
 const RETRY_UNOWNED_MS = 250;
 /** The file is written anew when it has grown by as much as this, and to the double: so each line is written twice at most. */
 const FILE_BYTES_KEPT = 256 * 1024;
+/** Of one line: 64 KiB of outputs, each byte of which JSON may write as six, the end of the log, and names. */
+const RESULT_BYTES_MAX = 416 * 1024;
 
 export interface PendingResult {
   readonly partition: number;
   readonly request: ResultRequest;
+  /** What the broker lacked of the attempt's log when the result was kept. */
+  readonly chunks?: KeptChunks | undefined;
 }
 
 export type Offer = NonNullable<ResultRequest['offer']>;
+
+/** `offerTaken` is called once where there was an offer, as soon as its fate is known; `done` when the result is answered. */
+export interface Answered {
+  offerTaken(taken: boolean): void;
+  done(): void;
+}
 
 export interface OutboxOptions {
   readonly bus: Bus;
@@ -43,26 +50,40 @@ export interface OutboxOptions {
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending = new Map<string, PendingResult>();
-  readonly #timers = new Set<NodeJS.Timeout>();
-  #fd: number;
-  #bytes = 0;
+  readonly #reserved = new Set<string>();
+  readonly #timers = new Map<NodeJS.Timeout, () => void>();
+  readonly #file: ResultFile;
   /** What the file may grow to before it is written anew. */
-  #bytesMax: number;
+  #bytesMax = 0;
   #closed = false;
   #onEmpty: (() => void)[] = [];
-  /** Resolves when what an earlier process has left is answered; with false where the outbox was closed before. */
-  readonly earlierAnswered: Promise<boolean>;
 
-  /** Takes up what an earlier process has left. */
+  /** Takes up what an earlier process has left; `resume` sends it. */
   constructor(options: OutboxOptions) {
     this.#options = options;
     mkdirSync(dirname(options.file), { recursive: true, mode: 0o700 });
-    for (const [id, result] of readPending(options.file)) this.#pending.set(id, result);
-    ({ fd: this.#fd, bytes: this.#bytes } = this.#writtenAnew());
-    this.#bytesMax = 2 * this.#bytes + FILE_BYTES_KEPT;
-    this.earlierAnswered = Promise.all([...this.#pending].map(([id, result]) => this.#deliver(id, result))).then(
-      () => !this.#closed,
+    this.#file = new ResultFile(options.file);
+    for (const [id, result] of readPending(this.#file.lines())) this.#pending.set(id, result);
+    this.#shrink();
+  }
+
+  /** What an earlier process has left. */
+  get pending(): readonly PendingResult[] {
+    return [...this.#pending.values()];
+  }
+
+  /**
+   * Sends what an earlier process has left, each result once `logStored` has resolved for it. Resolves when all of it is
+   * answered; with false where the outbox was closed before.
+   */
+  async resume(logStored: (result: PendingResult) => Promise<void>): Promise<boolean> {
+    await Promise.all(
+      [...this.#pending].map(async ([id, result]) => {
+        await logStored(result);
+        await this.#deliver(id, result);
+      }),
     );
+    return !this.#closed;
   }
 
   /** Whether the attempt's result is unanswered. */
@@ -71,20 +92,49 @@ export class Outbox {
     return pending !== undefined && isSame(pending.request, ref);
   }
 
-  /**
-   * Keeps the result and sends it. `answered` is called once: with the fate of the offer as soon as that is known
-   * (false where nobody took it), and when the result is answered.
-   */
-  put(result: PendingResult, offer: Offer | null, answered: { offerTaken(taken: boolean): void; done(): void }): void {
+  /** OUTBOX-3. False: the disk is full, and the attempt is not to start. */
+  reserve(ref: AttemptRef): boolean {
+    try {
+      this.#file.reserve((this.#reserved.size + 1) * RESULT_BYTES_MAX);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      return false;
+    }
+    this.#reserved.add(resultId(ref));
+    return true;
+  }
+
+  /** The attempt comes to no result. */
+  giveUp(ref: AttemptRef): void {
+    this.#reserved.delete(resultId(ref));
+  }
+
+  /** From here on the result survives this process. It never throws: a disk that does not take it costs that alone. */
+  keep(result: PendingResult): void {
     const id = resultId(result.request);
     this.#pending.set(id, result);
-    this.#append(lineOf(id, result));
-    void this.#deliver(id, result, offer, answered);
+    this.#reserved.delete(id);
+    try {
+      this.#file.append(lineOf(id, result));
+    } catch (error) {
+      const { runId, stage } = result.request;
+      this.#options.log.error(
+        { err: error, runId, stage },
+        'a result could not be written to the disk; it is reported unless this process ends before',
+      );
+    }
+  }
+
+  /** Sends what was kept. */
+  send(ref: AttemptRef, offer: Offer | null, answered: Answered): void {
+    const id = resultId(ref);
+    const result = this.#pending.get(id);
+    if (result !== undefined) void this.#deliver(id, result, offer, answered);
   }
 
   /** Whether any result of the session is unanswered. */
   hasOf(session: string): boolean {
-    return [...this.#pending.values()].some(({ request }) => request.session === session);
+    return this.pending.some(({ request }) => request.session === session);
   }
 
   /** Resolves when everything is answered. */
@@ -96,16 +146,15 @@ export class Outbox {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const timer of this.#timers) clearTimeout(timer);
-    closeSync(this.#fd);
+    for (const [timer, resolve] of this.#timers) {
+      clearTimeout(timer);
+      resolve();
+    }
+    this.#timers.clear();
+    this.#file.close();
   }
 
-  async #deliver(
-    id: string,
-    result: PendingResult,
-    offer: Offer | null = null,
-    answered?: { offerTaken(taken: boolean): void; done(): void },
-  ): Promise<void> {
+  async #deliver(id: string, result: PendingResult, offer: Offer | null = null, answered?: Answered): Promise<void> {
     const { bus, log, runner } = this.#options;
     const { partition, request } = result;
     for (let first = true; !this.#closed; first = false) {
@@ -133,41 +182,34 @@ export class Outbox {
     }
   }
 
-  #answered(id: string, answered: { done(): void } | undefined): void {
+  #answered(id: string, answered: Answered | undefined): void {
     this.#pending.delete(id);
-    if (!this.#closed) {
-      this.#append(`${JSON.stringify({ done: id })}\n`);
-      // A busy runner always has some result on its way: that is no reason to keep all others.
-      if (this.#bytes > this.#bytesMax) this.#shrink();
-    }
+    if (!this.#closed) this.#forget(id);
     answered?.done();
     if (this.#pending.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
   }
 
-  #append(line: string): void {
-    if (this.#closed) {
-      // Drained and closed while this stage was ending: still kept for the next start.
-      appendFileSync(this.#options.file, line);
-      return;
+  /** On a full disk the line stays away, for the room that is left is the results': the next start sends once too often. */
+  #forget(id: string): void {
+    const line = `${JSON.stringify({ done: id })}\n`;
+    try {
+      this.#file.reserve(this.#reserved.size * RESULT_BYTES_MAX + line.length);
+      this.#file.append(line);
+    } catch (error) {
+      this.#options.log.debug({ err: error }, 'an answered result could not be marked as such');
     }
-    this.#bytes += writeSync(this.#fd, line);
+    // A busy runner always has some result on its way: that is no reason to keep all others.
+    if (this.#file.bytes > this.#bytesMax) this.#shrink();
   }
 
   #shrink(): void {
-    const { fd, bytes } = this.#writtenAnew();
-    closeSync(this.#fd);
-    this.#fd = fd;
-    this.#bytes = bytes;
-    this.#bytesMax = 2 * bytes + FILE_BYTES_KEPT;
-  }
-
-  /** Renamed into place, so that a process that is killed here leaves the old file or the new one. Half a line at the old one's end is gone. */
-  #writtenAnew(): { readonly fd: number; readonly bytes: number } {
-    const { file } = this.#options;
     const text = [...this.#pending].map(([id, result]) => lineOf(id, result)).join('');
-    writeFileSync(`${file}.new`, text, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
-    return { fd: openSync(file, 'a', 0o600), bytes: Buffer.byteLength(text) };
+    try {
+      this.#file.replace(text, this.#reserved.size * RESULT_BYTES_MAX);
+    } catch (error) {
+      this.#options.log.debug({ err: error }, 'the file of results could not be written anew; it grows meanwhile');
+    }
+    this.#bytesMax = 2 * this.#file.bytes + FILE_BYTES_KEPT;
   }
 
   #wait(ms: number): Promise<void> {
@@ -176,7 +218,7 @@ export class Outbox {
         this.#timers.delete(timer);
         resolve();
       }, ms);
-      this.#timers.add(timer);
+      this.#timers.set(timer, resolve);
     });
   }
 }
@@ -201,25 +243,19 @@ function lineOf(id: string, result: PendingResult): string {
   return `${JSON.stringify({ id, ...result })}\n`;
 }
 
-function readPending(file: string): Map<string, PendingResult> {
+function readPending(lines: readonly string[]): Map<string, PendingResult> {
   const pending = new Map<string, PendingResult>();
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    return pending;
-  }
-  for (const line of text.split('\n')) {
+  for (const line of lines) {
     let record: { id?: string; done?: string } & Partial<PendingResult>;
     try {
       record = JSON.parse(line) as typeof record;
     } catch {
       continue;
     }
-    if (record.done !== undefined) pending.delete(record.done);
-    else if (record.id !== undefined && record.partition !== undefined && record.request !== undefined) {
-      pending.set(record.id, { partition: record.partition, request: record.request });
-    }
+    const { id, done, partition, request, chunks } = record;
+    if (done !== undefined) pending.delete(done);
+    else if (id !== undefined && partition !== undefined && request !== undefined)
+      pending.set(id, { partition, request, chunks });
   }
   return pending;
 }

@@ -18,7 +18,8 @@ export interface OffersOptions {
   readonly runner: string;
   readonly session: string;
   readonly labels: readonly string[];
-  readonly slots: number;
+  /** At this moment: none where no stage can be taken. */
+  readonly slots: () => number;
   readonly credits: Credits;
   readonly schedulers: Schedulers;
   /** Slots whose stage runs. */
@@ -83,7 +84,7 @@ export class Offers {
 
   #free(): number {
     const { slots, busy, credits } = this.#options;
-    return slots - busy() - credits.openCount;
+    return slots() - busy() - credits.openCount;
   }
 
   #offerFree(): void {

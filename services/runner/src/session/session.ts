@@ -40,10 +40,12 @@ export class Session {
   static async begin(options: SessionOptions): Promise<Session> {
     const id = randomUUID();
     const guard = new Guard();
-    const executor = options.createExecutor(guard);
+    let executor: Executor | undefined;
+    let lease: Lease | undefined;
     try {
+      executor = options.createExecutor(guard);
       const warm = executor.prewarm(1);
-      const lease = await acquireLease(options.bus, buckets.runners, `${options.runner}.${id}`, options.lease(id), {
+      lease = await acquireLease(options.bus, buckets.runners, `${options.runner}.${id}`, options.lease(id), {
         ttlMs: options.leaseMs,
         now: bootClockMs,
       });
@@ -52,7 +54,9 @@ export class Session {
       return new Session(id, options, { guard, executor, lease });
     } catch (error) {
       await guard.fire();
-      await executor.close();
+      await executor?.close();
+      // Where the broker cannot be reached it runs out: nobody renews it.
+      await lease?.release().catch(() => {});
       throw error;
     }
   }

@@ -1,0 +1,77 @@
+/** Log chunks in a file, each behind its length, taken out in the order in which they were put in. */
+import { closeSync, ftruncateSync, openSync, readFileSync, readSync, rmSync } from 'node:fs';
+import { writeAll } from './disk.ts';
+
+const HEAD_BYTES = 4;
+
+export class ChunkSpool {
+  readonly path: string;
+  readonly #fd: number;
+  #read = 0;
+  #written = 0;
+
+  constructor(path: string) {
+    this.path = path;
+    this.#fd = openSync(path, 'wx+', 0o600);
+  }
+
+  get isEmpty(): boolean {
+    return this.#read === this.#written;
+  }
+
+  /** Of what was not taken out yet. */
+  get bytes(): number {
+    return this.#written - this.#read;
+  }
+
+  /** Answers the bytes that it takes on disk. Throws, and holds what it held, where the disk has no room. */
+  put(chunk: Uint8Array): number {
+    const record = recordOf(chunk);
+    writeAll(this.#fd, record, this.#written);
+    this.#written += record.length;
+    return record.length;
+  }
+
+  /** Null where it is empty. With `keep` the file goes on holding what was taken out. */
+  take(keep: boolean): { readonly chunk: Uint8Array; readonly bytes: number } | null {
+    if (this.isEmpty) return null;
+    const head = Buffer.alloc(HEAD_BYTES);
+    readSync(this.#fd, head, 0, HEAD_BYTES, this.#read);
+    const chunk = Buffer.alloc(head.readUInt32LE());
+    readSync(this.#fd, chunk, 0, chunk.length, this.#read + HEAD_BYTES);
+    const bytes = HEAD_BYTES + chunk.length;
+    this.#read += bytes;
+    if (this.isEmpty && !keep) {
+      ftruncateSync(this.#fd, 0);
+      this.#read = this.#written = 0;
+    }
+    return { chunk, bytes };
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  remove(): void {
+    rmSync(this.path, { force: true });
+  }
+}
+
+/** All chunks that a file holds; half a chunk at its end, which a kill has left, is none. */
+export function chunksIn(path: string): Uint8Array[] {
+  const bytes = readFileSync(path);
+  const chunks: Uint8Array[] = [];
+  for (let at = 0; at + HEAD_BYTES <= bytes.length;) {
+    const end = at + HEAD_BYTES + bytes.readUInt32LE(at);
+    if (end > bytes.length) break;
+    chunks.push(bytes.subarray(at + HEAD_BYTES, end));
+    at = end;
+  }
+  return chunks;
+}
+
+function recordOf(chunk: Uint8Array): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32LE(chunk.length);
+  return Buffer.concat([head, chunk]);
+}

@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  BrokerAway,
+  connectBus,
+  createLogWriter,
+  ensureStreams,
+  readChunks,
+  type Bus,
+  type LogWriter,
+} from '@penstock/bus';
+import { silentLogger } from '@penstock/telemetry';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ChunkStore, type OutgoingLog } from '../src/report/chunk-store.ts';
+
+const STAGES = 700;
+const CHUNKS = 4;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'penstock-chunks-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function storeOn(writer: LogWriter): ChunkStore {
+  return new ChunkStore({ writer, folder: join(folder, 'spool'), spoolBytesMax: 1024 ** 2, log: silentLogger() }, []);
+}
+
+function append(log: OutgoingLog, offset: number): void | Promise<void> {
+  return log.append({ stage: 's', attempt: 1, offset, at: 0, parts: [['stdout', 1]], output: Buffer.from('x') });
+}
+
+describe('the chunks of 700 stages that write while the broker is away (P18, P21)', () => {
+  let broker: TestBroker;
+  let bus: Bus;
+  beforeEach(async () => {
+    broker = await startTestBroker();
+    bus = await connectBus({ servers: broker.url, name: 'runner' });
+    await ensureStreams(bus, { partitions: 1, journalBytesMax: 16 * 1024 ** 2, logsBytesMax: 512 * 1024 ** 2 });
+  });
+  afterEach(async () => {
+    broker.resume();
+    await bus.close();
+    await broker.stop();
+  });
+
+  it('wait, and are all there when it is back', async () => {
+    const writer = createLogWriter(bus);
+    const store = storeOn(writer);
+    broker.pause();
+    const logs = Array.from({ length: STAGES }, (_, number) => store.open(`run-${number}`, 'r1'));
+    for (let offset = 0; offset < CHUNKS; offset += 1) for (const log of logs) void append(log, offset);
+    broker.resume();
+    await Promise.all(logs.map((log) => log.stored()));
+    for (const number of [0, 300, STAGES - 1]) {
+      const offsets = new Set<number>();
+      for await (const { chunk } of readChunks(bus, `run-${number}`, 1)) offsets.add(chunk.offset);
+      expect([...offsets].toSorted()).toEqual([0, 1, 2, 3]);
+    }
+    writer.close();
+  });
+});
+
+describe('a chunk that is given up', () => {
+  it('does not count as stored: its result waits for the next start', async () => {
+    const writer: LogWriter = {
+      pending: 0,
+      publish: () => Promise.reject(new BrokerAway('the log writer is closed', true)),
+      room: () => Promise.reject(new BrokerAway('the log writer is closed', true)),
+      close: () => {},
+    };
+    const log = storeOn(writer).open('run-1', 'r1');
+    void append(log, 0);
+    const kept = log.keep();
+    const outcome = await Promise.race([
+      log.stored().then(() => 'stored'),
+      new Promise((resolve) => setImmediate(resolve, 'waits')),
+    ]);
+    expect(outcome).toBe('waits');
+    expect(kept?.inline).toHaveLength(1);
+  });
+});
