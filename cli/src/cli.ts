@@ -1,4 +1,4 @@
-/** From the arguments of the process to an exit code: chooses the command, shows help, turns errors into one line. */
+/** Turns the arguments of the process into an exit code: chooses the command, shows help, turns errors into one line. */
 import { readArguments } from './command-line/arguments.ts';
 import type { CommandContext } from './command-line/command.ts';
 import { commandNamed, unknownCommand } from './command-line/command-list.ts';

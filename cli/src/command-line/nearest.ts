@@ -1,4 +1,4 @@
-/** What a misspelt command or option was meant to be: a word that it begins, else the nearest one. */
+/** Guesses what a misspelt command or option was meant to be: a word that begins with it, else the nearest one. */
 import { nearest } from '@penstock/pipeline/suggest';
 
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {

@@ -4,7 +4,7 @@ import { EXIT } from '../process/errors.ts';
 import { helpOf, overview } from '../command-line/help-text.ts';
 import { version } from '../process/version.ts';
 
-/** `commands` are all that there are. */
+/** The help of all commands. */
 export const helpCommand = (commands: readonly CommandEntry[]): Command => ({
   spec: {
     name: 'help',

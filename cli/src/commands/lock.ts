@@ -7,7 +7,7 @@ import { EXIT, FileError, RefusedFile, UsageError } from '../process/errors.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../extensions/file-extensions.ts';
 import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
 import { openPackageCache } from '../extensions/package-cache.ts';
-import { COLOR_OPTIONS, colorWish } from '../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { readPipelineFile } from '../command-line/pipeline-file.ts';
@@ -59,7 +59,7 @@ async function lock(args: ParsedArguments, context: CommandContext): Promise<num
   const parsed = parsePipeline(file.text, { extensions, refusals });
   if (!parsed.ok)
     throw new RefusedFile(
-      problemsText(file, parsed.diagnostics, wantsColor(colorWish(args), env, terminal.errIsTerminal)).trimEnd(),
+      problemsText(file, parsed.diagnostics, wantsColor(colorChoice(args), env, terminal.errIsTerminal)).trimEnd(),
       EXIT.usage,
     );
   await fetchPackages(parsed.definition, openPackageCache(env), client);

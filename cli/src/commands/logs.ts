@@ -45,7 +45,7 @@ async function logs(args: ParsedArguments, context: CommandContext): Promise<num
     );
   const server = serverAddress(args.text('server'), context.env);
   const client = serverClient(server, await readCredentials(args, context, server));
-  // Also for the names of all stages, which align the prefixes.
+  // The run is also asked for the names of all stages, which align the prefixes.
   const run = await findRun(client, id);
   if (run === undefined)
     throw new ServerError(`there is no run ${printableText(id)} on ${server.base}, or the token may not see it`);

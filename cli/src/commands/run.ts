@@ -9,7 +9,7 @@ import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../process/interrupts.ts';
 import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/inherited-environment.ts';
-import { COLOR_OPTIONS, colorWish } from '../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { OutputWriter } from '../output/output-writer.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -20,7 +20,7 @@ import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../server/server-options.ts'
 const JOBS_MAX = 1024;
 /** Started before the file is parsed, and so before it is known how many stages there are. */
 const EARLY_HELPERS = 2;
-/** After a second ^C: a terminal that has not taken the summary by then is stopped. */
+/** After a second ^C the terminal has this time: one that has not taken the summary by then is stopped. */
 const LAST_WORDS_MS = 500;
 
 const spec: CommandSpec = {
@@ -77,7 +77,7 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
     const parsed = parsePipeline(file.text, { extensions, refusals });
     if (!parsed.ok) {
       const { problemsText } = await import('./validate.ts');
-      const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
+      const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
       throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
     }
     return await execute(parsed.definition, {
@@ -143,7 +143,7 @@ export async function execute(
     : new TextReporter({
         out: terminal.out,
         stages: names,
-        color: wantsColor(colorWish(args), env, terminal.outIsTerminal),
+        color: wantsColor(colorChoice(args), env, terminal.outIsTerminal),
         quiet: args.flag('quiet'),
         startedAtMs: Date.now(),
       });

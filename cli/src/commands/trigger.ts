@@ -3,7 +3,7 @@ import { parsePipeline, usesOf } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, RefusedFile } from '../process/errors.ts';
 import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
-import { colorWish } from '../command-line/color-options.ts';
+import { colorChoice } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
@@ -48,7 +48,7 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
   const { terminal, env, cwd } = context;
   const server = serverAddress(args.text('server'), env);
   const file = await readPipelineFile(args.positionals[0], cwd);
-  const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
+  const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
   // The server says the same, and more of the extensions; here it costs no connection, and the places can be shown.
   const parsed = parsePipeline(file.text, { unresolved: 'accept' });
   if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);

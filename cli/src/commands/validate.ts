@@ -8,7 +8,7 @@ import {
 } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT } from '../process/errors.ts';
-import { COLOR_OPTIONS, colorWish } from '../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
@@ -67,7 +67,7 @@ async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandCo
         `penstock: not checked, for they are in no lock or were never fetched: ${printableText(extensions.unknown.join(', '))}.`,
       );
   } else {
-    terminal.print(problemsText(file, result.diagnostics, wantsColor(colorWish(args), env, terminal.outIsTerminal)));
+    terminal.print(problemsText(file, result.diagnostics, wantsColor(colorChoice(args), env, terminal.outIsTerminal)));
   }
   return result.ok ? EXIT.success : EXIT.failure;
 }

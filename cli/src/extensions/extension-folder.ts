@@ -28,7 +28,7 @@ async function readPackageFile(place: string): Promise<PackedFolder> {
   return { ...(await inspectPackage(once(bytes))), bytes };
 }
 
-/** With the lines of the file, which a package does not show. */
+/** Shows problems with the lines of the file, which a package does not have at hand. */
 async function checkManifest(folder: string, shown: string, color: boolean): Promise<void> {
   const text = await readFile(join(folder, MANIFEST_NAME), 'utf8').catch(() => undefined);
   if (text === undefined)
@@ -47,7 +47,7 @@ export async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-/** `12.3 KiB`. */
+/** Gives a size like `12.3 KiB`. */
 export function readableSize(bytes: number): string {
   return bytes < 1024
     ? `${bytes} bytes`

@@ -20,7 +20,7 @@ export interface Resolution {
 
 export const NOTHING_RESOLVED: Resolution = { extensions: [], refusals: new Map() };
 
-/** All that a text leads to and that is known without a server; undefined: something is missing. */
+/** Everything that the `uses` of a text lead to, as far as it is known without a server; undefined: something is missing. */
 export async function resolveFromCache(
   text: string,
   lock: readonly LockEntry[],
@@ -55,7 +55,7 @@ export async function resolveFromServer(
   }
 }
 
-/** The rest of a file of which something was refused: so that it is said what else is wrong, and not of what is right. */
+/** Resolves the rest of a file of which something was refused, so that its other problems are shown, and only those. */
 async function resolveOthers(
   client: ServerClient,
   uses: readonly string[],

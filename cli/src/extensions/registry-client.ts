@@ -8,7 +8,7 @@ import { ask, notOurs, refusal } from '../server/graphql.ts';
 import { fieldOf, parseJson } from '../server/json.ts';
 import { readBody, refused, unreachable, type ServerClient } from '../server/http-client.ts';
 
-/** 50 MiB by a slow line. */
+/** 50 MiB pass a slow line within this time. */
 const TRANSFER_MS_MAX = 300_000;
 
 /** The registry knows no extension for some `uses`; why, by each of them. */
@@ -21,7 +21,7 @@ export class NotResolved extends ServerError {
   }
 }
 
-/** Throws NotResolved, and ServerError. */
+/** Asks the server's registry what these `uses` stand for. Throws NotResolved, and ServerError. */
 export async function resolveExtensions(
   client: ServerClient,
   uses: readonly string[],

@@ -1,4 +1,4 @@
-/** ISO 8601 for many events of the same millisecond: the text is made once. */
+/** Times in ISO 8601: for many events of the same millisecond the text is made once. */
 export function isoTimer(): (milliseconds: number) => string {
   let last = Number.NaN;
   let text = '';

@@ -1,4 +1,4 @@
-/** A run as JSON for a program: one event a line, the same events with the same payloads as a server's log stream. */
+/** Shows a run as JSON for a program: one event a line, with the same fields as in a server's log stream (docs/events.md). */
 import type { LogStreamName, PublicEvent, PublicRunEvent } from '@penstock/run/public-events';
 import { isoTimer } from './iso-time.ts';
 import type { OutputWriter } from './output-writer.ts';

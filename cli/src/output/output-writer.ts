@@ -2,17 +2,17 @@
  * Writes to one of our own descriptors, in order, without ever blocking this process: the terminal may be slow or
  * stopped (^S), and ^C and the timers of stages must be heard all the same. Node's own stdout blocks there.
  *
- * 1. One write is under way at a time; what comes meanwhile is gathered and goes out together.
- * 2. Memory is bounded by the callers: `write` answers a promise once more than QUEUED_BYTES_MAX wait, and a caller
- *    that can wait does so before it brings more.
- * 3. A reader that has gone (EPIPE) is told once through `closed`; later writes are dropped, as after `discard`.
+ *  OUTPUT-1 One write is under way at a time; what comes meanwhile is gathered and goes out together.
+ *  OUTPUT-2 Memory is bounded by the callers: `write` answers a promise once more than QUEUED_BYTES_MAX wait, and a caller
+ *     that can wait does so before it brings more.
+ *  OUTPUT-3 A reader that has gone (EPIPE) is announced once through `closed`; later writes are dropped, as after `discard`.
  */
 import { write as writeToDescriptor } from 'node:fs';
 
 const QUEUED_BYTES_MAX = 1024 * 1024;
-/** What is copied together for one write: more system calls below, more memory above. */
+/** So much is copied together for one write: a smaller block costs system calls, a larger one memory. */
 const BLOCK_BYTES = 64 * 1024;
-/** Between two tries on a descriptor that somebody else made non-blocking. */
+/** The pause between two tries on a descriptor that somebody else made non-blocking. */
 const RETRY_MS_MIN = 2;
 const RETRY_MS_MAX = 50;
 
@@ -97,7 +97,7 @@ export class OutputWriter {
     this.#filled = 0;
   }
 
-  /** After this turn of the event loop: all that it brings goes out in one write. */
+  /** Writes after this turn of the event loop: all that it brings goes out in one write. */
   #schedule(): void {
     if (this.#isScheduled || this.#isWriting) return;
     this.#isScheduled = true;

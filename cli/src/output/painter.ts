@@ -1,4 +1,4 @@
-/** Colours, where they are wanted. */
+/** Puts colours around texts, where colours are wanted. */
 
 const CODES = {
   bold: '1',
@@ -20,5 +20,5 @@ export function painter(enabled: boolean): Painter {
   return enabled ? (color, text) => `\u001b[${CODES[color]}m${text}${RESET}` : (_color, text) => text;
 }
 
-/** One after the other for the stages; red is for what went wrong. */
+/** The stages take these one after the other; red is for what went wrong. */
 export const STAGE_COLORS: readonly Color[] = ['cyan', 'yellow', 'green', 'magenta', 'blue'];

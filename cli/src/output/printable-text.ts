@@ -1,4 +1,4 @@
-/** Text of strangers (stage names, server messages, file names) made harmless for a terminal, and measured in its cells. */
+/** Makes text of strangers (stage names, server messages, file names) harmless for a terminal, and measures it in cells. */
 
 /** Characters that a terminal acts upon, or that hide or reorder what stands there. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -31,7 +31,7 @@ export function cellsOf(text: string): number {
   return cells;
 }
 
-/** Exactly `width` cells: cut with an ellipsis, or filled with spaces. */
+/** Gives exactly `width` cells: a text is cut with an ellipsis, or filled with spaces. */
 export function fitText(text: string, width: number): string {
   const cells = cellsOf(text);
   if (cells <= width) return text + ' '.repeat(width - cells);

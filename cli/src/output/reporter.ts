@@ -1,4 +1,4 @@
-/** Whoever shows a run: as text for a person, or as JSON for a program. Events come in the order of the story. */
+/** A reporter shows a run: as text for a person, or as JSON for a program. Events come in the order of the event stream. */
 import type { LogStreamName, PublicRunEvent } from '@penstock/run/public-events';
 
 export interface Reporter {
@@ -8,6 +8,6 @@ export interface Reporter {
    * the caller brings no more of that stage.
    */
   lines(stage: string, stream: LogStreamName, bytes: Buffer, timestampMs: number): void | Promise<void>;
-  /** After the last event: what is said at the end. */
+  /** Called after the last event: shows what is said at the end. */
   finish(): void;
 }

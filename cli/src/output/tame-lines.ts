@@ -1,7 +1,7 @@
 /**
- * Output of a server's run on its way to a terminal. Whoever may push to a repository decides what it prints, and a
+ * Tames the output of a server's run on its way to a terminal. Whoever may push to a repository decides what it prints, and a
  * terminal obeys: it sets titles, fills clipboards, rewrites lines above. Colours (SGR) and tabs pass, the rest of the
- * control characters become visible; of a line that rewrote itself with CR the last state stays.
+ * control characters become visible; of a line that rewrote itself with CR only the last state stays.
  */
 
 const ESCAPE = 0x1b;

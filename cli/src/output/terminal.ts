@@ -8,7 +8,7 @@ export class Terminal {
   readonly outIsTerminal = isatty(1);
   readonly errIsTerminal = isatty(2);
 
-  /** One line of ours beside what was asked for: progress, a warning, an error. */
+  /** Writes a line of ours beside what was asked for: progress, a warning, an error. */
   note(line: string): void {
     void this.err.write(Buffer.from(`${line}\n`));
   }
@@ -23,19 +23,19 @@ export class Terminal {
   }
 }
 
-export interface ColorWish {
+export interface ColorChoice {
   readonly color: boolean;
   readonly noColor: boolean;
 }
 
 /** An option beats the environment (NO_COLOR, a dumb terminal), which beats what the descriptor is. */
 export function wantsColor(
-  wish: ColorWish,
+  choice: ColorChoice,
   env: Readonly<Record<string, string | undefined>>,
   isTerminal: boolean,
 ): boolean {
-  if (wish.noColor) return false;
-  if (wish.color) return true;
+  if (choice.noColor) return false;
+  if (choice.color) return true;
   if ((env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb') return false;
   return isTerminal;
 }

@@ -1,12 +1,11 @@
 /**
- * A run as text for a person: each line of output behind its stage's name, as it comes; our own remarks behind `>`
- * instead of `|`; the table at the end.
+ * Shows a run as text for a person: each line of output stands behind its stage's name, as it comes; our own remarks stand
+ * behind `>` instead of `|`; the table comes at the end.
  *
- * Invariants:
- * 1. A stage's bytes are shown as they are: the prefix is added, a `\n` where the last line lacks it, nothing else. With
- *    colours the prefix begins by resetting what the line before may have left switched on.
- * 2. A line stands whole: nothing of another stage comes between its prefix and its end.
- * 3. With `quiet` only a failed stage's last output is shown, from a buffer of TAIL_BYTES a running stage.
+ *  TEXTREPORT-1 A stage's bytes are shown as they are: the prefix is added, a `\n` where the last line lacks it, nothing else. With
+ *     colours the prefix begins by resetting what the line before may have left switched on.
+ *  TEXTREPORT-2 A line stands whole: nothing of another stage comes between its prefix and its end.
+ *  TEXTREPORT-3 With `quiet` only a failed stage's last output is shown, from a buffer of TAIL_BYTES a running stage.
  */
 import type { LogStreamName, PublicRunEvent } from '@penstock/run/public-events';
 import { TailBuffer } from './tail-buffer.ts';

@@ -1,4 +1,4 @@
-/** Everything that the command says instead of doing what it was asked: one line for a person, with the remedy in it. */
+/** The errors of the command: each is one line for a person, with the remedy in it. */
 import { causesOf, TaggedError } from '@penstock/errors';
 
 /** Exit codes, the same for every command. 128 and a signal's number where one ended it. */

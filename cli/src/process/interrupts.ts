@@ -1,11 +1,11 @@
-/** ^C and its like during a local run: the first one asks, the second one does not. */
+/** Handles ^C and its like during a local run: the first one asks the run to end, the second one does not ask. */
 import { constants } from 'node:os';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export interface InterruptHandlers {
   first(signal: NodeJS.Signals): void;
-  /** Also every one after it. */
+  /** Called for the second signal and every one after it. */
   again(signal: NodeJS.Signals): void;
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** As the package says. */
+/** The version of the package. */
 export function version(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
   return typeof manifest === 'object' && manifest !== null && 'version' in manifest

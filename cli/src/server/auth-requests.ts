@@ -10,7 +10,7 @@ export interface AuthAnswer {
   readonly body: unknown;
 }
 
-/** A POST of `fields`, or without them a GET, with the token if there is one. Throws ServerError where no server of ours answers. */
+/** Sends a POST of `fields`, or without them a GET, with the token if there is one. Throws ServerError where no server of ours answers. */
 export async function askAuth(
   server: ServerAddress,
   path: string,

@@ -22,9 +22,9 @@ export interface StreamHandlers {
 }
 
 export class EventStreamParser {
-  /** Of the last complete message that carried one; '' before. */
+  /** The id of the last complete message that carried one; '' before. */
   lastEventId = '';
-  /** The server's wish for the time before a reconnect. */
+  /** The time before a reconnect that the server asks for. */
   retryMs: number | undefined;
   readonly #handlers: StreamHandlers;
   readonly #decoder = new TextDecoder('utf-8');

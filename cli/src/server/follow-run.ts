@@ -4,7 +4,7 @@ import type { CommandContext, ParsedArguments } from '../command-line/command.ts
 import { EXIT, OutputClosed } from '../process/errors.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { Reporter } from '../output/reporter.ts';
-import { COLOR_OPTIONS, colorWish } from '../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { dieOf } from '../process/interrupts.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
@@ -37,7 +37,7 @@ export async function followRun({ client, run, follow, args, context }: FollowOp
     : new TextReporter({
         out: terminal.out,
         stages: run.stages,
-        color: wantsColor(colorWish(args), env, terminal.outIsTerminal),
+        color: wantsColor(colorChoice(args), env, terminal.outIsTerminal),
         quiet: args.flag('quiet'),
         tame: terminal.outIsTerminal,
       });
@@ -72,7 +72,7 @@ export async function followRun({ client, run, follow, args, context }: FollowOp
   }
 }
 
-/** As the server sent it, so that no field is lost that this command does not know. */
+/** Prints the event as the server sent it, so that no field is lost that this command does not know. */
 function passOn(message: StreamMessage, reporter: JsonReporter): MessageTaken {
   const event = parseJson(message.data);
   if (!isPublicEvent(event)) return PASSED_OVER;
@@ -85,7 +85,7 @@ function show(message: StreamMessage, reporter: Reporter): MessageTaken {
   if (!isPublicEvent(event)) return PASSED_OVER;
   const atMs = Date.parse(event.timestamp);
   if (event.type !== 'stage_log') reporter.event(event);
-  // The reading is slowed by `room`, once for all lines that came together.
+  // `room` slows the reading, once for all lines that came together.
   else void reporter.lines(event.stage, event.stream, Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`), atMs);
   return { isLast: endsEventStream(event), atMs };
 }

@@ -1,4 +1,4 @@
-/** GraphQL operations on a server: what every answer has in common, and those of runs. */
+/** Sends GraphQL operations to a server: what every answer has in common, and the operations on runs. */
 import type { LockEntry } from '@penstock/extension';
 import type { Diagnostic } from '@penstock/pipeline';
 import { ServerError } from '../process/errors.ts';
@@ -152,7 +152,7 @@ function runOf(run: unknown): RunOnServer | undefined {
   return { id, status: String(fieldOf(run, 'status')), stages: names };
 }
 
-/** Servers before this one told where a problem begins and not how far it goes; without a length it would be shown without its line. */
+/** Earlier servers say where a problem begins and not how far it goes; without a length it would be shown without its line. */
 function withPlace(diagnostic: Diagnostic): Diagnostic {
   return diagnostic.length === undefined && diagnostic.path !== '' ? { ...diagnostic, length: 1 } : diagnostic;
 }

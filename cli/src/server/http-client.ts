@@ -66,12 +66,12 @@ export function causeOf(error: unknown): string {
   const { cause } = error;
   if (cause instanceof AggregateError) {
     const first: unknown = cause.errors[0];
-    if (first instanceof Error) return wordOf(first);
+    if (first instanceof Error) return plainCauseOf(first);
   }
-  return cause instanceof Error ? wordOf(cause) : wordOf(error);
+  return cause instanceof Error ? plainCauseOf(cause) : plainCauseOf(error);
 }
 
-const WORDS: Readonly<Record<string, string>> = {
+const PLAIN_CAUSES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'there is no such host',
   EAI_AGAIN: 'the name cannot be looked up',
@@ -81,12 +81,15 @@ const WORDS: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
 };
 
-function wordOf(error: Error): string {
+function plainCauseOf(error: Error): string {
   const code = 'code' in error ? String(error.code) : '';
-  return (Object.hasOwn(WORDS, code) ? WORDS[code] : undefined) ?? printableText(error.message.split('\n', 1)[0] ?? '');
+  return (
+    (Object.hasOwn(PLAIN_CAUSES, code) ? PLAIN_CAUSES[code] : undefined) ??
+    printableText(error.message.split('\n', 1)[0] ?? '')
+  );
 }
 
-/** For 401 and for UNAUTHENTICATED. */
+/** The error for 401 and for UNAUTHENTICATED. */
 export function refused({ server, credentials }: ServerClient): ServerError {
   return credentials.token === undefined
     ? new ServerError(

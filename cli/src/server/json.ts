@@ -1,4 +1,4 @@
-/** Looking into JSON that somebody else wrote. */
+/** Looks into JSON that somebody else wrote. */
 
 export function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)

@@ -1,12 +1,11 @@
 /**
- * A run's log stream, followed to its end over any number of connections.
+ * Follows a run's log stream to its end over any number of connections.
  *
- * Invariants:
- * 1. Every message is handed on once: a new connection continues after the last complete message (`Last-Event-ID`).
- * 2. The stream is over at the run's last event, at 204, or at an answer that another try would not change.
- * 3. Every wait has a deadline: for the answer, for the next byte (the server pings every 15 s), and for the server
- *    being away as a whole.
- * 4. Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
+ *  LOGSTREAM-1 Every message is handed on once: a new connection continues after the last complete message (`Last-Event-ID`).
+ *  LOGSTREAM-2 The stream is over at the run's last event, at 204, or at an answer that another try would not change.
+ *  LOGSTREAM-3 Every wait has a deadline: for the answer, for the next byte (the server pings every 15 s), and for the server
+ *     being away as a whole.
+ *  LOGSTREAM-4 Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
  */
 import { pauseOrAbort } from '@penstock/async';
 import { ServerError } from '../process/errors.ts';
@@ -16,12 +15,12 @@ import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts'
 import { ANSWER_MS_MAX, causeOf, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
 import { fieldOf, parseJson } from './json.ts';
 
-/** Three pings of the server. */
+/** The time of three pings of the server. */
 const SILENCE_MS_MAX = 45_000;
 /** A server that is updated or moved is back long before. */
 const AWAY_MS_MAX = 5 * 60_000;
 const RETRY_AFTER_MS_MAX = 60_000;
-/** With `follow: false`: a live run's past has been told when the server has been silent for so long. */
+/** With `follow: false`: a live run's past has been received when the server has been silent for so long. */
 const CAUGHT_UP_MS = 1_000;
 
 export type StreamEnd =
@@ -29,7 +28,7 @@ export type StreamEnd =
   | 'ended'
   /** The server says that there is nothing after the last message. */
   | 'nothing-more'
-  /** The run goes on; what there was has been told. */
+  /** The run goes on; everything so far has been received. */
   | 'caught-up'
   | 'aborted';
 
@@ -129,7 +128,7 @@ async function readMessages(
   state: Following,
   silence: Silence,
 ): Promise<ConnectionEnd> {
-  // By the server's own clock, to the second; a stage that never falls silent must not keep us.
+  // The server's own clock counts, to the second; a stage that never falls silent must not keep us.
   const nowMs = options.follow ? Infinity : Date.parse(response.headers.get('date') ?? '') + 1000;
   let hasEnded = false;
   let isCaughtUp = false;
@@ -141,7 +140,7 @@ async function readMessages(
       isCaughtUp = atMs > nowMs;
     },
     comment: () => {
-      // A ping: all that came before it has been told, and nothing is under way.
+      // A ping means that everything so far has been received, and nothing is under way.
       isCaughtUp ||= !options.follow && parser.lastEventId !== '';
     },
   });
@@ -194,7 +193,7 @@ async function refusalOf(
 
 function retryAfterMs(response: Response): number | undefined {
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
-  // Everybody else was told the same: the jitter keeps us from coming back together.
+  // Everybody else received the same answer: the jitter keeps us from coming back together.
   return seconds >= 0 ? Math.min(RETRY_AFTER_MS_MAX, seconds * 1000 + Math.random() * 1000) : undefined;
 }
 

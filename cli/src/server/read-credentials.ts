@@ -26,7 +26,7 @@ export async function readCredentials(
   return credentials;
 }
 
-/** Of the user who has logged in, whatever other token there is: for what only a person may do. */
+/** Reads the login of the user, whatever other token there is: it is for what only a person may do. */
 export async function readLoginCredentials(
   { env, terminal }: CommandContext,
   server: ServerAddress,
@@ -64,7 +64,7 @@ async function find(
     return { token: checked(given, 'SERVICE_API_KEY'), source: 'SERVICE_API_KEY' };
   const login = await readLogin(env, server);
   if (login !== undefined) return await sessionOf(env, server, login);
-  // Only for a server on this machine: another one has no business with that key.
+  // The key is shown to a server on this machine only: another one has no business with it.
   if (!server.isLoopback) return { token: undefined, source: 'none was given' };
   const keyFile = join(
     resolve(cwd, args.text('data-dir') ?? (env['SERVICE_DATA_DIR'] || defaultDataFolder(env))),

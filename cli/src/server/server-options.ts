@@ -25,7 +25,7 @@ export const SERVER_ENVIRONMENT = [
   ['SERVICE_DATA_DIR', 'where a server on this machine keeps the key that it made for itself'],
 ] as const;
 
-/** Of the commands that act as the user who has logged in, and take no other token. */
+/** The options of commands that act as the user who has logged in, and take no other token. */
 export const LOGIN_OPTIONS = { server: SERVER_OPTIONS.server } as const;
 
 export const LOGIN_ENVIRONMENT = [

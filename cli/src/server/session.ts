@@ -1,4 +1,4 @@
-/** A login as a token: the kept access token while it lasts, else a new one by the refresh token, which is kept in its place. */
+/** Makes a token of a login: the kept access token while it lasts, else a new one, which the refresh token gives and which is kept in its place. */
 import type { CommandContext } from '../command-line/command.ts';
 import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -9,12 +9,12 @@ import { keepLogin, type Login } from './logins.ts';
 import type { ServerAddress } from './server-address.ts';
 
 /** A token that ends sooner is renewed first: the request under way and a clock that differs have their time. */
-const LEFT_MS_MIN = 60_000;
+const VALID_MS_MIN = 60_000;
 
 export async function sessionOf(env: CommandContext['env'], server: ServerAddress, login: Login): Promise<Credentials> {
   let kept = login;
   const current = async (): Promise<string> => {
-    if (endsAt(kept.accessToken) - Date.now() < LEFT_MS_MIN) kept = await renewed(env, server, kept);
+    if (endsAt(kept.accessToken) - Date.now() < VALID_MS_MIN) kept = await renewed(env, server, kept);
     return kept.accessToken;
   };
   return { token: await current(), source: `the login of ${printableText(login.login)}`, current };
@@ -35,7 +35,7 @@ async function renewed(env: CommandContext['env'], server: ServerAddress, login:
   return fresh;
 }
 
-/** As the token itself says; only the server can tell whether that is true. 0: it says nothing. */
+/** When the token ends, as it says itself; only the server knows whether that is true. 0: it says nothing. */
 function endsAt(accessToken: string): number {
   const claims = parseJson(Buffer.from(accessToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const ends = fieldOf(claims, 'exp');

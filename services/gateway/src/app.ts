@@ -1,4 +1,4 @@
-/** The gateway, complete but not listening: for `inject` in tests, and for `main.ts`. */
+/** Builds the gateway, complete but not listening: `start.ts` lets it listen, tests use `inject`. */
 import type { FastifyInstance } from 'fastify';
 import packageJson from '../package.json' with { type: 'json' };
 import { randomBytes } from 'node:crypto';
@@ -24,7 +24,7 @@ const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;
 const STREAMS_MAX = 10_000;
 const CONNECTIONS_MAX = 20_000;
-/** A gateway begins with the revocations known. Where the broker keeps it waiting for them, it begins all the same, and asks auth. */
+/** A gateway begins when it knows the revocations. If the broker keeps it waiting for longer, it begins all the same, and asks auth. */
 const READY_MS_MAX = 1_000;
 
 /** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin or proxy address. */
@@ -42,7 +42,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   const now = options.now ?? Date.now;
   const tiers = options.tiers ?? loadTiers();
   const audit = options.audit ?? noAudit;
-  // Without a secret nobody can have made a token with this one.
+  // Without a configured secret there are no tokens: nobody else knows this one.
   const jwtSecret = options.jwtSecret ?? randomBytes(32).toString('hex');
   const { bus, runs, store, apiKey, publicRead, authenticators } = options;
   const identity = openIdentity({

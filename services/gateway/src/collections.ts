@@ -1,4 +1,4 @@
-/** What the gateway keeps: nothing of the runs, only which stream tickets have been used. */
+/** The gateway keeps nothing of the runs; it keeps only which stream tickets have been used. */
 import type { CollectionSpec } from '@penstock/store';
 import { ticketsSpec } from './sse/tickets.ts';
 

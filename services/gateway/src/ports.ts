@@ -1,4 +1,4 @@
-/** What the gateway needs of the world, as narrow as it uses it; `app.ts` is given these, `main.ts` makes the real ones. */
+/** What the gateway depends on, as narrow as it uses it; `service.ts` and `services/standalone` make the real ones. */
 import type { Bus } from '@penstock/bus';
 import type { RateLimits } from '@penstock/http';
 import type { Log } from '@penstock/telemetry/log';
@@ -23,7 +23,7 @@ export interface GatewayOptions {
   readonly apiKey?: string | undefined;
   /** `JWT_SECRET`; absent: there are no access tokens. */
   readonly jwtSecret?: string | undefined;
-  /** Further ways of authentication, asked last. */
+  /** Further ways of authentication; they are asked last. */
   readonly authenticators?: readonly Authenticator[] | undefined;
   /** `SERVICE_PUBLIC_READ`: anonymous queries see the tenant `service`. */
   readonly publicRead: boolean;
@@ -33,7 +33,7 @@ export interface GatewayOptions {
   readonly tiers?: Tiers | undefined;
   /** `SERVICE_TENANT_TIER`: whose limits hold in the tenant `service`; absent: none. */
   readonly tenantTier?: string | undefined;
-  /** Where refusals and cancels are recorded, and read from; default nowhere. */
+  /** Where refusals and cancels are recorded and read from; without it they are not recorded. */
   readonly audit?: (AuditLog & AuditReader) | undefined;
   /** What `serverConfig` shows beside the version; default `development`, `info`. */
   readonly mode?: 'development' | 'production' | undefined;

@@ -1,14 +1,14 @@
-/** `penstock service gateway`: the API in a process of its own; any number of them, behind an ingress. */
+/** `penstock service gateway`: the API in a process of its own; any number of them can stand behind an ingress. */
 import { sessionsSpec } from '@penstock/identity';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
 import { storedSessions } from './stored-sessions.ts';
-import { startGateway } from './main.ts';
+import { startGateway } from './start.ts';
 
 const PARTITIONS = 16;
-/** What waits for an owner has its answer within 10 s; broken off before that, nobody would know what became of it. */
+/** A request that waits for an owner is answered within 10 s. If it were broken off before, nobody would know what became of it. */
 const CLOSE_MS_MAX = 12_000;
 
 export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {

@@ -1,9 +1,9 @@
-/** Whether a session is active, by the store: for a gateway that cannot hear of revocations, and so cannot ask auth either. */
+/** Asks the store whether a session is active, for a gateway that cannot hear of revocations, and so cannot ask auth either. */
 import { sessionsSpec } from '@penstock/identity';
 import { unavailableStore } from '@penstock/run-client';
 import type { DocumentStore } from '@penstock/store';
 
-/** For `GatewayOptions.isSessionActive`; the store has to be opened with auth's sessions among its collections. */
+/** The answer is for `GatewayOptions.isSessionActive`. The store has to be opened with auth's sessions among its collections. */
 export function storedSessions(
   store: Pick<DocumentStore, 'collection'>,
   now: () => number = Date.now,

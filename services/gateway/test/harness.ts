@@ -8,7 +8,9 @@ import { newRunId, type RunEvent } from '@penstock/run';
 import { auditCollections, openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import type { FastifyInstance } from 'fastify';
-import { buildGateway, gatewayCollections, type GatewayOptions } from '../src/index.ts';
+import { buildGateway } from '../src/app.ts';
+import { gatewayCollections } from '../src/collections.ts';
+import type { GatewayOptions } from '../src/ports.ts';
 import { FakeAuth, JWT_SECRET } from './fake-auth.ts';
 import { FakeOwner } from './fake-owner.ts';
 

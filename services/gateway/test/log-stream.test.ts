@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { GatewayOptions } from '../src/index.ts';
+import type { GatewayOptions } from '../src/ports.ts';
 import { API_KEY, happened, LogSource, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 import { SseClient } from './sse-client.ts';
 

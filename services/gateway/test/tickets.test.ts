@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { GatewayOptions } from '../src/index.ts';
+import type { GatewayOptions } from '../src/ports.ts';
 import { JWT_SECRET, type TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 import { SseClient } from './sse-client.ts';

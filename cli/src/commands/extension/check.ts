@@ -1,7 +1,7 @@
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT } from '../../process/errors.ts';
 import { readableSize, readExtension } from '../../extensions/extension-folder.ts';
-import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 
@@ -30,7 +30,7 @@ async function check(args: ParsedArguments, { cwd, env, terminal }: CommandConte
   const { manifest, hash, sizeBytes, files, readme, changelog } = await readExtension(
     args.positionals[0] ?? '.',
     cwd,
-    wantsColor(colorWish(args), env, terminal.errIsTerminal),
+    wantsColor(colorChoice(args), env, terminal.errIsTerminal),
   );
   terminal.print(
     `${printableText(manifest.id)} ${printableText(manifest.version)}: ${printableText(manifest.description)}\n`,

@@ -7,7 +7,7 @@ import { printableText } from '../../output/printable-text.ts';
 
 const NAMES = ['init', 'check', 'test', 'pack', 'publish', 'yank', 'search', 'info', 'keygen', 'sign'];
 
-/** `commands` are those of the group. */
+/** The help of the group; `commands` are those in it. */
 export const extensionCommand = (commands: readonly CommandEntry[]): Command => ({
   spec: {
     name: 'extension',

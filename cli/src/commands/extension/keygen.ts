@@ -38,7 +38,7 @@ async function keygen(args: ParsedArguments, context: CommandContext): Promise<n
   const name = args.positionals[0] ?? NAME_DEFAULT;
   const keys = generateSigningKeys();
   try {
-    // Never over a key that is there: what it has signed could not be signed again.
+    // A key that is there is never overwritten: what it has signed could not be signed again.
     await writeFile(resolve(cwd, name), keys.privateKey, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST';

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError } from '../../process/errors.ts';
 import { readableSize, readExtension } from '../../extensions/extension-folder.ts';
-import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 
@@ -32,7 +32,7 @@ async function pack(args: ParsedArguments, { cwd, env, terminal }: CommandContex
   const { manifest, bytes, hash, sizeBytes } = await readExtension(
     args.positionals[0] ?? '.',
     cwd,
-    wantsColor(colorWish(args), env, terminal.errIsTerminal),
+    wantsColor(colorChoice(args), env, terminal.errIsTerminal),
   );
   const output = args.text('output') ?? `${manifest.id.slice(manifest.id.indexOf('/') + 1)}-${manifest.version}.tar.gz`;
   try {

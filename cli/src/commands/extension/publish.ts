@@ -4,7 +4,7 @@ import { readableSize, readExtension } from '../../extensions/extension-folder.t
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { publishPackage, uploadPackage } from '../../extensions/registry-client.ts';
 import { signatureWith } from '../../extensions/signing-key.ts';
-import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../../server/server-options.ts';
@@ -56,7 +56,7 @@ async function publish(args: ParsedArguments, context: CommandContext): Promise<
   const { manifest, bytes, hash, sizeBytes } = await readExtension(
     args.positionals[0] ?? '.',
     cwd,
-    wantsColor(colorWish(args), env, terminal.errIsTerminal),
+    wantsColor(colorChoice(args), env, terminal.errIsTerminal),
   );
   const key = args.text('key');
   const signature = key === undefined ? args.text('signature') : await signatureWith(key, cwd, hash);

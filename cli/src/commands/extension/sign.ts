@@ -2,7 +2,7 @@ import type { Command, CommandContext, ParsedArguments } from '../../command-lin
 import { EXIT, UsageError } from '../../process/errors.ts';
 import { readExtension } from '../../extensions/extension-folder.ts';
 import { signatureWith } from '../../extensions/signing-key.ts';
-import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { wantsColor } from '../../output/terminal.ts';
 
 export const extensionSignCommand: Command = {
@@ -37,7 +37,7 @@ async function sign(args: ParsedArguments, { cwd, env, terminal }: CommandContex
   const { hash } = await readExtension(
     args.positionals[0] ?? '.',
     cwd,
-    wantsColor(colorWish(args), env, terminal.errIsTerminal),
+    wantsColor(colorChoice(args), env, terminal.errIsTerminal),
   );
   terminal.print(`${await signatureWith(key, cwd, hash)}\n`);
   return EXIT.success;

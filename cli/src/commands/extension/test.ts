@@ -7,7 +7,7 @@ import { declaredOutputs } from '../../extensions/declared-outputs.ts';
 import { once, readExtension } from '../../extensions/extension-folder.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../../extensions/file-extensions.ts';
 import { keepPackage, openPackageCache } from '../../extensions/package-cache.ts';
-import { COLOR_OPTIONS, colorWish } from '../../command-line/color-options.ts';
+import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
 import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../../server/server-options.ts';
@@ -49,7 +49,7 @@ export const extensionTestCommand: Command = {
 async function test(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { cwd, env, terminal } = context;
   const { folder, inputs } = readPositionals(args.positionals);
-  const color = wantsColor(colorWish(args), env, terminal.errIsTerminal);
+  const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
   const { manifest, manifestText, bytes, hash } = await readExtension(folder, cwd, color);
   const uses = `${manifest.id}@${manifest.version.replace(/\+.*$/, '')}`;
   const own: ResolvedExtension = { uses, id: manifest.id, version: manifest.version, hash, manifest: manifestText };

@@ -1,6 +1,6 @@
 /**
- * RefusalAudit as the audit log has them: a token that is not valid, a right that is missing, a rate that is exceeded. It owns
- * how many each address has had recorded in the current minute, so that nobody can fill the log.
+ * Records refusals in the audit log: a token that is not valid, a right that is missing, a rate that is exceeded. It owns the
+ * number of records that each address has had in the current minute, so that nobody can fill the log.
  */
 import type { AuditLog } from '@penstock/store';
 import { bearerTokenOf } from '@penstock/identity';
@@ -41,14 +41,14 @@ export class RefusalAudit {
     this.#audit.record({ at: this.#now(), actor, action, target: target ?? '', outcome, ip: address });
   }
 
-  /** Those of routes; what GraphQL refuses is noted where its answer is made. */
+  /** Records the refusals of routes; those of GraphQL are recorded where its answer is made. */
   watch(app: FastifyInstance): void {
     app.addHook('onResponse', (request, reply, done) => {
       const outcome = OUTCOMES[reply.statusCode];
       if (outcome !== undefined && (outcome !== 'UNAUTHENTICATED' || presentsToken(request))) {
         const action =
           outcome === 'RATE_LIMITED' ? 'rate-limit' : outcome === 'UNAUTHENTICATED' ? 'authenticate' : 'request';
-        // The pattern, not the path: a token may have got into that.
+        // The pattern is recorded and not the path: a token may have got into the path.
         this.note({
           actor: 'unknown',
           action,

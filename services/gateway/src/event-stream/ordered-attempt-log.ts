@@ -25,7 +25,7 @@ export class OrderedAttemptLog {
   readonly runner: string;
   /** The version of its `stage_started`. */
   readonly version: number;
-  /** Known once the attempt's end is: what lies beyond is no part of the event stream. */
+  /** Known once the attempt's end is known: what lies beyond is no part of the event stream. */
   end: number | undefined;
   /** The event that ends it was emitted. */
   closed = false;
@@ -146,7 +146,7 @@ class TailText {
   #cut = false;
 
   push(part: Buffer): void {
-    // A copy: the part lies in a much larger buffer of the connection's, which it would keep alive.
+    // The part is copied: it lies in a much larger buffer of the connection, which it would keep alive.
     this.#parts.push(Buffer.from(part));
     this.#bytes += part.length;
     for (
@@ -164,7 +164,7 @@ class TailText {
     const all = Buffer.concat(this.#parts);
     const truncated = this.#cut || all.length > STAGE_TEXT_BYTES_MAX;
     let from = Math.max(0, all.length - STAGE_TEXT_BYTES_MAX);
-    // Not in the middle of a character: its later bytes are 10xxxxxx, three at most.
+    // The text must not begin in the middle of a character, whose later bytes are 10xxxxxx, three at most.
     if (truncated) for (let skipped = 0; skipped < 3 && ((all[from] ?? 0) & 0xc0) === 0x80; skipped++) from += 1;
     return { text: all.toString('utf8', from), truncated };
   }

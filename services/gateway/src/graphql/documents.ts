@@ -14,7 +14,7 @@ export const DEPTH_MAX = 8;
 export const INTROSPECTION_DEPTH_MAX = 20;
 export const ALIASES_MAX = 15;
 export const DIRECTIVES_MAX = 20;
-/** One for each field after spreading all fragments, and more for a mutation. */
+/** Each field costs one after all fragments are spread, and a mutation costs more. */
 export const COST_MAX = 1_000;
 /** A mutation's own field is a durable write, and one request may hold several. */
 export const MUTATION_COST = 100;
@@ -59,7 +59,7 @@ export class Documents {
 interface Cost {
   depth: number;
   fields: number;
-  /** Of the fields those at the top. */
+  /** How many of the fields are at the top. */
   roots: number;
   aliases: number;
   directives: number;
@@ -128,7 +128,7 @@ class FragmentCosts {
     return cost;
   }
 
-  /** Of one that spreads itself nothing is counted: the validation refuses it. */
+  /** A fragment that spreads itself is not counted: the validation refuses it. */
   #ofFragment(name: string): Cost | undefined {
     const known = this.#known.get(name);
     if (known !== undefined) return known;

@@ -125,7 +125,7 @@ const SDL = /* GraphQL */ `
 `;
 
 const AUDIT_LIMIT = { default: 20, max: 1_000 } as const;
-/** Above, a status is said to be one further. */
+/** Above these percentages the status is one further. */
 const WARNING_PERCENT = 80;
 const EXCEEDED_PERCENT = 100;
 const SECONDS_A_MINUTE = 60;
@@ -196,7 +196,7 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           args: { runId?: Maybe<string>; run_id?: Maybe<string> },
           { caller }: GraphqlContext,
         ) => {
-          // As every mutation: not for callers without credentials, also where they could read the run.
+          // As every mutation, it is refused to callers without credentials, also where they could read the run.
           requireCredential(caller);
           const tenants = requireReader(caller);
           const runId = given(args.runId ?? args.run_id, 'runId');
@@ -232,7 +232,7 @@ function usageSummaries(used: Used, limits: TierLimits, { start, end }: Month): 
   const rows: readonly (readonly [metric: string, total: number, limit: number])[] = [
     ['pipeline_runs', used.pipelineRuns, limits.pipelineRunLimit],
     ['concurrent_runs', used.concurrentRuns, limits.maxConcurrent],
-    // A minute that has begun counts; no tier bounds them.
+    // A minute that has begun counts; no tier bounds the minutes.
     ['stage_minutes', Math.ceil(used.stageSeconds / SECONDS_A_MINUTE), UNLIMITED],
     // Nothing is kept as artifacts yet.
     ['artifact_storage_mb', 0, limits.artifactStorageMb],
@@ -244,7 +244,7 @@ function usageSummaries(used: Used, limits: TierLimits, { start, end }: Month): 
   });
 }
 
-/** To two places; of a limit of zero nothing is left from the start. */
+/** The percentage with two places; a limit of zero is used up from the start. */
 function percentageOf(total: number, limit: number): number {
   if (limit >= UNLIMITED) return 0;
   return limit === 0 ? EXCEEDED_PERCENT : Math.floor((total / limit) * 10_000) / 100;

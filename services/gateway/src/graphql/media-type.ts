@@ -4,7 +4,7 @@ export const JSON_ANSWER = 'application/json';
 export const GRAPHQL_ANSWER = 'application/graphql-response+json';
 export type AnswerType = typeof JSON_ANSWER | typeof GRAPHQL_ANSWER;
 
-/** The newer form only for who names it, and not after the older one. Whoever accepts neither is answered in the older one all the same. */
+/** The newer form is for clients that name it, and not after the older one. A client that accepts neither is answered in the older one all the same. */
 export function answerTypeOf(accept: string | undefined): AnswerType {
   if (accept === undefined || !accept.toLowerCase().includes(GRAPHQL_ANSWER)) return JSON_ANSWER;
   let best: AnswerType = JSON_ANSWER;

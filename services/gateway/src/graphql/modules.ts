@@ -1,4 +1,4 @@
-/** The schema's parts, one a subject: each brings its types (`extend type Query { … }`) and the resolvers of its fields. */
+/** Puts the schema together from its parts, one for each subject. */
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
@@ -31,7 +31,7 @@ export function graphqlModules(options: ResolverOptions): GraphqlModule {
 
 type Resolve = (source: unknown, args: unknown, context: GraphqlContext, info: unknown) => unknown;
 
-/** Notes what is refused to who presented a credential. In one place for all operations, so that none can forget to. */
+/** Records what is refused to a caller who presented a credential. It stands in one place for all operations, so that none can forget it. */
 function audited(fields: Readonly<Record<string, unknown>>, refusalAudit: RefusalAudit): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([field, resolve]) => [field, auditedField(field, resolve as Resolve, refusalAudit)]),

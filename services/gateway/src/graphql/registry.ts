@@ -276,7 +276,7 @@ export function registryModule({ bus, audit, now }: RegistryModuleOptions): Grap
   };
 }
 
-/** Everybody sees public extensions; what else there is to see, the registry knows. */
+/** Everybody sees public extensions; the registry decides what else a caller sees. */
 function readerOf(caller: Caller): OnBehalf {
   requireScope(caller, 'read');
   return onBehalfOf(caller);

@@ -1,4 +1,4 @@
-/** From arguments to answers. Who may see what is decided by the caller's tenants, which every read is given. */
+/** Resolves the fields of runs. Who may see what is decided by the caller's tenants, which every read is given. */
 import { actorOf, requireOwnRuns, requireReader } from '@penstock/identity';
 import { BadUserInput } from '@penstock/errors';
 import type { AuditLog } from '@penstock/store';

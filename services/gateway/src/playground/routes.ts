@@ -107,7 +107,7 @@ function asset(name: string, type: string, content: Buffer): Asset {
   return { name: `${hash}-${name}`, type, content };
 }
 
-/** Found as a module would be, wherever packages are installed. */
+/** Finds a file of a package as a module would be found, wherever packages are installed. */
 function ofPackage(name: string, file: string): Buffer {
   const { resolve } = createRequire(import.meta.url);
   return readFileSync(join(dirname(resolve(`${name}/package.json`)), file));

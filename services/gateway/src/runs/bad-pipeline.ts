@@ -1,4 +1,4 @@
-/** The refusal of a pipeline file, with all of its problems: as a text, and as a list for programs. */
+/** Refuses a pipeline file with all of its problems: as a text, and as a list for programs. */
 import { BadUserInput } from '@penstock/errors';
 import { diagnosticLine, type Diagnostic } from '@penstock/pipeline';
 

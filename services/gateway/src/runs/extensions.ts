@@ -1,5 +1,5 @@
 /**
- * What the `uses` of a triggered file stand for, asked of the registry before the run begins. It owns the last answers by
+ * Asks the registry what the `uses` of a triggered file stand for, before the run begins. It owns the last answers by
  * lock, so that a file whose lock was taken goes on without the registry: what a lock names never changes.
  */
 import type { Bus } from '@penstock/bus';
@@ -27,11 +27,11 @@ export interface UsesResolver {
   resolve(caller: Caller, yaml: string, lock: readonly LockEntry[] | undefined): Promise<readonly ResolvedExtension[]>;
 }
 
-/** Manifests are kilobytes. */
+/** A manifest has some kilobytes. */
 const REMEMBERED_MAX = 500;
 /** A trigger waits for this, and the registry answers in milliseconds; one that starts anew is there within this time. */
 const ASK_MS_MAX = 5_000;
-/** Where the answer is known in any case. */
+/** The wait where the answer is known in any case. */
 const ASK_LOCKED_MS_MAX = 1_000;
 
 export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
@@ -70,7 +70,7 @@ function remember(remembered: Map<string, ResolvedExtension>, key: string, exten
   remembered.set(key, extension);
 }
 
-/** By tenant, for what one may see is no other's business. */
+/** Answers are kept by tenant, for what one may see is no other's business. */
 function keyOf(
   { tenant, tier }: OnBehalf,
   { uses, version, hash }: Pick<ResolvedExtension, 'uses' | 'version' | 'hash'>,

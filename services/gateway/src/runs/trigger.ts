@@ -1,4 +1,4 @@
-/** `triggerPipeline`: check the file, create the run durably, wait a while for its end, answer with it as it stands. */
+/** `triggerPipeline`: checks the file, creates the run durably, waits a while for its end, and answers with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
 import { parseRemembered, type ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
@@ -38,7 +38,7 @@ export interface TriggerSettings {
   readonly waitSecs: number;
   readonly waitsMax: number;
   readonly now: () => number;
-  /** Of the tier that the caller's runs count against; undefined: none. */
+  /** The limits of the tier that the caller's runs count against; undefined: there are none. */
   readonly limitsOf: (caller: Caller) => RunLimits | undefined;
   readonly uses: UsesResolver;
 }
@@ -47,7 +47,7 @@ export const WAIT_SECS_MAX = 300;
 export const PRIORITY_MAX = 1_000;
 /** An id of a later time would stand above all others in lists for that long; clocks of gateways differ by less. */
 const RUN_ID_AHEAD_MS_MAX = 5 * 60 * 1000;
-/** Names of pipelines by the digest of their text: a file that was good is not parsed again. */
+/** So many names of pipelines are remembered by the digest of their text: a file that was good is not parsed again. */
 const CHECKED_FILES_MAX = 1_000;
 
 export class Trigger {
@@ -70,8 +70,8 @@ export class Trigger {
     for (const wait of this.#waits) wait.abort();
   }
 
-  /** `signal` is aborted when the client leaves: the waiting ends, the run goes on. */
-  async trigger(caller: Caller, input: TriggerInput, signal: AbortSignal): Promise<TriggerResult> {
+  /** `clientGone` ends the waiting; the run goes on. */
+  async trigger(caller: Caller, input: TriggerInput, clientGone: AbortSignal): Promise<TriggerResult> {
     const tenant = requireWriter(caller);
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     const priority = priorityOf(input.priority, caller);
@@ -96,18 +96,18 @@ export class Trigger {
     if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await this.#created(request);
     const wait = new AbortController();
     const leave = (): void => wait.abort();
-    signal.addEventListener('abort', leave, { once: true });
+    clientGone.addEventListener('abort', leave, { once: true });
     this.#waits.add(wait);
     const end = waitForRunEnd(this.#sources, runId, tenant);
     try {
       const created = await this.#created(request);
       if (isEnded(created.run.status)) return created;
-      if ((await end.until(waitMs, wait.signal)) === 'not ended' && signal.aborted) return created;
+      if ((await end.until(waitMs, wait.signal)) === 'not ended' && clientGone.aborted) return created;
       return resultOf(await this.#newest(created.run, tenant));
     } finally {
       end.stop();
       this.#waits.delete(wait);
-      signal.removeEventListener('abort', leave);
+      clientGone.removeEventListener('abort', leave);
     }
   }
 
@@ -115,7 +115,7 @@ export class Trigger {
     const reply = await this.#owners.create(request).catch((error: unknown) => {
       throw error instanceof Conflict ? new BadUserInput(`The run id ${request.runId} belongs to another run.`) : error;
     });
-    // Without a view: a repeated trigger of a run that has left its owner's memory.
+    // The reply has no view where a trigger is repeated whose run has left its owner's memory.
     const run: RunView | null = reply.run ?? (await this.#reads.view(request.runId, [request.tenant]));
     // Another tenant's or pipeline's run would be shown to this caller otherwise.
     if (run === null || run.tenant !== request.tenant || run.key !== request.key)

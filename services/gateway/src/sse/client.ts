@@ -2,13 +2,13 @@
  * One open log stream as a socket: what waits in it, whether it moves, and its end. It owns the response; nothing else
  * writes to it.
  *
- *  CLIENT-1 At most `ROOM_BYTES` wait, and what one write adds to them.
+ *  CLIENT-1 At most `ROOM_BYTES` and what one write adds to them wait in the socket.
  *  CLIENT-2 A client that takes nothing of what waits for 30 s is closed; it comes back with its cursor.
  */
 import type { ServerResponse } from 'node:http';
 
 export const ROOM_BYTES = 256 * 1024;
-/** One write; small enough that CLIENT-1 is nearly a bound. */
+/** The size of one write, small enough that CLIENT-1 is nearly a bound. */
 export const WRITE_BYTES = 64 * 1024;
 const STALLED_MS_MAX = 30_000;
 

@@ -2,7 +2,7 @@
  * A watched run: its event stream is read once, for all of its clients. It owns the subscriptions, the event stream and the
  * ring, and lives while somebody watches.
  *
- *  FEED-1 Subscribed first, then asked; what comes meanwhile is kept and put behind the answer (P20).
+ *  FEED-1 It subscribes before it asks; what comes meanwhile is kept and put behind the answer (P20).
  *  FEED-2 A gap in versions or in a runner's sequences, a new owner, a reconnection and each ping ask again.
  *  FEED-3 At most one round of asking is under way, and one more is remembered.
  *  FEED-4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
@@ -17,15 +17,15 @@ import type { Follower } from './follower.ts';
 import { Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
 
-/** Writes are what costs (12 us each): messages of this time share one. */
+/** Writes are expensive (12 us each): the messages of this time share one. */
 const TICK_MS = 20;
 /** Chunks and events come by different ways: what an event waits for is mostly here a moment later. */
 const LATE_CHUNK_MS = 50;
 const ASK_AGAIN_MS = 15_000;
 const RETRY_MS = 1_000;
-/** Live chunks kept while a round of asking is under way; what is beyond is read from the stream. */
+/** So many live chunks are kept while a round of asking is under way; further ones are read from the stream. */
 const HELD_CHUNKS_MAX = 256;
-/** Chunks of a round that are handled in one go. */
+/** So many chunks of a round are handled in one go. */
 const CHUNKS_IN_A_GO = 32;
 
 export class Feed {
@@ -38,7 +38,7 @@ export class Feed {
   readonly #stopped = new AbortController();
   readonly #timer: NodeJS.Timeout;
   readonly #onOver: () => void;
-  /** Of each runner, the sequence of the last chunk given to the event stream. */
+  /** The sequence of each runner's last chunk that the event stream was given. */
   readonly #lastOf = new Map<string, number>();
   #held: LiveChunk[] = [];
   /** Held chunks whose predecessors are looked for. */
@@ -168,7 +168,7 @@ export class Feed {
     eventStream.eventsAsked(sequence);
     this.#advance();
     const { version } = eventStream;
-    // From behind the runner that is known least far: what it lacks may lie before what others have sent.
+    // Reading begins behind the runner that is known least far: what it lacks may lie before what others have sent.
     const from = this.#lowestHole() + 1;
     let given = 0;
     for await (const chunk of this.source.chunks(from, this.#stopped.signal)) {

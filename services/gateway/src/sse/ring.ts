@@ -7,9 +7,9 @@ import type { EmittedMessage } from '../event-stream/emitted-message.ts';
 import { WRITE_BYTES } from './client.ts';
 import { frameOf } from './frames.ts';
 
-/** Kept in any case, for those who join late. */
+/** So much is kept in any case, for clients that join late. */
 const KEPT_BYTES = 512 * 1024;
-/** Kept for clients that have not taken it yet. */
+/** So much is kept at most for clients that have not taken it yet. */
 const KEPT_FOR_CLIENTS_BYTES = 8 * 1024 * 1024;
 
 export class Batch {
@@ -68,7 +68,7 @@ export class Ring {
   }
   #start = new Cursor();
 
-  /** Undefined: gone already, or not there yet. */
+  /** Undefined: the batch is gone already, or not there yet. */
   batch(number: number): Batch | undefined {
     return this.#batches[number - this.#first];
   }

@@ -1,4 +1,4 @@
-/** `GET /pipeline/{id}/logs`: who may watch, from where on, and then the stream. */
+/** `GET /pipeline/{id}/logs`: decides who may watch and from where on, and opens the stream. */
 import type { Bus } from '@penstock/bus';
 import { endsRun, isEnded, isRunId, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
@@ -90,7 +90,7 @@ interface Watcher {
   readonly ticket?: Ticket | undefined;
 }
 
-/** Who watches: by the header, by a token in the address, or by a ticket there. */
+/** Says who watches: the header names the caller, or a token in the address, or a ticket there. */
 async function watcherOf(
   { callers, tickets }: StreamRouteOptions,
   request: FastifyRequest,

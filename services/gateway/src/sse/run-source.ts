@@ -1,4 +1,4 @@
-/** Where a run's events and log come from: its owner while it lives, then the store; the stream of chunks. */
+/** Where a run's events and log come from: the events from its owner while it goes on, then from the store; the log from the stream `LOGS`. */
 import {
   readChunks,
   subjects,
@@ -60,7 +60,7 @@ export class BusRunSource implements RunSource {
       }
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      // Of a run that has ended the document tells everything, whoever is away.
+      // The document of a run that has ended holds everything, whoever is away.
       const events = await this.#documentEvents().catch(() => null);
       if (events === null || !events.some(endsRun)) throw error;
       return events.slice(after);

@@ -13,9 +13,9 @@ import { PING_FRAME, RECONNECT_FRAME } from './frames.ts';
 import type { RunSource } from './run-source.ts';
 
 export const PING_MS = 15_000;
-/** How finely pings are timed: late by that much at most. */
+/** Pings are timed this finely: they are late by that much at most. */
 const WHEEL_MS = 500;
-/** Before a source that could not be read is tried again. */
+/** The time before a source that could not be read is tried again. */
 const RETRY_MS = 1_000;
 
 interface Watched {
@@ -26,7 +26,7 @@ interface Watched {
 export class Streams {
   readonly #log: Log;
   readonly #feeds = new Map<string, Watched>();
-  /** With the time of each one's next ping. */
+  /** Each client has the time of its next ping. */
   readonly #clients = new Map<StreamClient, number>();
   readonly #wheel: NodeJS.Timeout;
   #stopping = false;

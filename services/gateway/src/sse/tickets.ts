@@ -15,7 +15,7 @@ import { unavailableStore } from '@penstock/run-client';
 import type { Bus } from '@penstock/bus';
 import type { Collection, CollectionSpec, DocumentStore } from '@penstock/store';
 
-/** One a ticket that has been used; its id is the ticket's. */
+/** There is one document for each ticket that has been used; its id is the ticket's. */
 export const ticketsSpec = {
   name: 'stream_tickets',
   fields: {
@@ -38,7 +38,7 @@ export interface TicketsOptions {
   readonly now: () => number;
 }
 
-/** A ticket that is genuine and lives; whether it is in time is asked by `use`. */
+/** A ticket that is genuine and not revoked; `use` decides whether it is in time. */
 export interface Ticket {
   readonly id: string;
   /** Whose runs it may read: the run's own tenant. */
@@ -49,7 +49,7 @@ export interface Ticket {
 
 export const FIRST_USE_MS_MAX = 60_000;
 export const AFTER_END_MS_MAX = 5 * 60_000;
-/** No stream is watched for longer with one ticket; what is known of its use is forgotten then. */
+/** No stream is watched for longer with one ticket: its use is forgotten then. */
 const LIFE_MS_MAX = 40 * 24 * 3_600_000;
 /** The bucket of revocations holds those of the last 17 minutes: about older tickets auth is asked. */
 const REVOCATIONS_KNOWN_MS = 15 * 60_000;
@@ -59,7 +59,7 @@ const SWEEP_MAX = 1_000;
 const HEADER = { alg: 'HS256', typ: 'st+jwt' } as const;
 const AUDIENCE = 'penstock-stream';
 const ISSUER = 'penstock';
-/** How every ticket begins, and no other token. */
+/** Every ticket begins like this, and no other token does. */
 const BEGINNING = `${Buffer.from(JSON.stringify(HEADER)).toString('base64url')}.`;
 
 interface Claims {
@@ -69,7 +69,7 @@ interface Claims {
   readonly user?: string | undefined;
   readonly sid?: string | undefined;
   readonly tokenId?: string | undefined;
-  /** Of a ticket made with the API key: which one that was. */
+  /** Says which API key the ticket was made with, if it was made with one. */
   readonly key?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Listening: a gateway as part of a process that has a bus and a store. */
+/** Starts a gateway that listens, as part of a process that has a bus and a store. */
 import { closeWithin } from '@penstock/http';
 import { buildGateway } from './app.ts';
 import type { GatewayOptions } from './ports.ts';
