@@ -1,10 +1,10 @@
 /**
  * Requests to the owners of partitions. It owns the highest epoch seen of each partition.
  *
- *  O1 A request reaches whoever owns the partition now: while nobody answers it is repeated, within its deadline (P3).
- *     A new owner's word (`opened`) is as good as silence: what its predecessor has, that one answers no more.
- *  O2 What comes from a lower epoch than one seen before is dropped (P4).
- *  O3 Every request may be sent twice: creating, reading and watching are idempotent; a refused cancel says whether an
+ *  OWNERS-1 A request reaches whoever owns the partition now: while nobody answers it is repeated, within its deadline (P3).
+ *     A new owner's message (`opened`) is as good as silence: what its predecessor has, that one answers no more.
+ *  OWNERS-2 What comes from a lower epoch than one seen before is dropped (P4).
+ *  OWNERS-3 Every request may be sent twice: creating, reading and watching are idempotent; a refused cancel says whether an
  *     earlier sending may have been decided (`repeated`).
  */
 import {
@@ -102,15 +102,19 @@ export class Owners {
     try {
       return await this.#ask<CreateRequest, CreateReply>(partition, 'create', request);
     } catch (error) {
-      const told = error instanceof OwnerRefused ? error.cause : error;
+      const refused = error instanceof OwnerRefused ? error.cause : error;
       // The same id again is safe, so the client learns it.
-      if (told instanceof Unavailable)
-        throw new Unavailable(told.message, { cause: told, retryAfterSecs: told.retryAfterSecs, runId: request.runId });
-      throw told;
+      if (refused instanceof Unavailable)
+        throw new Unavailable(refused.message, {
+          cause: refused,
+          retryAfterSecs: refused.retryAfterSecs,
+          runId: request.runId,
+        });
+      throw refused;
     }
   }
 
-  /** A refusal is thrown as `OwnerRefused`, since an earlier sending may have been decided (O3). */
+  /** A refusal is thrown as `OwnerRefused`, since an earlier sending may have been decided (OWNERS-3). */
   async cancel(request: CancelRequest): Promise<Accepted<CancelReply>> {
     return await this.#ask<CancelRequest, CancelReply>(this.partitionOf(request.runId), 'cancel', request);
   }

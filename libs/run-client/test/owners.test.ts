@@ -64,7 +64,7 @@ it('what an owner that hands over has left without an answer is asked of the nex
   next.stop();
 });
 
-it('the word of an owner that is known already changes nothing: the request goes out once', async () => {
+it('the message of an owner that is known already changes nothing: the request goes out once', async () => {
   owners = new Owners(bus, 1);
   owners.accepts(0, 2);
   let asked = 0;

@@ -1,6 +1,7 @@
 /**
- * The decisions of a run: a command and a state become events and effects. Each event is applied as it is decided, so a
- * later part of one decision sees the earlier ones. Pure: time comes in with the command.
+ * The decisions of a run: a command and a state become events and effects. Each event is applied to the state as it is
+ * decided, so a later part of one decision sees the earlier ones: a decision writes the state that it was given, in place
+ * (`evolve.ts` says why), and nothing else. It has no clock and no randomness; time comes in with the command.
  */
 import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstock/pipeline';
 import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
@@ -157,7 +158,7 @@ export class Decision {
     this.#stopLive();
   }
 
-  /** An attempt of a run that has ended is gone; what its result says is no part of the story. */
+  /** An attempt of a run that has ended is gone; what its result says is no part of the run's event stream. */
   confirmGone(at: number, stage: string, attempt: number): void {
     this.#emit({ type: 'attempt_gone', at, stage, attempt });
     if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
@@ -272,7 +273,7 @@ export class Decision {
     );
   }
 
-  /** These stages have ended: look at who waited for them, by `after` or for a place under `max_parallel`. */
+  /** These stages have ended: look at who waited for them, by `after` or for their turn under `max_parallel`. */
   #advance(at: number, ended: readonly number[]): void {
     const candidates: number[] = [];
     for (const index of ended) {

@@ -46,7 +46,7 @@ export interface RunCreated {
   readonly maxConcurrent?: number | undefined;
 }
 
-/** The run waits for its turn in its concurrency group, or for a place under its key's quota; it may come to wait for both. */
+/** The run waits for its turn in its concurrency group, or for a concurrency slot under its key's quota; it may come to wait for both. */
 export interface RunHeld {
   readonly type: 'run_held';
   readonly at: number;
@@ -102,7 +102,7 @@ export interface StageRetrying {
   readonly attempt: number;
   readonly reason: StageReason;
   readonly exitCode?: number | undefined;
-  /** How many bytes of the attempt's log belong to the story (P21). */
+  /** How many bytes of the attempt's log belong to the run's event stream (P21). */
   readonly logBytes: number;
   readonly dueAt: number;
 }
@@ -128,7 +128,7 @@ export interface StageSkipped {
   readonly reason: 'dependency' | 'when';
 }
 
-/** A cancelled run's attempt is confirmed gone or fenced; no output after `run_cancelled` is part of the story. */
+/** A cancelled run's attempt is confirmed gone or fenced; no output after `run_cancelled` is part of the run's event stream. */
 export interface AttemptGone {
   readonly type: 'attempt_gone';
   readonly at: number;

@@ -17,7 +17,7 @@ export interface StageWork {
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;
 }
 
-/** UTF-16 units of all values of a stage; more fits no message. A value of 64 KiB may be named in 25,600 places. */
+/** UTF-16 units of all values of a stage; more fits no message. A value of 64 KiB may be named 25,600 times. */
 const WORK_TEXT_MAX = 1024 * 1024;
 
 /** Throws WorkTooLarge before a text is made that fits no message. */

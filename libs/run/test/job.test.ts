@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { groupOf, newRun, planOf, workOf } from '@penstock/run';
-import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
+import { createdEvent, pipeline, RUN_ID, stage, DrivenRun } from './support.ts';
 
 const output = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } as const;
 
 describe('what a granted attempt executes', () => {
   it('values come as bindings and environment, never as shell text', () => {
     const hostile = '$(touch /tmp/pwned) `id` "; rm -rf /';
-    const story = new Story(
+    const driven = new DrivenRun(
       pipeline(
         stage('a', { outputs: ['v'] }),
         stage('b', {
@@ -18,9 +18,9 @@ describe('what a granted attempt executes', () => {
         }),
       ),
     );
-    story.grant('a');
-    story.succeed('a', { v: hostile });
-    const work = workOf(story.run, planOf(story.definition), 'b');
+    driven.grant('a');
+    driven.succeed('a', { v: hostile });
+    const work = workOf(driven.run, planOf(driven.definition), 'b');
     expect(work.commands).toEqual([{ script: 'echo "$V"', bindings: { V: hostile } }]);
     expect(work.env).toEqual({ GREETING: `hello ${hostile}` });
     expect(work.workdir).toBe(`out/${RUN_ID}`);
@@ -47,19 +47,21 @@ describe('what a granted attempt executes', () => {
 
   it('the extension of a stage goes with it', () => {
     const extension = { id: 'build/node', version: '2.1.0', hash: 'f00d' };
-    const story = new Story(pipeline(stage('a', { extension }), stage('b')));
-    expect(workOf(story.run, planOf(story.definition), 'a').extension).toEqual(extension);
-    expect(workOf(story.run, planOf(story.definition), 'b')).not.toHaveProperty('extension');
+    const driven = new DrivenRun(pipeline(stage('a', { extension }), stage('b')));
+    expect(workOf(driven.run, planOf(driven.definition), 'a').extension).toEqual(extension);
+    expect(workOf(driven.run, planOf(driven.definition), 'b')).not.toHaveProperty('extension');
   });
 
   it('a value that is missing is the empty text', () => {
-    const story = new Story(pipeline(stage('a'), stage('b', { commands: [{ script: 'x', bindings: { V: output } }] })));
-    expect(workOf(story.run, planOf(story.definition), 'b').commands[0]?.bindings).toEqual({ V: '' });
+    const driven = new DrivenRun(
+      pipeline(stage('a'), stage('b', { commands: [{ script: 'x', bindings: { V: output } }] })),
+    );
+    expect(workOf(driven.run, planOf(driven.definition), 'b').commands[0]?.bindings).toEqual({ V: '' });
   });
 
   it('a stage of another pipeline is a mistake of the caller', () => {
-    const story = new Story(pipeline(stage('a')));
-    expect(() => workOf(story.run, planOf(story.definition), 'nobody')).toThrow(RangeError);
+    const driven = new DrivenRun(pipeline(stage('a')));
+    expect(() => workOf(driven.run, planOf(driven.definition), 'nobody')).toThrow(RangeError);
   });
 });
 

@@ -1,53 +1,53 @@
 import { describe, expect, it } from 'vitest';
 import { evolve, newRun, planOf, RunActor, RunInvariantError, type RunEvent } from '@penstock/run';
-import { createdEvent, pipeline, RUN_ID, settings, stage, Story, types } from './support.ts';
+import { createdEvent, pipeline, RUN_ID, settings, stage, DrivenRun, types } from './support.ts';
 
 describe('the phases of a run', () => {
   it('a held run hears only its admission, a cancel and its quarantine', () => {
-    const story = new Story(pipeline(stage('a')), { held: 'group' });
-    expect(story.run).toMatchObject({ status: 'QUEUED', held: true });
-    expect(story.grant('a')).toBeUndefined();
-    expect(story.tell({ type: 'wake' })).toBeUndefined();
-    expect(types(story.tell({ type: 'admit' }))).toEqual(['run_admitted', 'stages_queued']);
-    expect(story.tell({ type: 'admit' })).toBeUndefined();
+    const driven = new DrivenRun(pipeline(stage('a')), { held: 'group' });
+    expect(driven.run).toMatchObject({ status: 'QUEUED', held: true });
+    expect(driven.grant('a')).toBeUndefined();
+    expect(driven.tell({ type: 'wake' })).toBeUndefined();
+    expect(types(driven.tell({ type: 'admit' }))).toEqual(['run_admitted', 'stages_queued']);
+    expect(driven.tell({ type: 'admit' })).toBeUndefined();
   });
 
   it('a held run that is cancelled has settled', () => {
-    const story = new Story(pipeline(stage('a')), { held: 'group' });
-    expect(story.tell({ type: 'cancel' })?.effects).toEqual([{ type: 'settle' }]);
+    const driven = new DrivenRun(pipeline(stage('a')), { held: 'group' });
+    expect(driven.tell({ type: 'cancel' })?.effects).toEqual([{ type: 'settle' }]);
   });
 
   it('a run that ends as it begins has settled, with its reason', () => {
-    const story = new Story(pipeline(), { started: false });
-    expect(story.tell({ type: 'start', ended: { status: 'FAILED', reason: 'checkout' } })).toMatchObject({
+    const driven = new DrivenRun(pipeline(), { started: false });
+    expect(driven.tell({ type: 'start', ended: { status: 'FAILED', reason: 'checkout' } })).toMatchObject({
       events: [{ type: 'run_completed', status: 'FAILED', reason: 'checkout' }],
       effects: [{ type: 'settle' }],
     });
-    expect(story.run).toMatchObject({ status: 'FAILED', reason: 'checkout', finishedAt: story.at });
-    expect(story.tell({ type: 'cancel' })).toBeUndefined();
+    expect(driven.run).toMatchObject({ status: 'FAILED', reason: 'checkout', finishedAt: driven.at });
+    expect(driven.tell({ type: 'cancel' })).toBeUndefined();
   });
 
   it('what names an attempt that does not live decides nothing (P12)', () => {
-    const story = new Story(pipeline(stage('a')));
-    story.grant('a');
-    expect(story.tell({ type: 'result', stage: 'a', attempt: 2, status: 'success', logBytes: 0 })).toBeUndefined();
-    expect(story.tell({ type: 'lose', stage: 'a', attempt: 0, logBytes: 0 })).toBeUndefined();
-    expect(story.tell({ type: 'return-grant', stage: 'nobody', attempt: 1 })).toBeUndefined();
-    expect(story.grant('a')).toBeUndefined();
-    story.succeed('a');
-    expect(story.succeed('a')).toBeUndefined();
+    const driven = new DrivenRun(pipeline(stage('a')));
+    driven.grant('a');
+    expect(driven.tell({ type: 'result', stage: 'a', attempt: 2, status: 'success', logBytes: 0 })).toBeUndefined();
+    expect(driven.tell({ type: 'lose', stage: 'a', attempt: 0, logBytes: 0 })).toBeUndefined();
+    expect(driven.tell({ type: 'return-grant', stage: 'nobody', attempt: 1 })).toBeUndefined();
+    expect(driven.grant('a')).toBeUndefined();
+    driven.succeed('a');
+    expect(driven.succeed('a')).toBeUndefined();
   });
 
   it('a settled run hears nothing', () => {
-    const story = new Story(pipeline());
-    for (const type of ['cancel', 'admit', 'wake'] as const) expect(story.tell({ type })).toBeUndefined();
+    const driven = new DrivenRun(pipeline());
+    for (const type of ['cancel', 'admit', 'wake'] as const) expect(driven.tell({ type })).toBeUndefined();
   });
 
   it('quarantine fails the run with its cause, and stops what lives', () => {
-    const story = new Story(pipeline(stage('a'), stage('b')));
-    story.grant('a');
-    const decided = story.tell({ type: 'quarantine', cause: 'it threw' });
-    expect(story.run).toMatchObject({ status: 'FAILED', outcome: 'quarantined', cause: 'it threw' });
+    const driven = new DrivenRun(pipeline(stage('a'), stage('b')));
+    driven.grant('a');
+    const decided = driven.tell({ type: 'quarantine', cause: 'it threw' });
+    expect(driven.run).toMatchObject({ status: 'FAILED', outcome: 'quarantined', cause: 'it threw' });
     expect(decided?.effects).toEqual([{ type: 'stop-attempt', stage: 'a', attempt: 1, reason: 'cancelled' }]);
   });
 
@@ -58,16 +58,16 @@ describe('the phases of a run', () => {
         throw new TypeError('poison');
       },
     });
-    const story = new Story(pipeline(poison));
-    story.grant('a');
-    expect(() => story.fail('a')).toThrow('poison');
+    const driven = new DrivenRun(pipeline(poison));
+    driven.grant('a');
+    expect(() => driven.fail('a')).toThrow('poison');
   });
 });
 
 describe('events and state', () => {
   /** A run with a bit of everything. */
-  const told = (): Story => {
-    const story = new Story(
+  const told = (): DrivenRun => {
+    const driven = new DrivenRun(
       pipeline(
         stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['lost'] } }),
         stage('b'),
@@ -75,36 +75,36 @@ describe('events and state', () => {
         stage('d', { allowFailure: true }),
       ),
     );
-    story.grant('a');
-    story.grant('b');
-    story.grant('d');
-    story.lose('a');
-    story.fail('d');
-    story.succeed('b', { v: '1' });
-    story.tell({ type: 'lose-workspace', runner: 'r1' });
-    story.tell({ type: 'wake', at: story.at + 1_000 });
-    story.grant('a', 'r2');
-    story.grant('c', 'r2');
-    return story;
+    driven.grant('a');
+    driven.grant('b');
+    driven.grant('d');
+    driven.lose('a');
+    driven.fail('d');
+    driven.succeed('b', { v: '1' });
+    driven.tell({ type: 'lose-workspace', runner: 'r1' });
+    driven.tell({ type: 'wake', at: driven.at + 1_000 });
+    driven.grant('a', 'r2');
+    driven.grant('c', 'r2');
+    return driven;
   };
 
   it('folding the events anew makes the same state, at every version', () => {
-    const story = told();
-    const plan = planOf(story.definition);
-    const [created, ...rest] = story.events;
+    const driven = told();
+    const plan = planOf(driven.definition);
+    const [created, ...rest] = driven.events;
     const folded = newRun(RUN_ID, created as ReturnType<typeof createdEvent>, plan);
     for (const event of rest) evolve(folded, plan, event);
-    expect(folded).toEqual(story.run);
-    expect(folded.version).toBe(story.events.length);
+    expect(folded).toEqual(driven.run);
+    expect(folded.version).toBe(driven.events.length);
   });
 
   it('a run restored from its events goes on where it stood', () => {
-    const story = told();
-    const actor = new RunActor({ run: structuredClone(story.run), definition: story.definition, settings });
-    actor.tell({ type: 'result', at: story.at, stage: 'a', attempt: 2, status: 'success', logBytes: 0 });
+    const driven = told();
+    const actor = new RunActor({ run: structuredClone(driven.run), definition: driven.definition, settings });
+    actor.tell({ type: 'result', at: driven.at, stage: 'a', attempt: 2, status: 'success', logBytes: 0 });
     const decided = actor.tell({
       type: 'result',
-      at: story.at,
+      at: driven.at,
       stage: 'c',
       attempt: 1,
       status: 'success',
@@ -114,9 +114,9 @@ describe('events and state', () => {
   });
 
   it('a cancelled run that is restored waits for its attempts, and for nothing else', () => {
-    const story = told();
-    story.tell({ type: 'cancel' });
-    const actor = new RunActor({ run: structuredClone(story.run), definition: story.definition, settings });
+    const driven = told();
+    driven.tell({ type: 'cancel' });
+    const actor = new RunActor({ run: structuredClone(driven.run), definition: driven.definition, settings });
     expect(actor.tell({ type: 'cancel', at: 1 })).toBeUndefined();
     expect(types(actor.tell({ type: 'lose', at: 1, stage: 'a', attempt: 2, logBytes: 0 }))).toEqual(['attempt_gone']);
     expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1, logBytes: 0 })?.effects).toEqual([
@@ -156,7 +156,7 @@ describe('events and state', () => {
       ],
     ],
     ['knows a stage that does not exist', [{ ...grant, stage: 'nobody' }]],
-  ])('a story that %s is refused', (_what, events) => {
+  ])('an event stream that %s is refused', (_what, events) => {
     const plan = planOf(pipeline(stage('a')));
     const run = newRun(RUN_ID, createdEvent(), plan);
     expect(() => {

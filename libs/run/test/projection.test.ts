@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { newRun, planOf, summaryOf, viewOf } from '@penstock/run';
-import { createdEvent, pipeline, RUN_ID, stage, Story } from './support.ts';
+import { createdEvent, pipeline, RUN_ID, stage, DrivenRun } from './support.ts';
 
 describe("the API's view of a run", () => {
   it('times are ISO 8601 in UTC with milliseconds, outputs a list, what is not there null', () => {
-    const story = new Story(pipeline(stage('a', { outputs: ['v'] }), stage('b', { after: ['a'] })));
-    story.grant('a');
-    story.succeed('a', { v: '1.2' });
-    expect(viewOf(story.run)).toMatchObject({
+    const driven = new DrivenRun(pipeline(stage('a', { outputs: ['v'] }), stage('b', { after: ['a'] })));
+    driven.grant('a');
+    driven.succeed('a', { v: '1.2' });
+    expect(viewOf(driven.run)).toMatchObject({
       id: RUN_ID,
       pipelineName: 'ship',
       status: 'RUNNING',
       startedAt: '1970-01-01T00:00:01.000Z',
       finishedAt: null,
       outcome: null,
-      version: story.events.length,
+      version: driven.events.length,
       cancelledStages: null,
     });
-    expect(viewOf(story.run).stages).toEqual([
+    expect(viewOf(driven.run).stages).toEqual([
       {
         name: 'a',
         status: 'SUCCESS',
@@ -67,27 +67,29 @@ describe("the API's view of a run", () => {
   });
 
   it('a cause is told of a stage only when it has ended', () => {
-    const story = new Story(
+    const driven = new DrivenRun(
       pipeline(stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1, on: ['failure'] } })),
     );
-    story.grant('a');
-    story.fail('a');
-    expect(viewOf(story.run).stages[0]).toMatchObject({ status: 'PENDING', reason: null });
-    story.tell({ type: 'wake', at: story.at + 1 });
-    story.grant('a');
-    story.fail('a');
-    expect(viewOf(story.run).stages[0]).toMatchObject({ status: 'FAILED', reason: 'exit', exitCode: 1 });
+    driven.grant('a');
+    driven.fail('a');
+    expect(viewOf(driven.run).stages[0]).toMatchObject({ status: 'PENDING', reason: null });
+    driven.tell({ type: 'wake', at: driven.at + 1 });
+    driven.grant('a');
+    driven.fail('a');
+    expect(viewOf(driven.run).stages[0]).toMatchObject({ status: 'FAILED', reason: 'exit', exitCode: 1 });
   });
 
   it('cancelled and unfinished stages are in none of the counts', () => {
-    const story = new Story(pipeline(stage('a'), stage('b'), stage('c', { after: ['b'] }), stage('d'), stage('e')));
-    story.grant('a');
-    story.grant('b');
-    story.succeed('a');
-    story.fail('b');
-    expect(summaryOf(viewOf(story.run))).toEqual({ passed: 1, failed: 1, skipped: 1 });
-    story.tell({ type: 'cancel' });
-    expect(summaryOf(viewOf(story.run))).toEqual({ passed: 1, failed: 1, skipped: 1 });
-    expect(viewOf(story.run).cancelledStages).toBe(2);
+    const driven = new DrivenRun(
+      pipeline(stage('a'), stage('b'), stage('c', { after: ['b'] }), stage('d'), stage('e')),
+    );
+    driven.grant('a');
+    driven.grant('b');
+    driven.succeed('a');
+    driven.fail('b');
+    expect(summaryOf(viewOf(driven.run))).toEqual({ passed: 1, failed: 1, skipped: 1 });
+    driven.tell({ type: 'cancel' });
+    expect(summaryOf(viewOf(driven.run))).toEqual({ passed: 1, failed: 1, skipped: 1 });
+    expect(viewOf(driven.run).cancelledStages).toBe(2);
   });
 });

@@ -68,8 +68,8 @@ export function createdEvent(
   };
 }
 
-/** A run and its story: time goes on by a second with each command. */
-export class Story {
+/** A run that a test gives commands to, and its events: time goes on by a second with each command. */
+export class DrivenRun {
   readonly definition: PipelineDefinition;
   readonly events: RunEvent[];
   readonly run: RunState;

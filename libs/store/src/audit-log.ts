@@ -1,10 +1,10 @@
 /**
  * The audit log: who did or was refused what, appended and never changed. It owns a queue in memory and its writing.
  *
- *  A1 `record` never waits and never throws: what is audited goes on whether or not the store can be reached.
- *  A2 At most `QUEUE_MAX` entries wait; what comes beyond is dropped, and the number of them is logged.
- *  A3 An entry is written once: a batch that is repeated after a lost answer finds its own entries in place.
- *  A4 No secret is in it: entries name users, tokens and runs by their ids, and free text is cut.
+ *  AUDIT-1 `record` never waits and never throws: what is audited goes on whether or not the store can be reached.
+ *  AUDIT-2 At most `QUEUE_MAX` entries wait; what comes beyond is dropped, and the number of them is logged.
+ *  AUDIT-3 An entry is written once: a batch that is repeated after a lost answer finds its own entries in place.
+ *  AUDIT-4 No secret is in it: entries name users, tokens and runs by their ids, and free text is cut.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -149,11 +149,11 @@ function rowOf(entry: AuditEntry): AuditRow {
     id,
     at: Math.floor(entry.at),
     part: 0,
-    actor: told(entry.actor),
-    action: told(entry.action),
-    target: told(entry.target),
-    outcome: told(entry.outcome),
-    ip: told(entry.ip ?? ''),
+    actor: audited(entry.actor),
+    action: audited(entry.action),
+    target: audited(entry.target),
+    outcome: audited(entry.outcome),
+    ip: audited(entry.ip ?? ''),
   };
 }
 
@@ -162,6 +162,6 @@ function entryOf(row: AuditRow): AuditEntry {
   return { at, actor, action, target, outcome, ...(ip === '' ? {} : { ip }) };
 }
 
-function told(text: string): string {
+function audited(text: string): string {
   return text.slice(0, TEXT_LENGTH_MAX).toWellFormed();
 }

@@ -93,7 +93,7 @@ export interface EncodedRun {
   readonly sequence: Sequence;
   /** JSON of the RunView. */
   readonly view: string;
-  /** JSON of `{state, events}`. */
+  /** JSON of `{state, events}`: the run's event stream and what it adds up to. Stores have it under this name. */
   readonly story: string;
 }
 

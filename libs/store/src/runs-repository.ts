@@ -6,9 +6,9 @@
  *   tenant does not exist in its answers. No resolver filters by itself, so none can forget to.
  * - RunsLedger, for the owner of a partition and its projector, which see all of it.
  *
- * R1 A document, a checkpoint, a counter is written only over a lower (incarnation, sequence) (P8).
- * R2 A checkpoint is written by its caller after the documents it covers were acknowledged (P6).
- * R3 Every list is bounded: a page by its limit, an iteration by its batches.
+ * RUNS-1 A document, a checkpoint, a counter is written only over a lower (incarnation, sequence) (P8).
+ * RUNS-2 A checkpoint is written by its caller after the documents it covers were acknowledged (P6).
+ * RUNS-3 Every list is bounded: a page by its limit, an iteration by its batches.
  *
  * All methods reject with the errors of the store's port.
  */
@@ -48,7 +48,7 @@ export interface RunCounter {
   readonly runs: number;
   /** Of attempts that ended in the month, milliseconds from their grants. */
   readonly stageMs: number;
-  /** Of the key, not of the month: its runs that have a place now. Of several months' counters the newest says it. */
+  /** Of the key, not of the month: its runs that have a concurrency slot now. Of several months' counters the newest says it. */
   readonly active: number;
   /** Of the key as well: how many may have one, by its newest run; null: any number. */
   readonly maxConcurrent: number | null;

@@ -60,7 +60,7 @@ describe('audit log', () => {
     expect(await audit.newest(1_000)).toHaveLength(501);
   });
 
-  it('A1: recording neither waits nor throws, and what was recorded while the store was away is written once it is back', async () => {
+  it('AUDIT-1: recording neither waits nor throws, and what was recorded while the store was away is written once it is back', async () => {
     const rows = flaky(store, 1);
     const audit = new AuditRepository(rows.store, { log });
     audit.record(entry(1));
@@ -71,7 +71,7 @@ describe('audit log', () => {
     expect(warned).toEqual([expect.objectContaining({ waiting: expect.any(Number) })]);
   });
 
-  it('A2: beyond 10,000 waiting entries further ones are dropped, and their number is told', async () => {
+  it('AUDIT-2: beyond 10,000 waiting entries further ones are dropped, and their number is told', async () => {
     const rows = flaky(store, 1);
     const audit = new AuditRepository(rows.store, { log });
     for (let number = 0; number < 10_025; number++) audit.record(entry(number));
@@ -81,7 +81,7 @@ describe('audit log', () => {
     expect((await audit.newest(1))[0]?.at).toBe(AT + 9_999);
   });
 
-  it('A3: a batch that is written again changes and doubles nothing', async () => {
+  it('AUDIT-3: a batch that is written again changes and doubles nothing', async () => {
     const rows = flaky(store, 1, 'after writing');
     const audit = new AuditRepository(rows.store, { log });
     audit.record(entry(1));
@@ -90,7 +90,7 @@ describe('audit log', () => {
     expect(await audit.newest(10)).toEqual([entry(1)]);
   });
 
-  it('A4: text of any length and form is cut and kept', async () => {
+  it('AUDIT-4: text of any length and form is cut and kept', async () => {
     const audit = new AuditRepository(store, { log });
     audit.record(entry(1, { actor: `\u{d800}${'x'.repeat(5_000)}` }));
     await audit.close();

@@ -199,7 +199,7 @@ describe('a SQLite file', () => {
     expect(await once(idle, 'exit')).toEqual([0, null]);
   });
 
-  it('L3: a thread that dies takes its calls along, and the next call starts another', async () => {
+  it('WORKERLINK-3: a thread that dies takes its calls along, and the next call starts another', async () => {
     const threads: Worker[] = [];
     const remember = (thread: Worker) => void threads.push(thread);
     process.on('worker', remember);

@@ -48,7 +48,7 @@ class Queue {
   }
 }
 
-describe('the order (D1)', () => {
+describe('the order (DISPATCH-1)', () => {
   it('first come, first served within a key; higher priority first', () => {
     const queue = new Queue();
     queue.lease('r');
@@ -102,7 +102,7 @@ describe('the order (D1)', () => {
   });
 });
 
-describe('who can take a stage (D2)', () => {
+describe('who can take a stage (DISPATCH-2)', () => {
   it('a session can that has all of its labels', () => {
     const queue = new Queue();
     queue.lease('small', 'small', ['linux']);
@@ -124,7 +124,7 @@ describe('who can take a stage (D2)', () => {
   });
 });
 
-describe('credits (D3, P11)', () => {
+describe('credits (DISPATCH-3, P11)', () => {
   it("are not spent before their session's lease is known, nor after it is over", () => {
     const queue = new Queue();
     queue.offer('a');

@@ -113,7 +113,7 @@ describe('the end of a membership', () => {
 });
 
 describe('a partition that is handed over (P3)', () => {
-  it("P3: is opened by its new owner at the word of its release, without a tick of anybody's clock", async () => {
+  it("P3: is opened by its new owner at the message of its release, without a tick of anybody's clock", async () => {
     await deleteBuckets(bus);
     await ensureStreams(bus, STREAMS);
     // Nobody tries again by itself.

@@ -51,7 +51,7 @@ describe('a run that ends as it begins', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  it('waits for no group and no place, and takes none', () => {
+  it('waits for no group and no concurrency slot, and takes none', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 2 });
     const limits = { pipelineRunLimit: 9, maxConcurrent: 1 };

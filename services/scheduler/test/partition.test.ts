@@ -403,7 +403,7 @@ describe('take-over', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  it('poison fails its run, and the result that showed it ends its attempt', () => {
+  it('what makes the machine throw fails its run, and the result that showed it ends its attempt', () => {
     const poisoned = stage('a');
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
@@ -458,7 +458,7 @@ describe('workspaces (P19)', () => {
   });
 });
 
-describe('reading (I3)', () => {
+describe('reading (PARTITION-3)', () => {
   it('a read of a run whose decisions are ahead waits for their commit', () => {
     const world = new Harness();
     const { id } = world.create(one);

@@ -74,7 +74,7 @@ function created(reply: CreateReply): RunView {
   return reply.run;
 }
 
-it('P23: counts and places go from owner to owner, and a refused id comes back as a run that has ended', async () => {
+it('P23: counts and concurrency slots go from owner to owner, and a refused id comes back as a run that has ended', async () => {
   const first = await scheduler();
   const goesOn = created(await create());
   const waits = created(await create());

@@ -74,7 +74,7 @@ describe('runs at once', () => {
     expect(world.jobs).toHaveLength(6);
   });
 
-  it('P23: a cancelled run keeps its place until its processes are gone; a held one gives nothing back', () => {
+  it('P23: a cancelled run keeps its concurrency slot until its processes are gone; a held one gives nothing back', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 3 });
     const [first, second, third] = [
@@ -142,7 +142,7 @@ describe('runs at once', () => {
     expect(world.events().filter((type) => type === 'run_completed')).toHaveLength(5_001);
   });
 
-  it('P23: a take-over knows who has a place, who waits in which order, and how many may go on', () => {
+  it('P23: a take-over knows who has a concurrency slot, who waits in which order, and how many may go on', () => {
     const limits = { maxConcurrent: 1 };
     const goesOn = createdOf(one, limits).restored([queued]);
     const later = createdOf(one, { ...limits, at: NOW + 2 }).restored([held]);
@@ -161,7 +161,7 @@ describe('runs at once', () => {
     expect(world.jobs).toHaveLength(2);
   });
 
-  it('P23: a key that has begun no run for months keeps its places', () => {
+  it('P23: a key that has begun no run for months keeps its concurrency slots', () => {
     const goesOn = createdOf(one, { maxConcurrent: 3 }).restored([queued]);
     const waits = createdOf(one, { maxConcurrent: 1, at: NOW + 1 }).restored([held]);
     const world = new Harness({ runs: [waits, goesOn] });
@@ -169,7 +169,7 @@ describe('runs at once', () => {
     expect(world.events()).toEqual([]);
   });
 
-  it('P23: a place that was free when the owner died is taken by the next', () => {
+  it('P23: a concurrency slot that was free when the owner died is taken by the next', () => {
     const waiting = createdOf(one, { maxConcurrent: 1 }).restored([held]);
     const world = new Harness({
       runs: [waiting],

@@ -79,7 +79,7 @@ export class Harness {
   readonly stops: Sent<StopRequest, StopAnswer>[] = [];
   readonly shown: string[] = [];
   readonly released: string[] = [];
-  /** How many runs each word to a runner released. */
+  /** How many runs each message to a runner released. */
   readonly releases: number[] = [];
   readonly askedStore: string[] = [];
   readonly partition: Partition;

@@ -38,17 +38,17 @@ const started: RunEvent = {
   session: 's',
   credit: 1,
 };
-const story: readonly RunEvent[] = [created, queued, started];
+const history: readonly RunEvent[] = [created, queued, started];
 
 /** A log and a store in memory, and a member that wants the partition. */
-class Place implements PartitionLog {
+class StoredPartition implements PartitionLog {
   readonly partition = 0;
   readonly subject = 'journal.0';
   entries: LogEntry[] = [];
   readonly documents = new Map<string, RunDocument>();
   point: Checkpoint | null = null;
   readonly living = new Set<string>();
-  /** Told before each read of the checkpoint. */
+  /** Called before each read of the checkpoint. */
   beforeCheckpoint = (): void => {};
   #ids = 0;
   #sequence = 10;
@@ -164,8 +164,8 @@ class Place implements PartitionLog {
   }
 }
 
-async function takeOver(place: Place): Promise<readonly LiveRun[]> {
-  const opening = place.opening();
+async function takeOver(stored: StoredPartition): Promise<readonly LiveRun[]> {
+  const opening = stored.opening();
   const opened = await openPartition(opening);
   if (opened === null) throw new Error('not opened');
   return (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
@@ -173,29 +173,29 @@ async function takeOver(place: Place): Promise<readonly LiveRun[]> {
 
 describe('opening a partition (P3)', () => {
   it('an empty log is opened with epoch 1', async () => {
-    const place = new Place();
-    expect(await openPartition(place.opening())).toMatchObject({ epoch: 1, incarnation: 1, commitNumber: 1 });
-    expect(place.commits()).toMatchObject([{ kind: 'opened', owner: 'me', number: 1 }]);
+    const stored = new StoredPartition();
+    expect(await openPartition(stored.opening())).toMatchObject({ epoch: 1, incarnation: 1, commitNumber: 1 });
+    expect(stored.commits()).toMatchObject([{ kind: 'opened', owner: 'me', number: 1 }]);
   });
 
   it("a living owner's partition is not, one that was released or whose owner is gone is", async () => {
-    const place = new Place();
-    place.living.add('old');
-    place.add('opened');
-    expect(await openPartition(place.opening())).toBeNull();
-    place.add('released');
-    expect(await openPartition(place.opening())).toMatchObject({ epoch: 2, commitNumber: 3 });
-    place.living.delete('me');
-    expect(await openPartition(place.opening('other'))).toMatchObject({ epoch: 3 });
+    const stored = new StoredPartition();
+    stored.living.add('old');
+    stored.add('opened');
+    expect(await openPartition(stored.opening())).toBeNull();
+    stored.add('released');
+    expect(await openPartition(stored.opening())).toMatchObject({ epoch: 2, commitNumber: 3 });
+    stored.living.delete('me');
+    expect(await openPartition(stored.opening('other'))).toMatchObject({ epoch: 3 });
   });
 
   it('who is faster has it: the expectation is the very commit that was read', async () => {
-    const place = new Place();
-    place.add('released');
-    const opening = place.opening();
-    place.beforeCheckpoint = () => {
-      place.beforeCheckpoint = () => {};
-      place.add('opened', { owner: 'faster', epoch: 2 });
+    const stored = new StoredPartition();
+    stored.add('released');
+    const opening = stored.opening();
+    stored.beforeCheckpoint = () => {
+      stored.beforeCheckpoint = () => {};
+      stored.add('opened', { owner: 'faster', epoch: 2 });
     };
     expect(await openPartition(opening)).toBeNull();
   });
@@ -203,137 +203,137 @@ describe('opening a partition (P3)', () => {
 
 describe('handing a partition back (P3)', () => {
   it('ends with `released`, after which another opens it at once', async () => {
-    const place = new Place();
-    const opened = await openPartition(place.opening());
-    expect(await handBack(place.opening(), opened ?? undefined)).toBe(true);
-    expect(place.commits().at(-1)).toMatchObject({ kind: 'released', owner: 'me', epoch: 1, number: 2 });
-    expect(await openPartition(place.opening('other'))).toMatchObject({ epoch: 2 });
+    const stored = new StoredPartition();
+    const opened = await openPartition(stored.opening());
+    expect(await handBack(stored.opening(), opened ?? undefined)).toBe(true);
+    expect(stored.commits().at(-1)).toMatchObject({ kind: 'released', owner: 'me', epoch: 1, number: 2 });
+    expect(await openPartition(stored.opening('other'))).toMatchObject({ epoch: 2 });
   });
 
   it('a partition that was opened and never loaded is handed back too', async () => {
-    const place = new Place();
-    await openPartition(place.opening());
-    expect(await handBack(place.opening(), undefined)).toBe(true);
-    expect(place.commits().at(-1)?.kind).toBe('released');
+    const stored = new StoredPartition();
+    await openPartition(stored.opening());
+    expect(await handBack(stored.opening(), undefined)).toBe(true);
+    expect(stored.commits().at(-1)?.kind).toBe('released');
   });
 
   it("what is another's, or released already, is left alone", async () => {
-    const place = new Place();
-    expect(await handBack(place.opening(), undefined)).toBe(true);
-    place.add('opened', { owner: 'other' });
-    expect(await handBack(place.opening(), undefined)).toBe(true);
-    place.add('released', { owner: 'me' });
-    expect(await handBack(place.opening(), undefined)).toBe(true);
-    expect(place.entries).toHaveLength(2);
+    const stored = new StoredPartition();
+    expect(await handBack(stored.opening(), undefined)).toBe(true);
+    stored.add('opened', { owner: 'other' });
+    expect(await handBack(stored.opening(), undefined)).toBe(true);
+    stored.add('released', { owner: 'me' });
+    expect(await handBack(stored.opening(), undefined)).toBe(true);
+    expect(stored.entries).toHaveLength(2);
   });
 });
 
 describe('what is read back (P6)', () => {
   it('the log alone, where nothing was projected', async () => {
-    const place = new Place();
-    place.add('opened');
-    place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
-    place.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
-    const [run] = await takeOver(place);
-    expect(run?.events).toEqual(story);
+    const stored = new StoredPartition();
+    stored.add('opened');
+    stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    stored.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
+    const [run] = await takeOver(stored);
+    expect(run?.events).toEqual(history);
     expect(run?.state.stages[0]?.live).toMatchObject({ session: 's' });
   });
 
   it('documents, and the commits behind their checkpoint; what both tell is told once', async () => {
-    const place = new Place();
-    const first = place.add('opened');
-    place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
-    const late = place.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
-    place.point = { partition: 0, incarnation: 1, sequence: first.sequence, commit: 1 };
-    place.document('run1', story, late.sequence);
-    const runs = await takeOver(place);
-    expect(runs.map(({ events }) => events)).toEqual([story]);
+    const stored = new StoredPartition();
+    const first = stored.add('opened');
+    stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    const late = stored.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
+    stored.point = { partition: 0, incarnation: 1, sequence: first.sequence, commit: 1 };
+    stored.document('run1', history, late.sequence);
+    const runs = await takeOver(stored);
+    expect(runs.map(({ events }) => events)).toEqual([history]);
   });
 
   it('an open run that no commit behind the checkpoint speaks of', async () => {
-    const place = new Place();
-    const last = place.add('runs');
-    place.point = { partition: 0, incarnation: 1, sequence: last.sequence, commit: 1 };
-    place.document('run1', story, last.sequence);
-    place.document('run2', story, last.sequence, { open: false });
-    expect((await takeOver(place)).map(({ id }) => id)).toEqual(['run1']);
+    const stored = new StoredPartition();
+    const last = stored.add('runs');
+    stored.point = { partition: 0, incarnation: 1, sequence: last.sequence, commit: 1 };
+    stored.document('run1', history, last.sequence);
+    stored.document('run2', history, last.sequence, { open: false });
+    expect((await takeOver(stored)).map(({ id }) => id)).toEqual(['run1']);
   });
 
   it('begins anew where the first commit behind the checkpoint is not the next', async () => {
-    const place = new Place();
-    place.add('opened');
-    const second = place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
-    place.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
-    place.point = { partition: 0, incarnation: 1, sequence: place.entries[0]?.sequence ?? 0, commit: 1 };
-    const opening = place.opening();
+    const stored = new StoredPartition();
+    stored.add('opened');
+    const second = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    stored.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
+    stored.point = { partition: 0, incarnation: 1, sequence: stored.entries[0]?.sequence ?? 0, commit: 1 };
+    const opening = stored.opening();
     const opened = await openPartition(opening);
     // A late projector moves the checkpoint and purges behind it, between our reading it and the log.
     let reads = 0;
-    place.beforeCheckpoint = () => {
+    stored.beforeCheckpoint = () => {
       if (++reads !== 2) return;
-      place.document('run1', [created, queued], second.sequence);
-      place.point = { partition: 0, incarnation: 1, sequence: second.sequence, commit: 2 };
+      stored.document('run1', [created, queued], second.sequence);
+      stored.point = { partition: 0, incarnation: 1, sequence: second.sequence, commit: 2 };
     };
-    place.entries.splice(0, 2);
+    stored.entries.splice(0, 2);
     const runs =
       opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
     expect(reads).toBe(2);
-    expect(runs?.map(({ events }) => events)).toEqual([story]);
+    expect(runs?.map(({ events }) => events)).toEqual([history]);
   });
 
   it('a run that this build cannot restore comes with its attempts, and its cause', async () => {
-    const place = new Place();
-    place.add('runs', {
+    const stored = new StoredPartition();
+    stored.add('runs', {
       runs: [{ id: 'run1', from: 1, events: [{ ...created, yaml: 'newer: text' }, queued, started] }],
     });
-    const [run] = await takeOver(place);
+    const [run] = await takeOver(stored);
     expect(run?.restoreError).toContain('1:1 no pipeline');
     expect(run?.state.liveAttempts).toBe(1);
   });
 });
 
 describe('the store is ahead of the log', () => {
-  const ahead = (): Place => {
-    const place = new Place();
-    place.add('opened');
-    const last = place.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
-    place.document('run1', story, last.sequence + 5);
-    place.point = { partition: 0, incarnation: 1, sequence: last.sequence + 5, commit: 7 };
-    return place;
+  const ahead = (): StoredPartition => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    const last = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    stored.document('run1', history, last.sequence + 5);
+    stored.point = { partition: 0, incarnation: 1, sequence: last.sequence + 5, commit: 7 };
+    return stored;
   };
 
   it('opens a new incarnation from the documents, with epochs above all earlier ones', async () => {
-    const place = ahead();
-    const opening = place.opening();
+    const stored = ahead();
+    const opening = stored.opening();
     const opened = await openPartition(opening);
     expect(opened).toMatchObject({ incarnation: 2, epoch: 2_000_000_000, commitNumber: 3 });
     const runs =
       opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
-    expect(runs?.map(({ events }) => events)).toEqual([story]);
+    expect(runs?.map(({ events }) => events)).toEqual([history]);
     // Written as the old sequence, the run's next documents would count as old.
     expect(runs?.[0]?.committedSequence).toBe(opened?.sequence);
   });
 
   it('the incarnation is not forgotten while nothing of it is in the store', async () => {
-    const place = ahead();
-    await openPartition(place.opening());
-    for (let count = 0; count < 10; count++) place.add('runs', { owner: 'me', epoch: 2_000_000_000 });
-    expect(await openPartition(place.opening())).toMatchObject({ incarnation: 2, epoch: 2_000_000_001 });
+    const stored = ahead();
+    await openPartition(stored.opening());
+    for (let count = 0; count < 10; count++) stored.add('runs', { owner: 'me', epoch: 2_000_000_000 });
+    expect(await openPartition(stored.opening())).toMatchObject({ incarnation: 2, epoch: 2_000_000_001 });
   });
 
   it("what was lost of a run's commits is read from its document, also when that is closed since", async () => {
-    const place = ahead();
-    await openPartition(place.opening());
+    const stored = ahead();
+    await openPartition(stored.opening());
     const end: RunEvent = { type: 'run_cancelled', at: NOW, cancelledStages: 2 };
     const gone: RunEvent = { type: 'attempt_gone', at: NOW, stage: 'a', attempt: 1 };
-    const last = place.add('runs', {
+    const last = stored.add('runs', {
       owner: 'me',
       epoch: 2_000_000_000,
       runs: [{ id: 'run1', from: 4, events: [end, gone] }],
     });
-    place.document('run1', [...story, end, gone], last.sequence, { open: false, incarnation: 2 });
-    place.point = { partition: 0, incarnation: 2, sequence: last.sequence + 5, commit: 9 };
-    const runs = await takeOver(place);
+    stored.document('run1', [...history, end, gone], last.sequence, { open: false, incarnation: 2 });
+    stored.point = { partition: 0, incarnation: 2, sequence: last.sequence + 5, commit: 9 };
+    const runs = await takeOver(stored);
     expect(runs.map(({ events }) => events.length)).toEqual([5]);
   });
 

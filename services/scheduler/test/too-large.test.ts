@@ -84,7 +84,7 @@ describe('too much for a message', () => {
     });
   });
 
-  it('P19: the folders of tens of thousands of runs are released in words that a message carries', () => {
+  it('P19: the folders of tens of thousands of runs are released in as many messages as carry them', () => {
     const world = new Harness({ settings: { liveRunsPerKeyMax: 40_000 } });
     Object.assign(world.load, { liveRunsMax: 40_000 });
     const runs = 1_100;

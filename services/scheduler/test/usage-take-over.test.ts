@@ -5,7 +5,7 @@ import type { RunCounter } from '@penstock/store';
 import { loadUsages, type ReplayedEvents } from '../src/shell/usage-take-over.ts';
 
 const NOW = Date.parse('2026-11-15T12:00:00Z');
-const story = (runOfMonth: number, more: Partial<Extract<RunEvent, { type: 'run_created' }>> = {}): RunEvent[] => [
+const eventsOf = (runOfMonth: number, more: Partial<Extract<RunEvent, { type: 'run_created' }>> = {}): RunEvent[] => [
   {
     type: 'run_created',
     at: NOW,
@@ -38,7 +38,7 @@ const counter = (more: Partial<RunCounter> = {}): RunCounter => ({
 const commit = (sequence: number, events: readonly RunEvent[], more: Partial<ReplayedEvents> = {}): ReplayedEvents => ({
   incarnation: 1,
   sequence,
-  story: events,
+  all: events,
   from: 1,
   count: events.length,
   ...more,
@@ -71,36 +71,36 @@ describe('usage at a take-over (P23)', () => {
 
   it('P23: commits behind a counter are added to it, those that it stands for are not', async () => {
     const months = (usages: unknown): unknown => (usages as { months: unknown }[])[0]?.months;
-    expect(months(await load([counter()], [commit(50, story(4))]))).toEqual([
+    expect(months(await load([counter()], [commit(50, eventsOf(4))]))).toEqual([
       { month: '2026-11', runs: 4, stageMs: 10_000, isStored: true },
     ]);
-    expect(months(await load([counter()], [commit(51, story(5))]))).toEqual([
+    expect(months(await load([counter()], [commit(51, eventsOf(5))]))).toEqual([
       { month: '2026-11', runs: 5, stageMs: 12_500, isStored: false },
     ]);
-    const events = story(5);
+    const events = eventsOf(5);
     expect(
       months(await load([counter()], [commit(50, events, { count: 3 }), commit(51, events, { from: 4, count: 1 })])),
     ).toEqual([{ month: '2026-11', runs: 5, stageMs: 12_500, isStored: false }]);
   });
 
-  it('P23: the places are those of the newest run, in whichever month it was', async () => {
+  it('P23: the concurrency slots are those of the newest run, in whichever month it was', async () => {
     const before = counter({ month: '2026-10', maxConcurrent: 1, sequence: 40 });
     expect(await load([before, counter({ maxConcurrent: null })], [])).toMatchObject([{ maxConcurrent: null }]);
     expect(await load([before], [])).toMatchObject([{ maxConcurrent: 1 }]);
-    expect(await load([before, counter()], [commit(51, story(5, { maxConcurrent: 7 }))])).toMatchObject([
+    expect(await load([before, counter()], [commit(51, eventsOf(5, { maxConcurrent: 7 }))])).toMatchObject([
       { maxConcurrent: 7 },
     ]);
-    expect(await load([before, counter()], [commit(51, story(5))])).toMatchObject([{ maxConcurrent: null }]);
-    expect(await load([before, counter()], [commit(49, story(4, { maxConcurrent: 7 }))])).toMatchObject([
+    expect(await load([before, counter()], [commit(51, eventsOf(5))])).toMatchObject([{ maxConcurrent: null }]);
+    expect(await load([before, counter()], [commit(49, eventsOf(4, { maxConcurrent: 7 }))])).toMatchObject([
       { maxConcurrent: 3 },
     ]);
   });
 
   it('P23: the sequences of a log that was lost say nothing about those of the new one', async () => {
-    expect(await load([counter()], [commit(7, story(5), { incarnation: 2 })])).toMatchObject([
+    expect(await load([counter()], [commit(7, eventsOf(5), { incarnation: 2 })])).toMatchObject([
       { months: [{ runs: 5, stageMs: 12_500 }] },
     ]);
-    expect(await load([counter({ incarnation: 2, sequence: 3 })], [commit(40, story(4))])).toMatchObject([
+    expect(await load([counter({ incarnation: 2, sequence: 3 })], [commit(40, eventsOf(4))])).toMatchObject([
       { months: [{ runs: 4, stageMs: 10_000 }] },
     ]);
   });
@@ -113,7 +113,7 @@ describe('usage at a take-over (P23)', () => {
     expect(
       await load(
         [counter({ month: '2026-05', runs: 9 })],
-        [commit(60, story(10, { at: Date.parse('2026-05-02T00:00:00Z') }))],
+        [commit(60, eventsOf(10, { at: Date.parse('2026-05-02T00:00:00Z') }))],
       ),
     ).toMatchObject([{ months: [{ month: '2026-05', runs: 10 }, { month: '2026-11' }] }]);
   });

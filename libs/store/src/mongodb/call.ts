@@ -2,9 +2,9 @@
  * One call of the port on its way: what is left of its time, its commands, its retries. Commands go out as they are, by
  * the driver's `command`; the driver's own retries are off, so that one rule holds on every server.
  *
- * C1 A command never outlives the call: it is aborted at the deadline, and the server is told to stop by then.
- * C2 What failed in passing is tried again after a jittered pause, as often as the time allows.
- * C3 After a failure nobody knows what was written. The next attempt is told so (`again`), and looks before it answers.
+ * CALL-1 A command never outlives the call: it is aborted at the deadline, and the server is told to stop by then.
+ * CALL-2 What failed in passing is tried again after a jittered pause, as often as the time allows.
+ * CALL-3 After a failure nobody knows what was written. The next attempt is told so (`again`), and looks before it answers.
  */
 import { backoffMs, pause } from '@penstock/async';
 import type { Db, Document } from 'mongodb';

@@ -1,10 +1,10 @@
 /**
  * One collection of the port over MongoDB's commands.
  *
- * M1 Whoever inserts an id first is decided by the unique index on `_id`, on every server.
- * M2 A document is replaced only by a command whose own filter demands a lower version; between reading and writing
+ * MONGO-1 Whoever inserts an id first is decided by the unique index on `_id`, on every server.
+ * MONGO-2 A document is replaced only by a command whose own filter demands a lower version; between reading and writing
  *    nothing is assumed.
- * M3 An attempt that failed may have written. Before its call answers it looks for its own mark in what is stored.
+ * MONGO-3 An attempt that failed may have written. Before its call answers it looks for its own mark in what is stored.
  */
 import type { Document } from 'mongodb';
 import { checkBatch, checkIds, rowOf, type Row } from '../checks.ts';
@@ -90,7 +90,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
         return call.retry(async (again) => {
           const duplicates = await this.#insert(call, [stored]);
           if (duplicates.length === 0) return 'inserted';
-          // An earlier attempt may have been the first (M3).
+          // An earlier attempt may have been the first (MONGO-3).
           return again && (await this.#versions(call, [stored])).get(stored.id)?.isOurs(mark) === true
             ? 'inserted'
             : 'duplicate';

@@ -1,10 +1,10 @@
 /**
  * The driver's client, its pool, and the calls under way.
  *
- * L1 Every call settles within its deadline.
- * L2 Calls under way are bounded in number and bytes; beyond, a call is refused at once and nothing was done.
- * L3 A dead connection is found out within half of a call's time, so that the call can still be repeated on another.
- * L4 No error shows the address's user, password or options.
+ * MONGOLINK-1 Every call settles within its deadline.
+ * MONGOLINK-2 Calls under way are bounded in number and bytes; beyond, a call is refused at once and nothing was done.
+ * MONGOLINK-3 A dead connection is found out within half of a call's time, so that the call can still be repeated on another.
+ * MONGOLINK-4 No error shows the address's user, password or options.
  */
 import { MongoClient, type MongoClientOptions } from 'mongodb';
 import { within } from '@penstock/async';

@@ -1,10 +1,10 @@
 /**
  * The main thread's end of the worker thread. It owns the thread, the calls under way and their deadlines.
  *
- * L1 Every call settles: by its answer, by its deadline, or by the end of the thread.
- * L2 Calls under way are bounded in number and bytes; beyond, a call is refused at once and nothing was done.
- * L3 A thread that dies takes its calls along as StoreUnavailable; the next call starts another one.
- * L4 The thread keeps the process alive only while calls are under way.
+ * WORKERLINK-1 Every call settles: by its answer, by its deadline, or by the end of the thread.
+ * WORKERLINK-2 Calls under way are bounded in number and bytes; beyond, a call is refused at once and nothing was done.
+ * WORKERLINK-3 A thread that dies takes its calls along as StoreUnavailable; the next call starts another one.
+ * WORKERLINK-4 The thread keeps the process alive only while calls are under way.
  */
 import { Worker } from 'node:worker_threads';
 import type { CollectionSpec } from '../port.ts';

@@ -62,7 +62,7 @@ export class KeyCounts {
     return this.#keys.get(key)?.months.get(month)?.decided ?? 0;
   }
 
-  /** What is committed, for whoever asks: it is never older than what anybody was told. */
+  /** What is committed, for whoever asks: it is never older than what anybody was answered. */
   use(key: string, month: string): KeyUse {
     const count = this.#keys.get(key);
     const { runs = 0, stageMs = 0 } = count?.months.get(month) ?? {};

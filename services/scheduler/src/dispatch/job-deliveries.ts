@@ -159,7 +159,7 @@ export class JobDeliveries {
     return liveAttemptOf(delivery.run, delivery.stage)?.attempt === delivery.attempt;
   }
 
-  /** Undefined: it can never be sent. Whatever a run's values are, they must not stop what is told to other runs. */
+  /** Undefined: it can never be sent. Whatever a run's values are, they must not stop what is sent for other runs. */
   #jobOf(grant: Delivery, live: LiveAttempt, repeated: boolean): Job | undefined {
     const { run, stage } = grant;
     const { partition, epoch, logBytesMax } = this.#settings;

@@ -83,7 +83,7 @@ export function limitOf(number: number | undefined): number {
 function checkSize(created: RunCreated, stages: readonly string[]): void {
   if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2)
     throw new BadPipeline('the pipeline is too large to be stored');
-  // Watchers are told it as it is, in one message.
+  // Watchers get it as it is, in one message.
   if (created.extensions !== undefined && Buffer.byteLength(JSON.stringify(created)) > DECISION_BYTES_MAX)
     throw new BadPipeline('the pipeline and its extensions are too large to be stored');
   // They stand in one commit, with the text: when all of them are queued at once, or skipped.

@@ -1,8 +1,8 @@
-/** What runners are told of runs that are closed: which workspaces can go (P19). */
+/** What runners hear of runs that are closed: which workspaces can go (P19). */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
-/** Ids in one word to a runner: 40 KB. After an outage of the store tens of thousands of runs are closed at once. */
+/** Ids in one message to a runner, 40 KB of them. After an outage of the store tens of thousands of runs are closed at once. */
 const RELEASED_IDS_MAX = 1_000;
 
 export function releasesOf(

@@ -129,7 +129,7 @@ export class LiveRun {
       const state = foldRun(id, planOf(named), events, events.length);
       return new LiveRun({ ...committed, definition: named, state, restoreError });
     } catch {
-      // Its events contradict each other: only its end can be told from them.
+      // Its events contradict each other: only its end can be read from them.
     }
     const definition: PipelineDefinition = { name: created.pipelineName, schedule: [], stages: [] };
     const state: RunState = { ...newRun(id, created, planOf(definition)), version: events.length };

@@ -405,7 +405,7 @@ class SchedulerService implements Scheduler {
   }
 
   /**
-   * A session that was learned of at a take-over, while the watch was being set up anew, may end without a word of it. What
+   * A session that was learned of at a take-over, while the watch was being set up anew, may end without a message of it. What
    * has been silent for longer than a lease lives is looked up: the broker says whether it is gone, not this timer (P5).
    */
   async #lookAtSilent(): Promise<void> {

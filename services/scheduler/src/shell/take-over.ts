@@ -191,11 +191,11 @@ async function loadHistories(
     next = commit.number + 1;
     if (!(await replay(histories, commit, entry.sequence, ledger, take))) return undefined;
     for (const { id, from, events } of commit.runs) {
-      const story = histories.get(id)?.events ?? [];
+      const all = histories.get(id)?.events ?? [];
       replayed.push({
         incarnation: incarnationOf(commit.epoch),
         sequence: entry.sequence,
-        story,
+        all,
         from,
         count: events.length,
       });

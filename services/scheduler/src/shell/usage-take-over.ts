@@ -6,13 +6,13 @@ import { attemptMs, monthEnd, monthOf, monthStart, type RunEvent, type Sequence,
 import type { RunCounter, RunsLedger } from '@penstock/store';
 import type { KeyUsage } from '../admission/key-counts.ts';
 
-/** Events that a commit added to a run, as they stand in the run's story. */
+/** Events that a commit added to a run, as they stand among the run's others. */
 export interface ReplayedEvents {
   /** Of the commit. */
   readonly incarnation: number;
   readonly sequence: Sequence;
   /** All events of the run, version 1 first. */
-  readonly story: readonly RunEvent[];
+  readonly all: readonly RunEvent[];
   /** The version of the first of the commit's. */
   readonly from: Version;
   readonly count: number;
@@ -63,8 +63,8 @@ export async function loadUsages(
 function monthsOf(replayed: readonly ReplayedEvents[], now: number): Set<string> {
   const month = monthOf(now);
   const months = new Set([monthOf(monthStart(month) - 1), month, monthOf(monthEnd(month))]);
-  for (const { story, from, count } of replayed)
-    for (const { at } of story.slice(from - 1, from - 1 + count)) months.add(monthOf(at));
+  for (const { all, from, count } of replayed)
+    for (const { at } of all.slice(from - 1, from - 1 + count)) months.add(monthOf(at));
   return months;
 }
 
@@ -77,19 +77,19 @@ function takeCounter(keys: Map<string, KeyFound>, counter: RunCounter): void {
   found.storedAt = { incarnation, sequence };
 }
 
-function replay(keys: Map<string, KeyFound>, { story, from, count, ...position }: ReplayedEvents): void {
-  const [created] = story;
+function replay(keys: Map<string, KeyFound>, { all, from, count, ...position }: ReplayedEvents): void {
+  const [created] = all;
   if (created?.type !== 'run_created') return;
   const found = keyFound(keys, created.tenant, created.key);
   for (let index = from - 1; index < from - 1 + count; index++) {
-    const event = story[index] as RunEvent;
+    const event = all[index] as RunEvent;
     const month = monthFound(found, monthOf(event.at));
     if (event.type === 'run_created') {
       if (isBehind(found.storedAt, position)) found.maxConcurrent = event.maxConcurrent ?? null;
       month.isStored &&= month.runs >= (event.runOfMonth ?? 0);
       month.runs = Math.max(month.runs, event.runOfMonth ?? 0);
     }
-    const ms = isBehind(month.storedAt, position) ? attemptMs(story, index) : undefined;
+    const ms = isBehind(month.storedAt, position) ? attemptMs(all, index) : undefined;
     if (ms === undefined) continue;
     month.stageMs += ms;
     month.isStored = false;
