@@ -2,7 +2,7 @@
  * The throughput figures with the services as processes, beside the same in one process: runs a second without real stages,
  * and with them. One scheduler and two, 16 partitions, runs spread over as many pipelines.
  */
-import { connectBus } from '@penstock/bus';
+import { connectBus, RUNNER_LEASE_MS } from '@penstock/bus';
 import { startRunner } from '@penstock/runner';
 import { createLogger } from '@penstock/telemetry';
 import { startCluster } from '../cluster/cluster.ts';
@@ -50,7 +50,7 @@ async function inOneProcess(): Promise<Rates> {
       slots: SLOTS,
       labels: [],
       dataDir: around.folder,
-      leaseMs: 15_000,
+      leaseMs: RUNNER_LEASE_MS,
       log: createLogger({ service: 'bench', level: 'warn' }),
     });
     // The other one's credits are still open where nobody answers: they come back at no cost (P12).

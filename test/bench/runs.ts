@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { openLog } from '@penstock/bus';
+import { openLog, RUNNER_LEASE_MS } from '@penstock/bus';
 import { ProcessExecutor, type StageSpec } from '@penstock/executor';
 import { startRunner } from '@penstock/runner';
 import { createLogger } from '@penstock/telemetry';
@@ -71,7 +71,7 @@ async function realStages(): Promise<string[]> {
       slots: SLOTS,
       labels: [],
       dataDir: around.folder,
-      leaseMs: 15_000,
+      leaseMs: RUNNER_LEASE_MS,
       log: createLogger({ service: 'bench', level: 'warn' }),
     });
     const driver = driveRuns(around.bus);

@@ -4,19 +4,20 @@ import { join } from 'node:path';
 import {
   acquireLease,
   buckets,
-  connectBus,
-  ensureStreams,
-  RequestTimeout,
-  subjects,
   type Bus,
-  type CreateReply,
   type CommittedEvents,
+  connectBus,
+  type CreateReply,
+  ensureStreams,
   type Job,
   type JobReply,
   type PullRequest,
+  RequestTimeout,
   type ResultReply,
   type ResultRequest,
+  RUNNER_LEASE_MS,
   type RunnerLease,
+  subjects,
 } from '@penstock/bus';
 import { keyOf, newRunId, partitionOf, SERVICE_TENANT } from '@penstock/run';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
@@ -88,7 +89,7 @@ export async function startNoOpRunner(
   const runner = 'noop';
   const session = randomBytes(8).toString('hex');
   const value: RunnerLease = { runner, session, labels: [], slots: slots * schedulers.length, attempts: [] };
-  const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: 15_000 });
+  const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: RUNNER_LEASE_MS });
   const renewal = setInterval(() => void lease.renew(), 3_000);
   let lastCredit = 0;
   const offered = new Map<number, string>();

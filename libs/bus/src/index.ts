@@ -3,6 +3,7 @@ export type * from './contract/ingest-messages.ts';
 export * from './contract/subjects.ts';
 export * from './contract/chunk.ts';
 export * from './contract/errors.ts';
+export * from './contract/protocol-times.ts';
 export * from './wire/bus.ts';
 export * from './wire/connect.ts';
 export { connectionOf } from './wire/nats-bus.ts';

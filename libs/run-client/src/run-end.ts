@@ -2,13 +2,12 @@
  * Waiting for the end of a run. It owns one subscription while it waits. Subscribed before the run is created, it misses
  * no event; on a new owner, a reconnection and every 15 s it asks, so that a lost last event is not waited for (P20).
  */
-import { subjects, type Bus, type CommittedEvents } from '@penstock/bus';
+import { type Bus, type CommittedEvents, subjects, WATCH_ASK_MS } from '@penstock/bus';
 import { within } from '@penstock/async';
 import { endsRun, isEnded, type RunId, type RunView } from '@penstock/run';
 import type { Owners } from './owners.ts';
 import type { RunReads } from './run-reads.ts';
 
-const ASK_MS = 15_000;
 /** When a broken connection is back, thousands may wait: they ask within this time of each other. */
 const ASK_SPREAD_MS = 500;
 
@@ -47,7 +46,7 @@ export function waitForRunEnd(sources: RunEndSources, runId: RunId, tenant: stri
     }, Math.random() * ASK_SPREAD_MS);
     spread.add(timer);
   });
-  const timer = setInterval(() => void ask(), ASK_MS);
+  const timer = setInterval(() => void ask(), WATCH_ASK_MS);
 
   return {
     async until(untilMs, signal) {

@@ -13,20 +13,21 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  createLogWriter,
-  subjects,
-  LATER,
   type AttemptRef,
   type Bus,
   type BusSubscription,
+  createLogWriter,
   type Job,
   type JobReply,
+  LATER,
   type LogWriter,
   type Release,
   type Responder,
+  RUNNER_LEASE_MS,
   type RunnerLease,
   type StopReply,
   type StopRequest,
+  subjects,
 } from '@penstock/bus';
 import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
@@ -56,7 +57,7 @@ export interface RunnerOptions {
   readonly labels: readonly string[];
   /** Holds the folders of runs (`work`) and the runner's own (`runner`). Looks empty to stages, but for `work`. */
   readonly dataDir: string;
-  /** Of the session's lease; default 15,000. 6,000 is the least that leaves time for a renewal before the fence. */
+  /** Of the session's lease; default `RUNNER_LEASE_MS`. `RUNNER_LEASE_MS_MIN` is the least that leaves time for a renewal before the fence. */
   readonly leaseMs?: number | undefined;
   /** Lists guard and helpers for `killLeftovers` (P17). Default: in the runner's own folder. */
   readonly leftoversFile?: string | undefined;
@@ -89,7 +90,6 @@ export interface Runner {
   close(): Promise<void>;
 }
 
-const LEASE_MS = 15_000;
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
 /** Workspaces, lists of processes and spooled chunks begin small: a stage that starts finds room for those. */
 const FREE_BYTES_MIN = 16 * 1024 * 1024;
@@ -251,7 +251,7 @@ class RunnerService implements Runner {
   }
 
   async #beginSession(): Promise<ActiveSession> {
-    const { bus, log, runnerId, labels, slots, leaseMs = LEASE_MS } = this.#options;
+    const { bus, log, runnerId, labels, slots, leaseMs = RUNNER_LEASE_MS } = this.#options;
     const session = await Session.begin({
       bus,
       log,

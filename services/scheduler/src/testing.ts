@@ -13,7 +13,7 @@ export {
   type DefinedPipeline,
   type DefinitionSource,
 } from './run/definitions.ts';
-export { Dispatch, CREDIT_MS, type Credit, type ReadyStage } from './dispatch/dispatch.ts';
+export { Dispatch, type Credit, type ReadyStage } from './dispatch/dispatch.ts';
 export { LiveRun, foldRun } from './run/live-run.ts';
 export { ConcurrencyGroups } from './admission/groups.ts';
 export { ConcurrencySlots } from './admission/concurrency-slots.ts';

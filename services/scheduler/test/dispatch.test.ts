@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CREDIT_MS, Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler/testing';
+import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
+import { Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler/testing';
 
 /** Stages that are granted once, in an order that is kept. */
 class Queue {
@@ -141,7 +142,7 @@ describe('credits (DISPATCH-3, P11)', () => {
     const queue = new Queue();
     queue.lease('r');
     queue.credit('r', 1);
-    queue.now = CREDIT_MS;
+    queue.now = CREDIT_SPENT_WITHIN_MS;
     queue.offer('a');
     queue.dispatch.match(queue.now);
     expect(queue.granted).toEqual([]);

@@ -5,7 +5,7 @@
 import { arch, availableParallelism, platform } from 'node:os';
 import { join } from 'node:path';
 import { authCollections, startAuth, type ProviderSettings } from '@penstock/auth';
-import { connectBus, deleteBuckets, ensureStreams, type Bus } from '@penstock/bus';
+import { type Bus, connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS } from '@penstock/bus';
 import type { ServerMode, Tiers } from '@penstock/config';
 import { killLeftovers } from '@penstock/executor';
 import { gatewayCollections, startGateway, storedSessions, type RunningGateway } from '@penstock/gateway';
@@ -218,7 +218,7 @@ async function startServices(
     slots: options.slots ?? Math.max(2, availableParallelism()),
     labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
     dataDir,
-    leaseMs: runnerLeaseMs ?? 15_000,
+    leaseMs: runnerLeaseMs ?? RUNNER_LEASE_MS,
     leftoversFile,
     log: logFor('runner'),
   });

@@ -6,16 +6,17 @@ import { join } from 'node:path';
 import {
   acquireLease,
   buckets,
+  type Bus,
   connectBus,
   ensureStreams,
-  subjects,
-  type Bus,
   type Job,
   type JobReply,
   type PullRequest,
   type ResultReply,
   type ResultRequest,
+  RUNNER_LEASE_MS,
   type RunnerLease,
+  subjects,
 } from '@penstock/bus';
 import { loadTiers } from '@penstock/config';
 import { openMirrors, type MirrorCache } from '@penstock/git';
@@ -185,7 +186,7 @@ async function startRunner(
   const runner = 'noop';
   const session = randomBytes(8).toString('hex');
   const value: RunnerLease = { runner, session, labels: [], slots: 4, attempts: [] };
-  const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: 15_000 });
+  const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: RUNNER_LEASE_MS });
   const renewal = setInterval(() => void lease.renew(), 3_000);
   let credit = 0;
   const subscription = bus.respond<Job, JobReply>(subjects.job(runner), (job) => {

@@ -25,8 +25,7 @@ import type { Subjects } from '../world/subjects.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { mutatedLedger, mutatedRestore } from './mutated.ts';
-
-const RUNNER_ANSWER_MS = 2_000;
+import { RUNNER_ANSWER_MS } from '@penstock/bus';
 
 /** The scheduler whose process the owner lives in. */
 export interface OwningScheduler {

@@ -22,12 +22,8 @@ import type { RunnerPort, Subjects } from '../world/subjects.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import type { Processes } from './processes.ts';
+import { FENCE_MS, CREDIT_MS, RESULT_REPEAT_MS, STOPS_KEPT_MS, RUNNER_LEASE_RENEWALS } from '@penstock/bus';
 
-/** P15: the guard's deadline is so long before the lease's end. */
-const FENCE_MS = 3_000;
-const CREDIT_MS = 30_000;
-const RESULT_REPEAT_MS = 2_000;
-const STOPS_KEPT_MS = 60_000;
 const GRACE_MS = 10_000;
 const OPEN_ASK_MS = 20_000;
 
@@ -155,7 +151,7 @@ export class SimRunner implements RunnerPort {
   }
 
   #renewLater(session: Session): void {
-    this.node.after(this.#world.profile.leaseMs / 5, () => {
+    this.node.after(this.#world.profile.leaseMs / RUNNER_LEASE_RENEWALS, () => {
       if (this.#session !== session || session.guardFired || session.lease.over) return;
       if (session.lease.busy) {
         this.#renewLater(session);

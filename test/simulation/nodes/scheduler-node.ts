@@ -12,9 +12,8 @@ import type { SchedulerPort } from '../world/subjects.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { SimOwner, type OwningScheduler } from './owner.ts';
+import { MEMBERSHIP_MS, ACT_WITHIN_MS, MEMBERSHIP_RENEWALS } from '@penstock/bus';
 
-const MEMBERSHIP_MS = 6_000;
-const ACT_WITHIN_MS = 4_000;
 const TICK_MS = 1_000;
 const REJOIN_MS = 500;
 const CLOSE_MS = 5_000;
@@ -146,7 +145,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
   }
 
   #renewLater(): void {
-    this.node.after(MEMBERSHIP_MS / 3, () => {
+    this.node.after(MEMBERSHIP_MS / MEMBERSHIP_RENEWALS, () => {
       const lease = this.#lease;
       if (lease !== undefined && !lease.busy && !lease.over) {
         lease.write({ member: this.member }, (result) => {

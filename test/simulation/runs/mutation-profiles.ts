@@ -1,5 +1,6 @@
 import type { Mutation } from '../world/mutations.ts';
 import { noFaults, type Profile } from '../world/profile.ts';
+import { RUNNER_LEASE_MS } from '@penstock/bus';
 
 /** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
 export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profile> } = {
@@ -16,7 +17,7 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     schedulers: 1,
     runners: 3,
     runs: 12,
-    leaseMs: 15_000,
+    leaseMs: RUNNER_LEASE_MS,
     illMs: 50_000,
     stageMs: 20_000,
     slow: 0,

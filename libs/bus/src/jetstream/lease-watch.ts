@@ -17,6 +17,7 @@ import { parseJson } from '../wire/replies.ts';
 import { api } from './stored.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
+import { RUNNER_LEASE_MS } from '../contract/protocol-times.ts';
 
 export type LeaseEvent<V> =
   | { readonly kind: 'put'; readonly key: string; readonly value: V; readonly revision: number }
@@ -36,7 +37,6 @@ export interface LeaseWatch {
   stop(): void;
 }
 
-const LEASE_MS = 15_000;
 /** A consumer that is silent for two of these and a half is gone; below the 6 s of a membership. */
 const HEARTBEAT_MS = 2_000;
 const API_TIMEOUT_MS = 4_000;
@@ -47,7 +47,7 @@ export function watchLeases<V>(
   handler: (event: LeaseEvent<V>) => void,
   options: WatchOptions = {},
 ): LeaseWatch {
-  return new BucketWatch(wireOf(bus), bucket, handler, options.leaseMs ?? LEASE_MS);
+  return new BucketWatch(wireOf(bus), bucket, handler, options.leaseMs ?? RUNNER_LEASE_MS);
 }
 
 /** One consumer's life. */

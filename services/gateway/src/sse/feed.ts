@@ -16,12 +16,12 @@ import { EventStream } from '../event-stream/event-stream.ts';
 import type { Follower } from './follower.ts';
 import { Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
+import { WATCH_ASK_MS } from '@penstock/bus';
 
 /** Writes are expensive (12 us each): the messages of this time share one. */
 const TICK_MS = 20;
 /** Chunks and events come by different ways: what an event waits for is mostly here a moment later. */
 const LATE_CHUNK_MS = 50;
-const ASK_AGAIN_MS = 15_000;
 const RETRY_MS = 1_000;
 /** So many live chunks are kept while a round of asking is under way; further ones are read from the stream. */
 const HELD_CHUNKS_MAX = 256;
@@ -62,7 +62,7 @@ export class Feed {
       onChunk: (chunk) => this.#heardChunk(chunk),
       onAskAgain: () => void this.ask(),
     });
-    this.#timer = setInterval(() => void this.ask(), ASK_AGAIN_MS);
+    this.#timer = setInterval(() => void this.ask(), WATCH_ASK_MS);
   }
 
   /** Resolves when a round of asking that began now is over. Never rejects. */

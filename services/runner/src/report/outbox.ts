@@ -10,14 +10,20 @@
  */
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { NoResponders, subjects, type AttemptRef, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
+import {
+  type AttemptRef,
+  type Bus,
+  NoResponders,
+  RESULT_REPEAT_MS,
+  type ResultReply,
+  type ResultRequest,
+  subjects,
+} from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
 import type { KeptChunks } from './chunk-store.ts';
 import { isDiskFull } from './disk.ts';
 import { ResultFile } from './result-file.ts';
 
-/** P16. */
-const RESEND_MS = 2_000;
 /** Nobody owns the partition at this moment: a new owner comes within seconds, and the run waits for this. */
 const RETRY_UNOWNED_MS = 250;
 /** The file is written anew when it has grown by as much as this, and to the double: so each line is written twice at most. */
@@ -159,12 +165,12 @@ export class Outbox {
     const { partition, request } = result;
     for (let first = true; !this.#closed; first = false) {
       const carried = first ? offer : null;
-      let waitMs = RESEND_MS;
+      let waitMs = RESULT_REPEAT_MS;
       const sentAt = performance.now();
       try {
         const body: ResultRequest = carried === null ? request : { ...request, offer: carried };
         const reply = await bus.request<ResultRequest, ResultReply>(subjects.result(partition, runner), body, {
-          timeoutMs: RESEND_MS,
+          timeoutMs: RESULT_REPEAT_MS,
         });
         if (carried !== null) answered?.offerTaken(reply.ok && reply.offerTaken);
         if (reply.ok) return this.#answered(id, answered);

@@ -5,9 +5,7 @@
  * CREDITS-2. A credit is taken at most once, and only while it is open and younger than CREDIT_MS of the boot clock.
  * CREDITS-3. This side alone says whether a credit is open: what arrives for another is refused, at no cost to the stage.
  */
-
-/** P11. The boot clock goes on while the machine is suspended: nothing starts from an offer made before. */
-export const CREDIT_MS = 30_000;
+import { CREDIT_MS } from '@penstock/bus';
 
 interface OpenCredit {
   readonly scheduler: string;

@@ -7,7 +7,7 @@
  *     either way it is withdrawn first.
  * OFFERS-3. A request that fails closes its credits here: whatever its receiver grants from them is refused, at no cost.
  */
-import { subjects, type Bus, type PullReply, type PullRequest } from '@penstock/bus';
+import { type Bus, CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
 import type { Credits } from './credits.ts';
 import type { Schedulers } from './schedulers.ts';
@@ -26,8 +26,6 @@ export interface OffersOptions {
   readonly busy: () => number;
 }
 
-/** Below the 25 s after which schedulers let a credit be, so that one is always open. */
-const RENEW_AFTER_MS = 15_000;
 const TICK_MS = 1_000;
 const PULL_TIMEOUT_MS = 2_000;
 /** A credit that has been open for this long is one that its scheduler has no stage for at present. */
@@ -135,7 +133,8 @@ export class Offers {
   }
 
   #renew(): void {
-    for (const [scheduler, old] of this.#options.credits.olderThan(RENEW_AFTER_MS)) void this.#withdraw(scheduler, old);
+    for (const [scheduler, old] of this.#options.credits.olderThan(CREDIT_RENEWED_AFTER_MS))
+      void this.#withdraw(scheduler, old);
     this.pump();
   }
 

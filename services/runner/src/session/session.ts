@@ -6,14 +6,17 @@
  * RUNNER-SESSION-2. Once the guard is gone the lease is renewed no more, and nothing starts.
  */
 import { randomUUID } from 'node:crypto';
-import { acquireLease, buckets, type Bus, type Lease, type RunnerLease } from '@penstock/bus';
+import {
+  acquireLease,
+  buckets,
+  type Bus,
+  FENCE_MS,
+  type Lease,
+  RUNNER_LEASE_RENEWALS,
+  type RunnerLease,
+} from '@penstock/bus';
 import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
-
-/** Before the lease runs out its processes are gone: time for the guard to notice, to kill and for the kernel to clear up. */
-export const FENCE_MS = 3_000;
-/** Renewals in the life of a lease. */
-const RENEWALS = 5;
 
 export interface SessionOptions {
   readonly bus: Bus;
@@ -100,7 +103,7 @@ export class Session {
   }
 
   #scheduleRenewal(): void {
-    this.#renewTimer = setTimeout(() => void this.#renew(), this.#options.leaseMs / RENEWALS);
+    this.#renewTimer = setTimeout(() => void this.#renew(), this.#options.leaseMs / RUNNER_LEASE_RENEWALS);
   }
 
   async #renew(): Promise<void> {

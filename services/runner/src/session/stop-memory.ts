@@ -1,7 +1,7 @@
 /** The stops of the last minute: a grant that comes after its stop is refused (P14). */
 import type { AttemptRef } from '@penstock/bus';
+import { STOPS_KEPT_MS } from '@penstock/bus';
 
-const REMEMBER_MS = 60_000;
 /** A minute of the fastest canceller there is; the oldest goes first. */
 const STOPS_MAX = 50_000;
 
@@ -12,7 +12,7 @@ export class StopMemory {
   remember(ref: AttemptRef): void {
     const now = performance.now();
     for (const [id, at] of this.#stops) {
-      if (now - at < REMEMBER_MS && this.#stops.size < STOPS_MAX) break;
+      if (now - at < STOPS_KEPT_MS && this.#stops.size < STOPS_MAX) break;
       this.#stops.delete(id);
     }
     const id = idOf(ref);
@@ -22,7 +22,7 @@ export class StopMemory {
 
   has(ref: AttemptRef): boolean {
     const at = this.#stops.get(idOf(ref));
-    return at !== undefined && performance.now() - at < REMEMBER_MS;
+    return at !== undefined && performance.now() - at < STOPS_KEPT_MS;
   }
 }
 

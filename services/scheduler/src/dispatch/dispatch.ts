@@ -6,16 +6,15 @@
  *  DISPATCH-1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
  *     first come, first served within a key. So a key with 2,000 waiting stages delays another's by one slot at most.
  *  DISPATCH-2 A stage goes only to a session with all of its labels, and to the one runner that holds its workspace (P19).
- *  DISPATCH-3 A credit is spent once, only while its session's lease is known, and not after CREDIT_MS (P11); nor after its
+ *  DISPATCH-3 A credit is spent once, only while its session's lease is known, and not after CREDIT_SPENT_WITHIN_MS (P11); nor after its
  *     runner has begun another session.
  *  DISPATCH-4 The demand that is announced is what the queues hold.
  */
 import type { RunnerLease } from '@penstock/bus';
 import { Heap } from '../run/heap.ts';
 import { invariant } from '../run/invariant.ts';
+import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
 
-/** Shorter than the runner's 30 s, so that a grant does not arrive for a credit that is just over. */
-export const CREDIT_MS = 25_000;
 /** Open credits of one session; more would be a runner gone mad. */
 const CREDITS_PER_SESSION_MAX = 4096;
 /** A lane is cleared up when it has doubled, so that each stage in it is looked at about twice; below this it is not worth it. */
@@ -131,7 +130,7 @@ export class Dispatch {
         !session.credits.has(credit) &&
         !session.spent.has(credit)
       ) {
-        session.credits.set(credit, now + CREDIT_MS);
+        session.credits.set(credit, now + CREDIT_SPENT_WITHIN_MS);
       }
     }
   }
@@ -366,7 +365,7 @@ function spend(session: Session, credit: number): boolean {
   const expiresAt = session.credits.get(credit);
   if (expiresAt === undefined) return false;
   session.credits.delete(credit);
-  session.spent.set(credit, expiresAt + CREDIT_MS);
+  session.spent.set(credit, expiresAt + CREDIT_SPENT_WITHIN_MS);
   return true;
 }
 

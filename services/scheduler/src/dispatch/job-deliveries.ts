@@ -11,9 +11,7 @@ import type { AttemptRef, Job, RunnerLease } from '@penstock/bus';
 import { workOf, type LiveAttempt, type Epoch, type RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
-
-/** An unanswered grant or stop is sent again after this. */
-const REPEAT_MS = 2_000;
+import { JOB_REPEAT_MS } from '@penstock/bus';
 
 export interface JobDeliverySettings {
   readonly partition: number;
@@ -108,11 +106,11 @@ export class JobDeliveries {
     const now = this.#ports.now();
     for (const [id, grant] of this.#grants) {
       if (grant.acknowledged || !this.#lives(grant)) this.#grants.delete(id);
-      else if (now - grant.sentAt >= REPEAT_MS) this.#sendGrant(grant);
+      else if (now - grant.sentAt >= JOB_REPEAT_MS) this.#sendGrant(grant);
     }
     for (const [id, stop] of this.#stops) {
       if (!this.#lives(stop)) this.#stops.delete(id);
-      else if (!stop.acknowledged && now - stop.sentAt >= REPEAT_MS) this.#sendStop(stop);
+      else if (!stop.acknowledged && now - stop.sentAt >= JOB_REPEAT_MS) this.#sendStop(stop);
     }
   }
 

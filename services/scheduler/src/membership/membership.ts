@@ -4,16 +4,22 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { acquireLease, buckets, monotonicMs, type Bus, type Lease, type Membership } from '@penstock/bus';
+import {
+  acquireLease,
+  ACT_WITHIN_MS,
+  buckets,
+  type Bus,
+  type Lease,
+  type Membership,
+  MEMBERSHIP_RENEWALS,
+  monotonicMs,
+} from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
 
-/** A read is answered only while the last accepted renewal was sent less than this ago (P4). */
-export const ACT_WITHIN_MS = 4_000;
 const REJOIN_MS = 500;
 
 export interface MembershipOptions {
   readonly bus: Bus;
-  /** Default of the protocols: 6,000. */
   readonly ttlMs: number;
   readonly log: Logger;
   /** Called with each new id, before anything is done under it. */
@@ -38,6 +44,7 @@ export class SchedulerMembership {
     this.#running = this.#renewForEver();
   }
 
+  /** P4: whether the last accepted renewal was sent so lately that nobody else can own anything of ours. */
   mayAct(): boolean {
     return this.#lease !== undefined && monotonicMs() - this.#lease.sentAtMs < ACT_WITHIN_MS;
   }
@@ -65,7 +72,9 @@ export class SchedulerMembership {
     const { log, ttlMs } = this.#options;
     const { signal } = this.#stopped;
     for (;;) {
-      await delay(this.#lease === undefined ? REJOIN_MS : ttlMs / 3, undefined, { signal }).catch(() => {});
+      await delay(this.#lease === undefined ? REJOIN_MS : ttlMs / MEMBERSHIP_RENEWALS, undefined, { signal }).catch(
+        () => {},
+      );
       if (signal.aborted) return;
       try {
         if (this.#lease === undefined) {

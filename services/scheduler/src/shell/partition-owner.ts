@@ -5,12 +5,6 @@
 import type { Epoch, Sequence } from '@penstock/run';
 import { randomUUID } from 'node:crypto';
 import {
-  LATER,
-  MessageTooLarge,
-  NoResponders,
-  openLog,
-  readChunks,
-  subjects,
   type Bus,
   type BusSubscription,
   type CancelRequest,
@@ -19,15 +13,22 @@ import {
   type GetRequest,
   type Job,
   type JobReply,
+  LATER,
+  MessageTooLarge,
+  NoResponders,
+  openLog,
   type OpenRequest,
   type PartitionLog,
   type PartitionOpened,
   type PartitionReleased,
+  readChunks,
   type Responder,
   type ResultRequest,
+  RUNNER_ANSWER_MS,
   type RunnerLease,
   type StopReply,
   type StopRequest,
+  subjects,
   type WatchRequest,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
@@ -41,8 +42,6 @@ import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 
-/** A runner answers a grant or a stop at once; what takes longer is repeated. */
-const RUNNER_ANSWER_MS = 2_000;
 const LOG_RETRY_MS = 1_000;
 
 export interface OwnerOptions {

@@ -6,20 +6,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   bucketAgeMs,
-  monotonicMs,
-  openLog,
-  subjects,
-  watchLeases,
   buckets,
   type Bus,
   type BusSubscription,
   type Demand,
   type LeaseWatch,
   type Membership,
+  MEMBERSHIP_MS,
+  monotonicMs,
+  openLog,
   type PartitionReleased,
   type PullReply,
   type PullRequest,
+  RUNNER_LEASE_MS,
   type RunnerLease,
+  subjects,
+  watchLeases,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
@@ -37,9 +39,9 @@ export interface SchedulerOptions {
   readonly ledger: RunsLedger;
   readonly log: Logger;
   readonly partitions: number;
-  /** Default 6,000. */
+  /** Default `MEMBERSHIP_MS`. */
   readonly membershipMs?: number | undefined;
-  /** L: how long a runner's lease lives. Default 15,000. */
+  /** L: how long a runner's lease lives. Default `RUNNER_LEASE_MS`. */
   readonly runnerLeaseMs?: number | undefined;
   /** Default 24 h. */
   readonly queueTimeoutMs?: number | undefined;
@@ -118,7 +120,7 @@ class SchedulerService implements Scheduler {
     this.#invariants = new InvariantSamples(options.log);
     this.#membership = new SchedulerMembership({
       bus: options.bus,
-      ttlMs: options.membershipMs ?? 6_000,
+      ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
       log: options.log,
       joined: (member) => this.#joined(member),
       lost: () => void this.#forgetAll(),
@@ -143,7 +145,7 @@ class SchedulerService implements Scheduler {
         else this.#members.delete(event.key);
         this.#rebalance();
       },
-      { leaseMs: this.#options.membershipMs ?? 6_000 },
+      { leaseMs: this.#options.membershipMs ?? MEMBERSHIP_MS },
     );
     const runners = watchLeases<RunnerLease>(
       bus,
@@ -152,7 +154,7 @@ class SchedulerService implements Scheduler {
         if (event.kind === 'expired') this.#leaseExpired(event.key);
         else this.#leaseSeen(event.key, event.value);
       },
-      { leaseMs: this.#options.runnerLeaseMs },
+      { leaseMs: this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS },
     );
     this.#watches.push(members, runners);
     this.#releases = bus.subscribe<PartitionReleased>(subjects.released('*'), ({ partition }) => {
@@ -288,7 +290,7 @@ class SchedulerService implements Scheduler {
       log,
       queueTimeoutMs = 24 * 60 * 60 * 1000,
       logBytesMax = LOG_BYTES_MAX,
-      runnerLeaseMs = 15_000,
+      runnerLeaseMs = RUNNER_LEASE_MS,
     } = this.#options;
     const owner: PartitionOwner = new PartitionOwner(
       this.member,
@@ -347,7 +349,7 @@ class SchedulerService implements Scheduler {
 
   /** How long the absence of a key in the bucket does not mean yet that its lease is over; 0 or less: it does (P5). */
   async #youngForMs(bucket: string): Promise<number> {
-    const { leasesProvenDead, membershipMs = 6_000, runnerLeaseMs = 15_000 } = this.#options;
+    const { leasesProvenDead, membershipMs = MEMBERSHIP_MS, runnerLeaseMs = RUNNER_LEASE_MS } = this.#options;
     if (leasesProvenDead === true) return 0;
     return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await bucketAgeMs(this.#options.bus, bucket));
   }
@@ -409,7 +411,7 @@ class SchedulerService implements Scheduler {
    * has been silent for longer than a lease lives is looked up: the broker says whether it is gone, not this timer (P5).
    */
   async #lookAtSilent(): Promise<void> {
-    const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? 15_000);
+    const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS);
     const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean => monotonicMs() - seenAtMs > silentMs;
     if (this.#lookingAtSilent || ![...this.#sessions.values()].some(isSilent)) return;
     this.#lookingAtSilent = true;
