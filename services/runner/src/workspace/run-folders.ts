@@ -13,7 +13,12 @@ const ASK_MS = 60_000;
 /** A run whose last stage ended this long ago is asked about: its release may have been lost. */
 const UNUSED_MS = 60_000;
 const ASK_TIMEOUT_MS = 5_000;
+/** In one request: 40 KB. */
 const RUNS_ASKED_MAX = 1_000;
+/** In one sweep, the ones that were asked about longest ago first. */
+const RUNS_SWEPT_MAX = 100_000;
+/** An owner that does not answer holds up its own partition only. */
+const PARTITIONS_AT_ONCE = 8;
 /** Removal is work for the disk only, and never more urgent than the stages. */
 const REMOVALS_AT_ONCE = 2;
 
@@ -28,8 +33,9 @@ export interface RunFoldersOptions {
 export class RunFolders {
   readonly #options: RunFoldersOptions;
   readonly #partitions = new Map<number, Workspaces>();
-  /** Runs with a folder: where, and when a stage last used it; 0 for those found at the start. */
+  /** Runs with a folder: where, and when a stage last used it. In the order in which they were last asked about. */
   readonly #runs = new Map<string, { readonly partition: number; usedAt: number }>();
+  readonly #questions = new PQueue({ concurrency: PARTITIONS_AT_ONCE });
   readonly #removals = new PQueue({ concurrency: REMOVALS_AT_ONCE });
   readonly #timer: NodeJS.Timeout;
   #asking = false;
@@ -71,7 +77,8 @@ export class RunFolders {
         try {
           await this.of(run.partition).remove(runId);
         } catch (error) {
-          this.#options.log.warn({ err: error, runId }, "a run's folder could not be removed");
+          this.#options.log.warn({ err: error, runId }, "a run's folder could not be removed; it is tried again");
+          if (!this.#runs.has(runId)) this.#runs.set(runId, { partition: run.partition, usedAt: performance.now() });
         }
       });
     }
@@ -79,6 +86,7 @@ export class RunFolders {
 
   close(): void {
     clearInterval(this.#timer);
+    this.#questions.clear();
     this.#removals.clear();
   }
 
@@ -87,11 +95,11 @@ export class RunFolders {
     this.#asking = true;
     try {
       const unused = Map.groupBy(this.#unused(), ([, partition]) => partition);
-      for (const [partition, runs] of unused)
-        await this.#ask(
-          partition,
-          runs.map(([runId]) => runId),
-        );
+      for (const [partition, runs] of unused) {
+        const runIds = runs.map(([runId]) => runId);
+        void this.#questions.add(() => this.#askInPages(partition, runIds));
+      }
+      await this.#questions.onIdle();
     } finally {
       this.#asking = false;
     }
@@ -101,11 +109,17 @@ export class RunFolders {
     const now = performance.now();
     return [...this.#runs]
       .filter(([runId, { usedAt }]) => now - usedAt >= UNUSED_MS && !this.#options.isBusy(runId))
-      .slice(0, RUNS_ASKED_MAX)
+      .slice(0, RUNS_SWEPT_MAX)
       .map(([runId, { partition }]) => [runId, partition]);
   }
 
-  async #ask(partition: number, runIds: readonly string[]): Promise<void> {
+  async #askInPages(partition: number, runIds: readonly string[]): Promise<void> {
+    for (let from = 0; from < runIds.length; from += RUNS_ASKED_MAX)
+      if (!(await this.#ask(partition, runIds.slice(from, from + RUNS_ASKED_MAX)))) return;
+  }
+
+  /** False: there was no answer. */
+  async #ask(partition: number, runIds: readonly string[]): Promise<boolean> {
     const { bus, log } = this.#options;
     try {
       const reply = await bus.requestRetrying<OpenRequest, OpenReply>(
@@ -113,14 +127,24 @@ export class RunFolders {
         { runIds },
         { deadlineMs: 4 * ASK_TIMEOUT_MS, timeoutMs: ASK_TIMEOUT_MS },
       );
-      if (!reply.ok) return;
+      if (!reply.ok) return false;
       const open = new Set(reply.open);
       this.release(runIds.filter((runId) => !open.has(runId)));
+      for (const runId of open) this.#moveToEnd(runId);
+      return true;
     } catch (error) {
       log.debug(
         { err: error, partition },
         'the owner could not be asked which folders it still needs; it is asked again',
       );
+      return false;
     }
+  }
+
+  #moveToEnd(runId: string): void {
+    const run = this.#runs.get(runId);
+    if (run === undefined) return;
+    this.#runs.delete(runId);
+    this.#runs.set(runId, run);
   }
 }
