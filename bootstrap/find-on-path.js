@@ -11,7 +11,7 @@ export function findOnPath(name, env) {
   return undefined;
 }
 
-export function isExecutable(file) {
+function isExecutable(file) {
   try {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();

@@ -39,7 +39,7 @@ export function checkTitles(path, text) {
     );
 }
 
-export function isSentence(title) {
+function isSentence(title) {
   const all = title
     .replace(/^(?:[A-Z]+-?\d+(?:, )?)+: /, '')
     .replaceAll(/`[^`]*`|\$\{[^}]*\}|%[a-z]|\$\w[\w.]*|"[^"]*"|'[^' ]+'/g, ' thing ')
@@ -57,7 +57,7 @@ function isVerbByForm(word, before, after) {
 }
 
 /** @returns `{ title, index }` of each call of `it`, `it.each(…)` and the like. */
-export function titlesOf(text) {
+function titlesOf(text) {
   const code = codeOnly(text);
   return [...code.matchAll(/(?<![\w.$])it(?=[.(<])/g)].flatMap(({ index }) => {
     const title = titleFrom(text, code, index + 2);

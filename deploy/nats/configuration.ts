@@ -174,7 +174,7 @@ export interface ServerSettings {
   readonly cluster?: ClusterSettings | undefined;
 }
 
-export interface ClusterSettings {
+interface ClusterSettings {
   /** `host:port` for the other servers. */
   readonly listen: string;
   readonly password: string;

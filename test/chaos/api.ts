@@ -1,6 +1,6 @@
 /** The public API as the load sees it: every call has a deadline, and every failure a kind that says what is known after it. */
 
-export type Failure =
+type Failure =
   /** Answered: not now, and nothing was done that cannot be repeated. */
   | 'unavailable'
   /** No whole answer: it may have been done. */

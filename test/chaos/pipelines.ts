@@ -12,7 +12,7 @@ export interface ChaosPipeline {
   readonly grouped: boolean;
 }
 
-export interface ChaosStage {
+interface ChaosStage {
   readonly name: string;
   readonly after: readonly string[];
   /** Lines that a whole attempt writes. */
@@ -20,7 +20,7 @@ export interface ChaosStage {
   readonly retriesLost: boolean;
 }
 
-export type Shape = 'quick' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon';
+type Shape = 'quick' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon';
 
 /** How often each shape is drawn, against the others. */
 export type Shapes = Readonly<Partial<Record<Shape, number>>>;

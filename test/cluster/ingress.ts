@@ -35,7 +35,7 @@ export interface Ingress {
   stop(): Promise<void>;
 }
 
-export interface IngressCounts {
+interface IngressCounts {
   requests: number;
   /** Refused connections that went to another backend. */
   repeated: number;

@@ -8,7 +8,7 @@ import { packFolder, unpackPackage } from '@penstock/extension';
 import { bindingsOf, diagnosticLine, parsePipeline, renderTemplate, type ExpressionScope } from '@penstock/pipeline';
 import { onTestFinished } from 'vitest';
 
-export const EXTENSIONS = fileURLToPath(new URL('../../extensions', import.meta.url));
+const EXTENSIONS = fileURLToPath(new URL('../../extensions', import.meta.url));
 
 export interface ExtensionEnd {
   readonly code: number | null;

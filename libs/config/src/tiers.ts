@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigurationError } from './errors.ts';
 
 export const TIER_NAMES = ['free', 'pro', 'team', 'enterprise'] as const;
-export type TierName = (typeof TIER_NAMES)[number];
+type TierName = (typeof TIER_NAMES)[number];
 
 export interface TierLimits {
   /** Runs a calendar month in UTC. */

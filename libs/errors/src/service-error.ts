@@ -19,7 +19,7 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** Used where a refusal names no better time: long enough for a new owner to open a partition, short enough to wait by hand. */
-export const RETRY_AFTER_SECS = 2;
+const RETRY_AFTER_SECS = 2;
 
 /** Its message is meant for the client; `extensions` stand beside the code in GraphQL, as `details` in REST. */
 export abstract class ServiceError extends TaggedError {

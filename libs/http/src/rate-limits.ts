@@ -7,7 +7,7 @@ import { clientKeyOf, TrustedProxies } from './client-address.ts';
 import type { Log } from '@penstock/telemetry/log';
 import { RateLimiter } from './rate-limiter.ts';
 
-export const REQUEST_TIERS = ['read', 'api', 'webhook'] as const;
+const REQUEST_TIERS = ['read', 'api', 'webhook'] as const;
 export type RequestTier = (typeof REQUEST_TIERS)[number];
 
 /** Requests a minute and client address; 0: no limit. */

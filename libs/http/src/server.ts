@@ -180,7 +180,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 const PATH_SHOWN_MAX = 200;
 
 /** Without the query: a token in it must reach neither a log nor an answer. Of an address in full (`http://host/path`) its path. */
-export function pathOf(request: FastifyRequest): string {
+function pathOf(request: FastifyRequest): string {
   const { url } = request;
   const end = url.indexOf('?');
   const whole = end < 0 ? url : url.slice(0, end);

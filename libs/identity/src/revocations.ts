@@ -25,7 +25,7 @@ export interface Revocable {
   readonly issuedAt?: number | undefined;
 }
 
-export const UNCERTAIN_AFTER_MS = 5_000;
+const UNCERTAIN_AFTER_MS = 5_000;
 /** How often the watch is looked at: how late its recovery is noticed at most. */
 const LOOK_MS = 500;
 /** The broker's clock and ours run apart by less. */

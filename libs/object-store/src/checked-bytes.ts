@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { HashMismatch, ObjectDamaged, ObjectTooLarge, ObjectUsageError } from './errors.ts';
 import type { ExpectedBytes } from './port.ts';
 
-export const KEY_LENGTH_MAX = 200;
+const KEY_LENGTH_MAX = 200;
 /** Names that are the same on every file system, in a subject and in a URL; no part is `.` or `..`. */
 const KEY = /^[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*(?:\/[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)*$/;
 const SHA256 = /^[0-9a-f]{64}$/;

@@ -25,7 +25,7 @@ export type PublicEvent =
 export type PublicRunEvent = Exclude<PublicEvent, PublicStageLog>;
 
 /** An attempt of a stage has begun. */
-export interface PublicStageStarted {
+interface PublicStageStarted {
   readonly type: 'stage_started';
   /** The stage's full name. */
   readonly stage: string;
@@ -37,7 +37,7 @@ export interface PublicStageStarted {
 }
 
 /** A stage has written a line. */
-export interface PublicStageLog {
+interface PublicStageLog {
   readonly type: 'stage_log';
   /** The stage's full name. */
   readonly stage: string;
@@ -52,7 +52,7 @@ export interface PublicStageLog {
 export type LogStreamName = PublicStageLog['stream'];
 
 /** An attempt has failed, and another follows. */
-export interface PublicStageRetrying {
+interface PublicStageRetrying {
   readonly type: 'stage_retrying';
   /** The stage's full name. */
   readonly stage: string;
@@ -70,7 +70,7 @@ export interface PublicStageRetrying {
 }
 
 /** A stage has ended, and no further attempt follows. */
-export interface PublicStageCompleted {
+interface PublicStageCompleted {
   readonly type: 'stage_completed';
   /** The stage's full name. */
   readonly stage: string;
@@ -90,7 +90,7 @@ export interface PublicStageCompleted {
 }
 
 /** A stage will not run. */
-export interface PublicStageSkipped {
+interface PublicStageSkipped {
   readonly type: 'stage_skipped';
   /** The stage's full name. */
   readonly stage: string;
@@ -102,7 +102,7 @@ export interface PublicStageSkipped {
 }
 
 /** The run has ended; the stream ends with this event. */
-export interface PublicPipelineCompleted {
+interface PublicPipelineCompleted {
   readonly type: 'pipeline_completed';
   readonly status: 'SUCCESS' | 'FAILED' | 'SKIPPED';
   /** ISO 8601 in UTC, with milliseconds. */
@@ -114,7 +114,7 @@ export interface PublicPipelineCompleted {
 }
 
 /** The run was cancelled; the stream ends with this event, in place of `pipeline_completed`. */
-export interface PublicPipelineCancelled {
+interface PublicPipelineCancelled {
   readonly type: 'pipeline_cancelled';
   readonly status: 'CANCELLED';
   /** How many stages had not ended when the run was cancelled. */

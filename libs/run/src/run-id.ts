@@ -5,7 +5,7 @@
 import type { RunId } from './brands.ts';
 
 /** Partitions are a power of two, at most this many; fixed at set-up (P9). */
-export const PARTITIONS_MAX = 256;
+const PARTITIONS_MAX = 256;
 
 const KEY_HASH_BITS = 12;
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

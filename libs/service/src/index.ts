@@ -1,4 +1,4 @@
-export { runService, type DrainStep } from './service.ts';
+export { runService } from './service.ts';
 export { answerCalls, callService } from './service-calls.ts';
 export { countPeers } from './peers.ts';
 export { HTTP_KEYS, httpSettings } from './http-settings.ts';

@@ -19,7 +19,7 @@ import { startInternalServer } from './internal-server.ts';
 const COMMON_KEYS = ['natsUrl', 'logLevel', 'internalListen'] as const;
 type CommonKey = (typeof COMMON_KEYS)[number];
 
-export interface ServiceContext<K extends VariableKey> {
+interface ServiceContext<K extends VariableKey> {
   readonly settings: Configuration<K | CommonKey>;
   readonly bus: Bus;
   readonly log: Logger;
@@ -31,11 +31,11 @@ export interface ServiceContext<K extends VariableKey> {
 }
 
 /** The start was given up, since the process was told to stop. */
-export class ToldToStop extends Error {
+class ToldToStop extends Error {
   override readonly name = 'ToldToStop';
 }
 
-export interface RunningService {
+interface RunningService {
   /** Rejects, with the reason as its message, while the service cannot do its work. */
   ready(): Promise<void>;
   /** What ends the service, in this order. A step that fails does not keep the later ones from being done. */

@@ -3,7 +3,7 @@ import { StoreUsageError } from './errors.ts';
 import type { CollectionSpec, Part, Scalar } from './port.ts';
 
 export const BATCH_DOCUMENTS_MAX = 500;
-export const BATCH_BYTES_MAX = 64 * 1024 * 1024;
+const BATCH_BYTES_MAX = 64 * 1024 * 1024;
 export const IDS_MAX = 1000;
 /**
  * A run of 2,000 stages with all of their outputs, each character escaped in JSON, has 20 MiB. Deflated (adapters keep

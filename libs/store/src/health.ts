@@ -16,7 +16,7 @@ export interface PipelineHealth {
   readonly stages: readonly StageHealth[];
 }
 
-export interface StageHealth {
+interface StageHealth {
   readonly name: string;
   /** In how many runs of the window the stage's commands came to an end of their own. */
   readonly runs: number;

@@ -13,4 +13,4 @@ export { decodeRun, encodeRun, runCollections, type EncodedRun, type RunDocument
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';
-export { openMongoStore, type MongoStoreOptions } from './mongodb/open-mongo-store.ts';
+export { openMongoStore } from './mongodb/open-mongo-store.ts';

@@ -48,7 +48,7 @@ export type DocumentOf<S extends CollectionSpec, P extends PartName<S> = PartNam
 } & { readonly [Q in P]: Part };
 
 /** A value, some of several values (1 to 100), or bounds; strings compare by their code points. */
-export type Condition = Scalar | { readonly in: readonly Scalar[] } | Range;
+type Condition = Scalar | { readonly in: readonly Scalar[] } | Range;
 export interface Range {
   readonly gt?: string | number | undefined;
   readonly gte?: string | number | undefined;
@@ -56,7 +56,7 @@ export interface Range {
   readonly lte?: string | number | undefined;
 }
 
-export type Where<S extends CollectionSpec> = { readonly [F in keyof S['fields'] | 'id']?: Condition };
+type Where<S extends CollectionSpec> = { readonly [F in keyof S['fields'] | 'id']?: Condition };
 
 /**
  * What an index can answer without reading more than it returns: the fields of an index from its first one on, each

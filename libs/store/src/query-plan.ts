@@ -6,8 +6,8 @@ import { isOfType } from './checks.ts';
 import { StoreUsageError } from './errors.ts';
 import type { CollectionSpec, Range, Scalar } from './port.ts';
 
-export const LIST_LIMIT_MAX = 1000;
-export const IN_VALUES_MAX = 100;
+const LIST_LIMIT_MAX = 1000;
+const IN_VALUES_MAX = 100;
 
 export interface QueryPlan {
   /** The first fields of an index, each with the values wanted (distinct, at least one). */

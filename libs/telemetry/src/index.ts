@@ -1,3 +1,2 @@
 export * from './logger.ts';
 export * from './metrics.ts';
-export { createRedact, type Redact } from './redact.ts';

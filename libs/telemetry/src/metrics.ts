@@ -6,11 +6,11 @@
 
 const SERIES_MAX = 1_000;
 /** Seconds: from an in-process step to a request's deadline. */
-export const LATENCY_BUCKETS_SECS: readonly number[] = [
+const LATENCY_BUCKETS_SECS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
-export type Labels = Readonly<Record<string, string | number>>;
+type Labels = Readonly<Record<string, string | number>>;
 
 export interface Counter {
   /** `by` is not negative; default 1. */

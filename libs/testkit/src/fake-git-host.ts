@@ -33,7 +33,7 @@ export type IdTokenFault =
   | 'expired';
 
 /** What a poll of a device code is answered; `unsupported`: there is no device flow at all. */
-export type FakeDevice = 'pending' | 'authorized' | 'denied' | 'expired' | 'slow_down' | 'unsupported';
+type FakeDevice = 'pending' | 'authorized' | 'denied' | 'expired' | 'slow_down' | 'unsupported';
 
 export interface FakeGitHostOptions {
   readonly clientId: string;

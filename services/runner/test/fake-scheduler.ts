@@ -35,7 +35,7 @@ export interface Offered {
 }
 
 /** Values that come one after the other, each to be waited for. */
-export class Inbox<T> {
+class Inbox<T> {
   readonly #values: T[] = [];
   #waiting: ((value: T) => void)[] = [];
 

@@ -218,7 +218,7 @@ function say(message: string): void {
 }
 
 /** What a person reads who has pressed ^C while stages are running. */
-export function waitingLine(stages: readonly RunningStage[]): string {
+function waitingLine(stages: readonly RunningStage[]): string {
   const shown = stages.slice(0, WAITED_FOR_SHOWN_MAX).map(({ stage, pipelineName }) => `${stage} of ${pipelineName}`);
   const more = stages.length - shown.length;
   const names = [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ');

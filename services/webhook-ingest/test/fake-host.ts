@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface ToldStatus {
+interface ToldStatus {
   readonly path: string;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: Readonly<Record<string, string>>;

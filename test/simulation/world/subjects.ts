@@ -14,7 +14,7 @@ import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
-export interface OwnerPort {
+interface OwnerPort {
   /** Whether it answers requests. */
   readonly listens: boolean;
   readonly partition: Partition | undefined;

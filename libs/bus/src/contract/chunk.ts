@@ -3,11 +3,9 @@
  * and whole lines, so that a reader can show lines without waiting for the next chunk (P21).
  */
 
-export const CHUNK_BYTES_MAX = 64 * 1024;
-
 export type OutputStream = 'stdout' | 'stderr' | 'system';
 
-export interface ChunkHead {
+interface ChunkHead {
   readonly stage: string;
   readonly attempt: number;
   /** Of the first byte, in the attempt's output as kept (after masking and cutting). */

@@ -52,7 +52,7 @@ export async function store(
   return { sequence: ack.seq };
 }
 
-export function headersOf(how: StoreHeaders): MsgHdrs | undefined {
+function headersOf(how: StoreHeaders): MsgHdrs | undefined {
   if (how.expectedLastSequence === undefined && how.ttlMs === undefined && how.more === undefined) return undefined;
   const head = headers();
   if (how.expectedLastSequence !== undefined)
@@ -70,7 +70,7 @@ export async function api<T>(wire: Wire, operation: string, body: unknown, timeo
   );
 }
 
-export function parseApi<T>(subject: string, message: Msg): T {
+function parseApi<T>(subject: string, message: Msg): T {
   const answer = parseJson<T & { error?: { err_code?: number; code: number; description?: string } }>(message.data);
   if (answer.error)
     throw new StoreRefused(

@@ -15,7 +15,7 @@ import { DELIVERY_CONSUMER } from '../jetstream/delivery-log.ts';
 import { bucketStream } from '../jetstream/streams.ts';
 import { buckets, streams, subjects } from '../contract/subjects.ts';
 
-export interface BrokerUser {
+interface BrokerUser {
   readonly name: string;
   /** For `connectBus`: where its answers arrive, and nobody else's. */
   readonly inboxPrefix: string;
@@ -28,7 +28,7 @@ export interface CoreUser extends BrokerUser {
 }
 
 /** Something that a peer may ask, of the core account or of another peer. */
-export interface Ask {
+interface Ask {
   readonly subject: string;
   /** `many`: an answer may have several messages. `long`: for longer than any other request waits. */
   readonly answer: 'one' | 'many' | 'long';
@@ -57,7 +57,7 @@ export interface BrokerPermissions {
   readonly peers: readonly PeerUser[];
 }
 
-export const CORE_ACCOUNT = 'PENSTOCK';
+const CORE_ACCOUNT = 'PENSTOCK';
 
 /** The bucket in which the registry keeps packages, where it keeps them on the broker. */
 const PACKAGES_STREAM = 'OBJ_packages';

@@ -4,9 +4,9 @@ import { BadReply, type RemoteFailure } from '../contract/errors.ts';
 import type { Wire } from './wire.ts';
 
 /** Parts of an answer, below the broker's limit of 1 MiB with room for headers. */
-export const PART_BYTES = 512 * 1024;
+const PART_BYTES = 512 * 1024;
 /** A joined answer beyond this is refused: it would be a bug of the responder's, not a page of anything. */
-export const REPLY_BYTES_MAX = 64 * 1024 * 1024;
+const REPLY_BYTES_MAX = 64 * 1024 * 1024;
 /** `<index>/<count>`, index from 1. */
 export const PART_HEADER = 'Penstock-Part';
 /** A `RemoteFailure`. */

@@ -10,7 +10,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
 import { BadOutputs } from '../contract/errors.ts';
 
-export const OUTPUT_BYTES_MAX = 64 * 1024;
+const OUTPUT_BYTES_MAX = 64 * 1024;
 /** Of the file: values, and room for names, delimiters and values that were replaced. */
 const FILE_BYTES_MAX = 4 * OUTPUT_BYTES_MAX;
 const OUTPUT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;

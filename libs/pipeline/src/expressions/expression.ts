@@ -17,7 +17,7 @@ export interface PathUse extends Part {
   readonly path: readonly string[];
 }
 
-export interface CallUse extends Part {
+interface CallUse extends Part {
   readonly name: ExpressionFunction;
 }
 

@@ -6,7 +6,7 @@
 import type { Expression, Template } from '../model/definition.ts';
 
 /** What a name stands for; undefined: itself. */
-export type Meaning = (path: readonly string[]) => Expression | undefined;
+type Meaning = (path: readonly string[]) => Expression | undefined;
 
 export interface Substitution {
   readonly meaning: Meaning;

@@ -21,7 +21,7 @@ import { utf8Length } from '../text/text-position.ts';
 import { INPUT_KEYS, INPUT_TYPES } from './vocabulary.ts';
 import type { MapEntry, MapNode } from '../yaml/yaml-tree.ts';
 
-export type InputType = (typeof INPUT_TYPES)[number];
+type InputType = (typeof INPUT_TYPES)[number];
 
 export interface InputDefinition {
   readonly name: string;
@@ -37,7 +37,7 @@ export interface InputDefinition {
   readonly variable: string;
 }
 
-export function inputVariable(name: string): string {
+function inputVariable(name: string): string {
   return `INPUT_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 

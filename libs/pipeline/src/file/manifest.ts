@@ -28,7 +28,7 @@ import { screenText } from '../yaml/yaml-screen.ts';
 import { readYaml } from '../yaml/yaml-tree.ts';
 import type { YamlNode } from '../yaml/yaml-tree.ts';
 
-export interface OutputDefinition {
+interface OutputDefinition {
   readonly name: string;
   readonly description: string;
 }

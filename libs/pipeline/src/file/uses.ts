@@ -6,7 +6,6 @@ import { screenText } from '../yaml/yaml-screen.ts';
 import { readYaml } from '../yaml/yaml-tree.ts';
 
 export const EXTENSION_CATEGORIES = ['build', 'test', 'deploy', 'notify', 'security', 'utility'] as const;
-export type ExtensionCategory = (typeof EXTENSION_CATEGORIES)[number];
 
 /** Lower-case ASCII only: no two names can look alike by their script or their case. */
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;

@@ -23,7 +23,7 @@ export interface ScalarNode extends Span {
   readonly plain: boolean;
 }
 
-export interface ListNode extends Span {
+interface ListNode extends Span {
   readonly kind: 'list';
   readonly items: readonly YamlNode[];
 }

@@ -20,7 +20,7 @@ export interface StoreSuiteOptions {
   readonly historiesMax?: number;
 }
 
-export const suiteSpec = {
+const suiteSpec = {
   name: 'things',
   fields: { owner: 'string', rank: 'integer', open: 'boolean', major: 'integer', minor: 'integer' },
   parts: ['text', 'note'],

@@ -27,7 +27,7 @@ export interface Embedded {
   answerConsent(request: IncomingMessage, response: ServerResponse, granted: boolean): Promise<string>;
 }
 
-export interface Question {
+interface Question {
   readonly kind: 'login' | 'consent';
   /** Of `consent`. */
   readonly login: string;

@@ -18,8 +18,8 @@ import type { IdentityProvider } from '../providers/port.ts';
 import { Pacing } from './pacing.ts';
 import { hashOf, randomText, type Secrets } from '../model/secrets.ts';
 
-export const DEVICE_LIFETIME_SECS = 900;
-export const POLL_INTERVAL_SECS = 5;
+const DEVICE_LIFETIME_SECS = 900;
+const POLL_INTERVAL_SECS = 5;
 export const DEVICE_PAGE = '/auth/device/verify';
 
 export interface DeviceAnswer {

@@ -43,7 +43,7 @@ export interface SessionsOptions {
 }
 
 const DAY_MS = 24 * 3_600_000;
-export const REFRESH_LIFETIME_MS = 30 * DAY_MS;
+const REFRESH_LIFETIME_MS = 30 * DAY_MS;
 /** It serves a client whose first answer was lost, or that refreshed in two places at once. */
 const ROTATION_GRACE_MS = 10_000;
 /** How many one user may have; beyond it the oldest end. Nobody has so many devices, and a script that logs in for ever must not fill the store. */

@@ -14,7 +14,7 @@ const LOOK_ALIKES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Equal for names that differ in look-alike characters only. Names are lower-case ASCII letters, digits and hyphens already. */
-export function lookAlikeForm(extensionId: string): string {
+function lookAlikeForm(extensionId: string): string {
   const [category = '', name = ''] = extensionId.split('/');
   return `${category}/${LOOK_ALIKES.reduce((form, [pattern, replacement]) => form.replace(pattern, replacement), name)}`;
 }

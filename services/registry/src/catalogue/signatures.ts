@@ -12,7 +12,7 @@ export interface Signature {
 }
 
 /** How many a tenant may have: enough for one a person and a machine, few enough to try them all. */
-export const KEYS_OF_TENANT_MAX = 50;
+const KEYS_OF_TENANT_MAX = 50;
 const NAME_LENGTH_MAX = 100;
 const PUBLIC_KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;

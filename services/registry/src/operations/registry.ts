@@ -75,7 +75,7 @@ export interface FoundPackage {
   read(range?: ByteRange): Promise<Readable>;
 }
 
-export const VERSIONS_LIMIT_MAX = 100;
+const VERSIONS_LIMIT_MAX = 100;
 
 export class Registry {
   readonly keys: SigningKeys;

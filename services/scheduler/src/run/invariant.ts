@@ -6,7 +6,7 @@
 import { TaggedError } from '@penstock/errors';
 
 /** A rule of a class's header does not hold: a fault of the code, or of the memory that it runs in. */
-export class InvariantBroken extends TaggedError {
+class InvariantBroken extends TaggedError {
   readonly tag = 'InvariantBroken';
   /** As the header numbers it. */
   readonly label: string;

@@ -33,8 +33,8 @@ import type { FetchedCommit, CommitSource } from '../model/ports.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 /** The first that is there; the last one is where files stood in earlier releases. */
-export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
-export const SERVER_TEMPLATE = 'server_template';
+const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
+const SERVER_TEMPLATE = 'server_template';
 const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
 /** How many of a file's problems a message to a person names. */
