@@ -33,7 +33,9 @@ function membersOf(source: string): string[] {
 }
 
 function interfaceOf(source: string, name: string): EventInterface {
-  const match = new RegExp(`^/\\*\\* (.+) \\*/\n(?:export )?interface ${name} \\{\n((?:  .*\n)+)\\}$`, 'm').exec(source);
+  const match = new RegExp(`^/\\*\\* (.+) \\*/\n(?:export )?interface ${name} \\{\n((?:  .*\n)+)\\}$`, 'm').exec(
+    source,
+  );
   if (match === null) throw new RangeError(`there is no interface ${name} with a docstring of one line`);
   const [, about = '', body = ''] = match;
   return { about, fields: fieldsOf(body) };
