@@ -6,7 +6,7 @@ import { connectBus, RUNNER_LEASE_MS } from '@penstock/bus';
 import { startRunner } from '@penstock/runner';
 import { createLogger } from '@penstock/telemetry';
 import { startCluster } from '../cluster/cluster.ts';
-import { driveRuns, makeSurroundings, ratePerSecond, startNoOpRunner } from './surroundings.ts';
+import { driveRuns, makeDependencies, ratePerSecond, startNoOpRunner } from './dependencies.ts';
 
 const IN_FLIGHT = 50;
 const MEASURE_MS = 5_000;
@@ -38,7 +38,7 @@ export async function benchCluster(): Promise<string[]> {
 }
 
 async function inOneProcess(): Promise<Rates> {
-  const around = await makeSurroundings();
+  const around = await makeDependencies();
   try {
     const driver = driveRuns(around.bus);
     const idle = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);

@@ -1,11 +1,11 @@
 /** Memory per live run: 10,000 runs that wait for a runner, in a scheduler of its own. */
-import { driveRuns, makeSurroundings } from './surroundings.ts';
+import { driveRuns, makeDependencies } from './dependencies.ts';
 
 const RUNS = 9_900;
 const CREATES_IN_FLIGHT = 100;
 
 export async function benchMemory(): Promise<string[]> {
-  const around = await makeSurroundings();
+  const around = await makeDependencies();
   try {
     const driver = driveRuns(around.bus);
     const yaml = [

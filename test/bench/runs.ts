@@ -12,7 +12,7 @@ import { ProcessExecutor, type StageSpec } from '@penstock/executor';
 import { startRunner } from '@penstock/runner';
 import { createLogger } from '@penstock/telemetry';
 import PQueue from 'p-queue';
-import { driveRuns, makeSurroundings, ratePerSecond, startNoOpRunner, type Surroundings } from './surroundings.ts';
+import { driveRuns, makeDependencies, ratePerSecond, startNoOpRunner, type Dependencies } from './dependencies.ts';
 
 const IN_FLIGHT = 50;
 const MEASURE_MS = 5_000;
@@ -25,7 +25,7 @@ export async function benchRuns(): Promise<string[]> {
 }
 
 async function noOp(syncAlways: boolean): Promise<string[]> {
-  const around = await makeSurroundings({ syncAlways });
+  const around = await makeDependencies({ syncAlways });
   try {
     const runner = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);
     const driver = driveRuns(around.bus);
@@ -48,7 +48,7 @@ async function noOp(syncAlways: boolean): Promise<string[]> {
 }
 
 /** Of the size of a busy commit. */
-async function appendsPerSecond({ bus }: Surroundings): Promise<number> {
+async function appendsPerSecond({ bus }: Dependencies): Promise<number> {
   const log = openLog(bus, 7);
   const bytes = Buffer.alloc(8 * 1024, 120);
   let expectedSequence = 0;
@@ -63,7 +63,7 @@ async function appendsPerSecond({ bus }: Surroundings): Promise<number> {
 }
 
 async function realStages(): Promise<string[]> {
-  const around = await makeSurroundings();
+  const around = await makeDependencies();
   try {
     const runner = await startRunner({
       bus: around.bus,
@@ -90,7 +90,7 @@ async function realStages(): Promise<string[]> {
 }
 
 /** Three stages one after the other, with a message acknowledged by a stream for each step: what a durable engine cannot do without. */
-async function bareRunsPerSecond({ broker }: Surroundings): Promise<number> {
+async function bareRunsPerSecond({ broker }: Dependencies): Promise<number> {
   const connection = await connect({ servers: broker.url });
   await (
     await jetstreamManager(connection)

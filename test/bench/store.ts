@@ -111,7 +111,7 @@ async function readPages(
   };
 }
 
-/** Three-stage runs that have ended, each with the events of its story. */
+/** Three-stage runs that have ended, each with its events. */
 function documents(count: number): RunDocument[] {
   const yaml = [
     'engine: "1"',

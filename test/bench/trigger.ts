@@ -3,7 +3,7 @@
  * run: one HTTP round trip to the same server, one acknowledged append, one stage through the executor.
  *
  * All of them in turn and each after the same rest: what has rested begins with cold caches, and a floor that is measured
- * back to back would be that of a busy machine. The very first trigger meets code that has never run; it is told apart.
+ * back to back would be that of a busy machine. The very first trigger meets code that has never run; it is printed apart.
  */
 import { randomUUID } from 'node:crypto';
 import { connectBus, openLog, ensureStreams } from '@penstock/bus';

@@ -94,7 +94,7 @@ async function benchIntake(): Promise<string[]> {
     }
     const [our, their] = [median(ours), median(theirs)];
     return [
-      `signed 8 KB pushes accepted durably: ${told(our)}; bare route: ${told(their)}; ratio ${(our.perSecond / their.perSecond).toFixed(2)} (${CONNECTIONS} connections, median of ${REPETITIONS})`,
+      `signed 8 KB pushes accepted durably: ${textOf(our)}; bare route: ${textOf(their)}; ratio ${(our.perSecond / their.perSecond).toFixed(2)} (${CONNECTIONS} connections, median of ${REPETITIONS})`,
     ];
   } finally {
     await app.close();
@@ -174,7 +174,7 @@ function median(loads: readonly WebhookLoad[]): WebhookLoad {
   );
 }
 
-function told({ perSecond, msP50, msP99 }: WebhookLoad): string {
+function textOf({ perSecond, msP50, msP99 }: WebhookLoad): string {
   return `${Math.round(perSecond)}/s (p50 ${msP50.toFixed(1)} ms, p99 ${msP99.toFixed(1)} ms)`;
 }
 

@@ -77,15 +77,15 @@ const MARKS: Readonly<Record<string, readonly Mark[]>> = {
   a: [mark('start', 1, 1_200), mark('tick', 1, 2_000), mark('start', 2, 4_200), mark('end', 2, 4_900)],
   b: [mark('start', 1, 5_100), mark('end', 1, 5_900)],
 };
-const told = (event: string, data: Record<string, unknown>): StreamEvent => ({
+const emitted = (event: string, data: Record<string, unknown>): StreamEvent => ({
   id: '',
   event,
   data: { type: event, ...data },
 });
 const REPLAY: readonly StreamEvent[] = [
-  told('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 1' }),
-  told('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 2' }),
-  told('pipeline_completed', { status: 'SUCCESS' }),
+  emitted('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 1' }),
+  emitted('stage_log', { stage: 'a', stream: 'stdout', line: 'line 2 2' }),
+  emitted('pipeline_completed', { status: 'SUCCESS' }),
 ];
 
 interface Changes {
@@ -190,7 +190,7 @@ describe('the checker', () => {
     ['a watcher that missed a line', 'stream', { watched: { events: REPLAY.slice(1) } }],
     ['a watcher left hanging', 'stream', { watched: { state: 'given up' } }],
     [
-      'a story that lacks a line of a success',
+      'an event stream that lacks a line of a success',
       'stream',
       {
         replay: REPLAY.slice(0, 1).concat(REPLAY.slice(2)),
@@ -219,10 +219,10 @@ describe('the checker', () => {
   });
 });
 
-describe('the story of a cancelled run', () => {
+describe('the event stream of a cancelled run', () => {
   const line = (number: number): StreamEvent =>
-    told('stage_log', { stage: 'a', stream: 'stdout', line: `line 1 ${number}` });
-  const cancelled = told('pipeline_cancelled', { status: 'CANCELLED' });
+    emitted('stage_log', { stage: 'a', stream: 'stdout', line: `line 1 ${number}` });
+  const cancelled = emitted('pipeline_cancelled', { status: 'CANCELLED' });
   const watched = (events: readonly StreamEvent[]): Watched => ({
     runId: ID,
     events: [...events],

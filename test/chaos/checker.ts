@@ -21,7 +21,7 @@ export type ViolationKind =
   | 'doubled'
   /** Two attempts of a stage, or two runs of a group, lived at a time. */
   | 'overlapping'
-  /** An attempt that lived after it was told gone, or a result taken after the end. */
+  /** An attempt that lived after it was reported gone, or a result taken after the end. */
   | 'late'
   /** A stage that started before what it comes after had ended. */
   | 'order'
@@ -31,7 +31,7 @@ export type ViolationKind =
   | 'document'
   /** A watcher missed something, heard it twice, or was left hanging. */
   | 'stream'
-  /** A client was told what did not hold. */
+  /** A client was answered what did not hold. */
   | 'answer'
   /** A process of a stage that lives on. */
   | 'orphan';
@@ -51,7 +51,7 @@ export interface Evidence {
     string,
     { readonly version: number; readonly status: string; readonly open: boolean } | null
   >;
-  /** Whole stories, of the runs that were watched and of some others; null: could not be had. */
+  /** Whole event streams, of the runs that were watched and of some others; null: could not be had. */
   readonly replays: ReadonlyMap<string, readonly StreamEvent[] | null>;
   /** Command lines of processes that carry the token of this load. */
   readonly orphans: readonly string[];
@@ -185,7 +185,7 @@ function checkAttempts(
         event.attempt === attempt,
     );
     if (over === undefined) continue;
-    if (over.type === 'stage_returned') report('doubled', `${name} was told never to have started, and did`);
+    if (over.type === 'stage_returned') report('doubled', `${name} was journaled as never started, and did start`);
     else if (Math.floor(last) > over.at + CLOCK_SLACK_MS)
       report('late', `${name} lived at ${last}, after ${over.type} at ${over.at}`);
   }
@@ -214,32 +214,32 @@ function checkAttempts(
   }
 }
 
-/** Lines are numbered from 1 within an attempt: what is told is a beginning of them, and all of them where it succeeded. */
+/** Lines are numbered from 1 within an attempt: what is emitted is a beginning of them, and all of them where it succeeded. */
 function checkLines(
   replay: readonly StreamEvent[],
   events: readonly RunEvent[],
   pipeline: ChaosPipeline,
   report: Report,
 ): void {
-  const told = new Map<string, number>();
+  const emitted = new Map<string, number>();
   for (const { event, data } of replay) {
     const match =
       event === 'stage_log' && data['stream'] === 'stdout' ? /^line (\d+) (\d+)$/.exec(String(data['line'])) : null;
     if (match === null) continue;
     const key = `${match[1]} ${String(data['stage'])}`;
-    const expected = (told.get(key) ?? 0) + 1;
+    const expected = (emitted.get(key) ?? 0) + 1;
     if (Number(match[2]) !== expected)
       return report('stream', `line ${match[2]} of attempt ${key} stands where ${expected} belongs`);
-    told.set(key, expected);
+    emitted.set(key, expected);
   }
   for (const event of events) {
     if (event.type !== 'stage_completed' || event.status !== 'SUCCESS') continue;
     const lines = pipeline.stages.find(({ name }) => name === event.stage)?.lines ?? 0;
-    const seen = told.get(`${event.attempt} ${event.stage}`) ?? 0;
+    const seen = emitted.get(`${event.attempt} ${event.stage}`) ?? 0;
     if (seen !== lines)
       report(
         'stream',
-        `attempt ${event.attempt} of ${event.stage} succeeded with ${lines} lines, and its story has ${seen}`,
+        `attempt ${event.attempt} of ${event.stage} succeeded with ${lines} lines, and its event stream has ${seen}`,
       );
   }
 }

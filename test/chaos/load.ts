@@ -1,6 +1,6 @@
 /**
  * A mixed load through the public API: triggers with ids of their own, repeated with the same id until they are answered;
- * cancels, watches and reads of what was accepted. It owns the account of what clients were told; whether that is true is
+ * cancels, watches and reads of what was accepted. It owns the account of what clients were answered; whether that is true is
  * the checker's to say.
  *
  * O1. `accepted` holds every run whose trigger was answered with it, and nothing else.
@@ -31,7 +31,7 @@ export interface AcceptedRun {
   readonly id: string;
   readonly pipeline: ChaosPipeline;
   readonly acceptedAt: number;
-  /** What cancels were answered: the last word. */
+  /** The last answer to each cancel. */
   cancel?: 'cancelled' | 'had ended' | undefined;
   /** A cancel was sent more than once, so `had ended` may be of the first one's doing. */
   cancelRepeated?: boolean;

@@ -53,7 +53,7 @@ const CLIENTS_MS_MAX = 90_000;
 const DOCUMENTS_MS_MAX = 30_000;
 const REPLAYS_MS_MAX = 60_000;
 const ORPHANS_MS_MAX = 5_000;
-/** Stories of runs that nobody watched that are read all the same. */
+/** Event streams of runs that nobody watched that are read all the same. */
 const REPLAYS_BESIDE = 60;
 const REPLAYS_AT_ONCE = 8;
 const LOOK_MS = 300;

@@ -161,7 +161,7 @@ function mixedFaults(random: Random, seconds: number, kinds: readonly FaultKind[
     const [low, high] = LASTS[kind.slice(kind.lastIndexOf('-') + 1)] ?? [100, 3_000];
     const lastsMs = Math.round(low + (high - low) * random.next() ** 2);
     const service = kind.slice(0, kind.indexOf('-'));
-    const places =
+    const targets =
       kind === 'schedulers-kill-all'
         ? [0, 1, 2].map((one) => `scheduler ${one}`)
         : [
@@ -171,8 +171,8 @@ function mixedFaults(random: Random, seconds: number, kinds: readonly FaultKind[
           ];
     // SIGTERM may take its time.
     const freeAt = atMs + lastsMs + (kind.endsWith('-term') ? 12_000 : 500);
-    if (places.some((place) => (busyUntil.get(place) ?? 0) > atMs)) continue;
-    for (const place of places) busyUntil.set(place, freeAt);
+    if (targets.some((target) => (busyUntil.get(target) ?? 0) > atMs)) continue;
+    for (const target of targets) busyUntil.set(target, freeAt);
     faults.push({ kind, atMs: Math.round(atMs), index, lastsMs });
   }
   return faults;

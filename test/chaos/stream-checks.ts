@@ -1,22 +1,22 @@
 /**
- * What a watcher heard over all its connections, against the whole story as a new client is shown it: the same events in
- * their order, the same lines in theirs, the same story of each stage. How the lines of one stage and the events of another
+ * What a watcher heard over all its connections, against the whole event stream as a new client is shown it: the same events in
+ * their order, the same lines in theirs, the same event stream of each stage. How the lines of one stage and the events of another
  * stand to each other is not fixed.
  *
  * One difference is allowed, for it is stated (docs/guarantees.md): what an attempt wrote between the decision to cancel its
- * run and the commit of it may have been told live, and is no part of the story afterwards.
+ * run and the commit of it may have been emitted live, and is no part of the event stream afterwards.
  */
 import type { StreamEvent } from '../support/sse.ts';
 import type { Watched } from './watcher.ts';
 
 /** What is wrong, in words; none where all is well. */
 export function checkStream(watched: Watched, replay: readonly StreamEvent[] | null): string[] {
-  if (watched.state === 'not found') return ['a watcher was told that there is no such run'];
+  if (watched.state === 'not found') return ['a watcher was answered that there is no such run'];
   if (watched.state !== 'ended')
     return [
       `a watcher never heard the end, after ${watched.reconnects} reconnects and ${watched.events.length} events`,
     ];
-  if (replay === null) return ['its story could not be read again'];
+  if (replay === null) return ['its event stream could not be read again'];
   const problems: string[] = [];
   const events = withoutCancelledTails(watched.events, replay);
   const compare = (what: string, keep: (event: StreamEvent) => boolean): void => {
@@ -26,11 +26,11 @@ export function checkStream(watched: Watched, replay: readonly StreamEvent[] | n
   compare('events', ({ event }) => event !== 'stage_log');
   compare('lines', ({ event }) => event === 'stage_log');
   for (const stage of new Set(replay.map(({ data }) => data['stage'])))
-    compare(`the story of ${String(stage)}`, ({ data }) => data['stage'] === stage);
+    compare(`the event stream of ${String(stage)}`, ({ data }) => data['stage'] === stage);
   return problems;
 }
 
-/** Of a cancelled run: the lines of each stage that the cancel ended, as far as the whole story has them. */
+/** Of a cancelled run: the lines of each stage that the cancel ended, as far as the whole event stream has them. */
 function withoutCancelledTails(heard: readonly StreamEvent[], replay: readonly StreamEvent[]): readonly StreamEvent[] {
   if (replay.at(-1)?.event !== 'pipeline_cancelled') return heard;
   const ended = new Set(replay.filter(({ event }) => event === 'stage_completed').map(({ data }) => data['stage']));
@@ -48,13 +48,13 @@ function withoutCancelledTails(heard: readonly StreamEvent[], replay: readonly S
 function firstDifference(heard: readonly StreamEvent[], whole: readonly StreamEvent[]): string | null {
   const length = Math.max(heard.length, whole.length);
   for (let index = 0; index < length; index++) {
-    const [one, other] = [told(heard[index]), told(whole[index])];
+    const [one, other] = [textOf(heard[index]), textOf(whole[index])];
     if (one !== other)
-      return `number ${index + 1} was heard as ${one.slice(0, 300)} and is told as ${other.slice(0, 300)}`;
+      return `number ${index + 1} was heard as ${one.slice(0, 300)} and is replayed as ${other.slice(0, 300)}`;
   }
   return null;
 }
 
-function told(event: StreamEvent | undefined): string {
+function textOf(event: StreamEvent | undefined): string {
   return event === undefined ? 'nothing' : `${event.event} ${JSON.stringify(event.data)}`;
 }

@@ -1,6 +1,6 @@
 /**
  * A watcher of one run: it reads the log stream to its end, comes back with its cursor whenever the stream breaks, and now
- * and then breaks it itself. What it has heard in all is to be one story, told once.
+ * and then breaks it itself. What it has heard in all is to be one event stream, without repetition.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { readStream, type StreamEvent } from '../support/sse.ts';
@@ -11,7 +11,7 @@ export interface Watched {
   readonly runId: string;
   readonly events: StreamEvent[];
   reconnects: number;
-  /** `ended`: it heard the last event, or was told that there is nothing more. */
+  /** `ended`: it heard the last event, or was answered that there is nothing more. */
   state: 'watching' | 'ended' | 'not found' | 'given up';
 }
 
@@ -19,7 +19,7 @@ const RECONNECT_MS_MIN = 50;
 const RECONNECT_MS_MAX = 600;
 const CUT_AFTER_MS_MAX = 2_500;
 
-/** Resolves at the end of the story, or when `signal` aborts. */
+/** Resolves at the end of the event stream, or when `signal` aborts. */
 export async function watchRun(
   api: Api,
   runId: string,
@@ -53,7 +53,7 @@ export async function watchRun(
   return watched;
 }
 
-/** The whole story as a new client is shown it; null where it cannot be had. */
+/** The whole event stream as a new client is shown it; null where it cannot be had. */
 export async function replayRun(api: Api, runId: string, signal: AbortSignal): Promise<readonly StreamEvent[] | null> {
   for (; !signal.aborted; await pause(RECONNECT_MS_MAX)) {
     const { events, status } = await readStream(api.logsUrl(runId), api.apiKey, { signal });

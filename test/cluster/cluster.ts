@@ -77,7 +77,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     const store = await startClusterStore(options.store ?? 'sqlite', folder);
     cleanUp.push(() => store.stop());
     const apiKey = randomBytes(24).toString('hex');
-    // First, since the services are told the address that clients know.
+    // First, since the services are given the address that clients know.
     let processes: ServiceProcess[] = [];
     const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
     cleanUp.push(() => ingress.stop());
@@ -111,7 +111,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 
 function makeProcesses(
   options: ClusterOptions,
-  place: {
+  shared: {
     readonly folder: string;
     readonly apiKey: string;
     readonly jwtSecret: string;
@@ -128,17 +128,17 @@ function makeProcesses(
     ['registry', options.registries ?? 1],
     ['webhook-ingest', options.ingests ?? 1],
   ];
-  const logs = join(place.folder, 'logs');
+  const logs = join(shared.folder, 'logs');
   mkdirSync(logs);
   const common = {
-    SERVICE_NATS_URL: place.brokerUrl,
-    SERVICE_STORE_URL: place.storeUrl,
+    SERVICE_NATS_URL: shared.brokerUrl,
+    SERVICE_STORE_URL: shared.storeUrl,
     SERVICE_PARTITIONS: String(options.partitions ?? PARTITIONS),
     SERVICE_INTERNAL_LISTEN: '127.0.0.1:0',
     SERVICE_LOG_LEVEL: options.logLevel ?? 'info',
     ...NO_RATE_LIMITS,
-    JWT_SECRET: place.jwtSecret,
-    SERVICE_BASE_URL: place.url,
+    JWT_SECRET: shared.jwtSecret,
+    SERVICE_BASE_URL: shared.url,
     ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
     // All its clients have one address, and the load that it is made for would be over any limit.
     SERVICE_RATE_LIMIT_READ: '0',
@@ -150,10 +150,10 @@ function makeProcesses(
     SERVICE_DRAIN: '30s',
     ...options.env,
   };
-  const api = { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: place.apiKey };
+  const api = { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: shared.apiKey };
   const own = (service: ServiceName, index: number): Record<string, string> => {
     if (service === 'scheduler') return {};
-    const dataDir = { SERVICE_DATA_DIR: join(place.folder, `${service}-${index}`) };
+    const dataDir = { SERVICE_DATA_DIR: join(shared.folder, `${service}-${index}`) };
     if (service === 'runner')
       return { ...dataDir, SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_SLOTS: String(options.slots ?? 4) };
     return service === 'webhook-ingest' ? { ...api, ...dataDir } : api;

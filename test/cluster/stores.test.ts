@@ -1,4 +1,4 @@
-/** The same story through the public API on every database that Penstock keeps its runs in: services as processes, two schedulers. */
+/** The same run through the public API on every database that Penstock keeps its runs in: services as processes, two schedulers. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reportNotRun, startMongoServer } from '../support/mongodb.ts';
 import { readStream } from '../support/sse.ts';
@@ -55,10 +55,10 @@ describe.each(kinds)('a cluster that keeps its runs in %s', (store) => {
     (await graphql<{ run: { status: string } | null }>('query ($id: String) { run(id: $id) { status } }', { id })).data
       .run?.status;
 
-  it('runs, lists, tells the story again and counts', async () => {
+  it('runs, lists, replays the event stream and counts', async () => {
     const good = [
       'pipeline:',
-      '  name: story',
+      '  name: stored',
       'stages:',
       '  a:',
       '    run: echo one; echo "v=7" >> "$SERVICE_OUTPUT"',
@@ -69,7 +69,7 @@ describe.each(kinds)('a cluster that keeps its runs in %s', (store) => {
     ].join('\n');
     const runs = [
       await trigger(good, 30),
-      await trigger('pipeline:\n  name: story\nstages:\n  a:\n    run: exit 1\n', 30),
+      await trigger('pipeline:\n  name: stored\nstages:\n  a:\n    run: exit 1\n', 30),
     ];
     expect(runs.map(({ status }) => status)).toEqual(['SUCCESS', 'FAILED']);
     const first = runs[0]?.id ?? '';
@@ -81,7 +81,7 @@ describe.each(kinds)('a cluster that keeps its runs in %s', (store) => {
       'got 7',
     ]);
     const health = await graphql<{ pipelineHealth: unknown }>(
-      '{ pipelineHealth(pipelineName: "story") { totalRuns succeeded failed successRate } }',
+      '{ pipelineHealth(pipelineName: "stored") { totalRuns succeeded failed successRate } }',
     );
     expect(health.data.pipelineHealth).toEqual({ totalRuns: 2, succeeded: 1, failed: 1, successRate: 0.5 });
   });

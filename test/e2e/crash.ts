@@ -47,7 +47,7 @@ export async function crashOnce({ seed, retry }: CrashOptions): Promise<CrashRep
     const replay = await readStream(logsUrl(server, runId), server.apiKey);
     const run = await runOf(server, runId);
 
-    checkStory(seen, resumed.events, replay.events);
+    checkEventStream(seen, resumed.events, replay.events);
     checkEffects(folder.path, seen, startedBefore, replay.events);
     if (retry) assert.equal(run.status, 'SUCCESS', `with retries the run succeeds: ${JSON.stringify(run)}`);
     else checkInterrupted(run, seen);
@@ -128,37 +128,37 @@ async function runOf(server: RunningServer, runId: string): Promise<RunAnswer> {
 
 /**
  * What was seen before the crash and after it is, without gap or repetition, what a new client is shown: the same events in
- * their order, the same lines in theirs, and the same story of each stage. How the lines of one stage and the events of
+ * their order, the same lines in theirs, and the same event stream of each stage. How the lines of one stage and the events of
  * another stand to each other is not fixed.
  */
-function checkStory(
+function checkEventStream(
   before: readonly StreamEvent[],
   after: readonly StreamEvent[],
   replay: readonly StreamEvent[],
 ): void {
   const whole = [...before, ...after];
   const isLine = ({ event }: StreamEvent): boolean => event === 'stage_log';
-  const told = (events: readonly StreamEvent[]): string[] =>
+  const textsOf = (events: readonly StreamEvent[]): string[] =>
     events.map(({ event, data }) => `${event} ${JSON.stringify(data)}`);
   assert.deepEqual(
-    told(whole.filter((event) => !isLine(event))),
-    told(replay.filter((event) => !isLine(event))),
+    textsOf(whole.filter((event) => !isLine(event))),
+    textsOf(replay.filter((event) => !isLine(event))),
     'the events resume without gap or repetition',
   );
   assert.deepEqual(
-    told(whole.filter(isLine)),
-    told(replay.filter(isLine)),
+    textsOf(whole.filter(isLine)),
+    textsOf(replay.filter(isLine)),
     'the lines resume without gap or repetition',
   );
   for (let index = 0; index < STAGES; index++) {
     const ofStage = ({ data }: StreamEvent): boolean => data['stage'] === `s${index}`;
     assert.deepEqual(
-      told(whole.filter(ofStage)),
-      told(replay.filter(ofStage)),
-      `the story of s${index} resumes without gap or repetition`,
+      textsOf(whole.filter(ofStage)),
+      textsOf(replay.filter(ofStage)),
+      `the event stream of s${index} resumes without gap or repetition`,
     );
   }
-  assert.equal(replay.at(-1)?.event, 'pipeline_completed', 'the story has its end');
+  assert.equal(replay.at(-1)?.event, 'pipeline_completed', 'the event stream has its end');
 }
 
 /** No finished stage runs again; no two attempts of a stage overlap; what succeeded has left its end. */

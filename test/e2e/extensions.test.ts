@@ -1,4 +1,4 @@
-/** Extensions as users meet them: the commands of the documentation, and the same story on a laptop and on a server. */
+/** Extensions as users meet them: the commands of the documentation, and the same events on a laptop and on a server. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

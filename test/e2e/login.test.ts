@@ -53,8 +53,8 @@ async function penstock(
 async function approve(address: string, userCode: string, login: string): Promise<void> {
   const browser = new Browser();
   const who = await browser.submit(await browser.follow(address), { user_code: userCode });
-  const told = await browser.submit(who, { login });
-  const consent = await browser.submit(told, { decision: 'allow' });
+  const identified = await browser.submit(who, { login });
+  const consent = await browser.submit(identified, { decision: 'allow' });
   const done = await browser.submit(consent, { decision: 'allow' });
   expect(done.answer.text).toContain('The device is logged in');
 }

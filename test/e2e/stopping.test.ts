@@ -1,4 +1,4 @@
-/** A server that is told to stop by ^C: a terminal sends SIGINT to the whole process group at once. */
+/** A server that is stopped by ^C: a terminal sends SIGINT to the whole process group at once. */
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * Deliveries to a cluster whose ingests, scheduler and broker are killed meanwhile: so many, some of them twice, from a
  * seed. Then every promise of the intake is looked at: one run for each distinct delivery, every one ended, every answer of
- * a delivery naming the same run, and a git host that has the final status of each and was never told to go back.
+ * a delivery naming the same run, and a git host that has the final status of each and was never asked to go back.
  */
 import assert from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -123,7 +123,7 @@ async function sendAll(
   plan: readonly Planned[],
   repositories: readonly TestRepository[],
   commits: readonly string[],
-  told: (sent: number) => void,
+  onProgress: (sent: number) => void,
 ): Promise<{ readonly answers: ReadonlyMap<string, ReadonlySet<string>>; readonly retried: number }> {
   const answers = new Map<string, Set<string>>();
   const waiting = [...plan];
@@ -157,7 +157,7 @@ async function sendAll(
         );
         answers.set(id, (answers.get(id) ?? new Set()).add(runId));
         sent += 1;
-        if (sent % 1_000 === 0) told(sent);
+        if (sent % 1_000 === 0) onProgress(sent);
       }
     }),
   );
@@ -253,10 +253,10 @@ async function checkStatuses(
     60_000 + expected.size * 100,
   );
   for (const [runId, states] of statesOf()) {
-    assert.ok(expected.has(runId), `the host was told of a run ${runId} that nobody knows`);
+    assert.ok(expected.has(runId), `the host was sent a status of a run ${runId} that nobody knows`);
     assert.ok(
       !states.slice(states.indexOf('success')).includes('pending'),
-      `the host was told to go back: ${states.join(', ')}`,
+      `the host was sent a status that goes back: ${states.join(', ')}`,
     );
   }
 }

@@ -25,7 +25,7 @@ describe('build/node', () => {
     expect(existsSync(join(cwd, 'built'))).toBe(true);
   });
 
-  it('builds nothing where there is no such script, and installs nothing where it is told so', async () => {
+  it('builds nothing where there is no such script, and installs nothing where its input says so', async () => {
     const cwd = folderWith({ 'package.json': PACKAGE });
     const { code, output } = await runExtension(
       'build/node',

@@ -45,7 +45,7 @@ describe('security/secrets-scan', () => {
     expect([code, output]).toEqual([0, '0 findings in 0 files\n']);
   });
 
-  it('need not fail, looks where it is told, and shows as much as is asked for', async () => {
+  it('need not fail, looks where its input says, and shows as much as is asked for', async () => {
     const cwd = folderWith({ 'a/x': `${AWS}\n`.repeat(5), 'b/x': AWS });
     const { code, output, outputs } = await runExtension(
       'security/secrets-scan',

@@ -37,10 +37,10 @@ const LONG: readonly string[] = [
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification): number => {
+    const rank = ({ moduleId }: TestSpecification): number => {
       const at = LONG.findIndex((each) => moduleId.endsWith(`/${each}`));
       return at < 0 ? LONG.length : at;
     };
-    return files.toSorted((a, b) => place(a) - place(b) || (a.moduleId < b.moduleId ? -1 : 1));
+    return files.toSorted((a, b) => rank(a) - rank(b) || (a.moduleId < b.moduleId ? -1 : 1));
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Gateways and their clients: they create (also twice, also again after no answer), cancel, read and watch, and hold what
- * they are told against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
+ * they are answered against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
  */
 import type { CancelReply, CommittedEvents, CreateReply, CreateRequest, GetReply, WatchReply } from '@penstock/bus';
 import { isEnded, newRunId, partitionOf, type RunEvent } from '@penstock/run';
@@ -161,7 +161,7 @@ export class Clients {
     return limits;
   }
 
-  /** As the owner of its partition was told them; infinite where there are none. */
+  /** As they were sent to the owner of its partition; infinite where there are none. */
   limitsOf(runId: string): Limits | undefined {
     const limits = this.#intents.find(({ request }) => request.runId === runId)?.request.limits;
     return (
@@ -458,7 +458,7 @@ export class Clients {
   #isCurrent(gateway: SimNode, partition: number, epoch: number): boolean {
     const id = `${gateway.name}/${partition}`;
     const seen = this.#epochs.get(id) ?? 0;
-    if (epoch < seen) this.#world.mark('word of a lower epoch dropped');
+    if (epoch < seen) this.#world.mark('message of a lower epoch dropped');
     this.#epochs.set(id, Math.max(seen, epoch));
     return epoch >= seen;
   }

@@ -81,7 +81,7 @@ export function mutatedRestore(
     usages: usages.map((usage) => ({
       ...usage,
       ...(mutation === 'month-forgotten' ? { months: usage.months.map((month) => ({ ...month, runs: 0 })) } : {}),
-      ...(mutation === 'places-forgotten' ? { maxConcurrent: null } : {}),
+      ...(mutation === 'slots-forgotten' ? { maxConcurrent: null } : {}),
     })),
   };
 }

@@ -187,7 +187,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
   /** Another has handed a partition over: if it is ours now, it is opened at once. */
   released(partition: number): void {
     if (this.member === '' || ownerOf(partition, this.#members) !== this.member) return;
-    this.#world.mark('opened at the word of its release');
+    this.#world.mark('opened at the message of its release');
     this.#rebalance();
   }
 
@@ -282,7 +282,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     for (const owner of this.owners.values()) owner.partition?.sessionLost(session, runner);
   }
 
-  /** A session that was learned of aside from the watch may end without a word of it: what is silent is looked at. */
+  /** A session that was learned of aside from the watch may end without any message of it: what is silent is looked at. */
   #lookAtSilent(): void {
     const { leaseMs } = this.#world.profile;
     if (this.#looking || ![...this.#sessions.values()].some(({ seenAt }) => this.#world.now - seenAt > 1.5 * leaseMs))

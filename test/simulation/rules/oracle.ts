@@ -268,8 +268,8 @@ export class Oracle implements Witness {
   #leaveGroup(run: RunTruth): void {
     if (run.state.group === undefined) return;
     const members = this.#group(run);
-    const place = members.indexOf(run.id);
-    if (place >= 0) members.splice(place, 1);
+    const index = members.indexOf(run.id);
+    if (index >= 0) members.splice(index, 1);
   }
 
   acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void {
@@ -278,7 +278,7 @@ export class Oracle implements Witness {
     this.#world.check(
       entry.commitId === commitId && decodeCommit(entry.bytes).epoch === epoch,
       'P2',
-      `commit ${commitId} of epoch ${epoch} is told to be stored at ${sequence}, where ${entry.commitId} stands`,
+      `commit ${commitId} of epoch ${epoch} is answered as stored at ${sequence}, where ${entry.commitId} stands`,
     );
   }
 
@@ -342,7 +342,7 @@ export class Oracle implements Witness {
     this.#quotas.checkpointed(partition, sequence, this.#observed.store.counters);
     for (const run of this.#runs.values()) {
       if (run.partition !== partition) continue;
-      const covered = run.versions.findLast((place) => place.sequence <= sequence)?.version ?? 0;
+      const covered = run.versions.findLast((version) => version.sequence <= sequence)?.version ?? 0;
       this.#world.check(
         run.storedVersion >= covered,
         'P6',
@@ -447,7 +447,7 @@ export class Oracle implements Witness {
     this.#world.check(
       truth !== undefined && isSameEvent(truth, event),
       'P20',
-      `version ${version} of run ${runId} is told as ${JSON.stringify(event)}, committed is ${JSON.stringify(truth)}`,
+      `version ${version} of run ${runId} is shown as ${JSON.stringify(event)}, committed is ${JSON.stringify(truth)}`,
     );
     run.observed = Math.max(run.observed, version);
   }

@@ -1,5 +1,5 @@
 /**
- * What must hold of the quotas of keys (P23), told from the log alone: how many runs have a place, who waits for one, and
+ * What must hold of the quotas of keys (P23), derived from the log alone: how many runs have a concurrency slot, who waits for one, and
  * which of its month each run is.
  */
 import { attemptMs, isSettled, monthOf, type RunEvent } from '@penstock/run';
@@ -21,9 +21,9 @@ interface KeyTruth {
 
 /** What a commit did to a key. */
 interface Step {
-  /** The most places that there were at any time in it. */
-  placesMax: number;
-  readonly placed: Set<RunTruth>;
+  /** The most slots that there were at any time in it. */
+  slotsMax: number;
+  readonly granted: Set<RunTruth>;
 }
 
 export class QuotaRules {
@@ -45,11 +45,11 @@ export class QuotaRules {
       this.#world.check(
         (event.maxConcurrent ?? Number.POSITIVE_INFINITY) === maxConcurrent,
         'P23',
-        `run ${run.id} is created with ${event.maxConcurrent ?? 'no limit of'} places, asked for were ${maxConcurrent}`,
+        `run ${run.id} is created with ${event.maxConcurrent ?? 'no limit of'} slots, asked for were ${maxConcurrent}`,
       );
       key.maxConcurrent = maxConcurrent;
-      step.placesMax = Math.max(step.placesMax, maxConcurrent);
-      step.placed.add(run);
+      step.slotsMax = Math.max(step.slotsMax, maxConcurrent);
+      step.granted.add(run);
       if (event.runOfMonth !== undefined)
         this.#counts(
           key,
@@ -61,10 +61,10 @@ export class QuotaRules {
         );
     }
     if (event.type === 'run_held') {
-      step.placed.delete(run);
+      step.granted.delete(run);
       this.#world.mark(event.reason === 'quota' ? 'run held by its quota' : 'run held by its group');
     }
-    if (event.type === 'run_admitted') step.placed.add(run);
+    if (event.type === 'run_admitted') step.granted.add(run);
     const ms = attemptMs(run.events, run.events.length - 1);
     if (ms !== undefined) this.#monthOf(key, event.at).stageMs += ms;
   }
@@ -91,20 +91,20 @@ export class QuotaRules {
     const steps = this.#steps;
     this.#steps = new Map();
     if (disturbed) return;
-    for (const [key, { placesMax, placed }] of steps) {
+    for (const [key, { slotsMax, granted }] of steps) {
       const live = [...key.runs].filter(({ state }) => !isSettled(state));
       const active = live.filter(({ state }) => !state.held);
       const ready = live.filter((run) => run.state.held && isFirstOfGroup(run));
-      const starts = active.filter((run) => placed.has(run));
+      const starts = active.filter((run) => granted.has(run));
       if (starts.length > 0) {
         this.#world.check(
-          active.length <= placesMax,
+          active.length <= slotsMax,
           'P23',
-          `${active.length} runs of ${active[0]?.state.key ?? ''} go on at once, ${placesMax} are allowed`,
+          `${active.length} runs of ${active[0]?.state.key ?? ''} go on at once, ${slotsMax} are allowed`,
         );
-        // Places that were taken away in the same step may have been what a later run got before a turn came.
+        // Slots that were taken away in the same step may have been what a later run got before a turn came.
         const overtaken =
-          placesMax > key.maxConcurrent
+          slotsMax > key.maxConcurrent
             ? undefined
             : ready.find((waiting) => starts.some((run) => waiting.state.createdAt < run.state.createdAt));
         this.#world.check(
@@ -116,7 +116,7 @@ export class QuotaRules {
       this.#world.check(
         ready.length === 0 || active.length >= key.maxConcurrent,
         'P23',
-        `run ${ready[0]?.id ?? ''} is held, although ${active.length} of ${key.maxConcurrent} places are taken`,
+        `run ${ready[0]?.id ?? ''} is held, although ${active.length} of ${key.maxConcurrent} slots are taken`,
       );
     }
   }
@@ -164,7 +164,7 @@ export class QuotaRules {
         .filter((counter) => counter.key === name)
         .toSorted((a, b) => (a.month < b.month ? 1 : -1))[0];
       if ((newest?.maxConcurrent ?? Number.POSITIVE_INFINITY) !== key.maxConcurrent || newest?.active !== 0)
-        return `${name} has ${key.maxConcurrent} places and none taken, the store says ${JSON.stringify(newest)}`;
+        return `${name} has ${key.maxConcurrent} slots and none taken, the store says ${JSON.stringify(newest)}`;
     }
     return undefined;
   }
@@ -187,7 +187,7 @@ export class QuotaRules {
 
   #stepOf(key: KeyTruth): Step {
     let step = this.#steps.get(key);
-    if (step === undefined) this.#steps.set(key, (step = { placesMax: key.maxConcurrent, placed: new Set() }));
+    if (step === undefined) this.#steps.set(key, (step = { slotsMax: key.maxConcurrent, granted: new Set() }));
     return step;
   }
 

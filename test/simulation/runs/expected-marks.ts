@@ -45,7 +45,7 @@ export const expectedMarks: readonly string[] = [
   'membership lost',
   'new incarnation',
   'no owner responds',
-  'opened at the word of its release',
+  'opened at the message of its release',
   'opening failed',
   'owner deposed',
   'owner finds its log cut',
@@ -53,7 +53,7 @@ export const expectedMarks: readonly string[] = [
   'store ahead of its log',
   'take-over with runs',
   'two owners listen',
-  'word of a lower epoch dropped',
+  'message of a lower epoch dropped',
   // Owner and runner (P10 to P19).
   'attempt lost',
   'attempt of an ended run gone',

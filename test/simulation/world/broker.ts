@@ -72,8 +72,8 @@ export class SimBroker {
   /** Refused where it does not stop at a commit, as libs/bus sees to: after a power cut that one may be gone. */
   purge(partition: number, sequenceExclusive: number): number | 'refused' {
     const log = this.log(partition);
-    const place = log.findIndex((entry) => entry.sequence === sequenceExclusive);
-    if (place < 0) {
+    const index = log.findIndex((entry) => entry.sequence === sequenceExclusive);
+    if (index < 0) {
       this.#world.check(
         this.#world.witness.isPartitionDisturbed(partition),
         'P8',
@@ -81,9 +81,9 @@ export class SimBroker {
       );
       return 'refused';
     }
-    this.#world.witness.purged(partition, log[place - 1]?.sequence ?? 0);
-    if (place > 0) this.#world.mark('log purged');
-    return log.splice(0, place).length;
+    this.#world.witness.purged(partition, log[index - 1]?.sequence ?? 0);
+    if (index > 0) this.#world.mark('log purged');
+    return log.splice(0, index).length;
   }
 
   /** The machine lost its power: the last commits of a log are gone. */

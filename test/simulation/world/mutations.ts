@@ -13,7 +13,7 @@ export const mutations = {
   'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
   'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
   'month-forgotten': 'P23: a take-over does not read how many runs keys have had in a month',
-  'places-forgotten': 'P23: a take-over does not read how many runs of a key may go on at once',
+  'slots-forgotten': 'P23: a take-over does not read how many runs of a key may go on at once',
   'held-left-aside': 'P23: a take-over leaves held runs aside',
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',
 } as const;

@@ -21,7 +21,7 @@ export class Network {
     return this.broker.up && node.linked;
   }
 
-  /** A message through the broker. Lost without a word where the way is not open. */
+  /** A message through the broker. Lost without any answer where the way is not open. */
   send(from: SimNode, to: SimNode, deliver: () => void): void {
     const { profile } = this.world;
     if (!this.isOpen(from) || this.world.drops(profile.lost)) {

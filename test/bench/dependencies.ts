@@ -26,7 +26,7 @@ import { createLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { temporaryFolder } from '../support/server.ts';
 
-export interface Surroundings {
+export interface Dependencies {
   readonly broker: TestBroker;
   readonly bus: Bus;
   readonly store: DocumentStore;
@@ -50,7 +50,7 @@ export const THREE_STAGES = [
   '    after: b',
 ].join('\n');
 
-export async function makeSurroundings(options: { readonly syncAlways?: boolean } = {}): Promise<Surroundings> {
+export async function makeDependencies(options: { readonly syncAlways?: boolean } = {}): Promise<Dependencies> {
   const folder = temporaryFolder('penstock-bench-');
   const broker = await startTestBroker(options.syncAlways === true ? { sync: 'always' } : {});
   const bus = await connectBus({ servers: broker.url, name: 'bench' });
