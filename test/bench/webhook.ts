@@ -69,7 +69,7 @@ async function benchIntake(): Promise<string[]> {
     mode: 'development',
     allowedHosts: [],
     jwtSecret: 'x'.repeat(32),
-    mirrors: { fetch: () => new Promise(() => {}) },
+    mirrors: { fetch: () => new Promise(() => {}), findRef: () => Promise.resolve(null) },
     baseUrl: () => '',
     secrets: { git_host_a: SECRET },
     waitSecs: 0,

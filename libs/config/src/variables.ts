@@ -379,6 +379,14 @@ export const variables = {
     services: ['serve', 'webhook-ingest'],
     meaning: 'Refuses unsigned deliveries, and a start in production mode without a secret.',
   }),
+  webhookUnsigned: optional({
+    name: 'SERVICE_WEBHOOK_UNSIGNED',
+    kind: boolean(),
+    defaultText: '`true` while neither provider has a secret, else `false`',
+    services: ['serve', 'webhook-ingest'],
+    meaning:
+      'Whether unsigned deliveries are accepted, as untrusted, from a provider without a secret. From one that has a secret they never are.',
+  }),
   webhookWaitSecs: variable({
     name: 'SERVICE_WEBHOOK_WAIT_SECS',
     kind: integer({ min: 0, max: 300 }),

@@ -14,6 +14,7 @@ import { checkOut } from './checkout.ts';
 import { findFile, readMessage, readText, type CommitFile, type InMirror } from './commit-files.ts';
 import { lookupAll, type Lookup } from './connection.ts';
 import { problemWithFile } from './credentials.ts';
+import { findRef } from './find-ref.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
@@ -70,15 +71,26 @@ export interface FetchedCommit {
   checkout(folder: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
 }
 
+export interface FindRefRequest {
+  readonly url: string;
+  /** Its full name. */
+  readonly ref: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface MirrorCache {
   /** @throws GitError; the signal's reason */
   fetch(request: FetchRequest): Promise<FetchedCommit>;
+  /** What the ref names on its server now, null where there is no such ref; nothing is fetched. @throws GitError; the signal's reason */
+  findRef(request: FindRefRequest): Promise<string | null>;
   /** Ends what runs; resolves when nothing is left. */
   close(): Promise<void>;
 }
 
 const REPOSITORY_BYTES_MAX = 2 * 1024 ** 3;
 const FETCH_MS_MAX = 60_000;
+/** A person waits for it. */
+const FIND_MS_MAX = 15_000;
 const FETCHES_AT_ONCE = 8;
 const FETCHES_WAITING_MAX = 1_000;
 /** Reading from the disk of this machine. */
@@ -162,6 +174,27 @@ class FolderMirrorCache implements MirrorCache {
           }),
         ),
     };
+  }
+
+  async findRef({ url, ref, signal: given }: FindRefRequest): Promise<string | null> {
+    const address = checkCloneUrl(url, this.#options.policy);
+    const { slots, fetchMsMax, assertUsable } = this.#dependencies;
+    const signal = AbortSignal.any([
+      this.#closing.signal,
+      AbortSignal.timeout(Math.min(fetchMsMax, FIND_MS_MAX)),
+      ...(given === undefined ? [] : [given]),
+    ]);
+    const task = slots.with(`${address.host}:${address.port}`, signal, async () => {
+      await assertUsable();
+      return await findRef(address, ref, {
+        ...this.#dependencies,
+        folder: this.#options.folder,
+        timeoutMs: FIND_MS_MAX,
+        signal,
+      });
+    });
+    this.#active.add(task);
+    return await task.finally(() => this.#active.delete(task));
   }
 
   async close(): Promise<void> {

@@ -68,6 +68,21 @@ const TRANSPORTS: readonly (readonly [name: string, url: Transport])[] = [
 ];
 
 describe.each(TRANSPORTS)('over %s', (_name, transport) => {
+  it('a ref is found by its whole name, and one of a pull request, a longer name or a tag is not taken for it', async () => {
+    const { repository } = longRepository();
+    const head = repository.git('rev-parse', 'HEAD').trim();
+    for (const ref of ['refs/heads/proof', 'refs/pull/1/head', 'refs/pull/refs/heads/other', 'refs/tags/other'])
+      repository.git('update-ref', ref, 'HEAD');
+    const opened = mirrors();
+    const url = await transport(repository);
+    expect(await opened.findRef({ url, ref: 'refs/heads/proof' })).toBe(head);
+    expect(await opened.findRef({ url, ref: 'refs/heads/other' })).toBeNull();
+    expect(await opened.findRef({ url, ref: 'refs/heads/roof' })).toBeNull();
+    await expect(opened.findRef({ url: `${url}-none`, ref: 'refs/heads/proof' })).rejects.toMatchObject({
+      code: expect.stringMatching(/^(?:not_found|denied)$/u),
+    });
+  });
+
   it.each([
     ['whole', false],
     ['partial', true],

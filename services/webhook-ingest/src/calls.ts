@@ -1,10 +1,15 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
 import { subjects, type Bus, type ConnectionView, type IngestCalls, type IngestVerb } from '@penstock/bus';
-import { BadUserInput, NotFound } from '@penstock/errors';
+import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import type { Connection, ConnectionsRepository } from './model/connections-repository.ts';
 import { decide, type DecisionSources } from './processing/decide.ts';
 import type { DecidedDelivery, DeliveriesRepository } from './model/deliveries-repository.ts';
+import { isAddressable } from './model/clone-address.ts';
+import type { Delivery } from './model/delivery.ts';
 import { deliveryView } from './model/delivery-view.ts';
+import { gitCodeOf } from './model/errors.ts';
+import type { ClonePolicy, RefSource } from './model/ports.ts';
+import { hostsToAsk, isProvedFor, type HomeHosts } from './model/proof.ts';
 import type { Intake } from './intake/intake.ts';
 import { providerNamed } from './providers/recognise.ts';
 
@@ -13,6 +18,9 @@ export interface CallsOptions extends DecisionSources {
   readonly deliveries: DeliveriesRepository;
   readonly connections: ConnectionsRepository;
   readonly intake: Intake;
+  readonly refs: RefSource;
+  readonly policy: ClonePolicy;
+  readonly homes: HomeHosts;
   /** Where hosts deliver to. */
   webhookUrl(): string;
   now(): number;
@@ -28,7 +36,14 @@ const REPOSITORY_CHARACTERS_MAX = 300;
 
 export function ingestCalls(options: CallsOptions): Handlers {
   const { deliveries, connections, bus } = options;
-  const shown = ({ id, provider, repository, createdAt }: Connection): ConnectionView => ({
+  const { policy } = options;
+  const isProved = ({ provedHost }: Connection): boolean => policy.mode === 'development' || provedHost !== null;
+  const shown = (connection: Connection): ConnectionView => ({
+    proof: { ref: connection.proofRef },
+    proved: isProved(connection),
+    ...viewed(connection),
+  });
+  const viewed = ({ id, provider, repository, createdAt }: Connection): Omit<ConnectionView, 'proof' | 'proved'> => ({
     id,
     provider,
     repository,
@@ -55,6 +70,15 @@ export function ingestCalls(options: CallsOptions): Handlers {
       tellOthers();
       return { disconnected: true };
     },
+    async verify({ userId, id }) {
+      const connection = await connections.find(userId, id);
+      if (connection === null) throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+      if (isProved(connection)) return shown(connection);
+      const host = await hostWithProof(connection, options);
+      await connections.prove(connection, host, options.now());
+      tellOthers();
+      return shown({ ...connection, provedHost: host });
+    },
     async deliveries({ tenants, limit }) {
       return { deliveries: (await deliveries.newest(tenants, limit)).map(decidedView) };
     },
@@ -68,6 +92,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       const { delivery } = found;
       if (delivery.cloneUrl === '')
         throw new BadUserInput('Nothing can come of this delivery: it was refused before its commit was looked for.');
+      if (delivery.verified === 'connection') await assertProved(delivery, options);
       if (!dryRun) {
         const again = await options.intake.replay(delivery);
         return deliveryView(again, null, again.runId);
@@ -75,6 +100,37 @@ export function ingestCalls(options: CallsOptions): Handlers {
       return deliveryView(delivery, await decide(delivery, options), null);
     },
   };
+}
+
+/** Asks one host after the other. Throws the same for a repository that is not there, or not to be seen, as for a missing ref. */
+async function hostWithProof(
+  { provider, repository, proofRef }: Connection,
+  { refs, policy, homes }: CallsOptions,
+): Promise<string> {
+  const hosts = isAddressable(repository) ? hostsToAsk(provider, policy, homes) : [];
+  let away: unknown;
+  for (const host of hosts) {
+    try {
+      if ((await refs.findRef({ url: `https://${host}/${repository}.git`, ref: proofRef })) !== null) return host;
+    } catch (error) {
+      const code = gitCodeOf(error);
+      if (code === null || code === 'git_unusable') throw error;
+      if (code === 'unreachable' || code === 'timeout') away = error;
+    }
+  }
+  if (away !== undefined)
+    throw new Unavailable('The git host does not answer at the moment; try again.', { cause: away });
+  throw new BadUserInput(
+    `The ref ${proofRef} was not found in '${repository}' (${hosts.join(', ') || 'no allowed host'}): push it there, then try again.`,
+  );
+}
+
+/** A connection that was ended, or proved for another host, replays nothing. */
+async function assertProved(delivery: Delivery, { connections, policy }: CallsOptions): Promise<void> {
+  const { userId = '', provider, repository, cloneUrl } = delivery;
+  const connection = await connections.named(userId, provider, repository);
+  if (policy.mode === 'production' && !isProvedFor(connection?.provedHost ?? null, cloneUrl, policy))
+    throw new BadUserInput('The repository of this delivery is not connected, or not proved: call verifyRepository.');
 }
 
 function decidedView({ delivery, decision }: DecidedDelivery): ReturnType<typeof deliveryView> {

@@ -1,6 +1,7 @@
 /** From variables to what the ingest is started with; the same for `serve` and for a process of its own. */
 import { ConfigurationError, type Configuration, type ServerMode } from '@penstock/config';
 import type { WebhookIngestOptions } from './start.ts';
+import type { HomeHosts } from './model/proof.ts';
 import type { ProviderName } from './providers/provider.ts';
 import type { StatusHost } from './statuses/host-api.ts';
 import { readTemplate } from './processing/template.ts';
@@ -9,6 +10,7 @@ export const WEBHOOK_KEYS = [
   'webhookSecret',
   'webhookToken',
   'webhookRequireSecret',
+  'webhookUnsigned',
   'webhookWaitSecs',
   'webhookPipeline',
   'webhookRepositories',
@@ -16,6 +18,7 @@ export const WEBHOOK_KEYS = [
   'gitHostAToken',
   'gitHostBToken',
   'gitHostApiUrl',
+  'gitHostBaseUrl',
   'gitHostProvider',
   'dashboardUrl',
   'tenantTier',
@@ -26,7 +29,8 @@ export type WebhookSettings = Pick<
   | 'mode'
   | 'allowedHosts'
   | 'secrets'
-  | 'requireSecret'
+  | 'unsigned'
+  | 'homes'
   | 'waitSecs'
   | 'template'
   | 'repositories'
@@ -49,6 +53,7 @@ export function webhookSettings(
     webhookSecret,
     webhookToken,
     webhookRequireSecret: requireSecret,
+    webhookUnsigned,
     webhookRepositories: repositories,
   } = settings;
   const missing = [
@@ -60,10 +65,16 @@ export function webhookSettings(
       'SERVICE_WEBHOOK_REQUIRE_SECRET is set, and neither SERVICE_WEBHOOK_SECRET nor SERVICE_WEBHOOK_TOKEN is; make one with: openssl rand -hex 32',
     ]);
   }
+  if (requireSecret && webhookUnsigned === true)
+    throw new ConfigurationError([
+      'SERVICE_WEBHOOK_REQUIRE_SECRET and SERVICE_WEBHOOK_UNSIGNED are both true, and mean opposite things: unset one of them',
+    ]);
+  const unsigned = !requireSecret && (webhookUnsigned ?? missing.length === 2);
   return {
     settings: {
       mode,
-      requireSecret,
+      unsigned,
+      homes: homesOf(settings),
       repositories,
       allowedHosts: settings.gitAllowedHosts,
       secrets: { git_host_a: webhookSecret, git_host_b: webhookToken },
@@ -73,7 +84,7 @@ export function webhookSettings(
       statusHosts: statusHosts(settings),
       dashboardUrl: settings.dashboardUrl,
     },
-    warnings: mode === 'production' && !requireSecret && missing.length > 0 ? [warningOf(missing, repositories)] : [],
+    warnings: mode === 'production' && unsigned && missing.length > 0 ? [warningOf(missing, repositories)] : [],
   };
 }
 
@@ -83,6 +94,21 @@ function warningOf(missing: readonly string[], repositories: readonly string[] |
       ? "THIS SERVER RUNS ANYONE'S CODE: whoever reaches it can send a push of any repository"
       : 'unsigned pushes of the repositories in SERVICE_WEBHOOK_REPOSITORIES are accepted from anyone';
   return `${who}; set ${missing.join(' and ')}, or SERVICE_WEBHOOK_REQUIRE_SECRET=true`;
+}
+
+/** Where a provider's repositories are: on the host that is configured for it, else on the public one. */
+function homesOf({
+  gitHostBaseUrl,
+  gitHostApiUrl,
+  gitHostProvider,
+}: Pick<
+  Configuration<(typeof WEBHOOK_KEYS)[number]>,
+  'gitHostBaseUrl' | 'gitHostApiUrl' | 'gitHostProvider'
+>): Partial<HomeHosts> {
+  const own = gitHostBaseUrl ?? gitHostApiUrl;
+  if (own === undefined || gitHostProvider === 'oidc') return {};
+  const host = new URL(own).hostname.replace(/^\[|\]$/gu, '').toLowerCase();
+  return { [gitHostProvider === 'gitlab' ? 'git_host_b' : 'git_host_a']: host.replace(/^api\./u, '') };
 }
 
 /** An address of one's own is that of the provider which is configured; where none is, of every host that has a token. */

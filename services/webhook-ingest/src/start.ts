@@ -14,7 +14,8 @@ import { DeliveriesRepository } from './model/deliveries-repository.ts';
 import { ingestKeys, type Delivery } from './model/delivery.ts';
 import { Intake } from './intake/intake.ts';
 import { OutcomeWaits } from './intake/outcome-waits.ts';
-import type { ClonePolicy, CommitSource } from './model/ports.ts';
+import type { ClonePolicy, CommitSource, RefSource } from './model/ports.ts';
+import { hostOf, type HomeHosts } from './model/proof.ts';
 import { Processing } from './processing/processing.ts';
 import type { ProviderName } from './providers/provider.ts';
 import { RefusedDeliveries } from './intake/refused-deliveries.ts';
@@ -30,7 +31,7 @@ export interface WebhookIngestOptions {
   readonly log: Log;
   /** P9: what the journal was set up with. */
   readonly partitions: number;
-  readonly mirrors: CommitSource;
+  readonly mirrors: CommitSource & RefSource;
   readonly mode: ServerMode;
   /** `SERVICE_GIT_ALLOWED_HOSTS`; without effect in development mode. */
   readonly allowedHosts: readonly string[];
@@ -42,7 +43,10 @@ export interface WebhookIngestOptions {
   readonly dashboardUrl?: string | undefined;
   /** `SERVICE_WEBHOOK_SECRET`, `SERVICE_WEBHOOK_TOKEN`. */
   readonly secrets?: { readonly [P in ProviderName]?: string | undefined } | undefined;
-  readonly requireSecret?: boolean | undefined;
+  /** Whether unsigned deliveries are taken where their own provider has no secret; default: while no provider has one. */
+  readonly unsigned?: boolean | undefined;
+  /** Where the repositories of each provider are; default the public hosts. */
+  readonly homes?: Partial<HomeHosts> | undefined;
   /** `SERVICE_WEBHOOK_WAIT_SECS`; default 8. */
   readonly waitSecs?: number | undefined;
   /** `readTemplate` of `SERVICE_WEBHOOK_PIPELINE`. */
@@ -70,6 +74,7 @@ export interface WebhookIngest {
 }
 
 const WAIT_SECS = 8;
+export const PUBLIC_HOSTS: HomeHosts = { git_host_a: 'github.com', git_host_b: 'gitlab.com' };
 /** What a repository gets whose user is gone. */
 const TIER_OF_NOBODY = 'free';
 /** The operator's own runs, where no tier is set for them: whatever an extension needs. */
@@ -80,6 +85,9 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   const { bus, store, log, mirrors, mode } = options;
   await openDeliveryLog(bus).ensureConsumer();
   const now = options.now ?? Date.now;
+  const secrets = options.secrets ?? {};
+  const homes: HomeHosts = { ...PUBLIC_HOSTS, ...options.homes };
+  const policy: ClonePolicy = { mode, allowedHosts: options.allowedHosts };
   const keys = ingestKeys(options.jwtSecret);
   const owners = new Owners(bus, options.partitions);
   const reads = new RunReads(owners, new RunsRepository(store));
@@ -110,10 +118,9 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     deliveries,
     now,
     limitsOf: (delivery) => tiers.limitsOf(delivery),
-    beginStatus: (delivery, decision) => beginStatus(statuses, mode, delivery, decision),
+    beginStatus: (delivery, decision) => beginStatus(statuses, { policy, homes }, delivery, decision),
     concurrency: options.concurrency,
   });
-  const policy: ClonePolicy = { mode, allowedHosts: options.allowedHosts };
   const intake = new Intake({
     bus,
     deliveries,
@@ -122,7 +129,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     policy,
     log,
     now,
-    verification: { connections, secrets: options.secrets ?? {}, requireSecret: options.requireSecret ?? false },
+    verification: { connections, secrets, unsigned: options.unsigned ?? !Object.values(secrets).some(Boolean) },
     repositories: options.repositories,
     waitMs: (options.waitSecs ?? WAIT_SECS) * 1000,
     backlogMax: options.backlogMax,
@@ -137,6 +144,9 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
       deliveries,
       connections,
       intake,
+      refs: mirrors,
+      policy,
+      homes,
       now,
       webhookUrl: () => `${options.baseUrl()}/webhook`,
     }),
@@ -190,16 +200,17 @@ class TenantTiers {
 
 /**
  * An unsigned delivery says nothing about who pushed, and a status written for it would say it with the server's voice:
- * only where everybody is trusted anyway.
+ * only where everybody is trusted anyway. Nor is the API of one host told about a repository of another.
  */
 async function beginStatus(
   statuses: StatusOutbox,
-  mode: ServerMode,
+  { policy, homes }: { readonly policy: ClonePolicy; readonly homes: HomeHosts },
   delivery: Delivery,
   decision: Decision,
 ): Promise<void> {
   if (decision.kind === 'nothing' || (decision.kind === 'ended' && decision.status === 'SKIPPED')) return;
-  if (delivery.verified === 'none' && mode === 'production') return;
+  const isElsewhere = hostOf(delivery.cloneUrl) !== homes[delivery.provider];
+  if (policy.mode === 'production' && (delivery.verified === 'none' || isElsewhere)) return;
   const { provider, repository, commit, ref, runId, tenant } = delivery;
   await statuses.add({
     provider,

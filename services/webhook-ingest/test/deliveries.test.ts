@@ -180,7 +180,10 @@ describe('a run id once answered becomes a run', () => {
     const cloned = Promise.withResolvers<void>();
     const ingest = await world.ingest({
       waitSecs: 1,
-      mirrors: { fetch: async (request) => (await cloned.promise, await world.mirrors.fetch(request)) },
+      mirrors: {
+        ...world.mirrors,
+        fetch: async (request) => (await cloned.promise, await world.mirrors.fetch(request)),
+      },
     });
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: bare }), github(newId()));
     expect(body).toMatchObject({ status: 'Pending', source: 'none', run_id: expect.any(String) });
@@ -192,7 +195,9 @@ describe('a run id once answered becomes a run', () => {
 
   it('and none is answered by a server that stops before it knows: 503, and the delivery is there at the next start', async () => {
     const asked = Promise.withResolvers<void>();
-    const stopping = await world.ingest({ mirrors: { fetch: () => (asked.resolve(), new Promise(() => {})) } });
+    const stopping = await world.ingest({
+      mirrors: { ...world.mirrors, fetch: () => (asked.resolve(), new Promise(() => {})) },
+    });
     const id = newId();
     const runs = (await world.runsOf()).length;
     const answer = stopping.send(push, github(id));
@@ -314,6 +319,7 @@ describe('poison', () => {
   it('what cannot be decided about is a run that failed, quarantined, and holds up nobody', async () => {
     const ingest = await world.ingest({
       mirrors: {
+        ...world.mirrors,
         fetch: ({ url, commit: wanted }) =>
           url.endsWith('poison') ? Promise.reject(new TypeError('no')) : world.mirrors.fetch({ url, commit: wanted }),
       },

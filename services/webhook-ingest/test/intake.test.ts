@@ -52,7 +52,11 @@ describe('a push', () => {
       source: '.pipeline.yaml',
     });
     const run = await world.reads.view(body.run_id ?? '', ['service']);
-    expect(run).toMatchObject({ pipelineName: 'demo', status: 'SUCCESS', key: 'service/acme/demo' });
+    expect(run).toMatchObject({
+      pipelineName: 'demo',
+      status: 'SUCCESS',
+      key: `service/${provider}/unsigned/acme/demo`,
+    });
     const job = world.jobs.find(({ runId }) => runId === body.run_id);
     expect(job?.origin).toMatchObject({
       kind: 'webhook',
@@ -172,10 +176,17 @@ describe('a push', () => {
     expect(body).toMatchObject({ error: 'bad_request', message: expect.any(String) });
   });
 
-  it('a body over 25 MiB is answered 413, one just below is read', async () => {
-    const big = (bytes: number): Buffer => Buffer.alloc(bytes, 'x');
-    expect((await ingest.send(big(25 * 1024 * 1024 + 1), { 'x-github-event': 'push' })).status).toBe(413);
-    expect((await ingest.send(big(25 * 1024 * 1024), { 'x-github-event': 'push' })).status).toBe(400);
+  it('a signed body over 25 MiB is answered 413, one just below is read', async () => {
+    const secrets = { git_host_a: 'server' };
+    const strict = await world.ingest({ secrets, beside: true });
+    const send = (bytes: number) => {
+      const body = Buffer.alloc(bytes, 'x');
+      const signature = githubSignature(body, secrets.git_host_a);
+      return strict.send(body, { 'x-github-event': 'push', 'x-hub-signature-256': signature });
+    };
+    expect((await send(25 * 1024 * 1024 + 1)).status).toBe(413);
+    expect((await send(25 * 1024 * 1024)).status).toBe(400);
+    await strict.close();
   });
 
   it.each(['http://169.254.169.254/x', 'ext::sh -c id', 'ssh://-oProxyCommand=id/x', 'git@host:-x', '-x', '//evil/x'])(
@@ -350,7 +361,7 @@ describe('signatures', () => {
   });
 
   it('S30: unsigned deliveries are refused where a secret is required', async () => {
-    const ingest = await world.ingest({ requireSecret: true });
+    const ingest = await world.ingest({ unsigned: false });
     expect((await ingest.send(githubPush({ url: repository.url, commit }), github())).status).toBe(401);
   });
 
@@ -403,6 +414,7 @@ describe('what the server decides', () => {
   it('S32: in production the address is built from an allowed host, whatever the payload says', async () => {
     const asked: string[] = [];
     const mirrors = {
+      ...world.mirrors,
       fetch: async ({ url }: { url: string }) => (
         asked.push(url),
         await world.mirrors.fetch({ url: repository.url, commit })

@@ -14,7 +14,8 @@ describe('the secrets of a production server', () => {
     expect(settingsOf({}).warnings).toEqual([
       expect.stringMatching(/ANYONE'S CODE.*SERVICE_WEBHOOK_SECRET and SERVICE_WEBHOOK_TOKEN/u),
     ]);
-    expect(settingsOf({ SERVICE_WEBHOOK_SECRET: 'x' }).warnings).toEqual([
+    expect(settingsOf({ SERVICE_WEBHOOK_SECRET: 'x' }).warnings).toEqual([]);
+    expect(settingsOf({ SERVICE_WEBHOOK_SECRET: 'x', SERVICE_WEBHOOK_UNSIGNED: 'true' }).warnings).toEqual([
       expect.stringContaining('SERVICE_WEBHOOK_TOKEN'),
     ]);
     expect(settingsOf({ SERVICE_WEBHOOK_REPOSITORIES: 'a/*' }).warnings).toEqual([
@@ -27,10 +28,42 @@ describe('the secrets of a production server', () => {
   it('required and missing: no start', () => {
     expect(() => settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true' })).toThrow(/SERVICE_WEBHOOK_SECRET/u);
     expect(settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true', SERVICE_WEBHOOK_TOKEN: 'y' })).toMatchObject({
-      settings: { requireSecret: true },
+      settings: { unsigned: false },
       warnings: [],
     });
-    expect(settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true' }, 'development').settings.requireSecret).toBe(true);
+    expect(settingsOf({ SERVICE_WEBHOOK_REQUIRE_SECRET: 'true' }, 'development').settings.unsigned).toBe(false);
+  });
+});
+
+describe('unsigned deliveries', () => {
+  const unsigned = (env: Record<string, string>): unknown => settingsOf(env).settings.unsigned;
+
+  it('are taken by default only while no provider has a secret', () => {
+    expect(unsigned({})).toBe(true);
+    expect(unsigned({ SERVICE_WEBHOOK_SECRET: 'x' })).toBe(false);
+    expect(unsigned({ SERVICE_WEBHOOK_TOKEN: 'y' })).toBe(false);
+    expect(unsigned({ SERVICE_WEBHOOK_SECRET: 'x', SERVICE_WEBHOOK_UNSIGNED: 'true' })).toBe(true);
+    expect(unsigned({ SERVICE_WEBHOOK_UNSIGNED: 'false' })).toBe(false);
+    expect(() =>
+      unsigned({
+        SERVICE_WEBHOOK_UNSIGNED: 'true',
+        SERVICE_WEBHOOK_REQUIRE_SECRET: 'true',
+        SERVICE_WEBHOOK_TOKEN: 'y',
+      }),
+    ).toThrow(/opposite things/u);
+  });
+});
+
+describe('where the repositories of a provider are', () => {
+  const homes = (env: Record<string, string>): unknown => settingsOf(env).settings.homes;
+
+  it('is the host that is configured for it, by its pages or else by its API', () => {
+    expect(homes({})).toEqual({});
+    expect(homes({ GIT_HOST_BASE_URL: 'https://git.example' })).toEqual({ git_host_a: 'git.example' });
+    expect(homes({ GIT_HOST_PROVIDER: 'gitlab', GIT_HOST_API_URL: 'https://Lab.example/api/v4' })).toEqual({
+      git_host_b: 'lab.example',
+    });
+    expect(homes({ GIT_HOST_API_URL: 'https://api.git.example' })).toEqual({ git_host_a: 'git.example' });
   });
 });
 

@@ -103,6 +103,7 @@ export async function makeWorld(): Promise<World> {
   });
   const mirrors: MirrorCache = {
     fetch: (request) => (fetches.push(request.url), opened.fetch(request)),
+    findRef: (request) => opened.findRef(request),
     close: () => opened.close(),
   };
   const open: (() => Promise<void>)[] = [];

@@ -10,6 +10,11 @@ export interface IngestCalls {
     readonly request: { readonly userId: string; readonly provider: string; readonly repository: string };
     readonly answer: NewConnectionView;
   };
+  /** NOT_FOUND: no such connection, or another user's. BAD_USER_INPUT: the ref is not there. UNAVAILABLE: the host does not answer. */
+  readonly verify: {
+    readonly request: { readonly userId: string; readonly id: string };
+    readonly answer: ConnectionView;
+  };
   /** The newest first. */
   readonly connections: {
     readonly request: { readonly userId: string };
@@ -47,6 +52,10 @@ export interface ConnectionView {
   readonly webhookUrl: string;
   /** ISO 8601. */
   readonly createdAt: string;
+  /** What only who may write to the repository can make. */
+  readonly proof: { readonly ref: string };
+  /** Whether it was found; until then deliveries of the connection come to nothing. */
+  readonly proved: boolean;
 }
 
 export interface NewConnectionView extends ConnectionView {

@@ -16,7 +16,7 @@ export interface WebhooksModuleOptions {
 const SDL = /* GraphQL */ `
   "One step on the way to what came of a delivery (additional)."
   type DecisionStep {
-    "verified, event, address, repository, message, fetched, file, read, matched or run"
+    "verified, event, address, repository, proved, message, fetched, file, read, matched or run"
     step: String!
     "False: this step decided that nothing runs; of 'verified', that the delivery was not signed."
     passed: Boolean!
@@ -55,6 +55,11 @@ const SDL = /* GraphQL */ `
     replayOf: String
   }
 
+  "A ref that only who may write to the repository can make (additional)."
+  type RepositoryProof {
+    ref: String!
+  }
+
   "A repository whose deliveries belong to the user (additional)."
   type ConnectedRepository {
     id: String!
@@ -63,6 +68,10 @@ const SDL = /* GraphQL */ `
     "What the git host is to deliver to."
     webhookUrl: String!
     createdAt: String!
+    "Push this ref, then call verifyRepository."
+    proof: RepositoryProof!
+    "False: its deliveries are Ignored until it is proved."
+    proved: Boolean!
   }
 
   type ConnectRepositoryResult {
@@ -71,6 +80,10 @@ const SDL = /* GraphQL */ `
     repository: String!
     webhookUrl: String!
     createdAt: String!
+    "Push this ref, then call verifyRepository."
+    proof: RepositoryProof!
+    "True at once in development mode only."
+    proved: Boolean!
     "Shown this once: the webhook's secret (provider A) or token (provider B)."
     secret: String!
   }
@@ -87,6 +100,8 @@ const SDL = /* GraphQL */ `
   extend type Mutation {
     "Deliveries signed with the secret in the answer belong to the user; 'provider' is git_host_a or git_host_b (additional)."
     connectRepository(provider: String, repository: String): ConnectRepositoryResult!
+    "Looks for the ref of its proof at the git host; from then on its deliveries are run (additional)."
+    verifyRepository(id: String): ConnectedRepository!
     "Its secret is worth nothing from now on (additional)."
     disconnectRepository(id: String): Boolean!
     "Decides a delivery anew: with 'dryRun' to see what would come of it now, else as a run of its own (additional)."
@@ -97,6 +112,8 @@ const SDL = /* GraphQL */ `
 const DELIVERIES_LIMIT = { default: 20, max: 100 } as const;
 /** A dry run may have to clone. */
 const REPLAY_MS_MAX = 20_000;
+/** A git host is asked. */
+const VERIFY_MS_MAX = 20_000;
 
 export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): GraphqlModule {
   const ask = <V extends IngestVerb>(
@@ -134,6 +151,12 @@ export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): Grap
           });
           noted(context, 'repository.connect', `${connected.provider} ${connected.repository}`);
           return connected;
+        },
+        verifyRepository: async (_: unknown, args: { id?: Maybe<string> }, context: GraphqlContext) => {
+          const { id: userId } = requireUser(context.caller);
+          const verified = await ask('verify', { userId, id: given(args.id, 'id') }, VERIFY_MS_MAX);
+          noted(context, 'repository.verify', `${verified.provider} ${verified.repository}`);
+          return verified;
         },
         disconnectRepository: async (_: unknown, args: { id?: Maybe<string> }, context: GraphqlContext) => {
           const { id: userId } = requireUser(context.caller);

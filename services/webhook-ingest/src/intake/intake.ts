@@ -4,6 +4,7 @@
  *  INTAKE-1 Nothing of a body is parsed before it was verified, and nothing is promised before the broker has acknowledged it.
  *  INTAKE-2 A delivery seen before is answered by the first one's run: from the stream for an hour, from the store for a week.
  *  INTAKE-3 What is taken in and not processed is bounded, for all together and for each repository.
+ *  INTAKE-4 Who signs and who does not share nothing: a key (groups, quotas, order) is that of a provider, a repository and a trust.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -32,12 +33,13 @@ import {
   type Delivery,
   type IngestKeys,
 } from '../model/delivery.ts';
-import { InvalidSignature, type DeliveryError } from '../model/errors.ts';
+import { BodyTooLarge, InvalidSignature, type DeliveryError } from '../model/errors.ts';
+import { isProvedFor } from '../model/proof.ts';
 import { laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy } from '../model/ports.ts';
-import { fieldsOf, type Fields, type PushEvent } from '../providers/provider.ts';
+import { fieldsOf, type Fields, type ProviderName, type PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
 import { verify, type VerificationOptions, type Verified } from './verification.ts';
@@ -69,6 +71,10 @@ export interface WebhookRequest {
   readonly clientGone: AbortSignal;
 }
 
+/** Of a body that nobody has signed. */
+export const UNSIGNED_BYTES_MAX = 1024 * 1024;
+/** Hosts nest some six deep. */
+const UNSIGNED_DEPTH_MAX = 64;
 const BACKLOG_MAX = 20_000;
 const LANE_WAITING_MAX = 1_000;
 /** A backlog that is full has some hundreds of clones before it. */
@@ -85,7 +91,7 @@ export class Intake {
     this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
   }
 
-  /** Throws `InvalidSignature`, `BadUserInput`, `Forbidden`, `Unavailable`. */
+  /** Throws `InvalidSignature`, `BodyTooLarge`, `BadUserInput`, `Forbidden`, `Unavailable`. */
   async handle(request: WebhookRequest): Promise<WebhookResult> {
     const { headers, body } = request;
     const { provider, event } = recognise(headers);
@@ -93,12 +99,13 @@ export class Intake {
     // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
     if (verified.by === 'none' && headers.origin !== undefined)
       throw new Forbidden('A delivery from a browser is to be signed.');
+    if (verified.by === 'none') assertModest(body);
     const payload = parse(body);
     const reading = provider.read(event, payload);
     const refuse = (
       push: Parameters<RefusedDeliveries['add']>[0],
       status: 'Ignored' | 'Failed',
-      step: 'event' | 'address' | 'repository',
+      step: 'event' | 'address' | 'repository' | 'proved',
       detail: string,
       error?: DeliveryError,
     ): WebhookResult => {
@@ -108,7 +115,14 @@ export class Intake {
     if (reading.kind === 'ignored') {
       const { repository, ref, commit } = reading;
       return refuse(
-        { provider: provider.name, event, repository, ref, commit, ...this.#ownerOf(verified, repository) },
+        {
+          provider: provider.name,
+          event,
+          repository,
+          ref,
+          commit,
+          ...this.#ownerOf(verified, provider.name, repository),
+        },
         'Ignored',
         'event',
         reading.why,
@@ -121,14 +135,19 @@ export class Intake {
       repository: push.repository,
       ref: push.ref,
       commit: push.commit,
-      ...this.#ownerOf(verified, push.repository),
+      ...this.#ownerOf(verified, provider.name, push.repository),
     };
     if (verified.by !== 'connection' && this.#repositories?.includes(push.repository) === false) {
       const message = `the repository '${push.repository}' is not one that this server takes pushes of`;
       return refuse(owned, 'Failed', 'repository', message, { code: 'repository_not_allowed', message });
     }
-    const address = cloneAddressOf(push, this.#options.policy);
+    const { policy } = this.#options;
+    const address = cloneAddressOf(push, policy);
     if (!address.ok) return refuse(owned, 'Failed', 'address', address.error.message, address.error);
+    if (verified.by === 'connection' && !isProvedFor(verified.connection.provedHost, address.url, policy)) {
+      const message = `nothing proves that '${push.repository}' is the user's: push the ref ${verified.connection.proofRef}, then call verifyRepository`;
+      return refuse(owned, 'Ignored', 'proved', message, { code: 'unproved', message });
+    }
     return await this.#take(
       { ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, body },
       request.clientGone,
@@ -270,13 +289,19 @@ export class Intake {
     }
   }
 
-  #ownerOf(verified: Verified, repository: string): Pick<Delivery, 'tenant' | 'key' | 'userId' | 'verified'> {
-    if (verified.by !== 'connection')
+  #ownerOf(
+    verified: Verified,
+    provider: ProviderName,
+    repository: string,
+  ): Pick<Delivery, 'tenant' | 'key' | 'userId' | 'verified'> {
+    if (verified.by !== 'connection') {
+      const scope = `${provider}/${verified.by === 'none' ? 'unsigned' : 'signed'}/${repository}`;
       return {
         tenant: SERVICE_TENANT,
-        key: keyOf({ tenant: SERVICE_TENANT, repository, pipelineName: '' }),
+        key: keyOf({ tenant: SERVICE_TENANT, repository: scope, pipelineName: '' }),
         verified: verified.by,
       };
+    }
     const { userId, repository: connected } = verified.connection;
     // Whoever has one repository's secret cannot push for another.
     if (connected.toLowerCase() !== repository.toLowerCase()) throw new InvalidSignature();
@@ -302,5 +327,24 @@ function parse(body: Buffer): Fields {
     throw new BadUserInput('The body is not a JSON object.');
   return fieldsOf(payload);
 }
+
+/** A stranger's body is small and flat before anything is made of it. */
+function assertModest(body: Buffer): void {
+  if (body.length > UNSIGNED_BYTES_MAX) throw new BodyTooLarge(UNSIGNED_BYTES_MAX);
+  let [depth, isInText] = [0, false];
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at];
+    if (isInText) {
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) isInText = false;
+    } else if (byte === QUOTE) isInText = true;
+    else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) depth += 1;
+    else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth -= 1;
+    if (depth > UNSIGNED_DEPTH_MAX)
+      throw new BadUserInput(`The body is nested deeper than ${UNSIGNED_DEPTH_MAX} levels.`);
+  }
+}
+
+const [QUOTE, BACKSLASH, BRACE_OPEN, BRACE_CLOSE, BRACKET_OPEN, BRACKET_CLOSE] = [0x22, 0x5c, 0x7b, 0x7d, 0x5b, 0x5d];
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -16,8 +16,8 @@ export type Verified =
 export interface VerificationOptions {
   readonly connections: ConnectionsRepository;
   readonly secrets: { readonly [P in ProviderName]?: string | undefined };
-  /** `SERVICE_WEBHOOK_REQUIRE_SECRET` */
-  readonly requireSecret: boolean;
+  /** Whether deliveries are taken that nobody has signed, where their own provider has no secret. */
+  readonly unsigned: boolean;
 }
 
 /** A payload names its repository in a few places, and others it was forked from. */
@@ -42,7 +42,7 @@ export async function verify(
     // A proof for a repository that somebody has connected is not one that nobody here could check.
     if (candidates.length > 0) throw new InvalidSignature();
   }
-  if (own !== undefined || options.requireSecret) throw new InvalidSignature();
+  if (own !== undefined || !options.unsigned) throw new InvalidSignature();
   return { by: 'none' };
 }
 

@@ -1,8 +1,9 @@
 /** `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Unavailable } from '@penstock/errors';
-import { InvalidSignature } from '../model/errors.ts';
-import type { Intake } from './intake.ts';
+import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
+import { isSigned } from '../providers/recognise.ts';
+import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 
 /** What GitHub sends at most. */
 export const BODY_BYTES_MAX = 25 * 1024 * 1024;
@@ -19,6 +20,11 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     scope.addHook('onRequest', (request, reply, done) => {
       if (request.is404) return done();
+      // Not read at all; one that does not say how long it is is looked at when it is there.
+      if (Number(request.headers['content-length']) > UNSIGNED_BYTES_MAX && !isSigned(request.headers)) {
+        void tooLarge(reply, new BodyTooLarge(UNSIGNED_BYTES_MAX));
+        return;
+      }
       return bodies.reserve(request, reply)
         ? done()
         : done(new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 }));
@@ -33,6 +39,7 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
         return await reply.send(await intake.handle({ headers: request.headers, body, clientGone: clientGone.signal }));
       } catch (error) {
+        if (error instanceof BodyTooLarge) return await tooLarge(reply, error);
         if (!(error instanceof InvalidSignature)) throw error;
         return await reply.code(401).send({
           error: 'invalid_signature',
@@ -43,6 +50,11 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
       }
     });
   });
+}
+
+/** The rest of the body is not read: the connection is of no further use. */
+function tooLarge(reply: FastifyReply, { message }: BodyTooLarge): FastifyReply {
+  return reply.code(413).header('Connection', 'close').send({ error: 'payload_too_large', message });
 }
 
 class BodyBudget {

@@ -27,18 +27,18 @@ export function cloneAddressOf(push: PushEvent, policy: ClonePolicy): CloneAddre
     throw error;
   }
   if (policy.mode === 'development') return { ok: true, url: offered };
-  if (
-    !REPOSITORY_PATH.test(push.repository) ||
-    push.repository.split('/').some((name) => name === '.' || name === '..')
-  ) {
-    return refused('the name of the repository cannot be part of an address');
-  }
+  if (!isAddressable(push.repository)) return refused('the name of the repository cannot be part of an address');
   const host = allowed.host.includes(':') ? `[${allowed.host}]` : allowed.host;
   if (allowed.transport === 'ssh') return { ok: true, url: `ssh://git@${host}/${push.repository}.git` };
   return {
     ok: true,
     url: `https://${host}${allowed.port === DEFAULT_PORT ? '' : `:${allowed.port}`}/${push.repository}.git`,
   };
+}
+
+/** Whether the path of a repository can be part of an address without meaning anything else there. */
+export function isAddressable(repository: string): boolean {
+  return REPOSITORY_PATH.test(repository) && !repository.split('/').some((name) => name === '.' || name === '..');
 }
 
 function refused(message: string): CloneAddress {

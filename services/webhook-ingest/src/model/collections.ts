@@ -43,6 +43,20 @@ export const connectionsSpec = {
   ],
 } as const satisfies CollectionSpec;
 
+/** That a connection was proved; the id is the connection's. */
+export const proofsSpec = {
+  name: 'connection_proofs',
+  fields: {
+    /** Of the connection: one that was made anew has to be proved anew. */
+    createdAt: 'integer',
+    /** The host on which the ref was found. */
+    host: 'string',
+    provedAt: 'integer',
+  },
+  parts: [],
+  indexes: [],
+} as const satisfies CollectionSpec;
+
 /** The state that a git host is to show for a commit; the id is that of the run. */
 export const statusesSpec = {
   name: 'commit_statuses',
@@ -63,4 +77,4 @@ export const statusesSpec = {
   version: ['revision', 'step'],
 } as const satisfies CollectionSpec;
 
-export const ingestCollections: readonly CollectionSpec[] = [deliveriesSpec, connectionsSpec, statusesSpec];
+export const ingestCollections: readonly CollectionSpec[] = [deliveriesSpec, connectionsSpec, proofsSpec, statusesSpec];

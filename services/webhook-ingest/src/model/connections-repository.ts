@@ -7,7 +7,8 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { Conflict } from '@penstock/errors';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
-import { connectionsSpec } from './collections.ts';
+import { connectionsSpec, proofsSpec } from './collections.ts';
+import { proofRefOf } from './proof.ts';
 import type { ProviderName } from '../providers/provider.ts';
 
 export interface Connection {
@@ -16,6 +17,10 @@ export interface Connection {
   readonly provider: ProviderName;
   readonly repository: string;
   readonly createdAt: number;
+  /** The ref that proves it. */
+  readonly proofRef: string;
+  /** The host on which that was found; null: it has not been. */
+  readonly provedHost: string | null;
 }
 
 export interface ConnectionSecret extends Connection {
@@ -29,11 +34,16 @@ const SECRET_BYTES = 32;
 const REMEMBERED_MAX = 10_000;
 /** How late another ingest's change is seen where the message about it is lost. */
 const REMEMBERED_MS = 10_000;
+/** Documents that the store gives at once. */
+const PROOFS_READ = 500;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+type ConnectionRow = Omit<DocumentOf<typeof connectionsSpec>, 'secret'>;
+
 export class ConnectionsRepository {
   readonly #connections: Collection<typeof connectionsSpec>;
+  readonly #proofs: Collection<typeof proofsSpec>;
   readonly #key: Buffer;
   readonly #remembered = new Map<
     string,
@@ -43,6 +53,7 @@ export class ConnectionsRepository {
   /** The store has to be opened with `ingestCollections` among its collections. */
   constructor(store: DocumentStore, key: Buffer) {
     this.#connections = store.collection(connectionsSpec);
+    this.#proofs = store.collection(proofsSpec);
     this.#key = key;
   }
 
@@ -55,15 +66,10 @@ export class ConnectionsRepository {
     if ((await this.of(userId)).length >= PER_USER_MAX)
       throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
     const secret = randomBytes(SECRET_BYTES).toString('base64url');
-    const connection: Connection = {
-      id: connectionId(userId, provider, repository),
-      userId,
-      provider,
-      repository,
-      createdAt: now,
-    };
+    const fields = { id: connectionId(userId, provider, repository), userId, provider, repository, createdAt: now };
+    const connection: Connection = { ...fields, proofRef: proofRefOf(fields, this.#key), provedHost: null };
     const inserted = await this.#connections.insert({
-      ...connection,
+      ...fields,
       repositoryKey: where.repositoryKey,
       secret: this.#encrypt(secret, connection.id),
     });
@@ -81,7 +87,29 @@ export class ConnectionsRepository {
       limit: PER_USER_MAX,
       parts: [],
     });
-    return rows.map(connectionOf);
+    return await this.#shown(rows);
+  }
+
+  /** Null: there is none of this user's with this id. */
+  async find(userId: string, id: string): Promise<Connection | null> {
+    if (id === '' || id.length > 100) return null;
+    const row = await this.#connections.get(id, { parts: [] });
+    const [found] = row?.userId === userId ? await this.#shown([row]) : [];
+    return found ?? null;
+  }
+
+  /** By its names, whoever asks; null: the user has not connected it. */
+  async named(userId: string, provider: ProviderName, repository: string): Promise<Connection | null> {
+    return await this.find(userId, connectionId(userId, provider, repository));
+  }
+
+  /** Keeps that the ref of this connection was found on this host. */
+  async prove(connection: Connection, host: string, now: number): Promise<void> {
+    const { id, createdAt } = connection;
+    // What a connection that is gone has left says nothing about this one.
+    await this.#proofs.delete(id);
+    await this.#proofs.insert({ id, createdAt, host, provedAt: now });
+    this.forget();
   }
 
   /** False: there is none of this user's with this id. */
@@ -89,6 +117,7 @@ export class ConnectionsRepository {
     if (id === '' || id.length > 100) return false;
     const found = await this.#connections.get(id, { parts: [] });
     if (found?.userId !== userId) return false;
+    await this.#proofs.delete(id);
     const gone = await this.#connections.delete(id);
     this.forget();
     return gone;
@@ -114,10 +143,22 @@ export class ConnectionsRepository {
 
   async #read(provider: ProviderName, repositoryKey: string): Promise<ConnectionSecret[]> {
     const rows = await this.#connections.list({ where: { provider, repositoryKey }, limit: PER_REPOSITORY_MAX });
-    return rows.flatMap((row) => {
-      const secret = this.#decrypt(row.secret, row.id);
-      return secret === null ? [] : [{ ...connectionOf(row), secret }];
+    const secrets = new Map(rows.map((row) => [row.id, this.#decrypt(row.secret, row.id)]));
+    return (await this.#shown(rows)).flatMap((connection) => {
+      const secret = secrets.get(connection.id) ?? null;
+      return secret === null ? [] : [{ ...connection, secret }];
     });
+  }
+
+  async #shown(rows: readonly ConnectionRow[]): Promise<Connection[]> {
+    const hosts = new Map<string, string>();
+    for (let from = 0; from < rows.length; from += PROOFS_READ) {
+      const part = rows.slice(from, from + PROOFS_READ);
+      const createdAt = new Map(part.map((row) => [row.id, row.createdAt]));
+      for (const proof of await this.#proofs.getMany(part.map(({ id }) => id)))
+        if (proof.createdAt === createdAt.get(proof.id)) hosts.set(proof.id, proof.host);
+    }
+    return rows.map((row) => connectionOf(row, proofRefOf(row, this.#key), hosts.get(row.id) ?? null));
   }
 
   /** Bound to its document: another's cipher text in its place does not open. */
@@ -143,9 +184,9 @@ export class ConnectionsRepository {
   }
 }
 
-function connectionOf(row: Omit<DocumentOf<typeof connectionsSpec>, 'secret'>): Connection {
+function connectionOf(row: ConnectionRow, proofRef: string, provedHost: string | null): Connection {
   const { id, userId, repository, createdAt } = row;
-  return { id, userId, provider: row.provider as ProviderName, repository, createdAt };
+  return { id, userId, provider: row.provider as ProviderName, repository, createdAt, proofRef, provedHost };
 }
 
 /** A user connects a repository once: the second insert is refused. */

@@ -10,6 +10,7 @@ export interface TraceStep {
     | 'event'
     | 'address'
     | 'repository'
+    | 'proved'
     | 'message'
     | 'fetched'
     | 'file'

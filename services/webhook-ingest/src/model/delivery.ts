@@ -63,13 +63,17 @@ export interface DeliveryIdentity {
   readonly repository: string;
   /** Two users may have connected one repository: the host's ids are each of its own webhook, or one for both. */
   readonly tenant: string;
+  readonly verified: VerifiedBy;
   /** Null: there is none, and every delivery counts. */
   readonly deliveryId: string | null;
 }
 
 export function identify(identity: DeliveryIdentity): { readonly id: string; readonly deliveryId: string } {
   const deliveryId = shortened(identity.deliveryId ?? randomUUID());
-  const identified = JSON.stringify([identity.provider, identity.repository, identity.tenant, deliveryId]);
+  const { provider, repository, tenant, verified } = identity;
+  // Whoever signs nothing may use anybody's id, and must not be taken for who does.
+  const trust = verified === 'none' ? ['unsigned'] : [];
+  const identified = JSON.stringify([provider, repository, tenant, deliveryId, ...trust]);
   return { id: createHash('sha256').update(identified).digest('hex').slice(0, 40), deliveryId };
 }
 

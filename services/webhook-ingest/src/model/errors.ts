@@ -7,11 +7,23 @@ export class InvalidSignature extends TaggedError {
   readonly tag = 'InvalidSignature';
 }
 
-/** Told to the sender, and kept with the delivery. */
+/** 413 `payload_too_large`: more than a body of this kind may have. */
+export class BodyTooLarge extends TaggedError {
+  readonly tag = 'BodyTooLarge';
+  readonly bytesMax: number;
+
+  constructor(bytesMax: number) {
+    super(`An unsigned delivery may have at most ${bytesMax} bytes; sign it to send more.`);
+    this.bytesMax = bytesMax;
+  }
+}
+
+/** The sender is answered with it, and it is kept with the delivery. */
 export interface DeliveryError {
   readonly code:
     | 'address_not_allowed'
     | 'repository_not_allowed'
+    | 'unproved'
     | 'checkout'
     | 'pipeline_file'
     | 'quota'

@@ -6,6 +6,11 @@ export interface CommitSource {
   fetch(address: { readonly url: string; readonly commit: string }): Promise<FetchedCommit>;
 }
 
+export interface RefSource {
+  /** What the ref names on its server now; null: there is no such ref. */
+  findRef(request: { readonly url: string; readonly ref: string }): Promise<string | null>;
+}
+
 export interface FetchedCommit {
   /** The first of these paths that is there. Throws (`bad_file`) for one that is no regular file, or too large. */
   readFile(

@@ -22,6 +22,11 @@ export function recognise(headers: IncomingHttpHeaders): { readonly provider: Pr
   return claim;
 }
 
+/** Whether the request brings a signature or a token, right or wrong. */
+export function isSigned(headers: IncomingHttpHeaders): boolean {
+  return PROVIDERS.some((provider) => provider.proofOf(headers) !== undefined);
+}
+
 export function providerNamed(name: string): Provider | undefined {
   return PROVIDERS.find((provider) => provider.name === name);
 }

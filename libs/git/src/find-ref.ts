@@ -1,0 +1,54 @@
+/** Whether a repository has a ref: asked of its server, with nothing fetched and nothing kept. */
+import { unlessAborted } from '@penstock/async';
+import { connectionTo, type Lookup } from './connection.ts';
+import { credentialsFrom } from './credentials.ts';
+import { failureOf } from './failure.ts';
+import { runGit } from './git-command.ts';
+import type { CloneAddress, GitPolicy } from './policy.ts';
+
+export interface FindRefDependencies {
+  readonly policy: GitPolicy;
+  readonly lookup: Lookup;
+  readonly sshSettings: readonly string[];
+  readonly credentialsFile: string | undefined;
+  /** A folder that is no repository. */
+  readonly folder: string;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** A server lists what ends like the name; beyond this the answer is not that of an honest one. */
+const LISTED_BYTES_MAX = 64 * 1024;
+
+/** The object that the ref names, null where there is no such ref. @throws GitError; the signal's reason */
+export async function findRef(
+  address: CloneAddress,
+  ref: string,
+  { policy, lookup, sshSettings, credentialsFile, folder, timeoutMs, signal }: FindRefDependencies,
+): Promise<string | null> {
+  const connection = await connectionTo(address, policy, {
+    lookup: (host) => unlessAborted(lookup(host), signal),
+    sshSettings,
+  });
+  const credentials = credentialsFrom(
+    address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
+  );
+  const listed = await runGit({
+    cwd: folder,
+    signal,
+    credentialsFile,
+    timeoutMs,
+    stdoutBytesMax: LISTED_BYTES_MAX,
+    options: [...credentials.options, ...connection.options],
+    env: { ...credentials.env, ...connection.env },
+    args: ['ls-remote', '--quiet', '--refs', '--end-of-options', address.url, ref],
+  }).catch((error: unknown) => {
+    throw failureOf(error);
+  });
+  for (const line of listed.toString('utf8').split('\n')) {
+    const [object = '', name = ''] = line.split('\t');
+    // A pattern matches the ends of names too: refs/heads/x also names refs/pull/refs/heads/x.
+    if (name === ref) return object;
+  }
+  return null;
+}
