@@ -29,14 +29,21 @@ const NO_VERBS =
   words(`its this thus plus less us yes perhaps always besides else process access address status class bus business
   success progress analysis basis red need hundred speed seed feed shed bed wed fed led`);
 
+/** A letter and a number in front of a title or in parentheses; `P1` and the like are rules of docs/protocols.md. */
+const ORPHAN = /^(?:[A-Z]\d+, )*([A-OQ-Z]\d{1,2})[:,]|\((?:[A-Z]\d+, )*([A-OQ-Z]\d{1,2})[,)]/;
+
 /** @returns lines `path:line: what is wrong` for the titles of a test file. */
 export function checkTitles(path, text) {
-  return titlesOf(text)
-    .filter(({ title }) => !isSentence(title))
-    .map(
-      ({ title, index }) =>
-        `${path}:${lineAt(text, index)}: the title "${title}" is no sentence: say who does what, with a verb`,
-    );
+  return titlesOf(text).flatMap(({ title, index }) => {
+    const place = `${path}:${lineAt(text, index)}: the title "${title}"`;
+    const orphan = ORPHAN.exec(title);
+    return [
+      ...(isSentence(title) ? [] : [`${place} is no sentence: say who does what, with a verb`]),
+      ...(orphan === null
+        ? []
+        : [`${place} cites ${orphan[1] ?? orphan[2]}, which nothing defines: cite a rule or a label`]),
+    ];
+  });
 }
 
 function isSentence(title) {

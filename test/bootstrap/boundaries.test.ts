@@ -167,6 +167,14 @@ describe('titles of tests', () => {
     ]);
   });
 
+  it('a title cites rules of the protocols, and nothing that no document has', async () => {
+    titled('P4, P12: a stage waits', 'S12: a stage waits', 'a stage waits (P1, D2)', 'a stage waits (PLACE-1)');
+    expect((await check()).findings).toEqual([
+      'test/a.test.ts:3: the title "S12: a stage waits" cites S12, which nothing defines: cite a rule or a label',
+      'test/a.test.ts:4: the title "a stage waits (P1, D2)" cites D2, which nothing defines: cite a rule or a label',
+    ]);
+  });
+
   it('sentences of many forms are taken', async () => {
     titled(
       'refuses links',

@@ -2,9 +2,9 @@
  * A small ingress: one address for all services of a cluster. It routes by path and spreads over what is alive, as far as
  * `/ready` of each says; bodies and event streams pass unbuffered in both directions.
  *
- * I1. A request is sent at most once: only one whose connection was refused, so that no byte of it went out, goes to
+ * INGRESS-1. A request is sent at most once: only one whose connection was refused, so that no byte of it went out, goes to
  *     another of its service. Anything that fails later is answered 502, for it may have been done.
- * I2. Every request has a connection of its own: one kept open could be closed by its other end at the very moment of its
+ * INGRESS-2. Every request has a connection of its own: one kept open could be closed by its other end at the very moment of its
  *     next use, and then nobody could say whether that request was read.
  */
 import {
@@ -164,7 +164,7 @@ class PathIngress implements Ingress {
     let answered = false;
     upstream.on('socket', (socket) => {
       socket.setNoDelay(true);
-      // The body is read only once there is a connection, so it is whole for whoever gets it (I1).
+      // The body is read only once there is a connection, so it is whole for whoever gets it (INGRESS-1).
       socket.once('connect', () => request.pipe(upstream));
     });
     upstream.on('response', (incoming) => {

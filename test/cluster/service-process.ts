@@ -2,8 +2,8 @@
  * One service of a cluster as a process of its own. It owns the process, its log file and what the log says of it: the
  * internal port, the API's address, the identities that it has taken in the cluster.
  *
- * S1. At most one process at a time; a start while one lives is a mistake of the caller (asserted).
- * S2. Processes die with the process that started them, however that ends.
+ * SERVICE-PROCESS-1. At most one process at a time; a start while one lives is a mistake of the caller (asserted).
+ * SERVICE-PROCESS-2. Processes die with the process that started them, however that ends.
  */
 import assert from 'node:assert';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -80,7 +80,7 @@ export class ServiceProcess {
   }
 
   start(): void {
-    assert(!this.lives, `${this.name} lives already (S1)`);
+    assert(!this.lives, `${this.name} lives already (SERVICE-PROCESS-1)`);
     this.#internalPort = undefined;
     this.#apiUrl = undefined;
     this.frozen = false;

@@ -65,7 +65,7 @@ describe('every path by every method', () => {
   });
   afterAll(() => server.stop());
 
-  it('answers with the whole set of security headers and with CORS, whoever asks (S23)', async () => {
+  it('answers with the whole set of security headers and with CORS, whoever asks', async () => {
     const paths = [
       '/',
       '/health',

@@ -116,7 +116,7 @@ describe('the stages of a push', () => {
   });
 
   it.each(['refs/heads/$(touch pwn)', 'refs/heads/`touch pwn`', 'refs/heads/a;touch pwn', `refs/heads/a'"b`])(
-    'the stages see the ref %s as text (F10)',
+    'the stages see the ref %s as text',
     async (ref) => {
       const answer = await push(repository.url, repository.git('rev-parse', 'main'), ref);
       expect(answer).toMatchObject({ status: 'Success' });
@@ -132,7 +132,7 @@ it.each([
   '--upload-pack=touch x',
   'ssh://-oProxyCommand=x/a',
   'https://user:pass@github.com/a/b',
-])('a push that names %j starts nothing (S32)', async (url) => {
+])('a push that names %j starts nothing', async (url) => {
   expect(await push(url, 'a'.repeat(40))).toMatchObject({
     status: 'Failed',
     run_id: null,

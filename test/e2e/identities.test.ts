@@ -159,7 +159,7 @@ describe('users on a server', () => {
       ]);
   });
 
-  it('S8: a logout ends the sessions of the user, access and refresh tokens, tickets and open log streams; personal tokens stay', async () => {
+  it('a logout ends the sessions of the user, access and refresh tokens, tickets and open log streams; personal tokens stay', async () => {
     const again = await login('ada');
     const run = await trigger(ada.access_token, yaml('watched', 'echo started; sleep 60'), 0);
     const { data } = await graphql(again.access_token, 'mutation ($id: String) { createStreamTicket(runId: $id) }', {
@@ -205,7 +205,7 @@ describe('users on a server', () => {
     expect((await graphql(renewed.access_token, '{ me { id } }')).data).toEqual({ me: { id: ada.user.id } });
   });
 
-  it('S51: an admin reads in the audit log what was done, and no secret', async () => {
+  it('an admin reads in the audit log what was done, and no secret', async () => {
     const recorded = async (): Promise<{ readonly actor: string; readonly action: string }[]> =>
       (await graphql(admin.access_token, '{ auditLog(limit: 1000) { at actor action target outcome ip } }')).data?.[
         'auditLog'

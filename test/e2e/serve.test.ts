@@ -159,7 +159,7 @@ describe('stopping', () => {
 });
 
 describe('fairness between keys', () => {
-  it("one key with 2,000 queued stages delays another key's single stage by at most one slot's turnover (D1)", async () => {
+  it("one key with 2,000 queued stages delays another key's single stage by at most one slot's turnover", async () => {
     const server = await startServer({ env: { SERVICE_SLOTS: '2' } });
     try {
       const many = [

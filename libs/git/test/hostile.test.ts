@@ -54,7 +54,7 @@ describe('a pipeline file', () => {
     ['a folder', { [`${PIPELINE}/file`]: '' }, 'a folder'],
     ['too large', { [PIPELINE]: 'x'.repeat(1_001) }, 'larger than'],
     ['no text', { [PIPELINE]: Buffer.from([0xff, 0xfe, 0x00]) }, 'not a text'],
-  ])('is refused where it is %s, and the next name is not tried (S35)', async (_what, files, message) => {
+  ])('is refused where it is %s, and the next name is not tried', async (_what, files, message) => {
     const commit = repository.commit({ ...files, '.pipeline.yml': 'fine' });
     const fetched = await mirrors().fetch({ url: repository.url, commit });
     await expect(fetched.readFile([PIPELINE, '.pipeline.yml'], 1_000)).rejects.toEqual(refusal('bad_file', message));
@@ -88,7 +88,7 @@ describe('a pipeline file', () => {
 });
 
 describe('a workspace', () => {
-  it('is a repository at the commit, with links as git has them and no hook, filter or submodule come alive (S33, S36)', async () => {
+  it('is a repository at the commit, with links as git has them and no hook, filter or submodule come alive', async () => {
     const commit = repository.commit({
       file: 'content\n',
       'run.sh': '#!/bin/sh\n',
@@ -137,7 +137,7 @@ describe('a workspace', () => {
       ],
     ],
     ['.gitmodules as a link', [{ mode: '120000', path: '.gitmodules' }]],
-  ])('does not come of a tree with %s in it (S33)', async (_what, entries) => {
+  ])('does not come of a tree with %s in it', async (_what, entries) => {
     const target = join(folder, 'outside');
     mkdirSync(target);
     const inner = new Repository(join(folder, 'inner'));
@@ -299,7 +299,7 @@ describe('a server', () => {
     expect(kept()).toEqual([]);
   });
 
-  it('whose refs are commands is read as any other (F10)', async () => {
+  it('whose refs are commands is read as any other', async () => {
     const commit = repository.commit({ [PIPELINE]: 'fine' });
     // What file systems allow; git allows more.
     for (const name of ['$(touch${IFS}pwn)', '`touch${IFS}pwn`', 'a;touch${IFS}pwn', "a'b", 'a"b', '-x'])

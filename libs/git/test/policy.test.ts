@@ -168,7 +168,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a clone address', () => {
-  it.each(HOSTILE)('is refused in either mode: %j (S32)', (url) => {
+  it.each(HOSTILE)('is refused in either mode: %j', (url) => {
     for (const policy of [PRODUCTION, DEVELOPMENT]) {
       expect(() => checkCloneUrl(url, policy)).toThrow(expect.objectContaining({ code: 'address_not_allowed' }));
     }
@@ -208,7 +208,7 @@ it.each([
   '0'.repeat(40),
   'refs/heads/$(touch x)',
   `${COMMIT}^`,
-])('a commit is 40 or 64 digits, not %j (S34)', (commit) => {
+])('a commit is 40 or 64 digits, not %j', (commit) => {
   expect(() => checkCommit(commit)).toThrow(expect.objectContaining({ code: 'not_found' }));
 });
 
@@ -274,7 +274,7 @@ describe('nothing comes of a refused address: no process, no look-up, no connect
   it.each([
     ['production', PRODUCTION, [...HOSTILE, ...LOCAL]],
     ['development', DEVELOPMENT, HOSTILE],
-  ] as const)('S32: in %s mode nothing is asked, started or written', async (_mode, policy, urls) => {
+  ] as const)('in %s mode nothing is asked, started or written', async (_mode, policy, urls) => {
     const lookups: string[] = [];
     const mirrors = mirrorsIn(join(folder, 'mirrors'), {
       policy,

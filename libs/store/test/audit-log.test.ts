@@ -46,7 +46,7 @@ describe('audit log', () => {
     };
   }
 
-  it('S51: gives back what was recorded, the newest first, as many as asked for', async () => {
+  it('gives back what was recorded, the newest first, as many as asked for', async () => {
     const audit = new AuditRepository(store, { log });
     for (let number = 0; number < 500; number++) audit.record(entry(number));
     audit.record(entry(500, { ip: undefined, target: 'run-1', outcome: 'FORBIDDEN' }));

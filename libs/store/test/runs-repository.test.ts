@@ -39,7 +39,7 @@ describe('runs repository', () => {
     expect(await runs.view(runId(1), { tenants: ['service'] })).toEqual(document.view);
   });
 
-  it('S13: a run of another tenant does not exist for a client, by no method', async () => {
+  it('a run of another tenant does not exist for a client, by no method', async () => {
     await runs.saveBatch([runDocument({ id: runId(1), tenant: 'alice', key: 'alice' }), runDocument({ id: runId(2) })]);
     for (const tenants of [['service'], ['bob'], ['', 'ALICE', 'alice '], []]) {
       expect(await runs.get(runId(1), { tenants })).toBeNull();

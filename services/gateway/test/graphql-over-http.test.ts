@@ -18,7 +18,7 @@ const NEWER = 'application/graphql-response+json';
 /** Audits that are not passed, and why not. */
 const DEVIATIONS = {
   '5A70 MAY accept application/x-www-form-urlencoded formatted GET requests':
-    'GET /graphql is 405 (S18): no address that a page of another site can link to reaches the API.',
+    'GET /graphql is 405: no address that a page of another site can link to reaches the API.',
   'D6D5 MAY allow URL-encoded JSON string {variables} parameter in GETs when accepting application/graphql-response+json':
     'As above.',
   '6A70 MAY allow URL-encoded JSON string {variables} parameter in GETs when accepting application/json': 'As above.',
@@ -102,7 +102,7 @@ describe('the media type of answers', () => {
   });
 });
 
-describe('requests from pages of other sites (S18)', () => {
+describe('requests from pages of other sites', () => {
   it('only application/json is read: what a form or a plain script can send is 415, in every spelling', async () => {
     const app = await world.gateway();
     for (const type of [
@@ -158,7 +158,7 @@ describe('requests from pages of other sites (S18)', () => {
   });
 });
 
-describe('limits of documents (S20)', () => {
+describe('limits of documents', () => {
   const trigger = (count: number): string =>
     `mutation { ${Array.from({ length: count }, (_, index) => `t${index}: triggerPipeline(yaml: "x") { run { id } }`).join(' ')} }`;
   const hostile = {

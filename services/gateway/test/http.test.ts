@@ -179,7 +179,7 @@ describe('bodies of POST /graphql', () => {
     ]);
   });
 
-  it('S27: a body nested deeper than any request is 400, and one with a key __proto__', async () => {
+  it('a body nested deeper than any request is 400, and one with a key __proto__', async () => {
     const app = await world.gateway();
     const nested = (depth: number): string =>
       `{"query":"{ health }","variables":{"x":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
@@ -293,7 +293,7 @@ describe('every route', () => {
     });
   });
 
-  it('S23: by every method, with a key, a wrong key and none, answers with all security headers, CORS, and the limit where it has one', async () => {
+  it('by every method, with a key, a wrong key and none, answers with all security headers, CORS, and the limit where it has one', async () => {
     const app = await world.gateway(everything);
     const id = runIdFor();
     world.owner.adopt(id, YAML);

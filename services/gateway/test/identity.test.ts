@@ -73,7 +73,7 @@ describe('me', () => {
     });
   });
 
-  it('S1, S9: where a JWT is required, no token, the API key and a personal token of any scope are UNAUTHENTICATED with data null', async () => {
+  it('where a JWT is required, no token, the API key and a personal token of any scope are UNAUTHENTICATED with data null', async () => {
     const app = await world.gateway();
     const personal = world.auth.personalToken('ada', 'read', 'trigger', 'publish');
     for (const [name, query] of Object.entries(JWT_REQUIRED)) {
@@ -223,7 +223,7 @@ describe('personal tokens', () => {
     expect(asked()).toEqual(before);
   });
 
-  it('S9: with a wrong checksum it is UNAUTHENTICATED without asking; unknown to auth, after asking once a request', async () => {
+  it('with a wrong checksum it is UNAUTHENTICATED without asking; unknown to auth, after asking once a request', async () => {
     const app = await world.gateway();
     const before = asked().length;
     const token = newPersonalToken();
@@ -263,7 +263,7 @@ describe('what operators see', () => {
     ).toEqual(['UNAUTHENTICATED']);
   });
 
-  it('S51: the audit log has cancels and refusals, no secret, and is for admins', async () => {
+  it('the audit log has cancels and refusals, no secret, and is for admins', async () => {
     const audit = new AuditRepository(world.store, { log: { warn: () => {} } });
     const app = await world.gateway({ audit });
     const id = runIdFor('user/ada');

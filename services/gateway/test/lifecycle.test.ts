@@ -116,7 +116,7 @@ describe('a client that leaves', () => {
 });
 
 describe('an owner that answers late', () => {
-  it('O3: a cancel that was decided by an earlier sending is answered as done', async () => {
+  it('a cancel that was decided by an earlier sending is answered as done', async () => {
     const app = await world.gateway({ ownerMsMax: 1_500 });
     const id = runIdFor();
     world.owner.adopt(id, YAML);

@@ -24,7 +24,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-it('V2: cut off from the broker for good, a gateway looks into the store for each session, and does not guess', async () => {
+it('cut off from the broker for good, a gateway looks into the store for each session, and does not guess', async () => {
   const sessions = store.collection(sessionsSpec);
   const [ada, bob, eve] = await Promise.all(['ada', 'bob', 'eve'].map((id) => world.auth.login(id)));
   for (const user of [ada, eve])

@@ -204,7 +204,7 @@ describe('stream tickets', () => {
     expect((await watch(here.url, run, ticket)).status).toBe(200);
   });
 
-  it('S26: neither a ticket nor a token of the address is in an answer or a log', async () => {
+  it('neither a ticket nor a token of the address is in an answer or a log', async () => {
     const lines: string[] = [];
     const write = (fields: Record<string, unknown>, message: string): void =>
       void lines.push(JSON.stringify([fields, message]));
@@ -228,7 +228,7 @@ describe('stream tickets', () => {
 });
 
 describe('log streams', () => {
-  it('S8: a logout ends those of its user on every gateway, and no others', async () => {
+  it('a logout ends those of its user on every gateway, and no others', async () => {
     const clock = { at: Date.now() };
     const [here, there] = [await gateway(clock), await gateway(clock)];
     const ada = await world.auth.login('ada');

@@ -113,7 +113,7 @@ const ARTIFACTS = 'query ($id: String) { artifacts(run_id: $id) { value } }';
 const CANCEL = 'mutation ($id: String) { cancelPipeline(id: $id) { run { id status } } }';
 const TICKET = 'mutation ($id: String) { createStreamTicket(runId: $id) }';
 
-describe('S13: who sees which runs', () => {
+describe('who sees which runs', () => {
   for (const [caller, expected] of Object.entries(TABLE)) {
     it(`${caller} sees what the table says, with reading public and not`, async () => {
       const runs = await makeRuns();

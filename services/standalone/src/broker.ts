@@ -2,13 +2,13 @@
  * The embedded broker of `penstock serve`: a nats-server of our own on the loopback interface. It owns the folder
  * `<dataDir>/broker` (configuration, store, log, pid) and the process, for as long as serve lives.
  *
- * B1. One process at a time opens the store: one that survived an earlier serve is ended first, and waited for (P17).
+ * EMBEDDED-BROKER-1. One process at a time opens the store: one that survived an earlier serve is ended first, and waited for (P17).
  *     A process is only signalled when number and start time are those that were recorded.
- * B2. Credentials are random at each start of serve and stand in a file of mode 0600, never in an argument.
- * B3. A broker that ends, or does not answer three probes, is started again on the same port with the same credentials.
+ * EMBEDDED-BROKER-2. Credentials are random at each start of serve and stand in a file of mode 0600, never in an argument.
+ * EMBEDDED-BROKER-3. A broker that ends, or does not answer three probes, is started again on the same port with the same credentials.
  *     So is one that still refuses to write when a full disk has room again: its streams never recover by themselves.
- * B4. It dies with serve: by a parent-death signal where there is `setpriv`, else with serve's exit or at the next start.
- * B5. It is in a session of its own: ^C in a terminal reaches serve alone, which ends the broker last.
+ * EMBEDDED-BROKER-4. It dies with serve: by a parent-death signal where there is `setpriv`, else with serve's exit or at the next start.
+ * EMBEDDED-BROKER-5. It is in a session of its own: ^C in a terminal reaches serve alone, which ends the broker last.
  */
 import { constants } from 'node:fs';
 import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
@@ -94,7 +94,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   }
 }
 
-/** B1. */
+/** EMBEDDED-BROKER-1. */
 async function endSurvivor(pidFile: string, log: Log): Promise<void> {
   const recorded = await readFile(pidFile, 'utf8').catch(() => null);
   if (recorded === null) return;
@@ -232,7 +232,7 @@ class Supervisor implements EmbeddedBroker {
     return running;
   }
 
-  /** B3. */
+  /** EMBEDDED-BROKER-3. */
   async #supervise(first: Running): Promise<void> {
     const { signal } = this.#stopping;
     let running = first;
@@ -255,7 +255,7 @@ class Supervisor implements EmbeddedBroker {
     }
   }
 
-  /** B3: the process lives, and JetStream does not answer (a full disk, a deadlock, a freeze). */
+  /** EMBEDDED-BROKER-3: the process lives, and JetStream does not answer (a full disk, a deadlock, a freeze). */
   async #probe(): Promise<void> {
     const { signal } = this.#stopping;
     const probeMs = this.#options.probeMs ?? PROBE_MS;
@@ -363,7 +363,7 @@ function launch([file = '', ...args]: readonly string[]) {
   });
 }
 
-/** B4. SIGTERM, so that it closes its store in order; the next start waits for that. */
+/** EMBEDDED-BROKER-4. SIGTERM, so that it closes its store in order; the next start waits for that. */
 async function dyingWithUs(): Promise<readonly string[]> {
   for (const setpriv of ['/usr/bin/setpriv', '/bin/setpriv']) {
     const found = await access(setpriv, constants.X_OK).then(

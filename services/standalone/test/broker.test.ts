@@ -76,7 +76,7 @@ describe('the embedded broker', () => {
     expect(await log.last()).toMatchObject({ sequence: 1, commitId: 'a' });
   });
 
-  it('is ended and started again when three probes stay unanswered (F8)', async () => {
+  it('is ended and started again when three probes stay unanswered', async () => {
     broker = await start();
     const frozen = broker.pid;
     const end = nextEnd();

@@ -90,7 +90,7 @@ describe('a connected repository', () => {
     expect(await world.reads.view(answers[1]?.body.run_id ?? '', ['user/u3'])).toMatchObject({ status: 'SUCCESS' });
   });
 
-  it('S31: its secret signs for no other repository, nor does another secret for it', async () => {
+  it('its secret signs for no other repository, nor does another secret for it', async () => {
     const { secret } = await call('connect', { userId: 'u4', provider: 'git_host_a', repository: 'acme/mine' });
     const forged = { ...push('acme/other'), extra: { full_name: 'acme/mine' } };
     expect((await signed(forged, secret)).status).toBe(401);

@@ -190,7 +190,7 @@ describe('a push', () => {
   });
 
   it.each(['http://169.254.169.254/x', 'ext::sh -c id', 'ssh://-oProxyCommand=id/x', 'git@host:-x', '-x', '//evil/x'])(
-    'S32: %s starts nothing',
+    '%s starts nothing',
     async (url) => {
       const before = [(await world.runsOf()).length, world.fetches.length];
       const { status, body } = await ingest.send(githubPush({ url, commit }), github());
@@ -238,7 +238,7 @@ describe('a push', () => {
 
   it.each([
     ['a file with mistakes', { '.pipeline.yaml': 'pipeline:\n  name: x\nstages:\n  a:\n    rum: x\n' }],
-    ['S35: a file that is a link', { '.pipeline.yaml': null }],
+    ['a file that is a link', { '.pipeline.yaml': null }],
   ])('%s is a run that failed with the reason pipeline_file', async (_name, files) => {
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: repository.commit(files) }), github());
     expect(body).toMatchObject({
@@ -318,7 +318,7 @@ describe('a push', () => {
 });
 
 describe('signatures', () => {
-  it("S28: GitHub's has one form, over the raw bytes", async () => {
+  it("GitHub's has one form, over the raw bytes", async () => {
     const ingest = await world.ingest({ secrets: { git_host_a: 'secret' } });
     const text = JSON.stringify(githubPush({ url: repository.url, commit }));
     const send = (payload: string | Buffer, signature?: string) =>
@@ -360,7 +360,7 @@ describe('signatures', () => {
     expect((await send({})).status).toBe(401);
   });
 
-  it('S30: unsigned deliveries are refused where a secret is required', async () => {
+  it('unsigned deliveries are refused where a secret is required', async () => {
     const ingest = await world.ingest({ unsigned: false });
     expect((await ingest.send(githubPush({ url: repository.url, commit }), github())).status).toBe(401);
   });
@@ -411,7 +411,7 @@ describe('what the server decides', () => {
     expect(await send('evil/demo')).toMatchObject({ status: 'Failed', run_id: null });
   });
 
-  it('S32: in production the address is built from an allowed host, whatever the payload says', async () => {
+  it('in production the address is built from an allowed host, whatever the payload says', async () => {
     const asked: string[] = [];
     const mirrors = {
       ...world.mirrors,
