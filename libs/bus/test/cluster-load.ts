@@ -275,7 +275,8 @@ export async function expectNothingLost(cluster: StreamCluster, kills: number): 
   for (const { watch } of [members, runners]) watch.stop();
   expect(runners.expired).toEqual([]);
   expect(runner.lostKeys).toEqual([]);
-  expect(members.expired.map(({ key }) => key)).toEqual(member.lostKeys);
+  // A watch that began anew says again what has ended, while the marker of it stands.
+  expect([...new Set(members.expired.map(({ key }) => key))]).toEqual(member.lostKeys);
   expect(member.answers).toContain('accepted');
 
   const reader = await cluster.newBus('reader');

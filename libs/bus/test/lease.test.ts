@@ -160,6 +160,24 @@ describe('a watch of leases', () => {
     await direct.close(0);
   });
 
+  it('says again that a key has ended when it begins anew, as long as the marker of the end stands', async () => {
+    await acquireLease(bus, bucket, 'ended', 1, short);
+    await events.find('expired', 'ended');
+    const away = once(bus.events, 'disconnected');
+    proxy.cut();
+    await away;
+    const direct = await connectBus({ servers: broker.url, name: 'direct' });
+    await acquireLease(direct, bucket, 'next', 1, long);
+    await events.find('put', 'next');
+    expect(events.seen.map(({ kind, key }) => `${kind} ${key}`)).toEqual([
+      'put ended',
+      'expired ended',
+      'expired ended',
+      'put next',
+    ]);
+    await direct.close(0);
+  });
+
   it('P5: the keys of a bucket that was made anew are gone one lease later, not at once', async () => {
     const patient = new Events(bus, 1_000);
     await patient.watch.ready;
