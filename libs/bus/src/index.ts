@@ -1,25 +1,58 @@
 export type * from './contract/messages.ts';
 export type * from './contract/ingest-messages.ts';
-export * from './contract/subjects.ts';
-export * from './contract/chunk.ts';
-export * from './contract/errors.ts';
-export * from './contract/protocol-times.ts';
-export * from './wire/bus.ts';
-export * from './wire/connect.ts';
-export { connectionOf } from './wire/nats-bus.ts';
-export * from './wire/address.ts';
-export * from './jetstream/streams.ts';
-export * from './jetstream/partition-log.ts';
-export { openDeliveryLog, type DeliveryLog, type Persisted } from './jetstream/delivery-log.ts';
+export { buckets, type PeerService, subjects } from './contract/subjects.ts';
+export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export {
-  startDeliveryConsumer,
-  type DeliveryConsumer,
-  type DeliveryConsumerOptions,
-  type HeldDelivery,
-} from './jetstream/delivery-consumer.ts';
-export * from './jetstream/lease.ts';
-export * from './jetstream/lease-watch.ts';
+  BrokerAway,
+  LogQueueFull,
+  MessageTooLarge,
+  NoResponders,
+  RemoteError,
+  RequestTimeout,
+  StoreRefused,
+} from './contract/errors.ts';
+export {
+  ACT_WITHIN_MS,
+  CREDIT_MS,
+  CREDIT_RENEWED_AFTER_MS,
+  CREDIT_SPENT_WITHIN_MS,
+  FENCE_MS,
+  JOB_REPEAT_MS,
+  MEMBERSHIP_MS,
+  MEMBERSHIP_RENEWALS,
+  RESULT_REPEAT_MS,
+  RUNNER_ANSWER_MS,
+  RUNNER_LEASE_MS,
+  RUNNER_LEASE_MS_MIN,
+  RUNNER_LEASE_RENEWALS,
+  STOPS_KEPT_MS,
+  WATCH_ASK_MS,
+} from './contract/protocol-times.ts';
+export { type Bus, type BusSubscription, LATER, type Responder } from './wire/bus.ts';
+export { connectBus } from './wire/connect.ts';
+export { connectionOf } from './wire/nats-bus.ts';
+export { brokerAddress } from './wire/address.ts';
+export { bucketAgeMs, deleteBuckets, ensureStreams } from './jetstream/streams.ts';
+export {
+  type AppendOptions,
+  type AppendResult,
+  type LogEntry,
+  openLog,
+  type PartitionLog,
+} from './jetstream/partition-log.ts';
+export { type DeliveryLog, openDeliveryLog } from './jetstream/delivery-log.ts';
+export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from './jetstream/delivery-consumer.ts';
+export { acquireLease, endLease, type Lease, monotonicMs } from './jetstream/lease.ts';
+export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
-export * from './jetstream/log-writer.ts';
-export * from './jetstream/log-reader.ts';
-export * from './permissions/permissions.ts';
+export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
+export { type LiveChunk, readChunks, type StoredChunk, subscribeLiveChunks } from './jetstream/log-reader.ts';
+export {
+  type BrokerPermissions,
+  brokerPermissions,
+  type CoreUser,
+  CROSSED_REPLIES,
+  inboxPrefixOf,
+  type PeerUser,
+  runnerUserName,
+} from './permissions/permissions.ts';

@@ -10,7 +10,6 @@ import {
   acquireLease,
   type Bus,
   buckets,
-  bucketStream,
   connectBus,
   createLogWriter,
   encodeChunk,
@@ -21,11 +20,12 @@ import {
   openLog,
   type PartitionLog,
   readChunks,
-  type RenewResult,
-  streams,
   subjects,
   watchLeases,
 } from '../src/index.ts';
+import { streams } from '../src/contract/subjects.ts';
+import { type RenewResult } from '../src/jetstream/lease.ts';
+import { bucketStream } from '../src/jetstream/streams.ts';
 
 const MIB = 1024 * 1024;
 const PARTITIONS = 4;

@@ -153,7 +153,7 @@ describe('the stream of deliveries', () => {
     await consumer.stop();
   });
 
-  it('D3: full, it gives up what is processed, and refuses what is new only where nothing is', async () => {
+  it('DELIVERYLOG-3: full, it gives up what is processed, and refuses what is new only where nothing is', async () => {
     await ensureStreams(bus, {
       partitions: 1,
       journalBytesMax: 64 * MIB,

@@ -6,7 +6,6 @@ import {
   createLogWriter,
   encodeChunk,
   ensureStreams,
-  lastChunks,
   type LiveChunk,
   type LogWriter,
   readChunks,
@@ -14,6 +13,7 @@ import {
   subjects,
   subscribeLiveChunks,
 } from '../src/index.ts';
+import { lastChunks } from '../src/jetstream/log-reader.ts';
 
 const MIB = 1024 * 1024;
 

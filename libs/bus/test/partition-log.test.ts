@@ -1,15 +1,8 @@
 import { once } from 'node:events';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Bus,
-  connectBus,
-  ensureStreams,
-  type LogEntry,
-  type LogTrouble,
-  openLog,
-  type PartitionLog,
-} from '../src/index.ts';
+import { type Bus, connectBus, ensureStreams, type LogEntry, openLog, type PartitionLog } from '../src/index.ts';
+import { type LogTrouble } from '../src/jetstream/partition-log.ts';
 
 const MIB = 1024 * 1024;
 

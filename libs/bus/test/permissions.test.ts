@@ -18,7 +18,6 @@ import {
   encodeChunk,
   ensureStreams,
   inboxPrefixOf,
-  lastChunks,
   type LeaseEvent,
   type LiveChunk,
   openDeliveryLog,
@@ -31,6 +30,7 @@ import {
   subscribeLiveChunks,
   watchLeases,
 } from '../src/index.ts';
+import { lastChunks } from '../src/jetstream/log-reader.ts';
 
 const GENERATOR = join(import.meta.dirname, '../../../deploy/nats/generate.ts');
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 export { defaultDataFolder } from './data-folder.ts';
-export * from './errors.ts';
-export { isShortSecret, readConfiguration, unknownVariables, type Configuration } from './read-configuration.ts';
-export * from './server-mode.ts';
-export { loadTiers, runLimitsOf, TIER_NAMES, UNLIMITED, type RunLimits, type TierLimits, type Tiers } from './tiers.ts';
-export * from './variables-table.ts';
-export { variables, type VariableKey } from './variables.ts';
+export { ConfigurationError } from './errors.ts';
+export { type Configuration, isShortSecret, readConfiguration, unknownVariables } from './read-configuration.ts';
+export { isLoopback, publicReason, type ServerMode, serverMode } from './server-mode.ts';
+export { loadTiers, type RunLimits, runLimitsOf, type TierLimits, type Tiers, UNLIMITED } from './tiers.ts';
+export { hasCurrentTable } from './variables-table.ts';
+export { type VariableKey } from './variables.ts';

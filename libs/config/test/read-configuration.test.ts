@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, readConfiguration, unknownVariables, variables, type VariableKey } from '../src/index.ts';
+import { ConfigurationError, readConfiguration, unknownVariables, type VariableKey } from '../src/index.ts';
+import { variables } from '../src/variables.ts';
 
 const everything = Object.keys(variables) as VariableKey[];
 

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ConfigurationError, loadTiers, runLimitsOf, TIER_NAMES, UNLIMITED } from '../src/index.ts';
+import { ConfigurationError, loadTiers, runLimitsOf, UNLIMITED } from '../src/index.ts';
+import { TIER_NAMES } from '../src/tiers.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'penstock-tiers-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

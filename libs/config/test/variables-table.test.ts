@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  hasCurrentTable,
-  renderVariablesTable,
-  TABLE_BEGIN,
-  TABLE_END,
-  variables,
-  withCurrentTable,
-} from '../src/index.ts';
+import { hasCurrentTable } from '../src/index.ts';
+import { renderVariablesTable, TABLE_BEGIN, TABLE_END, withCurrentTable } from '../src/variables-table.ts';
+import { variables } from '../src/variables.ts';
 
 describe('the table of variables', () => {
   it('has a row of five cells for every variable, with its default', () => {

@@ -1,8 +1,7 @@
-export { clientKeyOf, TrustedProxies } from './client-address.ts';
+export { clientKeyOf } from './client-address.ts';
 export { closeWithin } from './close-within.ts';
 export { answerMalformed } from './malformed.ts';
 export { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
-export { JSON_DEPTH_MAX, parseJson } from './json.ts';
 export { type RateLimits } from './rate-limits.ts';
 export { routesOf } from './routes.ts';
-export { BODY_BYTES_MAX, buildServer, type ServerOptions } from './server.ts';
+export { buildServer, type ServerOptions } from './server.ts';

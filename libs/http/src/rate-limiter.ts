@@ -2,19 +2,19 @@
  * How often each client has asked within the last minute. It owns the counts of one tier, in memory, and nothing else;
  * whose request it is and what becomes of a refused one is for others.
  *
- *  R1 A sliding window: of any 60 s, a client is granted at most `budget` requests, wherever those 60 s begin. (A window
+ * RATELIMIT-1 A sliding window: of any 60 s, a client is granted at most `budget` requests, wherever those 60 s begin. (A window
  *     with fixed borders would grant twice as many around a border, a bucket that refills as it is emptied the 241st.)
- *  R2 A refused request counts for nothing: a client that goes on asking is granted again as soon as one that waits.
- *  R3 Requests of about two seconds are kept as one count with the time of the last of them, which all leave the window
- *     with: a client costs at most 31 counts, whatever its budget, and is never granted more than R1.
- *  R4 At most `clientsMax` clients are known: those heard of since the last turn, and in the turn before. A turn ends after
+ * RATELIMIT-2 A refused request counts for nothing: a client that goes on asking is granted again as soon as one that waits.
+ * RATELIMIT-3 Requests of about two seconds are kept as one count with the time of the last of them, which all leave the window
+ *     with: a client costs at most 31 counts, whatever its budget, and is never granted more than RATELIMIT-1.
+ * RATELIMIT-4 At most `clientsMax` clients are known: those heard of since the last turn, and in the turn before. A turn ends after
  *     a minute, or with half of that many clients. (One map in the order of use would do the same, but the first entry of
  *     a map that is emptied from its front is slow to find.) Who can make others forgotten has as many addresses, and
  *     each of them a budget anyway.
  */
 
 export const WINDOW_MS = 60_000;
-/** R3: a thirtieth of the window is what a client may have to wait longer than with exact times. */
+/** RATELIMIT-3: a thirtieth of the window is what a client may have to wait longer than with exact times. */
 const CELL_MS = 2_000;
 /** Each holds 0.3 to 0.5 KiB, so 15 to 26 MiB for a tier under attack from everywhere (measured); far more clients than a gateway really has. */
 export const CLIENTS_MAX = 50_000;
@@ -37,7 +37,7 @@ export class RateLimiter {
     this.#turnClientsMax = Math.max(1, Math.floor(clientsMax / 2));
   }
 
-  /** Clients that are remembered (R4). */
+  /** Clients that are remembered (RATELIMIT-4). */
   get size(): number {
     return this.#turn.size + this.#turnBefore.size;
   }

@@ -223,7 +223,7 @@ function refuseEncoded(request: FastifyRequest, reply: FastifyReply): void {
 
 function configureServer(server: Server, connectionsMax: number, routes: KnownRoutes): void {
   server.maxConnections = connectionsMax;
-  // Node closes the connection without a word where nobody listens.
+  // Node closes the connection without an answer where nobody listens.
   server.on('connect', ({ url = '' }: IncomingMessage, socket: Duplex) => {
     const allow = routes.allowOf(url);
     socket.on('error', () => socket.destroy());

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clientKeyOf, TrustedProxies } from '../src/index.ts';
+import { clientKeyOf } from '../src/index.ts';
+import { TrustedProxies } from '../src/client-address.ts';
 
 describe('whose request it is', () => {
   const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.1', 'fd00::/8', '::1']);

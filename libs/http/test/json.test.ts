@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { JSON_DEPTH_MAX, parseJson } from '../src/index.ts';
+import { JSON_DEPTH_MAX, parseJson } from '../src/json.ts';
 import { BadUserInput } from '@penstock/errors';
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;

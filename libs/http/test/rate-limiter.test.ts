@@ -6,20 +6,20 @@ const granted = (limiter: RateLimiter, client: string, budget: number, now: numb
   limiter.ask(client, budget, now).granted;
 
 describe('the budget of a minute', () => {
-  it('R1: of a burst the budget is granted and the next one refused, with what remains counted down', () => {
+  it('RATELIMIT-1: of a burst the budget is granted and the next one refused, with what remains counted down', () => {
     const limiter = new RateLimiter();
     const remaining = Array.from({ length: 240 }, (_, index) => limiter.ask('a', 240, index).remaining);
     expect(remaining).toEqual(Array.from({ length: 240 }, (_, index) => 239 - index));
     expect(limiter.ask('a', 240, 240)).toMatchObject({ granted: false, remaining: 0 });
   });
 
-  it('R1: the 241st is refused also where the 240 are spread over the whole minute', () => {
+  it('RATELIMIT-1: the 241st is refused also where the 240 are spread over the whole minute', () => {
     const limiter = new RateLimiter();
     for (let index = 0; index < 240; index++) expect(granted(limiter, 'a', 240, index * 248)).toBe(true);
     expect(granted(limiter, 'a', 240, WINDOW_MS - 400)).toBe(false);
   });
 
-  it('R1, R2, R3: whatever the times are, no 60 s hold more than the budget, and nobody waits two seconds longer than has to be', () => {
+  it('RATELIMIT-1, RATELIMIT-2, RATELIMIT-3: whatever the times are, no 60 s hold more than the budget, and nobody waits two seconds longer than has to be', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),
@@ -82,7 +82,7 @@ describe('the budget of a minute', () => {
 });
 
 describe('memory', () => {
-  it('R4: a million addresses leave at most 50,000, those heard of last among them', () => {
+  it('RATELIMIT-4: a million addresses leave at most 50,000, those heard of last among them', () => {
     const limiter = new RateLimiter();
     let most = 0;
     for (let index = 0; index < 1_000_000; index++) {
@@ -95,7 +95,7 @@ describe('memory', () => {
     expect(limiter.ask('client 0', 240, 1_000).remaining).toBe(239);
   });
 
-  it('R4: a client that goes on asking, refused or not, is not forgotten for those that come', () => {
+  it('RATELIMIT-4: a client that goes on asking, refused or not, is not forgotten for those that come', () => {
     const limiter = new RateLimiter(4);
     limiter.ask('a', 1, 0);
     for (let index = 1; index <= 100; index++) {
@@ -105,7 +105,7 @@ describe('memory', () => {
     }
   });
 
-  it('R4: clients that are idle for two minutes are forgotten', () => {
+  it('RATELIMIT-4: clients that are idle for two minutes are forgotten', () => {
     const limiter = new RateLimiter();
     for (let index = 0; index < 1_000; index++) limiter.ask(`client ${index}`, 240, 0);
     limiter.ask('a', 240, WINDOW_MS);

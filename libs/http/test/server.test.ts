@@ -4,7 +4,8 @@ import { connect, type AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
-import { BODY_BYTES_MAX, buildServer, routesOf, SECURITY_HEADERS, type ServerOptions } from '../src/index.ts';
+import { buildServer, routesOf, SECURITY_HEADERS, type ServerOptions } from '../src/index.ts';
+import { BODY_BYTES_MAX } from '../src/server.ts';
 import { NotFound, Unavailable } from '@penstock/errors';
 import { silentLog } from '@penstock/telemetry/log';
 

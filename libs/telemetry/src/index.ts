@@ -1,2 +1,2 @@
-export * from './logger.ts';
-export * from './metrics.ts';
+export { createLogger, type Logger, type LogLevel, silentLogger } from './logger.ts';
+export { Metrics } from './metrics.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LoggedError } from '@penstock/errors';
-import { createLogger, type LoggerOptions } from '../src/index.ts';
+import { createLogger } from '../src/index.ts';
+import { type LoggerOptions } from '../src/logger.ts';
 
 const CANARY = 'canary-5f1e"\\9c';
 

@@ -2,8 +2,8 @@
  * Taking deliveries from their durable consumer. It owns what it has been handed and not acknowledged: heads only, the
  * content is read when a delivery's turn comes.
  *
- * V1. At most `heldMax` are held at a time (twice as many for a moment, after a pull that was given up).
- * V2. While one is held, the broker is told every third of its patience; if that does not reach it, it hands the delivery
+ * DELIVERYCONSUMER-1 At most `heldMax` are held at a time (twice as many for a moment, after a pull that was given up).
+ * DELIVERYCONSUMER-2 While one is held, the broker hears of it every third of its patience; if that does not reach it, it hands the delivery
  *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
  */
 import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
@@ -18,7 +18,7 @@ import type { Wire } from '../wire/wire.ts';
 export interface HeldDelivery {
   readonly sequence: number;
   readonly lane: string;
-  /** Processed: never handed out again, unless this word does not reach the broker. */
+  /** Processed: never handed out again, unless this message does not reach the broker. */
   acknowledge(): void;
 }
 
@@ -31,7 +31,7 @@ export interface DeliveryConsumerOptions {
 
 export interface DeliveryConsumer {
   readonly held: number;
-  /** What is held, or on its way here, goes to others at once; where that word does not reach the broker, after its patience. */
+  /** What is held, or on its way here, goes to others at once; where that message does not reach the broker, after its patience. */
   stop(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ class PullConsumer implements DeliveryConsumer {
   readonly #onDelivery: (delivery: HeldDelivery) => void;
   readonly #heldMax: number;
   readonly #ensureConsumer: () => Promise<void>;
-  /** By sequence: where the broker wants to be told of it. */
+  /** By sequence: where the broker wants the acknowledgement sent. */
   readonly #held = new Map<number, string>();
   readonly #inbox: string;
   readonly #subscription: Subscription;
@@ -97,7 +97,7 @@ class PullConsumer implements DeliveryConsumer {
     clearInterval(this.#silence);
     clearTimeout(this.#retry);
     this.#wire.events.off('reconnected', this.#onReconnected);
-    for (const reply of this.#held.values()) this.#say(reply, '-NAK');
+    for (const reply of this.#held.values()) this.#answer(reply, '-NAK');
     if (this.#wire.connected) await within(STOP_MS_MAX, this.#subscription.drain(), () => {}).catch(() => {});
     this.#subscription.unsubscribe();
   }
@@ -129,7 +129,7 @@ class PullConsumer implements DeliveryConsumer {
     if (code === 100) return;
     if (this.#stopped && code !== 0) return;
     if (code !== 0 || (message.data.length === 0 && message.reply === undefined)) return this.#pullEnded(code, message);
-    if (this.#stopped) return this.#say(message.reply ?? '', '-NAK');
+    if (this.#stopped) return this.#answer(message.reply ?? '', '-NAK');
     this.#failures = 0;
     const sequence = sequenceOf(message.reply ?? '');
     const known = this.#held.has(sequence);
@@ -166,16 +166,16 @@ class PullConsumer implements DeliveryConsumer {
     const reply = this.#held.get(sequence);
     if (reply === undefined || this.#stopped) return;
     this.#held.delete(sequence);
-    this.#say(reply, '+ACK');
+    this.#answer(reply, '+ACK');
     if (this.#wanted <= 0 && this.#held.size <= this.#heldMax / 2) this.#pull();
   }
 
   #sayWorking(): void {
-    for (const reply of this.#held.values()) this.#say(reply, '+WPI');
+    for (const reply of this.#held.values()) this.#answer(reply, '+WPI');
   }
 
-  #say(reply: string, word: string): void {
-    if (this.#wire.connected) this.#wire.send(reply, word);
+  #answer(to: string, message: string): void {
+    if (this.#wire.connected) this.#wire.send(to, message);
   }
 }
 

@@ -3,9 +3,9 @@
  * share. It owns nothing but the outcome of a write: whatever the broker answers, or does not answer, the caller learns
  * which message stands for the delivery.
  *
- * D1. Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
- * D2. What is removed has been acknowledged by the consumer, and everything before it too.
- * D3. A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
+ * DELIVERYLOG-1 Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
+ * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too.
+ * DELIVERYLOG-3 A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
  *     again is known from the store too.
  */
 import { nanos } from '@nats-io/transport-node';
@@ -34,7 +34,7 @@ export interface DeliveryLog {
   ensureConsumer(): Promise<void>;
   /** Deliveries that are not acknowledged yet; at most a second old. */
   backlog(): Promise<number>;
-  /** D2: removes what was acknowledged and stored before this time (milliseconds since 1970). */
+  /** DELIVERYLOG-2: removes what was acknowledged and stored before this time (milliseconds since 1970). */
   removeProcessed(before: number): Promise<void>;
 }
 
@@ -105,7 +105,7 @@ class JetStreamDeliveries implements DeliveryLog {
       replay_policy: 'instant',
       ack_wait: nanos(ACK_WAIT_MS),
       max_ack_pending: ACK_PENDING_MAX,
-      // Without a bound: what is poison is for us to count, never for the broker to drop.
+      // Without a bound: deliveries that fail again and again are counted by us, and the broker never drops one.
       max_deliver: -1,
       headers_only: true,
     };
@@ -138,7 +138,7 @@ class JetStreamDeliveries implements DeliveryLog {
       await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
   }
 
-  /** D3. Once for all writes that find the stream full at the same time. */
+  /** DELIVERYLOG-3. Once for all writes that find the stream full at the same time. */
   #makeRoom(): Promise<void> {
     this.#makingRoom ??= this.removeProcessed(Date.now() + ROOM_AHEAD_MS).finally(() => (this.#makingRoom = undefined));
     return this.#makingRoom;

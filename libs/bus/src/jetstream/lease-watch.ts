@@ -1,9 +1,9 @@
 /**
  * Watching a bucket of leases. It owns a picture of the live keys and a consumer on the broker that keeps it current.
  *
- * W1. Whenever in doubt (a reconnect, a missing message, a silent consumer) the watch begins anew with a consumer on the
+ * LEASEWATCH-1 Whenever in doubt (a reconnect, a missing message, a silent consumer) the watch begins anew with a consumer on the
  *     last message of each key, and what was known and is not there any more is reported as expired.
- * W2. A bucket that was made anew says nothing about the keys of the old one: they are reported as expired only when one
+ * LEASEWATCH-2 A bucket that was made anew says nothing about the keys of the old one: they are reported as expired only when one
  *     lease has passed since (P5).
  */
 import { randomUUID } from 'node:crypto';
@@ -25,7 +25,7 @@ export type LeaseEvent<V> =
   | { readonly kind: 'expired'; readonly key: string; readonly revision: number };
 
 export interface WatchOptions {
-  /** W2: the longest lease in the bucket. Default 15,000. */
+  /** LEASEWATCH-2: the longest lease in the bucket. Default `RUNNER_LEASE_MS`. */
   readonly leaseMs?: number | undefined;
 }
 
@@ -75,7 +75,7 @@ class BucketWatch<V> implements LeaseWatch {
   #known = new Set<string>();
   /** When the bucket was created, as the broker says: tells a bucket from its successor. */
   #created: string | null = null;
-  /** Keys of a bucket that is gone, with the timer that reports them (W2). */
+  /** Keys of a bucket that is gone, with the timer that reports them (LEASEWATCH-2). */
   readonly #orphans = new Map<string, NodeJS.Timeout>();
   #round: Round | null = null;
 
@@ -189,7 +189,7 @@ class BucketWatch<V> implements LeaseWatch {
     };
   }
 
-  /** W2. */
+  /** LEASEWATCH-2. */
   async #noteBucket(): Promise<void> {
     const { created } = await api<{ created: string }>(
       this.#wire,

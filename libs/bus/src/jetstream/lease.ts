@@ -3,9 +3,9 @@
  * plain publish with a TTL and a compare-and-set on the holder's last revision; the KV client's own update would drop
  * the TTL, and the key would live for ever.
  *
- * E1. A holder writes only over its own last revision: once the broker has removed the key, or another has written it,
+ * LEASE-1 A holder writes only over its own last revision: once the broker has removed the key, or another has written it,
  *     no late renewal is accepted.
- * E2. Silence is no answer: each write carries a mark, and what the key holds decides.
+ * LEASE-2 Silence is no answer: each write carries a mark, and what the key holds decides.
  */
 import assert from 'node:assert';
 import { randomUUID } from 'node:crypto';

@@ -1,9 +1,9 @@
 /**
  * Storing log chunks. It owns the chunks that are handed over and not acknowledged yet.
  *
- * C1. At most `inFlightMax` messages and `inFlightBytesMax` bytes are unacknowledged (one larger chunk goes alone), and
+ * LOGWRITER-1 At most `inFlightMax` messages and `inFlightBytesMax` bytes are unacknowledged (one larger chunk goes alone), and
  *     at most `waitingMax` wait behind them.
- * C2. Chunks are sent in the order of the calls. After a failure nothing is sent until all that was under way has been
+ * LOGWRITER-2 Chunks are sent in the order of the calls. After a failure nothing is sent until all that was under way has been
  *     answered or given up; then the unanswered ones go again, in their order, before the rest.
  */
 import { backoffMs } from '@penstock/async';
@@ -174,7 +174,7 @@ class ChunkWriter implements LogWriter {
     if (this.#failures > 0) this.#maybeRetry();
   }
 
-  /** C2. Begins with one chunk: while the broker is away there is one try a second, not a window full. */
+  /** LOGWRITER-2. Begins with one chunk: while the broker is away there is one try a second, not a window full. */
   #maybeRetry(): void {
     if (this.#closed || this.#inFlight.size > 0 || this.#retryTimer !== undefined || this.#failed.length === 0) return;
     this.#retryTimer = setTimeout(

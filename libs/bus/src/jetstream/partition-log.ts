@@ -2,9 +2,9 @@
  * The log of a partition: the subject `journal.<p>` of JOURNAL. It owns the outcome of an append: whatever the broker
  * answers, or does not answer, the caller learns that its commit is stored, or that another's stands in its place.
  *
- * L1. An append is stored at most once: each try carries the same expectation, so a second copy is refused (P1).
- * L2. Nothing is concluded from a refusal or from silence, only from the subject's last message, read from the leader (P2).
- * L3. The last message of the subject is never purged: that would reset the compare-and-set (P8).
+ * PARTITIONLOG-1 An append is stored at most once: each try carries the same expectation, so a second copy is refused (P1).
+ * PARTITIONLOG-2 Nothing is concluded from a refusal or from silence, only from the subject's last message, read from the leader (P2).
+ * PARTITIONLOG-3 The last message of the subject is never purged: that would reset the compare-and-set (P8).
  */
 import assert from 'node:assert';
 import { backoffMs, pause } from '@penstock/async';

@@ -79,7 +79,7 @@ async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string
   for (const bucket of Object.values(buckets)) await ensureStream(manager, created, bucketConfig(bucket, replicas));
 }
 
-/** No answer, no leader, or a leader that does not know yet what another one has been told. */
+/** No answer, no leader, or a leader that does not know yet what another one has done. */
 function mayPass(error: unknown): boolean {
   if (error instanceof JetStreamApiError)
     return [StoreCode.streamNotFound, StoreCode.streamNameInUse, StoreCode.unavailable].some(

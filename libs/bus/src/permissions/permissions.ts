@@ -1,14 +1,14 @@
 /**
  * Who may do what on the broker: the data that a broker's configuration is generated from. Allow-lists only.
  *
- * A0. The streams, the scheduler and the set-up live in one account, `PENSTOCK`. Every other service, and every runner by
+ * PERMISSION-0 The streams, the scheduler and the set-up live in one account, `PENSTOCK`. Every other service, and every runner by
  *     itself, has an account of its own, joined to it by exports and imports. Permissions in one shared account would not
  *     hold: a client names the subject that an answer goes to, and the broker checks only the subject of the question. A
  *     runner that may read its own lease could have that answer delivered as another runner's job, or into a journal.
  *     Between accounts the broker replaces the reply subject by one of its own, so an answer reaches who asked, or nobody.
- * A1. An account holds exactly what its user may do: `asks`, `hears` and `answers` are both its permissions and its imports
+ * PERMISSION-1 An account holds exactly what its user may do: `asks`, `hears` and `answers` are both its permissions and its imports
  *     and exports, and each export names the accounts that it is for.
- * A2. A runner's own name stands in each subject that it writes, and in each that it alone reads (P10).
+ * PERMISSION-2 A runner's own name stands in each subject that it writes, and in each that it alone reads (P10).
  */
 import assert from 'node:assert';
 import { DELIVERY_CONSUMER } from '../jetstream/delivery-log.ts';

@@ -1,9 +1,9 @@
 /**
  * Answering requests on one subject. It owns the requests that have come and are not answered yet.
  *
- * R1. A request is answered at most once, whatever the handler does.
- * R2. At most `pendingMax` wait; one more is refused with `busy` before its handler sees it.
- * R3. One that is not answered in `pendingMsMax` is forgotten: its requester has given up long before.
+ * RESPONDER-1 A request is answered at most once, whatever the handler does.
+ * RESPONDER-2 At most `pendingMax` wait; one more is refused with `busy` before its handler sees it.
+ * RESPONDER-3 One that is not answered in `pendingMsMax` is forgotten: its requester has given up long before.
  */
 import type { Msg } from '@nats-io/transport-node';
 import { type BusSubscription, LATER, type RequestHandler, type RespondOptions, type Responder } from './bus.ts';
@@ -135,7 +135,7 @@ function refuse(wire: Wire, replyTo: string, subject: string, failure: RemoteFai
   }
 }
 
-/** Without a connection the requester has been told already, by its own side. */
+/** Without a connection the requester's own side has failed the request already. */
 function logUnsent(wire: Wire, subject: string, error: unknown): void {
   if (!(error instanceof BrokerAway)) wire.log.error({ err: error, subject }, 'an answer could not be sent');
 }

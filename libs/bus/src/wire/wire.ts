@@ -6,8 +6,8 @@
  * several answers (parts, batches) with a deadline between them, where the client's batch reads wait without end and
  * leave a subscription behind; (3) is cheaper: no stack trace and no second timer promise for each.
  *
- * W1. Every exchange ends exactly once: by its last answer, its deadline, an abort, a lost connection or `close`.
- * W2. Nothing is sent while disconnected: the client would keep it in an unbounded buffer and drop it at the next dial.
+ * WIRE-1 Every exchange ends exactly once: by its last answer, its deadline, an abort, a lost connection or `close`.
+ * WIRE-2 Nothing is sent while disconnected: the client would keep it in an unbounded buffer and drop it at the next dial.
  */
 import { EventEmitter } from 'node:events';
 import {
@@ -79,7 +79,7 @@ export class Wire {
     return createInbox(this.#inboxPrefix);
   }
 
-  /** Publishes, or throws `BrokerAway` (W2), `MessageTooLarge`. */
+  /** Publishes, or throws `BrokerAway` (WIRE-2), `MessageTooLarge`. */
   send(subject: string, payload: string | Uint8Array, headers?: MsgHdrs, reply?: string): void {
     if (!this.connected)
       throw new BrokerAway(this.#closed ? 'the bus is closed' : 'no connection to the broker', false);
