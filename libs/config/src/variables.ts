@@ -18,7 +18,7 @@ import {
   type Kind,
 } from './kinds.ts';
 
-export type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
+type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
 
 export interface Variable<T, D extends T | undefined = T | undefined> {
   readonly name: string;
@@ -470,7 +470,7 @@ export const variables = {
   }),
 } as const;
 
-export type Variables = typeof variables;
+type Variables = typeof variables;
 export type VariableKey = keyof Variables;
 export type ValueOf<K extends VariableKey> =
   Variables[K] extends Variable<infer T, infer D> ? (undefined extends D ? T | undefined : T) : never;

@@ -58,7 +58,7 @@ export interface ConnectionView {
   readonly proved: boolean;
 }
 
-export interface NewConnectionView extends ConnectionView {
+interface NewConnectionView extends ConnectionView {
   /** Shown this once. */
   readonly secret: string;
 }

@@ -18,7 +18,7 @@ import { api, directBatch, leaderMessage, store, StoreCode } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
 import type { Wire } from '../wire/wire.ts';
 
-export type Persisted =
+type Persisted =
   | { readonly stored: true }
   /** Another message, or this one by an earlier try whose answer was lost, stands for the delivery. */
   | { readonly stored: false; readonly first: Uint8Array };
