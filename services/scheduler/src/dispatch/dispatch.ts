@@ -11,6 +11,7 @@
  *  DISPATCH-4 The demand that is announced is what the queues hold.
  */
 import type { RunnerLease } from '@penstock/bus';
+import { EarlierResults } from './earlier-results.ts';
 import { Heap } from '../run/heap.ts';
 import { invariant } from '../run/invariant.ts';
 import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
@@ -75,6 +76,7 @@ interface ReadyClass {
 
 export class Dispatch {
   readonly #sessions = new Map<string, Session>();
+  readonly #earlierResults = new EarlierResults();
   readonly #classes = new Map<string, ReadyClass>();
   readonly #passes = new Map<string, number>();
   readonly #weightOf: (key: string) => number;
@@ -146,14 +148,21 @@ export class Dispatch {
     if (!session.leased) this.#closeEarlier(session);
     session.labels = new Set(lease.labels);
     session.leased = true;
+    this.#earlierResults.seen(lease);
   }
 
   sessionGone(sessionId: string): void {
     this.#sessions.delete(sessionId);
+    this.#earlierResults.gone(sessionId);
   }
 
   hasSession(sessionId: string): boolean {
     return this.#sessions.get(sessionId)?.leased === true;
+  }
+
+  /** Whether a living lease stands for the attempt: that of its own session, or one that lists its result (P13). */
+  holds(attempt: { readonly session: string; readonly credit: number }): boolean {
+    return this.hasSession(attempt.session) || this.#earlierResults.has(attempt);
   }
 
   hasRunner(runner: string): boolean {

@@ -34,6 +34,7 @@ import {
   type Sequence,
   type Version,
 } from '@penstock/run';
+import { HeldAttempts } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
 import { Deadlines } from '../run/deadlines.ts';
@@ -81,6 +82,7 @@ export class Partition {
   readonly #backlog = new ProjectionBacklog();
   readonly #ids = new RememberedIds();
   readonly #absentRunners: AbsentRunners;
+  readonly #heldAttempts: HeldAttempts;
   #clock = 0;
   #open = false;
   #advancing = false;
@@ -105,6 +107,9 @@ export class Partition {
     });
     this.#deadlines = new Deadlines(settings);
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
+    this.#heldAttempts = new HeldAttempts(shared.dispatch, (run, stage, attempt, runner) =>
+      this.#loseAttempt(run, stage, attempt, runner),
+    );
     this.#slots = new ConcurrencySlots({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
     this.#creation = new RunCreation({
       settings,
@@ -209,7 +214,7 @@ export class Partition {
     this.#deadlines.arm(run, this.#now());
     for (const { name, live } of state.stages) {
       if (live === undefined) continue;
-      if (!this.#dispatch.hasSession(live.session)) this.#loseAttempt(run, name, live.attempt, live.runner);
+      if (!this.#dispatch.hasSession(live.session)) this.#heldAttempts.loseUnlessHeld(run, name, live);
       else if (live.stopping === undefined) this.#jobs.adopt(run, name, live.attempt);
       else this.#jobs.stop(run, name, live.attempt);
     }
@@ -315,7 +320,7 @@ export class Partition {
     if (!this.#open) return;
     for (const run of this.#runs.values()) {
       for (const { name, live } of run.state.stages) {
-        if (live?.session === session) this.#loseAttempt(run, name, live.attempt, live.runner);
+        if (live?.session === session) this.#heldAttempts.loseUnlessHeld(run, name, live);
       }
     }
     this.#watchRunner(runner);
@@ -327,6 +332,7 @@ export class Partition {
     const now = this.#now();
     this.#deadlines.wakeDue(this.#runs, now, (run) => void this.#decide(run, { type: 'wake', at: now }));
     this.#jobs.repeat();
+    this.#heldAttempts.loseReleased();
     for (const runner of this.#absentRunners.takeLost(now)) {
       if (this.#dispatch.hasRunner(runner)) continue;
       for (const run of this.#runs.values()) this.#decide(run, { type: 'lose-workspace', at: now, runner });
