@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
+/** The data folder of a server that runs on this machine is not the tests' business. */
+const NO_DATA = 'no-data-here';
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 
 export interface CommandEnd {
@@ -31,7 +33,7 @@ export class RunningCommand {
   constructor(args: readonly string[], { cwd, env, input }: CommandOptions) {
     this.child = spawn(process.execPath, [MAIN, ...args], {
       cwd,
-      env: { ...cleanEnv(), ...env },
+      env: { ...cleanEnv(), XDG_DATA_HOME: join(cwd, NO_DATA), ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     this.child.stdin?.on('error', () => {});
@@ -104,7 +106,7 @@ export function eventsOf(text: string): JsonEvent[] {
 }
 
 /** `stage_started build` and the like, without the log. */
-export function storyOf(events: readonly JsonEvent[]): string[] {
+export function outlineOf(events: readonly JsonEvent[]): string[] {
   return events
     .filter((event) => event.type !== 'stage_log')
     .map((event) => [event.type, event.stage ?? event['status']].join(' '));

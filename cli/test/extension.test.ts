@@ -244,7 +244,7 @@ describe('uses without a server', () => {
 });
 
 describe('a server that cannot resolve all of a file', () => {
-  it('is told about at those places only, and of the others what is wrong with them', async () => {
+  it('is reported at those places only, and of the others what is wrong with them', async () => {
     const { url } = await fakeServer({
       graphql: ({ variables }) => {
         const uses = variables['uses'] as string[];

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 
 export const RUN_ID = '0192f0c1-2b3c-7abc-8def-0123456789ab';
 
-export interface Told {
+export interface SentEvent {
   readonly id: string;
   readonly event: string;
   readonly data: string;
@@ -84,7 +84,7 @@ export function knownRun({ query }: GraphqlRequest, status = 'RUNNING'): Graphql
   };
 }
 
-export function frame({ id, event, data }: Told): string {
+export function frame({ id, event, data }: SentEvent): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
 }
 
@@ -103,7 +103,7 @@ export async function closedPort(): Promise<number> {
 }
 
 /** Events with ids c1, c2, ... */
-export function told(...events: Record<string, unknown>[]): Told[] {
+export function sentEvents(...events: Record<string, unknown>[]): SentEvent[] {
   return events.map((event, index) => ({
     id: `c${index + 1}`,
     event: String(event['type']),
@@ -113,7 +113,7 @@ export function told(...events: Record<string, unknown>[]): Told[] {
 
 /** A server with a real cursor: continues after `Last-Event-ID`, and cuts each connection after so many bytes. */
 export function resumable(
-  events: readonly Told[],
+  events: readonly SentEvent[],
   cutAfterBytes: number,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {

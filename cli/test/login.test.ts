@@ -183,7 +183,7 @@ describe('a login', () => {
     );
   });
 
-  it('is told by whoami', async () => {
+  it('is shown by whoami', async () => {
     const me = { id: 'u', email: 'ada@example.org', git_host_login: 'ada', tier: 'free', is_admin: true };
     const { url, env } = await loggedIn({ '/auth/me': () => [200, me] });
     expect((await penstock(['whoami'], { cwd: folder(), env })).stdout).toBe(

@@ -2,7 +2,17 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { eventsOf, eventually, folder, linesOf, penstock, pipeline, processesWith, start, storyOf } from './command.ts';
+import {
+  eventsOf,
+  eventually,
+  folder,
+  linesOf,
+  penstock,
+  pipeline,
+  processesWith,
+  start,
+  outlineOf,
+} from './command.ts';
 
 let marks = 0;
 /** Found again in the environment of whatever a stage leaves behind. */
@@ -30,7 +40,7 @@ describe('^C during penstock run', () => {
     expect(code).toBe(130);
     expect(stderr).toContain('a second ^C ends it at once');
     const events = eventsOf(stdout);
-    expect(storyOf(events)).toEqual(['stage_started sleeper', 'pipeline_cancelled CANCELLED']);
+    expect(outlineOf(events)).toEqual(['stage_started sleeper', 'pipeline_cancelled CANCELLED']);
     expect(events.at(-1)).toMatchObject({ type: 'pipeline_cancelled', cancelledStages: 2 });
     expect(processesWith(mark)).toEqual([]);
     expect(
@@ -122,7 +132,7 @@ describe('^C during penstock run', () => {
     command.child.kill('SIGINT');
     const { code, stdout } = await command.ended;
     expect(code).toBe(130);
-    expect(storyOf(eventsOf(stdout)).at(-1)).toBe('pipeline_cancelled CANCELLED');
+    expect(outlineOf(eventsOf(stdout)).at(-1)).toBe('pipeline_cancelled CANCELLED');
   });
 
   it('a daemon that a successful stage leaves is gone before the next stage starts', async () => {

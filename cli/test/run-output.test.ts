@@ -106,7 +106,7 @@ describe('the output of stages', () => {
     expect((await command.ended).code).toBe(130);
   });
 
-  it('is told whole and in order, stage by stage', async () => {
+  it('is shown whole and in order, stage by stage', async () => {
     const count = 200_000;
     const { code, stdout } = await penstock(['run', '-j4'], {
       cwd: folder(pipeline(['a', 'b', 'c'].map((name) => `  ${name}: {run: "seq ${count}"}`).join('\n'))),

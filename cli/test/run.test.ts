@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { eventsOf, folder, linesOf, penstock, pipeline, storyOf, type JsonEvent } from './command.ts';
+import { eventsOf, folder, linesOf, penstock, pipeline, outlineOf, type JsonEvent } from './command.ts';
 
 async function events(
   stages: string,
@@ -103,7 +103,7 @@ describe('penstock run', () => {
       '  flaky: {run: "echo $PENSTOCK_ATTEMPT; test $PENSTOCK_ATTEMPT = 3", retry: {max: 3, delay: 1s, backoff: constant}}',
     );
     expect(code).toBe(0);
-    expect(storyOf(all)).toEqual([
+    expect(outlineOf(all)).toEqual([
       'stage_started flaky',
       'stage_retrying flaky',
       'stage_started flaky',

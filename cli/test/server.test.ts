@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, folder, linesOf, penstock, pipeline, start } from './command.ts';
-import { closedPort, fakeServer, frame, knownRun, openStream, resumable, RUN_ID, told } from './fake-server.ts';
+import { closedPort, fakeServer, frame, knownRun, openStream, resumable, RUN_ID, sentEvents } from './fake-server.ts';
 
 const lines = (count: number): Record<string, unknown>[] =>
   Array.from({ length: count }, (_, index) => ({
@@ -13,8 +13,8 @@ const lines = (count: number): Record<string, unknown>[] =>
     line: `line ${index} ${'ü'.repeat(index % 50)}`,
   }));
 
-const story = (logLines: Record<string, unknown>[], status = 'SUCCESS'): ReturnType<typeof told> =>
-  told(
+const eventStream = (logLines: Record<string, unknown>[], status = 'SUCCESS'): ReturnType<typeof sentEvents> =>
+  sentEvents(
     { type: 'stage_started', stage: 'build', status: 'Running', attempt: 1 },
     ...logLines,
     {
@@ -34,7 +34,7 @@ const withKey = (url: string): { SERVICE_BASE_URL: string; SERVICE_API_KEY: stri
 
 describe('penstock logs', () => {
   it('shows a run as `penstock run` does, and exits by its end', async () => {
-    const { url, logAuthorizations } = await fakeServer({ logs: [resumable(story(lines(2)), Infinity)] });
+    const { url, logAuthorizations } = await fakeServer({ logs: [resumable(eventStream(lines(2)), Infinity)] });
     const { code, stdout, stderr } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(
@@ -44,7 +44,7 @@ describe('penstock logs', () => {
   });
 
   it('exits 1 for a failed run', async () => {
-    const { url } = await fakeServer({ logs: [resumable(story([], 'FAILED'), Infinity)] });
+    const { url } = await fakeServer({ logs: [resumable(eventStream([], 'FAILED'), Infinity)] });
     const { code, stdout } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
     expect(code).toBe(1);
     expect(stdout).toContain('build    > FAILED in 0.01 s: exit code 2\n');
@@ -53,7 +53,7 @@ describe('penstock logs', () => {
   it.each([90, 1_000, 7_777])(
     'misses and doubles nothing when every connection is cut after %d bytes',
     async (bytes) => {
-      const events = story(lines(bytes < 500 ? 12 : 300));
+      const events = eventStream(lines(bytes < 500 ? 12 : 300));
       // Each connection gets a little further than one message, wherever in a message or character it is cut.
       const { url, cursors } = await fakeServer({ logs: [resumable(events, bytes + 250)] });
       const { code, stdout } = await penstock(['logs', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });
@@ -74,7 +74,7 @@ describe('penstock logs', () => {
   });
 
   it('comes back after 503 as Retry-After says, and after a connection that breaks', async () => {
-    const events = story(lines(3));
+    const events = eventStream(lines(3));
     const { url, cursors } = await fakeServer({
       logs: [
         resumable(events, 300),
@@ -98,7 +98,7 @@ describe('penstock logs', () => {
       logs: [
         (_, response) => {
           openStream(response);
-          response.write(`${story(lines(2)).slice(0, 3).map(frame).join('')}`);
+          response.write(`${eventStream(lines(2)).slice(0, 3).map(frame).join('')}`);
           response.write(': ping\n\n');
         },
       ],
@@ -114,7 +114,7 @@ describe('penstock logs', () => {
     const { url } = await fakeServer({
       logs: [
         resumable(
-          story([
+          eventStream([
             {
               type: 'stage_log',
               stage: 'a\u001b]0;x\u0007',
@@ -132,7 +132,10 @@ describe('penstock logs', () => {
   });
 
   it('passes over events that it does not know', async () => {
-    const events = told({ type: 'stage_dreaming', stage: 'build' }, { type: 'pipeline_completed', status: 'SUCCESS' });
+    const events = sentEvents(
+      { type: 'stage_dreaming', stage: 'build' },
+      { type: 'pipeline_completed', status: 'SUCCESS' },
+    );
     const { url } = await fakeServer({ logs: [resumable(events, Infinity)] });
     expect((await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) })).code).toBe(0);
   });
@@ -143,9 +146,9 @@ describe('penstock logs', () => {
         (_, response) => {
           openStream(response);
           response.write(
-            story([])
+            eventStream([])
               .slice(0, 1)
-              .concat(told({ type: 'stage_log', stage: 'build', stream: 'stdout', line: 'here' }))
+              .concat(sentEvents({ type: 'stage_log', stage: 'build', stream: 'stdout', line: 'here' }))
               .map(frame)
               .join(''),
           );
@@ -207,7 +210,7 @@ describe('penstock trigger', () => {
   const files = pipeline('  build: {run: make}');
 
   it('sends the file, says the run’s id and follows it', async () => {
-    const { url, graphql } = await fakeServer({ logs: [resumable(story(lines(1)), Infinity)] });
+    const { url, graphql } = await fakeServer({ logs: [resumable(eventStream(lines(1)), Infinity)] });
     const { code, stdout, stderr } = await penstock(['trigger'], { cwd: folder(files), env: withKey(url) });
     expect(code).toBe(0);
     expect(stderr).toBe(`Run ${RUN_ID} on ${url}\n`);

@@ -1,11 +1,9 @@
 /** Finds and reads the pipeline file that a command works on. */
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { PIPELINE_FILES } from '@penstock/pipeline';
 import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-
-/** In this order, as the server looks for them in a repository. */
-export const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
 
 /** Far more than a pipeline file may have: the parser refuses it in its own words, and no device is read for ever. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;

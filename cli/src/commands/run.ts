@@ -117,7 +117,7 @@ async function extensionsOf(file: PipelineFile, args: ParsedArguments, context: 
   return { ...resolution, folders: async (definition) => await fetchPackages(definition, cache, client) };
 }
 
-export interface Execution {
+export interface LocalExecution {
   readonly file: PipelineFile;
   readonly slots: number;
   readonly executor: ProcessExecutor;
@@ -131,7 +131,7 @@ export interface Execution {
 /** Runs a definition to its end, showing it; resolves to the exit code. */
 export async function execute(
   definition: PipelineDefinition,
-  { file, slots, executor, args, context, extensionFolders, ended }: Execution,
+  { file, slots, executor, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun } = await import('../local/local-run.ts');

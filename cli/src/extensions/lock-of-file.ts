@@ -4,7 +4,8 @@ import { resolve } from 'node:path';
 import { BadLock, LOCK_NAME, parseLock, type LockEntry } from '@penstock/extension';
 import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import { PIPELINE_FILES, type PipelineFile } from '../command-line/pipeline-file.ts';
+import { PIPELINE_FILES } from '@penstock/pipeline';
+import type { PipelineFile } from '../command-line/pipeline-file.ts';
 
 /** Undefined for a file that came by standard input. */
 export function lockNameOf({ name }: Pick<PipelineFile, 'name'>, isFromInput: boolean): string | undefined {

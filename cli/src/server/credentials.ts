@@ -1,5 +1,5 @@
 /** What a server is shown so that it knows who asks. */
-export interface Credentials {
+export interface ServerCredentials {
   readonly token: string | undefined;
   /** Where it came from, for messages. */
   readonly source: string;

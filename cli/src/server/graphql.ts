@@ -70,7 +70,7 @@ export async function findRun(client: ServerClient, id: string): Promise<RunOnSe
   return runOf(fieldOf(answer.data, 'run'));
 }
 
-export interface AnswerError {
+export interface RefusedOperation {
   readonly message: string;
   readonly code: string;
   readonly runId: string | undefined;
@@ -85,7 +85,7 @@ export async function ask(
   client: ServerClient,
   query: string,
   variables: Record<string, unknown>,
-): Promise<{ data: unknown; errors: readonly AnswerError[] }> {
+): Promise<{ data: unknown; errors: readonly RefusedOperation[] }> {
   let status: number;
   let text: string;
   try {
@@ -117,7 +117,7 @@ export async function ask(
   return { data: fieldOf(body, 'data'), errors: Array.isArray(errors) ? errors.map(errorOf) : [] };
 }
 
-function errorOf(error: unknown): AnswerError {
+function errorOf(error: unknown): RefusedOperation {
   const extensions = fieldOf(error, 'extensions');
   const runId = fieldOf(extensions, 'runId');
   const retryAfter = fieldOf(extensions, 'retryAfter');
@@ -132,7 +132,7 @@ function errorOf(error: unknown): AnswerError {
   };
 }
 
-export function refusal(client: ServerClient, error: AnswerError): ServerError {
+export function refusal(client: ServerClient, error: RefusedOperation): ServerError {
   if (error.code === 'UNAUTHENTICATED') return refused(client);
   if (error.diagnostics.length > 0) return new FileRefusedByServer(error.message, error.diagnostics);
   return new ServerError(`the server refused: ${printableText(error.message)} (${printableText(error.code)})`);

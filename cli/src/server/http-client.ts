@@ -1,7 +1,7 @@
 /** Requests to a server of ours: the token, deadlines, bounded answers, and one sentence for each way to fail. */
 import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import type { Credentials } from './credentials.ts';
+import type { ServerCredentials } from './credentials.ts';
 import type { ServerAddress } from './server-address.ts';
 
 /** A trigger is answered within the server's own 10 s; this is for a server that says nothing at all. */
@@ -11,11 +11,11 @@ const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface ServerClient {
   readonly server: ServerAddress;
-  readonly credentials: Credentials;
+  readonly credentials: ServerCredentials;
   fetch(path: string, init: RequestInit): Promise<Response>;
 }
 
-export function serverClient(server: ServerAddress, credentials: Credentials): ServerClient {
+export function serverClient(server: ServerAddress, credentials: ServerCredentials): ServerClient {
   return {
     server,
     credentials,

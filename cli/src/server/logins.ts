@@ -12,7 +12,7 @@ import { printableText } from '../output/printable-text.ts';
 import { fieldOf, parseJson } from './json.ts';
 import type { ServerAddress } from './server-address.ts';
 
-export interface Login {
+export interface StoredLogin {
   /** Of the server, to be sure of it: the file's name holds a part only. */
   readonly server: string;
   /** The name at the identity provider. */
@@ -24,7 +24,7 @@ export interface Login {
 type Environment = CommandContext['env'];
 
 /** Undefined: none. Throws FileError for a file that cannot be read. */
-export async function readLogin(env: Environment, server: ServerAddress): Promise<Login | undefined> {
+export async function readLogin(env: Environment, server: ServerAddress): Promise<StoredLogin | undefined> {
   const file = fileOf(env, server);
   let text: string;
   try {
@@ -44,7 +44,7 @@ export async function readLogin(env: Environment, server: ServerAddress): Promis
   return { server: server.base, login: typeof name === 'string' ? name : '', refreshToken, accessToken };
 }
 
-export async function keepLogin(env: Environment, server: ServerAddress, login: Login): Promise<string> {
+export async function keepLogin(env: Environment, server: ServerAddress, login: StoredLogin): Promise<string> {
   const file = fileOf(env, server);
   const folder = folderOf(env);
   const fresh = `${file}.${process.pid}.new`;

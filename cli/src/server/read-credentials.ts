@@ -9,7 +9,7 @@ import { defaultDataFolder } from '@penstock/config/data-folder';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { FileError, ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import type { Credentials } from './credentials.ts';
+import type { ServerCredentials } from './credentials.ts';
 import { readLogin } from './logins.ts';
 import type { ServerAddress } from './server-address.ts';
 import { sessionOf } from './session.ts';
@@ -20,7 +20,7 @@ export async function readCredentials(
   args: ParsedArguments,
   { cwd, env, terminal }: CommandContext,
   server: ServerAddress,
-): Promise<Credentials> {
+): Promise<ServerCredentials> {
   const credentials = await find(args, cwd, env, server);
   warnOfPlainText(credentials, terminal, server);
   return credentials;
@@ -30,7 +30,7 @@ export async function readCredentials(
 export async function readLoginCredentials(
   { env, terminal }: CommandContext,
   server: ServerAddress,
-): Promise<Credentials> {
+): Promise<ServerCredentials> {
   const login = await readLogin(env, server);
   if (login === undefined)
     throw new ServerError(
@@ -41,7 +41,11 @@ export async function readLoginCredentials(
   return credentials;
 }
 
-function warnOfPlainText(credentials: Credentials, terminal: CommandContext['terminal'], server: ServerAddress): void {
+function warnOfPlainText(
+  credentials: ServerCredentials,
+  terminal: CommandContext['terminal'],
+  server: ServerAddress,
+): void {
   if (credentials.token !== undefined && !server.isEncrypted && !server.isLoopback) {
     terminal.note(`penstock: the token travels unencrypted to ${server.base}; use https where you can.`);
   }
@@ -52,7 +56,7 @@ async function find(
   cwd: string,
   env: CommandContext['env'],
   server: ServerAddress,
-): Promise<Credentials> {
+): Promise<ServerCredentials> {
   const file = args.text('token-file');
   if (file !== undefined) {
     const token = await readToken(resolve(cwd, file));

@@ -3,15 +3,19 @@ import type { CommandContext } from '../command-line/command.ts';
 import { ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from './auth-requests.ts';
-import type { Credentials } from './credentials.ts';
+import type { ServerCredentials } from './credentials.ts';
 import { fieldOf, parseJson } from './json.ts';
-import { keepLogin, type Login } from './logins.ts';
+import { keepLogin, type StoredLogin } from './logins.ts';
 import type { ServerAddress } from './server-address.ts';
 
 /** A token that ends sooner is renewed first: the request under way and a clock that differs have their time. */
 const VALID_MS_MIN = 60_000;
 
-export async function sessionOf(env: CommandContext['env'], server: ServerAddress, login: Login): Promise<Credentials> {
+export async function sessionOf(
+  env: CommandContext['env'],
+  server: ServerAddress,
+  login: StoredLogin,
+): Promise<ServerCredentials> {
   let kept = login;
   const current = async (): Promise<string> => {
     if (endsAt(kept.accessToken) - Date.now() < VALID_MS_MIN) kept = await renewed(env, server, kept);
@@ -20,7 +24,7 @@ export async function sessionOf(env: CommandContext['env'], server: ServerAddres
   return { token: await current(), source: `the login of ${printableText(login.login)}`, current };
 }
 
-async function renewed(env: CommandContext['env'], server: ServerAddress, login: Login): Promise<Login> {
+async function renewed(env: CommandContext['env'], server: ServerAddress, login: StoredLogin): Promise<StoredLogin> {
   const { status, body } = await askAuth(server, '/auth/refresh', { refresh_token: login.refreshToken });
   if (status === 401) {
     throw new ServerError(

@@ -4,6 +4,7 @@ export { diagnosticLine, formatDiagnostics } from './text/diagnostic-text.ts';
 export { bindingsOf, evaluate, renderTemplate, truthy } from './expressions/evaluate.ts';
 export { GlobList } from './push/glob.ts';
 export { PIPELINE_LIMITS } from './model/limits.ts';
+export { PIPELINE_FILES } from './model/pipeline-files.ts';
 export { parseManifest } from './file/manifest.ts';
 export type { ExtensionManifest } from './file/manifest.ts';
 export { parsePipeline } from './file/parse.ts';

@@ -7,33 +7,33 @@ import type { GraphQLError } from 'graphql';
 import { type ErrorCode, ServiceError } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
 
-export type AnswerCode = ErrorCode | 'GRAPHQL_PARSE_FAILED' | 'GRAPHQL_VALIDATION_FAILED';
+export type AnsweredCode = ErrorCode | 'GRAPHQL_PARSE_FAILED' | 'GRAPHQL_VALIDATION_FAILED';
 
-export interface AnswerError {
+export interface AnsweredError {
   readonly message: string;
   readonly locations?: readonly { readonly line: number; readonly column: number }[] | undefined;
   readonly path?: readonly (string | number)[] | undefined;
-  readonly extensions: { readonly code: AnswerCode; readonly [key: string]: unknown };
+  readonly extensions: { readonly code: AnsweredCode; readonly [key: string]: unknown };
 }
 
-export interface Answer {
+export interface GraphqlAnswer {
   readonly data: Record<string, unknown> | null;
-  readonly errors?: readonly AnswerError[] | undefined;
+  readonly errors?: readonly AnsweredError[] | undefined;
 }
 
-export interface Outcome {
-  readonly answer: Answer;
+export interface GraphqlOutcome {
+  readonly answer: GraphqlAnswer;
   /** Nothing was executed: the document, the variables or the choice of an operation were wrong. */
   readonly refused: boolean;
 }
 
 /** What executing gave. Errors of ours come wrapped with the place where they arose. */
-export interface Execution {
+export interface GraphqlExecution {
   readonly data?: Record<string, unknown> | null | undefined;
   readonly errors?: readonly GraphQLError[] | undefined;
 }
 
-export function outcomeOf(execution: Execution, log: Log): Outcome {
+export function outcomeOf(execution: GraphqlExecution, log: Log): GraphqlOutcome {
   const { data, errors } = execution;
   if (errors === undefined || errors.length === 0) return { answer: { data: data ?? null }, refused: false };
   const answered = errors.map((error) => executionError(error, log));
@@ -42,26 +42,26 @@ export function outcomeOf(execution: Execution, log: Log): Outcome {
   return { answer: { data: dataBeside(data, answered), errors: answered }, refused: isRefused };
 }
 
-export function refused(errors: readonly AnswerError[]): Outcome {
+export function refused(errors: readonly AnsweredError[]): GraphqlOutcome {
   return { answer: { data: null, errors }, refused: true };
 }
 
 /** Names of the schema that come with errors are a way of reading it: none, where introspection is off. */
-export function withoutSuggestions(errors: readonly AnswerError[]): AnswerError[] {
+export function withoutSuggestions(errors: readonly AnsweredError[]): AnsweredError[] {
   return errors.map((error) =>
     error.path === undefined ? { ...error, message: error.message.replace(/ Did you mean .*\?$/su, '') } : error,
   );
 }
 
-export function answerError(code: AnswerCode, message: string, error?: GraphQLError): AnswerError {
+export function answerError(code: AnsweredCode, message: string, error?: GraphQLError): AnsweredError {
   return { message, ...(error?.locations === undefined ? {} : { locations: error.locations }), extensions: { code } };
 }
 
-export function gatewayAnswer(error: ServiceError): Answer {
+export function gatewayAnswer(error: ServiceError): GraphqlAnswer {
   return { data: null, errors: [{ message: error.message, extensions: { ...error.extensions, code: error.code } }] };
 }
 
-export function internalError(error: unknown, log: Log): AnswerError {
+export function internalError(error: unknown, log: Log): AnsweredError {
   const correlationId = randomUUID();
   log.error({ correlationId, err: error }, 'a GraphQL operation failed');
   return {
@@ -70,7 +70,7 @@ export function internalError(error: unknown, log: Log): AnswerError {
   };
 }
 
-function executionError(error: GraphQLError, log: Log): AnswerError {
+function executionError(error: GraphQLError, log: Log): AnsweredError {
   const place = {
     ...(error.locations === undefined ? {} : { locations: error.locations }),
     ...(error.path === undefined ? {} : { path: error.path }),
@@ -89,7 +89,7 @@ function executionError(error: GraphQLError, log: Log): AnswerError {
  */
 function dataBeside(
   data: Record<string, unknown> | null | undefined,
-  errors: readonly AnswerError[],
+  errors: readonly AnsweredError[],
 ): Record<string, unknown> | null {
   if (data === null || data === undefined) return null;
   if (errors.some(({ extensions }) => extensions.code === 'UNAUTHENTICATED')) return null;

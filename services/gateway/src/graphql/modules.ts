@@ -6,11 +6,11 @@ import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
-import { makeResolvers, type ResolverOptions } from './resolvers.ts';
+import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
 import { SCHEMA } from './schema.ts';
 import { webhooksModule } from './webhooks.ts';
 
-export function graphqlModules(options: ResolverOptions): GraphqlModule {
+export function graphqlModules(options: GraphqlOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
     identityModule(options.identity),

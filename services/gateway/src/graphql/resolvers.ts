@@ -4,14 +4,14 @@ import { BadUserInput } from '@penstock/errors';
 import type { AuditLog } from '@penstock/store';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
-import type { Trigger, TriggerInput } from '../runs/trigger.ts';
+import type { Trigger, TriggerArguments } from '../runs/trigger.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
 
 export type { GraphqlContext } from './arguments.ts';
 
-export interface ResolverOptions {
+export interface GraphqlOptions {
   readonly version: string;
   readonly owners: Owners;
   readonly reads: RunReads;
@@ -26,7 +26,7 @@ export interface ResolverOptions {
 const RUNS_LIMIT = { default: 20, max: 100 } as const;
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
-export function makeResolvers({ version, owners, reads, trigger, audit, now }: ResolverOptions) {
+export function makeResolvers({ version, owners, reads, trigger, audit, now }: GraphqlOptions) {
   return {
     Query: {
       health: () => 'ok',
@@ -59,7 +59,7 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: R
       },
     },
     Mutation: {
-      triggerPipeline: (_: unknown, args: TriggerInput, { caller, clientGone }: GraphqlContext) =>
+      triggerPipeline: (_: unknown, args: TriggerArguments, { caller, clientGone }: GraphqlContext) =>
         trigger.trigger(caller, args, clientGone),
       cancelPipeline: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
         const cancelled = await cancelRun(owners, reads, caller, args.id);

@@ -13,15 +13,15 @@ import {
   outcomeOf,
   refused,
   withoutSuggestions,
-  type Execution,
-  type Outcome,
+  type GraphqlExecution,
+  type GraphqlOutcome,
 } from './error-format.ts';
 import * as library from './library.ts';
 import { answerTypeOf, GRAPHQL_ANSWER, type AnswerType } from './media-type.ts';
 import { graphqlModules } from './modules.ts';
-import type { GraphqlContext, ResolverOptions } from './resolvers.ts';
+import type { GraphqlContext, GraphqlOptions } from './resolvers.ts';
 
-export interface GraphqlRouteOptions extends ResolverOptions {
+export interface GraphqlRouteOptions extends GraphqlOptions {
   readonly callers: Callers;
   readonly log: Log;
   /** Whether the schema is shown, suggestions for misspelt names included. */
@@ -104,7 +104,7 @@ async function executeLong(
   body: GraphqlRequest,
   context: GraphqlContext,
   log: Log,
-): Promise<Outcome> {
+): Promise<GraphqlOutcome> {
   const { schema } = app.graphql;
   const document = library.parse(body.query, { maxTokens: TOKENS_MAX });
   const problems = library.validate(schema, document);
@@ -117,7 +117,7 @@ async function executeLong(
     ...(body.variables === undefined ? {} : { variableValues: body.variables }),
     ...(body.operationName === undefined ? {} : { operationName: body.operationName }),
   });
-  return outcomeOf(execution as Execution, log);
+  return outcomeOf(execution as GraphqlExecution, log);
 }
 
 async function execute(
@@ -125,13 +125,13 @@ async function execute(
   body: GraphqlRequest,
   context: GraphqlContext,
   log: Log,
-): Promise<Outcome> {
+): Promise<GraphqlOutcome> {
   if (body.query.length > REMEMBERED_LENGTH_MAX) return await executeLong(app, body, context, log);
   // Mercurius keeps one compiled query a text, made for the first operation name it met: the name has to be part of it.
   const source = body.operationName === undefined ? body.query : `${body.query}\n#${body.operationName}`;
   try {
     const execution = await app.graphql(source, { ...context }, body.variables ?? {}, body.operationName);
-    return outcomeOf(execution as Execution, log);
+    return outcomeOf(execution as GraphqlExecution, log);
   } catch (error) {
     const errors = (error as { readonly errors?: readonly GraphQLError[] }).errors;
     if ((error as { readonly code?: string }).code === 'MER_ERR_GQL_VALIDATION' && errors !== undefined) {
@@ -175,7 +175,7 @@ function requestOf(body: unknown): GraphqlRequest {
  * In JSON every GraphQL answer is 200, errors or not. In the newer form what was not executed is 400 and has no `data`, as
  * its specification asks.
  */
-function send(reply: FastifyReply, type: AnswerType, outcome: Outcome): FastifyReply {
+function send(reply: FastifyReply, type: AnswerType, outcome: GraphqlOutcome): FastifyReply {
   const isBadRequest = outcome.refused && type === GRAPHQL_ANSWER;
   const body = isBadRequest ? { errors: outcome.answer.errors } : outcome.answer;
   return reply

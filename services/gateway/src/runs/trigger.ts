@@ -20,7 +20,7 @@ import { badPipeline } from './bad-pipeline.ts';
 import type { UsesResolver } from './extensions.ts';
 import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';
 
-export interface TriggerInput {
+export interface TriggerArguments {
   readonly yaml: string | null | undefined;
   /** Seconds, 0 to 300. */
   readonly waitSeconds?: number | null | undefined;
@@ -71,7 +71,7 @@ export class Trigger {
   }
 
   /** `clientGone` ends the waiting; the run goes on. */
-  async trigger(caller: Caller, input: TriggerInput, clientGone: AbortSignal): Promise<TriggerResult> {
+  async trigger(caller: Caller, input: TriggerArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const tenant = requireWriter(caller);
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     const priority = priorityOf(input.priority, caller);

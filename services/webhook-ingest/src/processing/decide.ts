@@ -20,6 +20,7 @@ import {
   diagnosticLine,
   matchesPush,
   parsePipeline,
+  PIPELINE_FILES,
   PIPELINE_LIMITS,
   usesOf,
   type Diagnostic,
@@ -32,8 +33,6 @@ import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
 import type { FetchedCommit, CommitSource } from '../model/ports.ts';
 import type { Log } from '@penstock/telemetry/log';
 
-/** The first that is there; the last one is where files stood in earlier releases. */
-const PIPELINE_FILES = ['.pipeline.yaml', '.pipeline.yml', '.pipeline/pipeline.yaml'] as const;
 const SERVER_TEMPLATE = 'server_template';
 const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
