@@ -23,6 +23,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The client's address, as far as the proxies on the way are trusted; '' where its socket is gone. */
     readonly clientAddress: string;
+    /** Who asks, as the audit log names it; null until a route has found out. */
+    actor: string | null;
   }
 }
 
@@ -51,6 +53,7 @@ export function rateLimiting(
   };
   let warnedAt = Number.NEGATIVE_INFINITY;
 
+  app.decorateRequest('actor', null);
   app.decorateRequest('clientAddress', {
     getter(this: FastifyRequest) {
       return proxies.clientOf(this.raw.socket.remoteAddress ?? '', forwardedFor(this));

@@ -3,7 +3,7 @@ import { ConfigurationError, loadTiers } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
 import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
-import { openStore } from '@penstock/store';
+import { auditCollections, AuditRepository, openStore } from '@penstock/store';
 import { builtInExtensions } from './built-in-extensions.ts';
 import { registryCollections } from './catalogue/collections.ts';
 import { startRegistry } from './start.ts';
@@ -31,7 +31,9 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
       },
       async start({ settings, bus, log, untilDone }) {
         const { apiKey, jwtSecret = '' } = settings;
-        const store = await untilDone('opening the store', () => openStore(settings.storeUrl, registryCollections));
+        const store = await untilDone('opening the store', () =>
+          openStore(settings.storeUrl, [...registryCollections, ...auditCollections]),
+        );
         const objects = await untilDone('opening the storage of packages', () =>
           openObjectStore(settings.objectsUrl ?? 'nats', { bus, bucket: PACKAGES_BUCKET }),
         );
@@ -50,7 +52,8 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         );
         const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
         const server = publicServer({ name: 'registry', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
-        registry.addRoutes(server.app, { callers: identity.callers });
+        const audit = new AuditRepository(store, { log });
+        registry.addRoutes(server.app, { callers: identity.callers, audit });
         await server.listen();
         return {
           async ready() {
@@ -60,6 +63,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             ...server.drain,
             ['registry', () => registry.close()],
             ['identity', () => identity.close()],
+            ['audit log', () => audit.close()],
             ['store', () => store.close()],
           ],
         };

@@ -4,11 +4,10 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
-import type { Callers } from '@penstock/identity';
 import { SERVICE_TENANT } from '@penstock/run';
 import { answerRegistryCalls } from './doors/calls.ts';
 import { Registry, type RegistryNews, type RegistryOptions } from './operations/registry.ts';
-import { addRegistryRoutes } from './doors/routes.ts';
+import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts';
 
 export interface StartRegistryOptions extends Omit<RegistryOptions, 'announce'> {
   readonly bus: Bus;
@@ -23,7 +22,7 @@ export interface BuiltInPackage {
 export interface RunningRegistry {
   readonly registry: Registry;
   /** `PUT` and `GET /registry/packages/<sha256>`. */
-  addRoutes(app: FastifyInstance, dependencies: { readonly callers: Callers }): void;
+  addRoutes(app: FastifyInstance, dependencies: Omit<RegistryRoutesOptions, 'registry'>): void;
   /** Publishes what is not published yet, for everybody, in the name of the tenant `service`. Never rejects: what fails is logged. */
   publishBuiltIns(packages: readonly BuiltInPackage[]): Promise<void>;
   close(): Promise<void>;
@@ -60,7 +59,7 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   const timers = [setTimeout(sweep, FIRST_SWEEP_MS).unref(), setInterval(sweep, SWEEP_MS).unref()];
   return {
     registry,
-    addRoutes: (app, { callers }) => addRegistryRoutes(app, { registry, callers }),
+    addRoutes: (app, dependencies) => addRegistryRoutes(app, { registry, ...dependencies }),
     publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
     async close() {
       for (const timer of timers) clearTimeout(timer);

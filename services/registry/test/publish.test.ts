@@ -136,6 +136,9 @@ it.each([
   ['notify/slack-bot', 'notify/slackbot'],
   ['utility/clean', 'utility/dean'],
   ['security/s0s', 'security/sos'],
+  ['deploy/cloud', 'deploy/c1oud'],
+  ['security/c1ean', 'security/clean'],
+  ['security/ciock', 'security/clock'],
 ])('a name that looks like a public one of another tenant is refused: %s and %s', async (original, alike) => {
   await publish(registry, user('a'), { id: original });
   for (const visibility of ['public', 'private'] as const) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FastifyInstance } from 'fastify';
+import type { AuditEntry } from '@penstock/store';
 import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
 import { Callers, type Caller } from '@penstock/identity';
@@ -48,6 +49,7 @@ const KINDS: Readonly<Record<string, Caller>> = {
 let world: World;
 let registry: Registry;
 let app: FastifyInstance;
+const audit: AuditEntry[] = [];
 let bytes: Buffer;
 let open: string;
 let hidden: string;
@@ -61,7 +63,7 @@ beforeAll(async () => {
     publicRead: false,
     authenticators: [(token) => KINDS[token] ?? null],
   });
-  addRegistryRoutes(app, { registry, callers });
+  addRegistryRoutes(app, { registry, callers, audit: { record: (entry) => void audit.push(entry) } });
   bytes = await packageOf({ id: 'build/open', note: 'x'.repeat(200_000) });
   open = (await publish(registry, user('a'), { id: 'build/open', note: 'x'.repeat(200_000) })).version.packageHash;
   hidden = (await publish(registry, user('a'), { id: 'build/hidden' }, { visibility: 'private' })).version.packageHash;
@@ -86,6 +88,21 @@ const put = (hash: string, payload: Buffer, token: string | null = API_KEY, head
     payload,
     headers: { 'content-type': 'application/gzip', ...as(token), ...headers },
   });
+
+describe('an upload that is refused', () => {
+  it('is in the audit log with who tried it; without a credential it says nothing about anybody', async () => {
+    audit.length = 0;
+    const package_ = await packageOf({ id: 'build/refused' });
+    await put(hashOf(package_), package_, 'user-free');
+    await put(hashOf(package_), package_, 'token-read');
+    await put(hashOf(package_), package_, null);
+    const refused = { action: 'request', target: 'PUT /registry/packages/:hash', outcome: 'FORBIDDEN' };
+    expect(audit).toEqual([
+      expect.objectContaining({ ...refused, actor: 'user/f' }),
+      expect.objectContaining({ ...refused, actor: expect.stringContaining('of user/a') }),
+    ]);
+  });
+});
 
 describe('a download', () => {
   it('has the bytes, their hash as ETag, and the headers of every response', async () => {

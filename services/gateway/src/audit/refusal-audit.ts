@@ -50,7 +50,7 @@ export class RefusalAudit {
           outcome === 'RATE_LIMITED' ? 'rate-limit' : outcome === 'UNAUTHENTICATED' ? 'authenticate' : 'request';
         // The pattern is recorded and not the path: a token may have got into the path.
         this.note({
-          actor: 'unknown',
+          actor: request.actor ?? 'unknown',
           action,
           target: `${request.method} ${request.routeOptions.url ?? ''}`,
           outcome,

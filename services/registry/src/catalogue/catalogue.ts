@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import { Unavailable } from '@penstock/errors';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { contentsSpec, extensionsSpec } from './collections.ts';
-import { extensionKey } from './names.ts';
+import { earlierKey, extensionKey, presentKey } from './names.ts';
 import type { ExtensionRecord, VersionRecord, VersionTexts } from './records.ts';
 
 export interface VersionContent extends VersionTexts {
@@ -45,8 +45,9 @@ export class Catalogue {
 
   /** The extension of this id as the tenant sees it: a private one of its own stands above a public one. */
   async visible(extensionId: string, tenant: string | null): Promise<ExtensionRecord | null> {
-    const keys = [...(tenant === null ? [] : [extensionKey(tenant, extensionId)]), extensionKey('', extensionId)];
-    const records = (await this.#extensions.getMany(keys)).map(({ record }) => parseRecord(record));
+    const scopes = tenant === null ? [''] : [tenant, ''];
+    const keys = new Set(scopes.flatMap((scope) => [extensionKey(scope, extensionId), earlierKey(scope, extensionId)]));
+    const records = (await this.#extensions.getMany([...keys])).map(({ record }) => parseRecord(record));
     const named = records.filter((record) => record.extensionId === extensionId && isVisible(record, tenant));
     return named.find(({ scope }) => scope !== '') ?? named[0] ?? null;
   }
@@ -108,8 +109,34 @@ export class Catalogue {
     throw new Unavailable('Others are changing this extension at the same time.');
   }
 
+  /**
+   * Moves a record that an earlier release kept under another key to where it is looked for now. Where somebody has that key
+   * the record stays where it is: its versions are found there, and new ones need another name. Answers what has moved.
+   */
+  async rekeyed(record: ExtensionRecord): Promise<ExtensionRecord | null> {
+    const key = extensionKey(record.scope, record.extensionId);
+    if (key === record.key) return null;
+    const { scope, extensionId, tenant, generation } = record;
+    const moved = { ...record, key };
+    const inserted = await this.#extensions.insert({
+      id: key,
+      scope,
+      extensionId,
+      tenant,
+      generation,
+      revision: 0,
+      record: JSON.stringify(moved),
+    });
+    const standing = inserted === 'duplicate' ? await this.read(key) : moved;
+    if (standing?.extensionId !== extensionId || standing.tenant !== tenant) return null;
+    // Also what a registry that was killed here, or another one at the same time, has moved already.
+    await this.#extensions.delete(record.key);
+    return standing;
+  }
+
   async #versionsOf(extensionKeys: readonly string[], hash: string): Promise<VersionOfPackage[]> {
-    const keys = [...new Set(extensionKeys)];
+    // Contents name the key of their time.
+    const keys = [...new Set(extensionKeys.flatMap((key) => [key, presentKey(key)]))];
     if (keys.length === 0) return [];
     const records = (await this.#extensions.getMany(keys)).map(({ record }) => parseRecord(record));
     return records.flatMap((record) =>

@@ -5,8 +5,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PACKAGE_BYTES_MAX } from '@penstock/extension';
 import { BadUserInput, NotFound } from '@penstock/errors';
-import { onBehalfOf, requireScope, type Callers } from '@penstock/identity';
+import { actorOf, onBehalfOf, requireScope, type Caller, type Callers } from '@penstock/identity';
 import { ObjectTooLarge } from '@penstock/object-store';
+import type { AuditLog } from '@penstock/store';
 import { rangeOf } from '../catalogue/byte-range.ts';
 import type { Registry } from '../operations/registry.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
@@ -19,20 +20,32 @@ const PATH = '/registry/packages/:hash';
 /** The bytes under a hash never change. */
 const CACHING = 'max-age=31536000, immutable';
 
-export function addRegistryRoutes(
-  app: FastifyInstance,
-  { registry, callers }: { readonly registry: Registry; readonly callers: Callers },
-): void {
+export interface RegistryRoutesOptions {
+  readonly registry: Registry;
+  readonly callers: Callers;
+  /** For a process of its own; beside a gateway that records the refusals of all routes. */
+  readonly audit?: AuditLog | undefined;
+}
+
+export function addRegistryRoutes(app: FastifyInstance, { registry, callers, audit }: RegistryRoutesOptions): void {
   // A scope of its own: only here a body is read as it comes.
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
 
+    const callerOf = async (request: PackageRequest): Promise<Caller> => {
+      const caller = await callers.resolve(request.headers.authorization);
+      // Whoever records a refusal of this request names the actor.
+      request.actor = actorOf(caller);
+      return caller;
+    };
+    if (audit !== undefined) recordRefusedUploads(scope, audit);
+
     scope.put(
       PATH,
       { config: { tier: 'api' }, bodyLimit: PACKAGE_BYTES_MAX },
       async (request: PackageRequest, reply) => {
-        const caller = await callers.resolve(request.headers.authorization);
+        const caller = await callerOf(request);
         requireScope(caller, 'publish');
         const { hash } = request.params;
         if (!HASH.test(hash))
@@ -56,7 +69,7 @@ export function addRegistryRoutes(
     );
 
     const download = async (request: PackageRequest, reply: FastifyReply): Promise<FastifyReply> => {
-      const caller = await callers.resolve(request.headers.authorization);
+      const caller = await callerOf(request);
       requireScope(caller, 'read');
       await sendPackage(registry, onBehalfOf(caller), request, reply).catch((error: unknown) => {
         throw asUnavailable(error);
@@ -68,6 +81,29 @@ export function addRegistryRoutes(
     done();
   });
 }
+
+/** Only what somebody with a credential was refused: what is sent without one says nothing about anybody. */
+function recordRefusedUploads(scope: FastifyInstance, audit: AuditLog): void {
+  scope.addHook('onResponse', (request, reply, done) => {
+    const outcome = REFUSED_UPLOADS[reply.statusCode];
+    if (request.method === 'PUT' && outcome !== undefined && request.headers.authorization !== undefined)
+      audit.record({
+        at: Date.now(),
+        actor: request.actor ?? 'unknown',
+        action: 'request',
+        target: `PUT ${PATH}`,
+        outcome,
+        ip: request.clientAddress,
+      });
+    done();
+  });
+}
+
+const REFUSED_UPLOADS: Readonly<Record<number, string>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'FORBIDDEN',
+  429: 'RATE_LIMITED',
+};
 
 async function sendPackage(
   registry: Registry,

@@ -121,7 +121,8 @@ export class Registry {
   /** Reads everything that the index holds; again after messages may have been missed. */
   async load(): Promise<void> {
     await this.#downloads.load();
-    for await (const record of this.#catalogue.all()) this.#index.put(record);
+    for await (const record of this.#catalogue.all())
+      this.#index.put((await this.#catalogue.rekeyed(record)) ?? record);
     this.#index.reorder();
   }
 
