@@ -3,7 +3,8 @@
  * Production starts the whole of it through `index.ts`.
  */
 export type { PartitionSettings } from './partition/partition-settings.ts';
-export { Partition, type RestoredPartition } from './partition/partition.ts';
+export { Partition } from './partition/partition.ts';
+export type { RestoredPartition } from './partition/restored-partition.ts';
 export type { SchedulerLoad } from './run/scheduler-load.ts';
 export type { JobAnswer, PartitionPorts, StopAnswer } from './run/ports.ts';
 export {

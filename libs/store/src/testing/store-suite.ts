@@ -6,7 +6,8 @@ import { appendFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Collection, CollectionSpec, DocumentOf, DocumentStore, Selection } from '../port.ts';
-import { compare, StoreModel, type ModelDocument, type ModelSelection } from './store-model.ts';
+import { anyStep, answersTo, suiteSpec } from './random-histories.ts';
+import { compare, StoreModel, type ModelDocument } from './store-model.ts';
 
 export interface StorePlace {
   open(collections: readonly CollectionSpec[]): Promise<DocumentStore>;
@@ -20,13 +21,6 @@ export interface StoreSuiteOptions {
   readonly historiesMax?: number;
 }
 
-const suiteSpec = {
-  name: 'things',
-  fields: { owner: 'string', rank: 'integer', open: 'boolean', major: 'integer', minor: 'integer' },
-  parts: ['text', 'note'],
-  indexes: [['owner'], ['owner', 'rank'], ['owner', 'open'], ['owner', 'open', 'rank'], ['rank']],
-  version: ['major', 'minor'],
-} as const satisfies CollectionSpec;
 type Spec = typeof suiteSpec;
 type Thing = DocumentOf<Spec>;
 
@@ -417,89 +411,4 @@ function numbered(count: number): ModelDocument[] {
   return Array.from({ length: count }, (_, index) =>
     thing({ id: `n-${String(index).padStart(4, '0')}`, rank: (index * 7) % 11, text: `text ${index}` }),
   );
-}
-
-// --- Random histories: few ids, few values, so that they meet ----------------------------------------------------------
-
-type Step =
-  | { readonly kind: 'insert'; readonly document: ModelDocument }
-  | { readonly kind: 'replaceNewer'; readonly documents: readonly ModelDocument[] }
-  | { readonly kind: 'get' | 'delete'; readonly id: string }
-  | { readonly kind: 'list' | 'deleteWhere'; readonly selection: ModelSelection };
-
-const anyId = fc.constantFrom('a', 'B', 'b', 'ä', '\ue000', '𝒳', '0', '00');
-const anyOwner = fc.constantFrom('', 'x', 'X', 'xy');
-const anyRank = fc.integer({ min: -2, max: 2 });
-const anyDocument: fc.Arbitrary<ModelDocument> = fc.record({
-  id: anyId,
-  owner: anyOwner,
-  rank: anyRank,
-  open: fc.boolean(),
-  major: fc.nat(2),
-  minor: fc.nat(3),
-  text: fc.string({ unit: 'grapheme', maxLength: 30 }),
-  note: fc.constantFrom('', 'long '.repeat(500)),
-});
-const anyRange = fc.record({ gt: anyRank, gte: anyRank, lt: anyRank, lte: anyRank }, { requiredKeys: [] });
-const oneOrSome = <T>(value: fc.Arbitrary<T>) =>
-  fc.oneof(
-    value,
-    fc.uniqueArray(value, { minLength: 1, maxLength: 3 }).map((values) => ({ in: values })),
-  );
-const anySelection: fc.Arbitrary<ModelSelection> = fc
-  .record({
-    owner: oneOrSome(anyOwner),
-    open: oneOrSome(fc.boolean()),
-    range: anyRange,
-    form: fc.nat(5),
-    direction: fc.constantFrom('asc', 'desc'),
-    limit: fc.integer({ min: 1, max: 9 }),
-    after: fc.option(fc.record({ id: anyId, value: anyRank }), { nil: undefined }),
-  })
-  .map(({ owner, open, range, form, direction, limit, after }) => {
-    const byRank = form % 2 === 1;
-    const where = {
-      ...(form === 4 ? {} : { owner }),
-      ...(form === 2 || form === 3 ? { open } : {}),
-      ...(byRank ? { rank: range } : {}),
-    };
-    return { where, orderBy: { field: byRank ? 'rank' : 'id', direction }, limit, after };
-  });
-const anyStep: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ kind: fc.constant('insert' as const), document: anyDocument }),
-  fc.record({
-    kind: fc.constant('replaceNewer' as const),
-    documents: fc.uniqueArray(anyDocument, { selector: ({ id }) => id, maxLength: 6 }),
-  }),
-  fc.record({ kind: fc.constantFrom('get' as const, 'delete' as const), id: anyId }),
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('list' as const), selection: anySelection }) },
-  fc.record({
-    kind: fc.constant('deleteWhere' as const),
-    selection: anySelection.map((selection) => ({ ...selection, after: undefined })),
-  }),
-);
-
-/** What the store answers, and what the model does. */
-async function answersTo(
-  things: Collection<Spec>,
-  model: StoreModel,
-  step: Step,
-): Promise<readonly [answer: unknown, expected: unknown]> {
-  switch (step.kind) {
-    case 'insert':
-      return [await things.insert(step.document), model.insert(step.document)];
-    case 'replaceNewer':
-      return [
-        (await things.replaceNewer(step.documents)).stale.toSorted(),
-        model.replaceNewer(step.documents).stale.toSorted(),
-      ];
-    case 'get':
-      return [await things.get(step.id), model.documents.get(step.id) ?? null];
-    case 'delete':
-      return [await things.delete(step.id), model.documents.delete(step.id)];
-    case 'list':
-      return [await things.list(step.selection as Selection<Spec>), model.list(step.selection)];
-    case 'deleteWhere':
-      return [await things.deleteWhere(step.selection as Selection<Spec>), model.deleteWhere(step.selection)];
-  }
 }

@@ -39,12 +39,14 @@ import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
 import { Deadlines } from '../run/deadlines.ts';
 import type { DefinitionSource } from '../run/definitions.ts';
-import { JobDeliveries, liveAttemptOf } from '../dispatch/job-deliveries.ts';
+import { JobDeliveries } from '../dispatch/job-deliveries.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
-import { KeyCounts, type KeyCounter, type KeyUsage } from '../admission/key-counts.ts';
+import { KeyCounts, type KeyCounter } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
+import type { RestoredPartition } from './restored-partition.ts';
+import { awaitsResult, resultCommand } from './results.ts';
 import { RunCreation } from './run-creation.ts';
 import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
@@ -54,17 +56,6 @@ import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
-
-/** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
-export interface RestoredPartition {
-  /** Of the `opened` commit. */
-  readonly sequence: Sequence;
-  readonly commitNumber: number;
-  readonly runs: readonly LiveRun[];
-  readonly usages?: readonly KeyUsage[] | undefined;
-  /** Log and checkpoint were empty: there was no owner before this one. */
-  readonly neverOwned?: boolean | undefined;
-}
 
 export class Partition {
   readonly settings: PartitionSettings;
@@ -270,34 +261,16 @@ export class Partition {
     if (offerTaken)
       this.#dispatch.addCredits(this.#now(), { runner, session: request.session, credits: [offer.credit] });
     const run = this.#runs.get(request.runId);
-    const live = run && liveAttemptOf(run, request.stage);
-    if (
-      run === undefined ||
-      live?.attempt !== request.attempt ||
-      live.session !== request.session ||
-      live.credit !== request.credit ||
-      live.runner !== runner
-    ) {
+    if (run !== undefined && awaitsResult(run, request, runner)) {
+      this.#decide(run, resultCommand(request, this.#now()));
+      this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
+    } else {
       // Said only by an owner that is sure to be the owner, and only of what is committed (P7).
       const answer = (): void => {
         if (this.#mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken });
       };
       if (run === undefined) answer();
       else this.#cycle.whenCommitted(run, answer);
-    } else {
-      const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
-      this.#decide(run, {
-        type: 'result',
-        at: this.#now(),
-        stage,
-        attempt,
-        status,
-        reason,
-        exitCode,
-        outputs,
-        logBytes,
-      });
-      this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
     }
     this.#advance();
   }

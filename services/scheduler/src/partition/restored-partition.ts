@@ -1,0 +1,14 @@
+import type { Sequence } from '@penstock/run';
+import type { KeyUsage } from '../admission/key-counts.ts';
+import type { LiveRun } from '../run/live-run.ts';
+
+/** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
+export interface RestoredPartition {
+  /** Of the `opened` commit. */
+  readonly sequence: Sequence;
+  readonly commitNumber: number;
+  readonly runs: readonly LiveRun[];
+  readonly usages?: readonly KeyUsage[] | undefined;
+  /** Log and checkpoint were empty: there was no owner before this one. */
+  readonly neverOwned?: boolean | undefined;
+}
