@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { FastifyInstance } from 'fastify';
 import { loadTiers } from '@penstock/config';
 import { newPersonalToken } from '@penstock/identity';
 import { AuditRepository } from '@penstock/store';
@@ -296,6 +297,22 @@ describe('what operators see', () => {
     expect(rows.every(({ ip, at }) => ip === '127.0.0.1' && typeof at === 'string')).toBe(true);
     for (const token of [null, API_KEY, readToken])
       expect(codes(await graphql(app, '{ auditLog { at } }', { token }))).toEqual(['UNAUTHENTICATED']);
+  });
+
+  it('names who was refused by a route of another service on the same server', async () => {
+    const recorded: object[] = [];
+    const audit = { record: (entry: object) => void recorded.push(entry), newest: async () => [] };
+    const refuse = (app: FastifyInstance): void => {
+      app.put('/elsewhere', async (request, reply) => {
+        request.actor = 'user/ada';
+        return await reply.code(403).send({ error: 'forbidden' });
+      });
+    };
+    const app = await world.gateway({ audit, routes: [refuse] });
+    await app.inject({ method: 'PUT', url: '/elsewhere', headers: { authorization: `Bearer ${ada.token}` } });
+    expect(recorded).toEqual([
+      expect.objectContaining({ actor: 'user/ada', target: 'PUT /elsewhere', outcome: 'FORBIDDEN' }),
+    ]);
   });
 
   it('one address cannot fill the audit log, and a burst over its rate is one record', async () => {
