@@ -36,7 +36,7 @@ export interface Dependencies {
   close(): Promise<void>;
 }
 
-export const THREE_STAGES = [
+const THREE_STAGES = [
   'pipeline:',
   '  name: bench',
   'stages:',

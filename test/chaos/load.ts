@@ -3,8 +3,8 @@
  * cancels, watches and reads of what was accepted. It owns the account of what clients were answered; whether that is true is
  * the checker's to say.
  *
- * O1. `accepted` holds every run whose trigger was answered with it, and nothing else.
- * O2. A call whose outcome is unknown is repeated until it is known, or until `finish` gives up.
+ * CHAOS-LOAD-1. `accepted` holds every run whose trigger was answered with it, and nothing else.
+ * CHAOS-LOAD-2. A call whose outcome is unknown is repeated until it is known, or until `finish` gives up.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';

@@ -18,7 +18,7 @@ export interface Resolution {
   readonly refusals: ReadonlyMap<string, string>;
 }
 
-export const NOTHING_RESOLVED: Resolution = { extensions: [], refusals: new Map() };
+const NOTHING_RESOLVED: Resolution = { extensions: [], refusals: new Map() };
 
 /** Everything that the `uses` of a text lead to, as far as it is known without a server; undefined: something is missing. */
 export async function resolveFromCache(

@@ -46,7 +46,7 @@ export interface MirrorCacheOptions {
   readonly lookup?: Lookup | undefined;
 }
 
-export interface FetchRequest {
+interface FetchRequest {
   readonly url: string;
   /** 40 or 64 hexadecimal digits, of a commit or of a tag; it need not be the head of a branch. */
   readonly commit: string;
@@ -54,7 +54,7 @@ export interface FetchRequest {
 }
 
 /** A commit that was there. Each method may have to fetch again (MIRRORCACHE-2), and rejects as `fetch` does. */
-export interface FetchedCommit {
+interface FetchedCommit {
   /** The commit's own id, where the request named a tag. */
   readonly commit: string;
   /** The clone address without credentials. */
@@ -71,7 +71,7 @@ export interface FetchedCommit {
   checkout(folder: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
 }
 
-export interface FindRefRequest {
+interface FindRefRequest {
   readonly url: string;
   /** Its full name. */
   readonly ref: string;

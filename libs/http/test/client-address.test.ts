@@ -28,7 +28,7 @@ describe('whose request it is', () => {
     ['a header that ends with a comma says nothing', '10.1.2.3', '198.51.100.1,', '10.1.2.3'],
     ['a zone is no part of an address', 'fe80::1%eth0', undefined, 'fe80::1'],
     ['a socket that is gone has no address', '', '198.51.100.1', ''],
-  ])('S25: it is so that %s', (_rule, peer, header, client) => {
+  ])('%s is how it is read', (_rule, peer, header, client) => {
     expect(proxies.clientOf(peer, header)).toBe(client);
   });
 
@@ -50,7 +50,7 @@ describe('what counts as one client', () => {
     expect(clientKeyOf('203.0.113.9')).toBe('203.0.113.9');
   });
 
-  it('S25: of IPv6 the /64, however it is written', () => {
+  it('of IPv6 the /64, however it is written', () => {
     const key = clientKeyOf('2001:db8:1:2::1');
     for (const address of ['2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:0DB8:0001:0002::', '2001:db8:1:2:0:0:192.0.2.1'])
       expect(clientKeyOf(address)).toBe(key);

@@ -4,7 +4,7 @@ import { BadUserInput } from '@penstock/errors';
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-describe('JSON of clients (S27)', () => {
+describe('JSON of clients', () => {
   it('is taken as JSON.parse takes it', () => {
     for (const text of ['{}', '[1,"a",null,true,1.5e3]', '"x"', '5', ' {"a":{"b":[]}} '])
       expect(parseJson(text)).toEqual(JSON.parse(text));

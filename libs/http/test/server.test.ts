@@ -185,7 +185,7 @@ describe('rate limits', () => {
   });
 });
 
-describe('the address of a client (S25)', () => {
+describe('the address of a client', () => {
   const ask = (app: FastifyInstance, remoteAddress: string, forwarded?: string | string[]) =>
     app.inject({
       url: '/read',
@@ -379,7 +379,7 @@ describe('bodies', () => {
   });
 });
 
-describe('what never becomes a request (S24)', () => {
+describe('what never becomes a request', () => {
   /** Behind each stands a request that must not be answered: a proxy in front would take it for another client's. */
   const SMUGGLED = 'GET /who HTTP/1.1\r\nHost: smuggled\r\n\r\n';
   const head = 'POST /write HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
@@ -430,7 +430,7 @@ describe('what never becomes a request (S24)', () => {
 describe('headers of every response', () => {
   const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'];
 
-  it('S23: of every route by every method, with and without a token and a body, redirects, errors and refusals too', async () => {
+  it('of every route by every method, with and without a token and a body, redirects, errors and refusals too', async () => {
     const app = server({ corsOrigins: ['https://ok.example'], rateLimits: { read: 27, api: 60, webhook: 60 } });
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;

@@ -89,7 +89,7 @@ export class Callers {
 }
 
 /** Compares digests, so that neither the key's length nor a common prefix shows in the time taken. */
-export function apiKeyAuthenticator(apiKey: string): Authenticator {
+function apiKeyAuthenticator(apiKey: string): Authenticator {
   const expected = Buffer.from(digestOf(apiKey), DIGEST_ENCODING);
   return (_token, digest) => (timingSafeEqual(Buffer.from(digest, DIGEST_ENCODING), expected) ? API_KEY_CALLER : null);
 }

@@ -1,5 +1,4 @@
 export {
-  apiKeyAuthenticator,
   bearerTokenOf,
   Callers,
   tenantOfUser,

@@ -40,7 +40,7 @@ import {
 } from '@penstock/errors';
 
 /** "The owner of a run did not answer in 10 s": the contract's time for `UNAVAILABLE`. */
-export const OWNER_MS_MAX = 10_000;
+const OWNER_MS_MAX = 10_000;
 /** One sending: an owner that is frozen, or may not answer any more, has a successor after the 6 s of its membership. */
 const SENDING_MS_MAX = 3_000;
 /** Before asking again after an answer that does not count. */

@@ -23,8 +23,6 @@ export type RunEvent =
   | RunCompleted
   | RunQuarantined;
 
-export type RunEventType = RunEvent['type'];
-
 export interface RunCreated {
   readonly type: 'run_created';
   readonly at: number;
@@ -47,26 +45,26 @@ export interface RunCreated {
 }
 
 /** The run waits for its turn in its concurrency group, or for a concurrency slot under its key's quota; it may come to wait for both. */
-export interface RunHeld {
+interface RunHeld {
   readonly type: 'run_held';
   readonly at: number;
   readonly reason: 'group' | 'quota';
 }
 
-export interface RunAdmitted {
+interface RunAdmitted {
   readonly type: 'run_admitted';
   readonly at: number;
 }
 
 /** These stages wait for a runner from now on. */
-export interface StagesQueued {
+interface StagesQueued {
   readonly type: 'stages_queued';
   readonly at: number;
   readonly stages: readonly string[];
 }
 
 /** An attempt was granted: from its commit on a process may exist. */
-export interface StageStarted {
+interface StageStarted {
   readonly type: 'stage_started';
   readonly at: number;
   readonly stage: string;
@@ -78,7 +76,7 @@ export interface StageStarted {
 }
 
 /** The grant never reached its runner, or was refused by it: the stage waits again, at no cost to its retries (P12). */
-export interface StageReturned {
+interface StageReturned {
   readonly type: 'stage_returned';
   readonly at: number;
   readonly stage: string;
@@ -86,7 +84,7 @@ export interface StageReturned {
 }
 
 /** The attempt is being ended before its time; its result decides what becomes of the stage. */
-export interface StageStopping {
+interface StageStopping {
   readonly type: 'stage_stopping';
   readonly at: number;
   readonly stage: string;
@@ -95,7 +93,7 @@ export interface StageStopping {
 }
 
 /** The attempt failed and another follows at `dueAt`. */
-export interface StageRetrying {
+interface StageRetrying {
   readonly type: 'stage_retrying';
   readonly at: number;
   readonly stage: string;
@@ -107,7 +105,7 @@ export interface StageRetrying {
   readonly dueAt: number;
 }
 
-export interface StageCompleted {
+interface StageCompleted {
   readonly type: 'stage_completed';
   readonly at: number;
   readonly stage: string;
@@ -120,7 +118,7 @@ export interface StageCompleted {
   readonly logBytes: number;
 }
 
-export interface StageSkipped {
+interface StageSkipped {
   readonly type: 'stage_skipped';
   readonly at: number;
   readonly stage: string;
@@ -129,7 +127,7 @@ export interface StageSkipped {
 }
 
 /** A cancelled run's attempt is confirmed gone or fenced; no output after `run_cancelled` is part of the run's event stream. */
-export interface AttemptGone {
+interface AttemptGone {
   readonly type: 'attempt_gone';
   readonly at: number;
   readonly stage: string;
@@ -137,20 +135,20 @@ export interface AttemptGone {
 }
 
 /** The runner that held a shared workspace of this run is gone for good; later stages get a fresh one elsewhere (P19). */
-export interface WorkspaceLost {
+interface WorkspaceLost {
   readonly type: 'workspace_lost';
   readonly at: number;
   readonly runner: string;
 }
 
-export interface RunCancelled {
+interface RunCancelled {
   readonly type: 'run_cancelled';
   readonly at: number;
   /** How many stages had not ended. */
   readonly cancelledStages: number;
 }
 
-export interface RunCompleted {
+interface RunCompleted {
   readonly type: 'run_completed';
   readonly at: number;
   readonly status: 'SUCCESS' | 'FAILED' | 'SKIPPED';
@@ -160,7 +158,7 @@ export interface RunCompleted {
 }
 
 /** The run's machine threw on an input: the run is FAILED, the partition goes on. Live attempts are stopped as in a cancel. */
-export interface RunQuarantined {
+interface RunQuarantined {
   readonly type: 'run_quarantined';
   readonly at: number;
   readonly cause: string;

@@ -118,7 +118,7 @@ export interface RunsLedger {
   countersOf(partition: number, month: string): AsyncIterable<RunCounter>;
 }
 
-export const PAGE_LIMIT_MAX = 500;
+const PAGE_LIMIT_MAX = 500;
 /** Full documents read at a time in a take-over: some hundreds of KiB, and where all carry their most, 200 MiB. */
 const ITERATION_BATCH = 50;
 /** Stands for "any number" in a counter's row. */

@@ -8,7 +8,7 @@ import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
 
 /** What routes of other services are given when they are added to this server. */
-export interface RouteDependencies {
+interface RouteDependencies {
   readonly callers: Callers;
 }
 

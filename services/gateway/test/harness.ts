@@ -16,7 +16,7 @@ import { FakeOwner } from './fake-owner.ts';
 
 export const API_KEY = 'test-api-key-with-enough-length';
 export const PARTITIONS = 4;
-export const MEBIBYTE = 1024 * 1024;
+const MEBIBYTE = 1024 * 1024;
 
 export const YAML = `
 engine: any

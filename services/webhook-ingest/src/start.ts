@@ -74,7 +74,7 @@ export interface WebhookIngest {
 }
 
 const WAIT_SECS = 8;
-export const PUBLIC_HOSTS: HomeHosts = { git_host_a: 'github.com', git_host_b: 'gitlab.com' };
+const PUBLIC_HOSTS: HomeHosts = { git_host_a: 'github.com', git_host_b: 'gitlab.com' };
 /** What a repository gets whose user is gone. */
 const TIER_OF_NOBODY = 'free';
 /** The operator's own runs, where no tier is set for them: whatever an extension needs. */

@@ -9,15 +9,15 @@ import { GraphQLError, Kind, OperationTypeNode, parse } from './library.ts';
 /** The standard introspection query has about 400; a page of hand-written GraphQL about 300. A pipeline file is one. */
 export const TOKENS_MAX = 1_000;
 /** The deepest useful query of this schema has five levels. */
-export const DEPTH_MAX = 8;
+const DEPTH_MAX = 8;
 /** Below `__schema` and `__type`: the standard introspection query reaches 13. */
-export const INTROSPECTION_DEPTH_MAX = 20;
-export const ALIASES_MAX = 15;
-export const DIRECTIVES_MAX = 20;
+const INTROSPECTION_DEPTH_MAX = 20;
+const ALIASES_MAX = 15;
+const DIRECTIVES_MAX = 20;
 /** Each field costs one after all fragments are spread, and a mutation costs more. */
-export const COST_MAX = 1_000;
+const COST_MAX = 1_000;
 /** A mutation's own field is a durable write, and one request may hold several. */
-export const MUTATION_COST = 100;
+const MUTATION_COST = 100;
 
 /** How many texts are remembered as good, and how many Mercurius keeps parsed and compiled. */
 export const REMEMBERED_MAX = 512;

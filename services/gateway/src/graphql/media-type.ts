@@ -1,6 +1,6 @@
 /** In which of the two forms of GraphQL over HTTP an answer goes out: the older JSON, or the media type of its own. */
 
-export const JSON_ANSWER = 'application/json';
+const JSON_ANSWER = 'application/json';
 export const GRAPHQL_ANSWER = 'application/graphql-response+json';
 export type AnswerType = typeof JSON_ANSWER | typeof GRAPHQL_ANSWER;
 

@@ -43,8 +43,8 @@ export interface TriggerSettings {
   readonly uses: UsesResolver;
 }
 
-export const WAIT_SECS_MAX = 300;
-export const PRIORITY_MAX = 1_000;
+const WAIT_SECS_MAX = 300;
+const PRIORITY_MAX = 1_000;
 /** An id of a later time would stand above all others in lists for that long; clocks of gateways differ by less. */
 const RUN_ID_AHEAD_MS_MAX = 5 * 60 * 1000;
 /** So many names of pipelines are remembered by the digest of their text: a file that was good is not parsed again. */

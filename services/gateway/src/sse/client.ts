@@ -7,7 +7,7 @@
  */
 import type { ServerResponse } from 'node:http';
 
-export const ROOM_BYTES = 256 * 1024;
+const ROOM_BYTES = 256 * 1024;
 /** The size of one write, small enough that CLIENT-1 is nearly a bound. */
 export const WRITE_BYTES = 64 * 1024;
 const STALLED_MS_MAX = 30_000;

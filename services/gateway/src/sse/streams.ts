@@ -12,7 +12,7 @@ import { Follower } from './follower.ts';
 import { PING_FRAME, RECONNECT_FRAME } from './frames.ts';
 import type { RunSource } from './run-source.ts';
 
-export const PING_MS = 15_000;
+const PING_MS = 15_000;
 /** Pings are timed this finely: they are late by that much at most. */
 const WHEEL_MS = 500;
 /** The time before a source that could not be read is tried again. */

@@ -47,8 +47,8 @@ export interface Ticket {
   readonly issuedAt: number;
 }
 
-export const FIRST_USE_MS_MAX = 60_000;
-export const AFTER_END_MS_MAX = 5 * 60_000;
+const FIRST_USE_MS_MAX = 60_000;
+const AFTER_END_MS_MAX = 5 * 60_000;
 /** No stream is watched for longer with one ticket: its use is forgotten then. */
 const LIFE_MS_MAX = 40 * 24 * 3_600_000;
 /** The bucket of revocations holds those of the last 17 minutes: about older tickets auth is asked. */

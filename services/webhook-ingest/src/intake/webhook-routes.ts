@@ -6,7 +6,7 @@ import { isSigned } from '../providers/recognise.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 
 /** What GitHub sends at most. */
-export const BODY_BYTES_MAX = 25 * 1024 * 1024;
+const BODY_BYTES_MAX = 25 * 1024 * 1024;
 /** Bounds all bodies that are being received or looked at: a few large ones, or thousands of the usual. */
 const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Smaller ones are not counted: the number of connections bounds them. */

@@ -4,7 +4,7 @@ import { newRunId } from '@penstock/run';
 import type { ProviderName } from '../providers/provider.ts';
 
 /** What showed that the delivery comes from the host: the server's secret, a connected repository's, or nothing. */
-export type VerifiedBy = 'server' | 'connection' | 'none';
+type VerifiedBy = 'server' | 'connection' | 'none';
 
 export interface Delivery {
   /** The hash of what identifies it; names its message and its document. */
@@ -39,7 +39,7 @@ export interface Delivery {
 }
 
 /** P24: of the extracted fields, in UTF-8. */
-export const DELIVERY_BYTES_MAX = 256 * 1024;
+const DELIVERY_BYTES_MAX = 256 * 1024;
 const DELIVERY_ID_CHARACTERS_MAX = 500;
 /** That is enough to look for `[skip ci]` in, however long the message is. */
 const MESSAGE_CHARACTERS_MAX = 16 * 1024;
