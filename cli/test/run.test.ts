@@ -217,6 +217,20 @@ describe('penstock run', () => {
     expect(existsSync(join(cwd, 'made'))).toBe(true);
   });
 
+  it('does not start a stage whose workdir turns out to lead out of the folder', async () => {
+    const { code, stdout } = await penstock(['run', '--json'], {
+      cwd: folder(
+        pipeline(`
+  a: {run: 'echo "where=../.." >> "$SERVICE_OUTPUT"', outputs: [where]}
+  b: {run: echo started, after: a, workdir: '\${{ stages.a.outputs.where }}'}`),
+      ),
+    });
+    const all = eventsOf(stdout);
+    expect(code).toBe(1);
+    expect(completed(all, 'b')?.['reason']).toBe('checkout');
+    expect(linesOf(all, 'b').join('\n')).toContain("its workdir '../..' is outside of the workspace");
+  });
+
   it('gives `workspace: fresh` a copy of the files that git knows, and removes it', async () => {
     const cwd = folder({
       ...pipeline(

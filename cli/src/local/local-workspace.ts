@@ -9,8 +9,9 @@ import { execFile } from 'node:child_process';
 import { constants, mkdtempSync, writeFileSync } from 'node:fs';
 import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { join, resolve } from 'node:path';
 import { removeTree } from '@penstock/executor';
+import { workdirFault } from '@penstock/pipeline';
 import { WorkspaceProblem } from '../process/errors.ts';
 
 /** The list of a repository's files: a million paths. */
@@ -61,11 +62,9 @@ export class LocalWorkspace {
 /** The stage's folder in its workspace. Throws WorkspaceProblem for one outside of it. */
 export function workdirIn(workspace: string, workdir: string | undefined): string {
   if (workdir === undefined) return workspace;
-  const path = resolve(workspace, workdir);
-  const inside = relative(workspace, path);
-  if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside))
-    throw new WorkspaceProblem(`its workdir '${workdir}' is outside of the workspace`);
-  return path;
+  const fault = workdirFault(workdir);
+  if (fault !== undefined) throw new WorkspaceProblem(fault);
+  return resolve(workspace, workdir);
 }
 
 async function listFiles(folder: string): Promise<Buffer[]> {

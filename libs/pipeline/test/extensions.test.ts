@@ -49,7 +49,7 @@ outputs:
 env: {MODE: '\${{ inputs.mode }}'}
 stages:
   compile:
-    run: build "\${{ inputs.target }}"
+    run: ./build "\${{ inputs.target }}"
     outputs: [version]
   unit:
     run: test "\${{ stages.compile.outputs.version }}"

@@ -113,6 +113,15 @@ describe('a stage', () => {
     expect(await scheduler.results.next()).toMatchObject(wanted);
   });
 
+  it.each(['..', 'a/../../b', '/etc', 'a\nb'])('whose workdir turns out to be %j does not start', async (workdir) => {
+    await start();
+    const { job } = await scheduler.grant({ script: 'echo started', workdir });
+    expect(await scheduler.results.next()).toMatchObject({ status: 'failed', reason: 'checkout' });
+    const log = await scheduler.logOf(job.runId);
+    expect(log).toContain('the stage cannot start: its workdir');
+    expect(log).not.toContain('started');
+  });
+
   it('shares the folder of its run with the stages after it, and gets a fresh one where it asks (P19)', async () => {
     await start();
     const runX = `run-${randomUUID()}`;

@@ -2,8 +2,9 @@
 import type { Command, Expression } from '../model/definition.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
-import { EXPRESSION_MARK } from '../shell/shell-hazards.ts';
+import { EXPRESSION_MARK } from '../shell/shell-words.ts';
 import { bindExpressions } from '../shell/shell-scanner.ts';
+import type { BoundExpression } from '../shell/shell-scanner.ts';
 import { hasExpression, readExpressions } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
 import { utf8Length } from '../text/text-position.ts';
@@ -67,7 +68,7 @@ function bind(
   reader: ExpressionReader,
   sites: ExpressionSite[],
 ): Command | undefined {
-  const names: string[] = [];
+  const bound: BoundExpression[] = [];
   const bySource = new Map<string, string>();
   const bindings: Record<string, Expression> = {};
   let masked = '';
@@ -78,12 +79,12 @@ function bind(
     const source = piece.source.trim();
     const name = bySource.get(source) ?? `${BINDING_PREFIX}${bySource.size + 1}`;
     bySource.set(source, name);
-    names.push(name);
     const site = found[index];
+    bound.push({ name, source, isOpen: site === undefined || !isFixed(site.parsed.expression) });
     if (site !== undefined) bindings[name] = site.parsed.expression;
   }
   masked += node.text.slice(from);
-  const { script, refusals } = bindExpressions(masked, names, shell);
+  const { script, refusals } = bindExpressions(masked, bound, shell);
   sites.push(...found);
   for (const [index, reason] of refusals) {
     const site = found[index];
@@ -99,6 +100,26 @@ function bind(
   // An expression in a comment is dropped from the script, and its binding with it.
   for (const name of Object.keys(bindings)) if (!script.includes(`\${${name}}`)) delete bindings[name];
   return { script, bindings };
+}
+
+/** Whether the file itself, or Penstock, decides what the value can be: nobody outside has a say in it. */
+function isFixed(expression: Expression): boolean {
+  switch (expression.kind) {
+    case 'literal':
+    case 'call':
+    case 'not':
+      return true;
+    case 'path': {
+      const [root, name, field] = expression.path;
+      if (root === 'run') return name === 'id';
+      return root === 'matrix' || root === 'pipeline' || (root === 'stages' && field === 'status');
+    }
+    case 'binary':
+      if (expression.operator === '==' || expression.operator === '!=') return true;
+      return isFixed(expression.left) && isFixed(expression.right);
+    case 'text':
+      return false;
+  }
 }
 
 /** The place of an expression as a whole: its `${{`. */

@@ -5,7 +5,7 @@ import { isNull, joinPath, kindOf, readMap } from './fields.ts';
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
-import { isCodeVariable } from '../shell/shell-hazards.ts';
+import { isCodeVariable } from '../shell/code-variables.ts';
 import { hasExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite, Place } from './template.ts';
 import { utf8Length } from '../text/text-position.ts';

@@ -26,6 +26,7 @@ import { readUse } from './extension-use.ts';
 import type { StageReader, StageUse } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
 import type { Matrix, MatrixBudget } from './matrix.ts';
+import { workdirFault } from '../model/workdir.ts';
 import { quoted } from '../text/printable.ts';
 import { findExpressions, hasExpression, readExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
@@ -246,7 +247,7 @@ function readWorkdir(field: Field, reader: ExpressionReader, sites: ExpressionSi
     );
     return undefined;
   }
-  if (node.text.startsWith('/') || node.text.split('/').includes('..')) {
+  if (workdirFault(node.text) !== undefined) {
     problems.add(node, path, `'workdir' must stay within the working folder, which ${quoted(node.text)} leaves`);
     return undefined;
   }

@@ -1,5 +1,5 @@
 /** The delimiters of here-documents, and where their bodies end. */
-import { EXPRESSION_MARK } from './shell-hazards.ts';
+import { EXPRESSION_MARK } from './shell-words.ts';
 
 export interface Delimiter {
   readonly text: string;

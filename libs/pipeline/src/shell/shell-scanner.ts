@@ -16,8 +16,15 @@ import { ReferenceWriter } from '../text/reference-writer.ts';
 import type { Place } from '../text/reference-writer.ts';
 import { ShellFrame } from './shell-frame.ts';
 import type { ShellFrameListener } from './shell-frame.ts';
-import { declaresIntegers, EXPRESSION_MARK, judgeCommand } from './shell-hazards.ts';
-import type { SimpleCommand } from './shell-hazards.ts';
+import type { CommandLine } from './command-line.ts';
+import { checksOf } from './option-check.ts';
+import type { CheckedValue } from './option-check.ts';
+import { judgeInput } from './receivers.ts';
+import type { Verdict } from './receivers.ts';
+import { declaresIntegers, evaluatesText, isComputedName, judgeCommand } from './shell-hazards.ts';
+import type { ScriptFacts } from './shell-hazards.ts';
+import { baseName, commandIndex, EXPRESSION_MARK, INPUT, OUTPUT, runsItsInput } from './shell-words.ts';
+import type { SimpleCommand } from './shell-words.ts';
 
 export interface Substitution {
   readonly script: string;
@@ -25,15 +32,27 @@ export interface Substitution {
   readonly refusals: ReadonlyMap<number, string>;
 }
 
-/** Replaces the marks of a script by references to the variables `names`, one name for each mark in order. */
-export function bindExpressions(script: string, names: readonly string[], shell: string): Substitution {
-  return new ShellScanner(script, names, ANSI_QUOTE_SHELLS.has(shell.slice(shell.lastIndexOf('/') + 1))).scan();
+/** Replaces the marks of a script by references to variables, one expression for each mark in order. */
+export function bindExpressions(script: string, expressions: readonly BoundExpression[], shell: string): Substitution {
+  return new ShellScanner(script, expressions, baseName(shell)).scan();
+}
+
+/** An expression of a script. */
+export interface BoundExpression {
+  /** The variable that carries its value. */
+  readonly name: string;
+  /** As it stands in the file. */
+  readonly source: string;
+  /** The value comes from outside: neither the file nor Penstock decides what it can be. */
+  readonly isOpen: boolean;
 }
 
 interface HereDocument {
   readonly delimiter: Delimiter;
   readonly level: number;
   readonly command: SimpleCommand;
+  readonly line: CommandLine;
+  readonly position: number;
 }
 
 const LEVELS_MAX = 40;
@@ -45,8 +64,13 @@ const ORDINARY_IN_QUOTES = /[^"\\$`\uFFFF]+/y;
 class ShellScanner implements ShellFrameListener {
   readonly #text: string;
   readonly #writer: ReferenceWriter;
-  readonly #integersDeclared: boolean;
-  readonly #ansiQuotes: boolean;
+  readonly #expressions: readonly BoundExpression[];
+  readonly #shell: string;
+  readonly #functions = new Set<string>();
+  readonly #lines: CommandLine[] = [];
+  /** Commands that hold expressions, to be judged when the whole script is known. */
+  readonly #judged = new Set<SimpleCommand>();
+  readonly #checks = new Map<string, CheckedValue>();
   #hereDocuments: HereDocument[] = [];
   #at = 0;
   /** The end of what is being scanned: the text's, or a here-document's. */
@@ -55,42 +79,74 @@ class ShellScanner implements ShellFrameListener {
   #lost: string | undefined;
   /** Why no expression can stand in the construct being scanned. */
   #refusing: string | undefined;
-  #feedsShell = false;
+  #evaluatesText: boolean;
 
-  constructor(text: string, names: readonly string[], ansiQuotes: boolean) {
-    this.#ansiQuotes = ansiQuotes;
+  constructor(text: string, expressions: readonly BoundExpression[], shell: string) {
+    this.#shell = shell;
     this.#text = text;
-    this.#writer = new ReferenceWriter(text, names);
+    this.#expressions = expressions;
+    this.#writer = new ReferenceWriter(
+      text,
+      expressions.map(({ name }) => name),
+    );
     this.#end = text.length;
-    this.#integersDeclared = declaresIntegers(text);
+    this.#evaluatesText = evaluatesText(text);
   }
 
   scan(): Substitution {
-    this.#commands(undefined, false);
+    this.#commands(new ShellFrame(this, false), undefined);
     if (this.#lost === undefined && this.#hereDocuments.length > 0)
       this.lose('a here-document in this script has no body');
     if (this.#text.split(EXPRESSION_MARK).length - 1 > this.#writer.index)
       this.lose('the quoting of this script cannot be followed');
-    const reason =
-      this.#lost ?? (this.#feedsShell ? 'this script pipes text into an interpreter, which would run it' : undefined);
-    if (reason !== undefined) this.#writer.refuseAll(reason);
-    return { script: this.#writer.script(), refusals: this.#writer.refusals };
+    if (this.#lost === undefined) this.#judgeAll();
+    else this.#writer.refuseAll(this.#lost);
+    return { script: checksOf([...this.#checks.values()]) + this.#writer.script(), refusals: this.#writer.refusals };
+  }
+
+  /** Judges what receives a value: commands in their words, and those behind pipes. */
+  #judgeAll(): void {
+    const facts: ScriptFacts = {
+      functions: this.#functions,
+      evaluatesText: this.#evaluatesText,
+      integersDeclared: declaresIntegers(this.#text),
+      shell: this.#shell,
+    };
+    const isOpen = (index: number): boolean => this.#expressions[index]?.isOpen === true;
+    for (const command of this.#judged)
+      judgeCommand(command, facts, isOpen, (index, verdict) => this.#follow(index, verdict));
+    for (const line of this.#lines) {
+      for (const words of line.readers())
+        if (runsItsInput(words))
+          this.#writer.refuseAll('this script pipes text into an interpreter, which would run it');
+      for (const { index, words } of line.flows()) {
+        const refusal = isOpen(index) ? judgeInput(words, facts) : undefined;
+        if (refusal !== undefined) this.refuse(index, refusal);
+      }
+    }
+  }
+
+  #follow(index: number, { refusal, check }: Verdict): void {
+    const expression = this.#expressions[index];
+    if (refusal !== undefined) this.refuse(index, refusal);
+    if (check === undefined || expression === undefined) return;
+    const { name, source } = expression;
+    if (this.#checks.get(name)?.check !== 'archive') this.#checks.set(name, { name, source, check });
   }
 
   /** Scans commands up to the closing parenthesis, or to the end where there is none to come. */
-  #commands(close: ')' | undefined, array: boolean): void {
-    const frame = new ShellFrame(this, array);
+  #commands(frame: ShellFrame, close: ')' | undefined): void {
     this.#level += 1;
     if (this.#level > LEVELS_MAX) this.lose('the script is nested too deeply');
     while (this.#lost === undefined) {
       if (this.#at >= this.#end && close === undefined) {
-        frame.endCommand();
+        frame.endCommand(false, true);
         break;
       }
       const character = this.#inside("a '(' of this script is not closed");
       if (character === ')' && !frame.conditional && !frame.inPattern) {
         if (close === undefined) this.lose("a ')' of this script closes nothing");
-        frame.endCommand();
+        frame.endCommand(false, true);
         if (this.#hereDocuments.some((document) => document.level === this.#level))
           this.lose('a here-document begins inside parentheses that close before its body');
         this.#at += 1;
@@ -162,7 +218,7 @@ class ShellScanner implements ShellFrameListener {
 
   /** Notes the expression at the present place as part of the frame's current word, and writes its reference. */
   #expression(frame: ShellFrame, place: Place): void {
-    frame.addExpression(this.#writer.index, false);
+    frame.addExpression(this.#writer.index, false, false);
     frame.append(EXPRESSION_MARK);
     this.#place(place);
   }
@@ -271,7 +327,7 @@ class ShellScanner implements ShellFrameListener {
       this.#ordinary(frame, '$');
       this.#refusedExpression(frame, "a '$' stands directly before it");
     } else if (next === '(' && this.#text[this.#at + 2] === '(') this.#arithmetic(frame, 3);
-    else if (next === '(') this.#substitution(frame, 2);
+    else if (next === '(') this.#substitution(frame, quoted);
     else if (next === '{') this.#parameter(frame, quoted);
     else if (next === '[') this.lose("after '$[' the shells read a script differently");
     else if (next === "'" && !quoted) this.#ansiQuote(frame);
@@ -282,18 +338,24 @@ class ShellScanner implements ShellFrameListener {
   }
 
   /** `$( )`, `<( )` and `>( )`: commands of their own, whose output or name becomes part of the word. */
-  #substitution(frame: ShellFrame, opening: number): void {
+  #substitution(frame: ShellFrame, quoted: boolean): void {
     const from = this.#writer.index;
-    this.#ordinary(frame, this.#text.slice(this.#at, this.#at + opening));
-    this.#commands(')', false);
-    for (let index = from; index < this.#writer.index; index++) frame.addExpression(index, true);
+    const opening = this.#text.slice(this.#at, this.#at + 2);
+    this.#ordinary(frame, opening);
+    const inner = new ShellFrame(this, false, frame.line);
+    this.#commands(inner, ')');
+    if (opening === '>(') frame.line.addSink(inner.group);
+    else if (frame.piped) frame.line.addReader(inner.group);
+    for (let index = from; index < this.#writer.index; index++)
+      frame.addExpression(index, true, opening === '$(' && !quoted);
   }
 
   #ansiQuote(frame: ShellFrame): void {
     let close = this.#at + 2;
     while (close < this.#end && this.#text[close] !== "'") {
       if (this.#text[close] === '\\') {
-        if (!this.#ansiQuotes) this.lose("after $'…' with a backslash in it the shells read a script differently");
+        if (!ANSI_QUOTE_SHELLS.has(this.#shell))
+          this.lose("after $'…' with a backslash in it the shells read a script differently");
         close += 1;
       }
       close += 1;
@@ -404,26 +466,27 @@ class ShellScanner implements ShellFrameListener {
     const two = this.#text.slice(this.#at, this.#at + 2);
     if (two === '&>') {
       this.#at += this.#text[this.#at + 2] === '>' ? 3 : 2;
-      frame.redirecting = true;
+      frame.redirecting = OUTPUT;
       return;
     }
     if (frame.inPattern && character === '|') {
       this.#at += 1;
       return;
     }
-    frame.endCommand();
+    const isPipe = character === '|' && two !== '||';
+    frame.endCommand(isPipe, true);
     if (two === ';;' || two === ';&' || two === ';|') {
       frame.turnCase('pattern');
       this.#at += this.#text.startsWith(';;&', this.#at) ? 3 : 2;
       return;
     }
-    frame.piped = character === '|' && two !== '||';
+    if (isPipe) frame.pipe();
     this.#at += two === '&&' || two === '||' || two === '|&' ? 2 : 1;
   }
 
   #redirection(frame: ShellFrame, character: string): void {
     if (this.#text[this.#at + 1] === '(') {
-      this.#substitution(frame, 2);
+      this.#substitution(frame, true);
       return;
     }
     // The number of a descriptor is no word of the command.
@@ -435,7 +498,7 @@ class ShellScanner implements ShellFrameListener {
     }
     const operator = /^(<<<|>>|>\||<>|>&|<&|>|<)/.exec(this.#text.slice(this.#at, this.#at + 3))?.[0] ?? character;
     this.#at += operator.length;
-    frame.redirecting = true;
+    frame.redirecting = operator.startsWith('<') ? INPUT : OUTPUT;
   }
 
   #hereDelimiter(frame: ShellFrame): void {
@@ -444,7 +507,7 @@ class ShellScanner implements ShellFrameListener {
       this.lose('the delimiter of a here-document cannot be read');
       return;
     }
-    this.#hereDocuments.push({ delimiter, level: this.#level, command: frame.command });
+    this.#hereDocuments.push({ delimiter, level: this.#level, ...frame.position });
     this.#at += delimiter.length;
   }
 
@@ -455,9 +518,10 @@ class ShellScanner implements ShellFrameListener {
       this.lose(`a here-document of this script is not closed by '${delimiter.text}'`);
       return;
     }
-    const frame = new ShellFrame(this, false);
+    const frame = new ShellFrame(this, false, document.line);
     frame.command = document.command;
-    frame.redirecting = true;
+    frame.redirecting = INPUT;
+    const from = this.#writer.index;
     const outerEnd = this.#end;
     this.#end = end.body;
     while (this.#lost === undefined && this.#at < this.#end) {
@@ -475,6 +539,7 @@ class ShellScanner implements ShellFrameListener {
     }
     this.#end = outerEnd;
     if (this.#lost === undefined) this.#at = end.next;
+    for (let index = from; index < this.#writer.index; index++) document.line.addExpression(index, document.position);
     this.judge(document.command);
   }
 
@@ -483,10 +548,11 @@ class ShellScanner implements ShellFrameListener {
     const empty = /^\([ \t]*\)/.exec(this.#text.slice(this.#at, this.#at + 10))?.[0];
     if (word !== undefined && /^[A-Za-z_][A-Za-z0-9_]*\+?=$/.test(word)) {
       this.#at += 1;
-      this.#commands(')', true);
+      this.#commands(new ShellFrame(this, true, frame.line), ')');
     } else if (empty !== undefined && !atCommand) {
       // `name ()` begins the definition of a function; what follows is a command.
       this.#at += empty.length;
+      this.defines(word ?? frame.command.words.at(-1) ?? '');
       frame.word = undefined;
       frame.reset();
     } else if (
@@ -498,17 +564,24 @@ class ShellScanner implements ShellFrameListener {
       this.#at += 1;
     } else if (atCommand) {
       this.#at += 1;
-      this.#commands(')', false);
+      const inner = new ShellFrame(this, false, frame.line);
+      this.#commands(inner, ')');
+      frame.closeSubshell(inner.group);
     } else {
       this.lose("after a '(' inside a word the shells read a script differently");
     }
   }
 
-  feedsShell(): void {
-    this.#feedsShell = true;
+  begins(line: CommandLine): void {
+    this.#lines.push(line);
+  }
+
+  defines(name: string): void {
+    this.#functions.add(name);
   }
 
   judge(command: SimpleCommand): void {
-    judgeCommand(command, this.#integersDeclared, (index, reason) => this.refuse(index, reason));
+    if (command.expressions.length > 0) this.#judged.add(command);
+    if (isComputedName(command.words[commandIndex(command.words)] ?? '')) this.#evaluatesText = true;
   }
 }

@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Job } from '@penstock/bus';
 import { removeTree, type StageFolders, type Workspaces } from '@penstock/executor';
+import { workdirFault } from '@penstock/pipeline';
 import type { Checkouts } from './checkouts.ts';
+import { NotPrepared } from './errors.ts';
 import type { Packages } from './packages.ts';
 
 export interface Sources {
@@ -29,6 +31,8 @@ export async function prepareStage(
   { checkouts, packages }: Sources,
   signal: AbortSignal,
 ): Promise<Prepared> {
+  const fault = workdirFault(job.workdir ?? '');
+  if (fault !== undefined) throw new NotPrepared(`the stage cannot start: ${fault}`);
   // A name for files: stage names may hold anything.
   const attempt = randomUUID();
   const folders = await workspaces.prepare({
