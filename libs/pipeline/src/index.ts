@@ -9,7 +9,7 @@ export { parseManifest } from './file/manifest.ts';
 export type { ExtensionManifest } from './file/manifest.ts';
 export { parsePipeline } from './file/parse.ts';
 export { matchesPush } from './push/push-filter.ts';
-export { workdirFault } from './model/workdir.ts';
+export { workdirFault } from './file/workdir.ts';
 export { parseRemembered } from './file/remembered.ts';
 export { nearest } from './text/suggest.ts';
 export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './file/uses.ts';

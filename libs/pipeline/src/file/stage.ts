@@ -26,7 +26,7 @@ import { readUse } from './extension-use.ts';
 import type { StageReader, StageUse } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
 import type { Matrix, MatrixBudget } from './matrix.ts';
-import { workdirFault } from '../model/workdir.ts';
+import { workdirFault } from './workdir.ts';
 import { quoted } from '../text/printable.ts';
 import { findExpressions, hasExpression, readExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
