@@ -66,7 +66,9 @@ describe('services as processes of their own', () => {
       headers: { authorization: `Bearer ${cluster.apiKey}` },
     });
     expect([missing.status, missing.headers.get('x-content-type-options')]).toEqual([404, 'nosniff']);
-    expect((await graphql('{ extensions { id } }')).body).toEqual({ data: { extensions: [] } });
+    expect((await graphql('{ extensions(query: "checkout") { id } }')).body).toMatchObject({
+      data: { extensions: [{ id: 'utility/checkout' }] },
+    });
   });
 
   it('a gateway that listens on a loopback address is in development mode: everybody may read', async () => {
