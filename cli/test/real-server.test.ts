@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventsOf, penstock, pipeline, type JsonEvent } from './command.ts';
+import { eventsOf, penstock, pipeline, type CommandEnd, type CommandOptions, type JsonEvent } from './command.ts';
 
 const BOOTSTRAP = fileURLToPath(new URL('../../bootstrap/penstock.js', import.meta.url));
 
@@ -20,6 +20,13 @@ const STAGES = `
   later: {after: bad, run: echo no}
   cleanup: {after: bad, when: always(), run: 'printf "a\\r\\nb\\rc \\377\\n"; echo y=1 >> $SERVICE_OUTPUT'}`;
 
+/** The server and the command find the data folder by the same variable, and not that of whoever runs the tests. */
+const dataFolder = (): Record<string, string> => ({ XDG_DATA_HOME: join(cwd, 'share') });
+
+/** The command, with the server's data folder. */
+const command = (args: readonly string[], { env, input }: Partial<CommandOptions> = {}): Promise<CommandEnd> =>
+  penstock(args, { cwd, env: { ...dataFolder(), ...env }, ...(input === undefined ? {} : { input }) });
+
 let cwd: string;
 let server: ChildProcess;
 let url: string;
@@ -29,6 +36,7 @@ beforeAll(async () => {
   for (const [name, text] of Object.entries(pipeline(STAGES))) writeFileSync(join(cwd, name), text);
   server = spawn(process.execPath, [BOOTSTRAP, 'serve', '--listen', '127.0.0.1:0'], {
     cwd,
+    env: { ...process.env, ...dataFolder() },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   server.stderr?.resume();
@@ -61,42 +69,41 @@ function comparable(events: readonly JsonEvent[]): string[] {
 
 describe('the command and the real server', () => {
   it('a local and a triggered run tell the same events with the same payloads', async () => {
-    // The key lies in the default data folder of the folder that both were started in.
-    const triggered = await penstock(['trigger', '--json', '--server', url], { cwd });
-    const local = await penstock(['run', '--json'], { cwd });
+    // The key lies in the data folder that both find by default.
+    const triggered = await command(['trigger', '--json', '--server', url]);
+    const local = await command(['run', '--json']);
     expect([triggered.code, local.code]).toEqual([1, 1]);
     expect(comparable(eventsOf(triggered.stdout))).toEqual(comparable(eventsOf(local.stdout)));
     expect(eventsOf(triggered.stdout).at(-1)).toMatchObject({ type: 'pipeline_completed', status: 'FAILED' });
   });
 
   it('`logs` replays whole what `trigger` followed, and ends with the run', async () => {
-    const { stdout: id, code } = await penstock(['trigger', '--detach', '--server', url], { cwd });
+    const { stdout: id, code } = await command(['trigger', '--detach', '--server', url]);
     expect(code).toBe(0);
-    const followed = await penstock(['logs', '--json', '--server', url, id.trim()], { cwd });
-    const replayed = await penstock(['logs', '--json', '--no-follow', '--server', url, id.trim()], { cwd });
+    const followed = await command(['logs', '--json', '--server', url, id.trim()]);
+    const replayed = await command(['logs', '--json', '--no-follow', '--server', url, id.trim()]);
     expect(followed.code).toBe(1);
     expect(comparable(eventsOf(replayed.stdout))).toEqual(comparable(eventsOf(followed.stdout)));
   });
 
   it('`logs --no-follow` leaves a run that goes on', async () => {
-    const { stdout: id } = await penstock(['trigger', '--detach', '--server', url, '-'], {
-      cwd,
+    const { stdout: id } = await command(['trigger', '--detach', '--server', url, '-'], {
       input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e ${cwd}/enough; do date; sleep 0.1; done"}}\n`,
     });
-    const { code, stdout } = await penstock(['logs', '--no-follow', '--server', url, id.trim()], { cwd });
+    const { code, stdout } = await command(['logs', '--no-follow', '--server', url, id.trim()]);
     expect(code).toBe(0);
     expect(stdout).not.toContain('STAGE ');
     writeFileSync(join(cwd, 'enough'), '');
-    expect((await penstock(['logs', '--server', url, id.trim()], { cwd })).code).toBe(0);
+    expect((await command(['logs', '--server', url, id.trim()])).code).toBe(0);
   });
 
   it('refuses a wrong key and an unknown run in one line', async () => {
-    const wrong = await penstock(['trigger', '--server', url], { cwd, env: { SERVICE_API_KEY: 'wrong' } });
+    const wrong = await command(['trigger', '--server', url], { env: { SERVICE_API_KEY: 'wrong' } });
     expect([wrong.code, wrong.stderr]).toEqual([
       1,
       `penstock: the server ${url} does not accept the token from SERVICE_API_KEY\n`,
     ]);
-    const unknown = await penstock(['logs', '--server', url, '0192f0c1-2b3c-7abc-8def-0123456789ab'], { cwd });
+    const unknown = await command(['logs', '--server', url, '0192f0c1-2b3c-7abc-8def-0123456789ab']);
     expect(unknown.code).toBe(1);
     expect(unknown.stderr).toContain('there is no run 0192f0c1-2b3c-7abc-8def-0123456789ab');
   });
