@@ -29,10 +29,10 @@ async function ask(
   headers: Record<string, string> = {},
   body = '',
 ): Promise<RawAnswer> {
-  const { hostname, port } = new URL(server.url);
+  const { host, hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);
   const lines = Object.entries({
-    Host: 'x',
+    Host: host,
     Connection: 'close',
     ...(body === '' ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }),
     ...headers,
