@@ -97,7 +97,7 @@ describe("a stranger's walk", () => {
 describe('the folders', () => {
   it('stand in docs/architecture.md as bootstrap/layers.json has them', () => {
     const layers = JSON.parse(textOf('bootstrap/layers.json')) as Record<string, (string | string[])[]>;
-    for (const [path, order] of Object.entries(layers).filter(([path]) => path.includes('/'))) {
+    for (const [path, order] of Object.entries(layers)) {
       const shown = order.map((layer) => {
         const names = [layer].flat().map((name) => `\`${name}\``);
         return typeof layer === 'string' ? names[0] : `(${names.join(', ')})`;

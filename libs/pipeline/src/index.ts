@@ -6,7 +6,7 @@ export { GlobList } from './push/glob.ts';
 export { PIPELINE_LIMITS } from './model/limits.ts';
 export { PIPELINE_FILES } from './model/pipeline-files.ts';
 export { parseManifest } from './file/manifest.ts';
-export type { ExtensionManifest } from './file/manifest.ts';
+export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
 export { matchesPush } from './push/push-filter.ts';
 export { workdirFault } from './file/workdir.ts';

@@ -9,22 +9,19 @@
  *    matrix are filled in, since the inner stages have a matrix of their own or none.
  * EXPAND-4. Everything is counted before it is made (`expansion-budget.ts`).
  */
+import type { ExtensionBody, Level, LoadedExtension, StageDraft } from './drafts.ts';
 import type { Command, Expression, MatrixCell, StageDefinition, Template } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import { ExpansionBudget } from './expansion-budget.ts';
 import type { Site } from './expansion-budget.ts';
-import type { LoadedExtension } from './extension-catalog.ts';
 import { Ancestors } from './graph.ts';
 import { labelsOf } from './labels.ts';
-import type { Level } from './level.ts';
 import { ROOT_CONTEXT } from './level-context.ts';
 import type { LevelContext } from './level-context.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
-import type { ExtensionBody } from './manifest.ts';
 import type { Cell } from './matrix.ts';
 import type { Problems } from '../text/problems.ts';
 import { NO_RETRY } from './stage.ts';
-import type { StageDraft } from './stage.ts';
 import {
   asExpression,
   conjunction,

@@ -6,22 +6,13 @@
  *    property of the extension and not of the way to it, so what is remembered holds for every place that uses it.
  * CATALOG-2. The manifest must be of the very extension and version that the list says: a list is written by others.
  */
+import type { ExtensionBody, LoadedExtension } from './drafts.ts';
 import { diagnosticLine } from '../text/diagnostic-text.ts';
 import type { Diagnostic, ResolvedExtension } from '../model/definition.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
-import type { ExtensionBody } from './manifest.ts';
 import { quoted } from '../text/printable.ts';
 import { parseUses } from './uses.ts';
 import type { UsesFault } from './uses.ts';
-
-export interface LoadedExtension {
-  readonly id: string;
-  readonly version: string;
-  readonly hash: string;
-  readonly body: ExtensionBody;
-  /** Levels of extensions below it, itself included. */
-  readonly height: number;
-}
 
 export type Finding =
   | { readonly extension: LoadedExtension }

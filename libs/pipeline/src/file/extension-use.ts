@@ -1,7 +1,8 @@
 /** Reads `uses` and `with` of a stage: which extension it is, and what its inputs are given. */
+import type { LoadedExtension, StageUse } from './drafts.ts';
 import type { Template } from '../model/definition.ts';
 import { renderTemplate } from '../expressions/evaluate.ts';
-import type { ExtensionCatalog, LoadedExtension } from './extension-catalog.ts';
+import type { ExtensionCatalog } from './extension-catalog.ts';
 import { fieldOf, joinPath, readMap, readScalar } from './fields.ts';
 import { inputFault, notAValue, noteUnknownInput } from './inputs.ts';
 import type { InputDefinition } from './inputs.ts';
@@ -17,13 +18,6 @@ import type { MapEntry } from '../yaml/yaml-tree.ts';
 /** What reading a stage needs to know of the file. */
 export interface StageReader extends ExpressionReader {
   readonly extensions: ExtensionCatalog;
-}
-
-export interface StageUse {
-  /** Undefined: it is not known here; the problem has been noted, unless unresolved ones are accepted. */
-  readonly extension: LoadedExtension | undefined;
-  /** A value for every input of the extension, by name. */
-  readonly inputs: ReadonlyMap<string, Template>;
 }
 
 /** The extension of a stage; undefined where it has none. */

@@ -4,23 +4,11 @@
  * Drafts are the stages of the file, numbered as they stand there; stages are their expansions, numbered likewise. All
  * expansions of a draft depend on the same stages, so one list serves them all.
  */
+import type { Graph, StageDraft, StageNames } from './drafts.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
-import type { StageDraft } from './stage.ts';
 import { didYouMean } from '../text/suggest.ts';
-
-export interface StageNames {
-  /** Expanded stages by full name. */
-  readonly byFullName: ReadonlyMap<string, number>;
-  /** Drafts by the name in the file. */
-  readonly byName: ReadonlyMap<string, number>;
-  /** The draft of each expanded stage, and the first expanded stage of each draft with their number. */
-  readonly draftOf: readonly number[];
-  readonly firstOf: readonly number[];
-  readonly countOf: readonly number[];
-  readonly fullNames: readonly string[];
-}
 
 /** Numbers all expanded stages. Undefined, and a problem, where there are too many of them. */
 export function nameStages(drafts: readonly StageDraft[], problems: Problems): StageNames | undefined {
@@ -55,13 +43,6 @@ export function nameStages(drafts: readonly StageDraft[], problems: Problems): S
     }
   }
   return { byFullName, byName, draftOf, firstOf, countOf, fullNames };
-}
-
-export interface Graph {
-  /** For each draft, the expanded stages that it comes after, each once. */
-  readonly after: readonly (readonly number[])[];
-  /** Drafts in an order in which each comes after all that it depends on. Undefined where there is a cycle. */
-  readonly order: readonly number[] | undefined;
 }
 
 /** Resolves all `after`. Unknown names and cycles are noted. */

@@ -1,8 +1,8 @@
 /** What the stages of a level inherit: from the pipeline nothing, from the stage that uses an extension its settings. */
+import type { LoadedExtension } from './drafts.ts';
 import type { Expression, MatrixCell, RetryPolicy, Template } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import type { Site } from './expansion-budget.ts';
-import type { LoadedExtension } from './extension-catalog.ts';
 
 /** What a level of stages is given from around it. */
 export interface LevelContext {

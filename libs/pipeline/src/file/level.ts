@@ -1,21 +1,12 @@
 /** The stages of a pipeline, or of an extension that is made of stages: read, named and linked, not yet expanded. */
+import type { Level, StageDraft } from './drafts.ts';
 import type { Environment } from './environment.ts';
 import type { StageReader } from './extension-use.ts';
 import { fieldOf, readMap } from './fields.ts';
 import { linkStages, nameStages } from './graph.ts';
-import type { Graph, StageNames } from './graph.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readStage } from './stage.ts';
-import type { StageDraft } from './stage.ts';
 import type { MapEntry } from '../yaml/yaml-tree.ts';
-
-export interface Level {
-  readonly drafts: readonly StageDraft[];
-  readonly names: StageNames;
-  readonly graph: Graph;
-  /** Of all its stages. */
-  readonly env: Environment;
-}
 
 /** Undefined where the stages cannot be numbered; the problems then say why. */
 export function readLevel(entry: MapEntry | undefined, env: Environment, reader: StageReader): Level | undefined {

@@ -2,17 +2,15 @@
  * The manifest of an extension, `extension.yaml`: who it is, what it takes and gives, and the command or the stages that
  * it is made of, in the vocabulary of a pipeline. Read by the same rules, with every problem's line and column.
  */
-import type { Command, Diagnostic, Template } from '../model/definition.ts';
+import type { ExtensionBody, ExtensionManifest, OutputDefinition } from './drafts.ts';
+import type { Diagnostic, Template } from '../model/definition.ts';
 import { readEnvironment } from './environment.ts';
-import type { Environment } from './environment.ts';
 import { expandExtension } from './expand.ts';
 import { ExtensionCatalog } from './extension-catalog.ts';
 import { fieldOf, isNull, kindOf, readKeys, readMap, readScalar } from './fields.ts';
 import type { Field } from './fields.ts';
 import { readDescription, readInputs, valueNameFault } from './inputs.ts';
-import type { InputDefinition } from './inputs.ts';
 import { readLevel } from './level.ts';
-import type { Level } from './level.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import { Problems } from '../text/problems.ts';
@@ -28,36 +26,9 @@ import { screenText } from '../yaml/yaml-screen.ts';
 import { readYaml } from '../yaml/yaml-tree.ts';
 import type { YamlNode } from '../yaml/yaml-tree.ts';
 
-interface OutputDefinition {
-  readonly name: string;
-  readonly description: string;
-}
-
-/** What a manifest says of an extension, for those who list, publish or explain it. */
-export interface ExtensionManifest {
-  readonly id: string;
-  readonly version: string;
-  readonly description: string;
-  readonly inputs: readonly InputDefinition[];
-  readonly outputs: readonly OutputDefinition[];
-  readonly form: 'run' | 'stages';
-  /** The extensions that its own stages use. */
-  readonly uses: readonly string[];
-}
-
 export type ManifestResult =
   | { readonly ok: true; readonly manifest: ExtensionManifest }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
-
-/** The manifest with what it is made of: either `commands`, or a `level` of stages. */
-export interface ExtensionBody extends ExtensionManifest {
-  readonly env: Environment;
-  readonly commands: readonly Command[];
-  readonly shell: string | undefined;
-  readonly level: Level | undefined;
-  /** What the outputs of an extension with stages are. */
-  readonly values: ReadonlyMap<string, Template>;
-}
 
 /** https://semver.org, its own expression. */
 const VERSION =

@@ -1,11 +1,10 @@
 /** Checks every name that the expressions of a file use, once all stages, outputs and axes are known. */
+import type { Graph, StageDraft, StageNames } from './drafts.ts';
 import type { Environment } from './environment.ts';
 import type { PathUse } from '../expressions/expression.ts';
 import { Ancestors } from './graph.ts';
-import type { Graph, StageNames } from './graph.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
-import type { StageDraft } from './stage.ts';
 import { didYouMean } from '../text/suggest.ts';
 import type { ExpressionSite, Place } from './template.ts';
 

@@ -1,8 +1,8 @@
 /** Reads one stage of the file, before its matrix is expanded and its dependencies are found. */
+import type { StageDraft } from './drafts.ts';
 import { readCommand } from './command.ts';
-import type { Command, Expression, RetryCause, RetryPolicy, Template } from '../model/definition.ts';
+import type { Command, RetryCause, RetryPolicy, Template } from '../model/definition.ts';
 import { readEnvironment } from './environment.ts';
-import type { Environment } from './environment.ts';
 import type { Part } from '../expressions/expression.ts';
 import {
   fieldOf,
@@ -23,41 +23,16 @@ import {
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readUse } from './extension-use.ts';
-import type { StageReader, StageUse } from './extension-use.ts';
+import type { StageReader } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
-import type { Matrix, MatrixBudget } from './matrix.ts';
+import type { MatrixBudget } from './matrix.ts';
 import { workdirFault } from './workdir.ts';
 import { quoted } from '../text/printable.ts';
 import { findExpressions, hasExpression, readExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
 import type { Span } from '../text/text-position.ts';
 import { KEYS_TO_COME, RETRY_KEYS, STAGE_KEYS } from './vocabulary.ts';
-import type { MapEntry, ScalarNode } from '../yaml/yaml-tree.ts';
-
-export interface StageDraft {
-  readonly name: string;
-  readonly nameSpan: Span;
-  readonly path: string;
-  readonly after: readonly ScalarNode[];
-  readonly when: Expression | undefined;
-  readonly runsAfterFailure: boolean;
-  readonly commands: readonly Command[];
-  readonly env: Environment;
-  readonly timeoutMs: number | undefined;
-  readonly retry: RetryPolicy | undefined;
-  readonly allowFailure: boolean;
-  readonly workdir: Template | undefined;
-  readonly shell: string | undefined;
-  readonly workspace: 'shared' | 'fresh' | undefined;
-  readonly runsOn: readonly { readonly template: Template; readonly span: Span }[];
-  readonly outputs: readonly string[];
-  readonly use: StageUse | undefined;
-  readonly matrix: Matrix | undefined;
-  /** The stage has a `matrix`, also where it could not be read. */
-  readonly isMatrix: boolean;
-  /** Every expression of the stage. */
-  readonly sites: readonly ExpressionSite[];
-}
+import type { MapEntry } from '../yaml/yaml-tree.ts';
 
 const RETRY_CAUSES: readonly RetryCause[] = ['failure', 'timeout', 'lost'];
 export const NO_RETRY: RetryPolicy = {
