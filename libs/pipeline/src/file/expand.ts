@@ -161,6 +161,7 @@ class LevelExpansion {
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? context.extension;
     for (const [offset, cell] of cells.entries()) {
+      if (this.#whole.isFull) return;
       const name = names[offset] ?? draft.name;
       const values = cell === undefined ? undefined : toRecord(cell.values);
       const matrix = this.#matrixOf(draft, values);
@@ -273,13 +274,16 @@ class LevelExpansion {
   }
 
   #labels(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): string[] {
-    return labelsOf(
+    const labels = labelsOf(
       draft.runsOn,
       values ?? {},
       `${draft.path}.runs_on`,
       this.#whole.problems,
       this.#context.site?.span,
     );
+    const { span } = this.#context.site ?? draft.runsOn[0] ?? { span: draft.nameSpan };
+    this.#whole.admitLabels(labels, { span, path: `${draft.path}.runs_on` });
+    return labels;
   }
 
   #matrixOf(draft: StageDraft, values: Readonly<Record<string, string>> | undefined): MatrixCell | undefined {

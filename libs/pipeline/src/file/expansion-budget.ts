@@ -18,11 +18,16 @@ export interface Site {
 /** What an expression counts for in the size of a definition; one that inputs have made larger counts by its nodes. */
 const EXPRESSION_SIZE = 50;
 const NODE_SIZE = 40;
+/** What a stage counts for beside its texts, and a text beside its characters. */
+const STAGE_SIZE = 260;
+const TEXT_SIZE = 3;
 
 export class ExpansionBudget {
   readonly problems: Problems;
   readonly #nodes = new NodeCounter();
   readonly #names = new Set<string>();
+  readonly #labelSets = new Set<string>();
+  #labelSetsSize = 0;
   #size = 0;
   #dependencies = 0;
   #isFull = false;
@@ -38,9 +43,11 @@ export class ExpansionBudget {
 
   /** Counts stages with these names, each with `text` characters of scripts and variables. False: there are too many. */
   admit(names: readonly string[], after: readonly string[], text: number, site: Site): boolean {
-    this.#size += names.length * text;
+    const dependencies = after.reduce((sum, name) => sum + name.length + TEXT_SIZE, 0);
+    this.#size += names.length * (text + dependencies + STAGE_SIZE);
     this.#dependencies += names.length * after.length;
     for (const name of names) {
+      this.#size += name.length;
       if (name.length > PIPELINE_LIMITS.expandedNameLengthMax)
         this.#note(
           site,
@@ -52,7 +59,7 @@ export class ExpansionBudget {
     if (this.#size > PIPELINE_LIMITS.definitionTextMax)
       this.#fill(
         site,
-        `the scripts and variables of all stages are more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`,
+        `all stages together, written out with their scripts, variables, names and dependencies, are more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`,
       );
     else if (this.#names.size > PIPELINE_LIMITS.stagesMax)
       this.#fill(
@@ -65,6 +72,23 @@ export class ExpansionBudget {
         `the stages have more than ${PIPELINE_LIMITS.dependenciesMax.toLocaleString('en')} dependencies after the extensions are expanded`,
       );
     return !this.#isFull;
+  }
+
+  /** Counts the labels of a stage: each set of them is told to all runners. */
+  admitLabels(labels: readonly string[], site: Site): void {
+    const set = labels.join(',');
+    if (set === '' || this.#labelSets.has(set) || this.#isFull) return;
+    this.#labelSets.add(set);
+    this.#labelSetsSize += set.length;
+    if (set.length > PIPELINE_LIMITS.labelsTextMax)
+      this.#note(site, `the labels of this stage have more than ${PIPELINE_LIMITS.labelsTextMax} characters together`);
+    if (this.#labelSets.size > PIPELINE_LIMITS.labelSetsMax)
+      this.#fill(site, `the stages have more than ${PIPELINE_LIMITS.labelSetsMax} different sets of labels`);
+    else if (this.#labelSetsSize > PIPELINE_LIMITS.labelSetsTextMax)
+      this.#fill(
+        site,
+        `the different sets of labels have more than ${PIPELINE_LIMITS.labelSetsTextMax / 1024} KiB together`,
+      );
   }
 
   /** An expression that has grown beyond the bound is replaced by the empty text, and noted. */

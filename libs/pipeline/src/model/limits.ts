@@ -22,7 +22,7 @@ export const PIPELINE_LIMITS = {
   stagesMax: 2_000,
   /** `after` edges after expansion: two matrices of 256 behind one another are 65,536. */
   dependenciesMax: 100_000,
-  /** Characters of all scripts and environments after expansion: what holding a definition may cost. */
+  /** Characters of all stages after expansion, with their scripts, variables, names and dependencies: what holding a definition may cost. */
   definitionTextMax: 8 * 1024 * 1024,
   matrixCellsMax: 256,
   matrixAxesMax: 16,
@@ -48,6 +48,11 @@ export const PIPELINE_LIMITS = {
   outputNameLengthMax: 100,
   labelsMax: 20,
   labelLengthMax: 64,
+  /** Characters of the labels of one stage. */
+  labelsTextMax: 512,
+  /** Different sets of labels in one file, and the characters of all of them: what a scheduler announces as wanted. */
+  labelSetsMax: 100,
+  labelSetsTextMax: 16 * 1024,
   pathLengthMax: 1_024,
   groupLengthMax: 256,
   globsMax: 100,

@@ -1,0 +1,96 @@
+/**
+ * How large a definition is when it is written out as JSON, without writing it: what a process that keeps it, or sends it,
+ * admits it by. Parts that stages share are looked at once and counted for each, as they are written.
+ */
+import type { Command, Expression, PipelineDefinition, StageDefinition, Template } from '../model/definition.ts';
+import { utf8Length } from '../text/text-position.ts';
+
+/** Keys, braces and the fields of a fixed size of a stage; of an expression's node; quotes and a comma. */
+const STAGE_BYTES = 260;
+const NODE_BYTES = 40;
+const TEXT_BYTES = 3;
+
+/** An estimate in bytes, within a factor of two of the length of the JSON for texts without many escapes. */
+export function definitionBytes(definition: PipelineDefinition): number {
+  const measure = new Measure();
+  const { name, description, stages, concurrency, schedule } = definition;
+  const own = textBytes(name) + textBytes(description ?? '') + textBytes(JSON.stringify(definition.on ?? null));
+  const group = concurrency === undefined ? 0 : measure.template(concurrency.group) + NODE_BYTES;
+  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + group + measure.list(schedule));
+}
+
+export function textBytes(text: string): number {
+  return utf8Length(text, Number.MAX_SAFE_INTEGER) + TEXT_BYTES;
+}
+
+class Measure {
+  readonly #known = new WeakMap<object, number>();
+
+  stage(stage: StageDefinition): number {
+    return (
+      STAGE_BYTES +
+      textBytes(stage.name) +
+      this.list(stage.after) +
+      this.list(stage.runsOn) +
+      this.list(stage.outputs) +
+      (stage.when === undefined ? 0 : this.#expression(stage.when)) +
+      this.#once(stage.commands, () => stage.commands.reduce((sum, command) => sum + this.#command(command), 0)) +
+      this.#record(stage.env, (value) => this.template(value)) +
+      (stage.workdir === undefined ? 0 : this.template(stage.workdir)) +
+      (stage.matrix === undefined ? 0 : textBytes(stage.matrix.of) + this.#record(stage.matrix.values, textBytes)) +
+      (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)
+    );
+  }
+
+  list(texts: readonly string[]): number {
+    return this.#once(texts, () => texts.reduce((sum, text) => sum + textBytes(text), 2));
+  }
+
+  template(template: Template): number {
+    return this.#once(template, () =>
+      template.reduce(
+        (sum, part) => sum + (typeof part === 'string' ? textBytes(part) : 16 + this.#expression(part.expression)),
+        2,
+      ),
+    );
+  }
+
+  #command({ script, bindings }: Command): number {
+    return NODE_BYTES + textBytes(script) + this.#record(bindings, (value) => this.#expression(value));
+  }
+
+  #record<Value>(record: Readonly<Record<string, Value>>, sizeOf: (value: Value) => number): number {
+    return this.#once(record, () =>
+      Object.entries(record).reduce((sum, [key, value]) => sum + textBytes(key) + sizeOf(value), 2),
+    );
+  }
+
+  #expression(expression: Expression): number {
+    return this.#once(expression, () => NODE_BYTES + this.#inside(expression));
+  }
+
+  #inside(expression: Expression): number {
+    switch (expression.kind) {
+      case 'literal':
+        return textBytes(String(expression.value));
+      case 'path':
+        return this.list(expression.path);
+      case 'text':
+        return this.template(expression.parts);
+      case 'not':
+        return this.#expression(expression.operand);
+      case 'binary':
+        return this.#expression(expression.left) + this.#expression(expression.right);
+      case 'call':
+        return 0;
+    }
+  }
+
+  #once(part: object, measure: () => number): number {
+    const known = this.#known.get(part);
+    if (known !== undefined) return known;
+    const bytes = measure();
+    this.#known.set(part, bytes);
+    return bytes;
+  }
+}
