@@ -43,6 +43,8 @@ const IMPURE = [
 ];
 /** Sources beside the workspaces, whose folders have a direction too. */
 const ROOT_FOLDERS = ['bootstrap', 'deploy', 'test'];
+/** Folders of tests that are programs of their own. */
+const TEST_FOLDERS = ['test/simulation'];
 
 /** @returns lines `path:line: what is wrong`, none where all is well. */
 export function checkBoundaries(root) {
@@ -66,7 +68,7 @@ function checkImports(root) {
 
 function folderReport(root) {
   const packages = [...readWorkspaces(root).values()].map(({ path }) => ({ path, source: `${path}/src` }));
-  const others = ROOT_FOLDERS.map((path) => ({ path, source: path }));
+  const others = [...ROOT_FOLDERS, ...TEST_FOLDERS].map((path) => ({ path, source: path }));
   return checkFolders(root, [...packages, ...others], readLayers(root));
 }
 
