@@ -173,19 +173,24 @@ export function objectStoreSuite(name: string, make: () => Promise<StorageUnderT
 
     it('a put that never ended is invisible, and its leftover goes once it is old', async () => {
       const stuck = Promise.withResolvers<void>();
+      const over = Promise.withResolvers<void>();
       const bytes = randomBytes(600_000);
       async function* source(): AsyncGenerator<Uint8Array, void> {
         yield bytes.subarray(0, 500_000);
         stuck.resolve();
-        await new Promise(() => {});
+        await over.promise;
+        throw new Error('the sender is gone');
       }
-      void store.put('stuck', source(), expectedOf(bytes));
+      const put = store.put('stuck', source(), expectedOf(bytes));
       await stuck.promise;
       expect(await store.head('stuck')).toBeNull();
       expect(await Array.fromAsync(store.list('stuck'))).toEqual([]);
       expect(await store.removeLeftovers(60_000)).toBe(0);
       expect(await store.removeLeftovers(-60_000)).toBe(1);
       expect(await store.removeLeftovers(-60_000)).toBe(0);
+      // An open file that nobody closes is an error of the process once it is collected.
+      over.resolve();
+      await expect(put).rejects.toBeInstanceOf(Error);
     });
 
     it.each([
