@@ -8,7 +8,7 @@
  */
 import { backoffMs, pause } from '@penstock/async';
 import type { Db, Document } from 'mongodb';
-import { codeFailure, failureOf, type Failure } from './failures.ts';
+import { codeFailure, failureOf, type MongoFailure } from './failures.ts';
 
 const BACKOFF = { firstMs: 20, maxMs: 500 };
 
@@ -29,9 +29,9 @@ export interface WriteError {
 
 /** Carries a failure through code that may throw. */
 export class CallFailure extends Error {
-  readonly failure: Failure;
+  readonly failure: MongoFailure;
 
-  constructor(failure: Failure) {
+  constructor(failure: MongoFailure) {
     super(failure.problem, { cause: failure.cause });
     this.failure = failure;
   }
@@ -44,7 +44,7 @@ export class Call {
   readonly #aborter = new AbortController();
   readonly #mayRetry: () => boolean;
   /** The last that failed in passing: the reason told at the deadline. */
-  #lastFailure: Failure | null = null;
+  #lastFailure: MongoFailure | null = null;
 
   constructor(target: CallTarget, deadlineMs: number, mayRetry: () => boolean) {
     this.#target = target;
@@ -128,7 +128,7 @@ export class Call {
     }
   }
 
-  #expiry(): Failure {
+  #expiry(): MongoFailure {
     const last = this.#lastFailure;
     const problem = `no answer within ${this.#deadlineMs} ms`;
     return {
@@ -145,7 +145,7 @@ export class Call {
   }
 }
 
-export function failureOfCall(error: unknown): Failure {
+export function failureOfCall(error: unknown): MongoFailure {
   return error instanceof CallFailure ? error.failure : failureOf(error);
 }
 

@@ -13,13 +13,10 @@ import {
   MongoServerSelectionError,
   MongoWriteConcernError,
 } from 'mongodb';
-import { StoreCorrupt, type StoreError, StoreIncompatible, StoreUnavailable, StoreUsageError } from '../errors.ts';
+import type { Failure } from '../failure.ts';
 
-export interface Failure {
-  readonly tag: 'unavailable' | 'corrupt' | 'incompatible' | 'usage';
-  readonly problem: string;
+export interface MongoFailure extends Failure {
   readonly again: boolean;
-  readonly cause?: unknown;
 }
 
 /** The stored bytes are none that this adapter wrote. */
@@ -77,7 +74,7 @@ const USAGE_CODES: ReadonlySet<number> = new Set([
   2, 9, 14, 17, 22, 40, 52, 53, 66, 72, 121, 10_334, 17_280, 17_419, 17_420, 40_415,
 ]);
 
-export function failureOf(error: unknown): Failure {
+export function failureOf(error: unknown): MongoFailure {
   if (error instanceof DecodeProblem)
     return { tag: 'corrupt', problem: error.message, again: false, cause: error.cause };
   if (error instanceof FitProblem)
@@ -126,21 +123,8 @@ function compatibilityProblem({ reason }: MongoServerSelectionError): string | n
   return reason.compatibilityError ?? told?.message ?? null;
 }
 
-export function errorOf(store: string, failure: Failure): StoreError {
-  switch (failure.tag) {
-    case 'unavailable':
-      return new StoreUnavailable(store, failure.problem, failure.cause);
-    case 'corrupt':
-      return new StoreCorrupt(store, failure.problem, failure.cause);
-    case 'incompatible':
-      return new StoreIncompatible(store, failure.problem, failure.cause);
-    case 'usage':
-      return new StoreUsageError(store, failure.problem);
-  }
-}
-
 /** Of one write in a command, or of a command as a whole. */
-export function codeFailure(code: number, message: string, again: boolean, cause?: unknown): Failure {
+export function codeFailure(code: number, message: string, again: boolean, cause?: unknown): MongoFailure {
   const said = `the server answered ${code}: ${message}`;
   if (again || PASSING_CODES.has(code)) return { tag: 'unavailable', problem: said, again: true, cause };
   const refusal = REFUSED_CODES[code];
@@ -149,7 +133,7 @@ export function codeFailure(code: number, message: string, again: boolean, cause
   return { tag: 'unavailable', problem: said, again: false, cause };
 }
 
-function serverFailure(error: MongoServerError): Failure {
+function serverFailure(error: MongoServerError): MongoFailure {
   return codeFailure(Number(error.code ?? 0), error.message, isTransient(error), error);
 }
 

@@ -11,7 +11,8 @@ import { within } from '@penstock/async';
 import { StoreUnavailable, StoreUsageError, type StoreError } from '../errors.ts';
 import type { MongoAddress } from './address.ts';
 import { Call, failureOfCall, type CallTarget, type ReadConcern } from './call.ts';
-import { errorOf, failureOf } from './failures.ts';
+import { errorOf } from '../failure.ts';
+import { failureOf } from './failures.ts';
 
 /** A projector and a gateway have a few dozen calls under way; thousands mean that the server has stopped. */
 const CALLS_MAX = 4_000;

@@ -1,11 +1,5 @@
 /** SQLite's result codes as the port's errors. An error crosses from the worker thread as a Failure. */
-import { StoreCorrupt, type StoreError, StoreIncompatible, StoreUnavailable, StoreUsageError } from '../errors.ts';
-
-export interface Failure {
-  readonly tag: 'unavailable' | 'corrupt' | 'incompatible' | 'usage';
-  readonly problem: string;
-  readonly cause?: unknown;
-}
+import type { Failure } from '../failure.ts';
 
 const PROBLEMS: Readonly<Record<number, readonly [tag: Failure['tag'], problem: string]>> = {
   3: ['unavailable', 'access to the file is denied'],
@@ -34,19 +28,6 @@ export function failureOf(error: unknown): Failure {
   const known = PROBLEMS[code & 0xff];
   if (known === undefined) return { tag: 'usage', problem: `SQLite answered ${code}: ${message}`, cause: error };
   return { tag: known[0], problem: `${known[1]} (SQLite ${code}: ${message})`, cause: error };
-}
-
-export function errorOf(store: string, failure: Failure): StoreError {
-  switch (failure.tag) {
-    case 'unavailable':
-      return new StoreUnavailable(store, failure.problem, failure.cause);
-    case 'corrupt':
-      return new StoreCorrupt(store, failure.problem, failure.cause);
-    case 'incompatible':
-      return new StoreIncompatible(store, failure.problem, failure.cause);
-    case 'usage':
-      return new StoreUsageError(store, failure.problem);
-  }
 }
 
 export function isBusy(error: unknown): boolean {

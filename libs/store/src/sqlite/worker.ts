@@ -6,7 +6,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { CollectionSpec } from '../port.ts';
 import type { DatabaseOptions } from './database.ts';
 import { SqliteEngine, type Operation, type Results } from './engine.ts';
-import { failureOf, type Failure } from './failures.ts';
+import type { Failure } from '../failure.ts';
+import { failureOf } from './failures.ts';
 
 export interface WorkerStart extends DatabaseOptions {
   readonly specs: readonly CollectionSpec[];
