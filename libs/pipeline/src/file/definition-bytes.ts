@@ -19,7 +19,7 @@ export function definitionBytes(definition: PipelineDefinition): number {
   return stages.reduce((sum, stage) => sum + measure.stage(stage), own + group + measure.list(schedule));
 }
 
-export function textBytes(text: string): number {
+function textBytes(text: string): number {
   return utf8Length(text, Number.MAX_SAFE_INTEGER) + TEXT_BYTES;
 }
 
