@@ -205,12 +205,11 @@ describe('matrix', () => {
 });
 
 describe('what stands beside the stages', () => {
-  it('on, schedule and concurrency are read', () => {
+  it('on and concurrency are read', () => {
     const definition = parsed(
-      "pipeline: {name: p}\non: {push: {branches: main, tags-ignore: ['v0.*']}}\nschedule: '0  4 * * MON'\nconcurrency: {group: 'g-${{ pipeline.name }}', cancel_in_progress: true}\nstages:\n  a: {run: x}\n",
+      "pipeline: {name: p}\non: {push: {branches: main, tags-ignore: ['v0.*']}}\nconcurrency: {group: 'g-${{ pipeline.name }}', cancel_in_progress: true}\nstages:\n  a: {run: x}\n",
     );
     expect(definition.on).toEqual({ push: { branches: ['main'], tagsIgnore: ['v0.*'] } });
-    expect(definition.schedule).toEqual(['0 4 * * MON']);
     expect(definition.concurrency).toEqual({
       group: ['g-', { expression: { kind: 'path', path: ['pipeline', 'name'] } }],
       cancelInProgress: true,

@@ -3,9 +3,13 @@ import { formatDuration, parseDuration } from '../model/duration.ts';
 import { isPlainName, quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
 import { didYouMean } from '../text/suggest.ts';
+import { keyHint } from './foreign-names.ts';
 import { hasExpression } from './template.ts';
 import { KEYS_TO_COME, otherName } from './vocabulary.ts';
 import type { MapEntry, MapNode, ScalarNode, YamlNode } from '../yaml/yaml-tree.ts';
+
+/** Keys under which some system has the commands of a stage. */
+const COMMAND_KEYS: ReadonlySet<string> = new Set(['run', 'script', 'commands', 'steps', 'uses']);
 
 /** The values that YAML's core schema takes for null. */
 const NULLS: ReadonlySet<string> = new Set(['', '~', 'null', 'Null', 'NULL']);
@@ -60,12 +64,20 @@ export function readKeys(
       );
     else {
       problems.add(keySpan, keyPath, `unknown key ${quoted(key)} ${where}`, () => {
+        const hint = keyHint(key, allowed);
+        if (hint !== undefined) return hint;
         const other = otherName(key, allowed);
-        return other === undefined ? didYouMean(key, allowed) : `did you mean '${other}'?`;
+        if (other !== undefined) return `did you mean '${other}'?`;
+        return didYouMean(key, allowed) ?? (isStageOutside(entry, allowed) ? "stages stand under 'stages'" : undefined);
       });
     }
   }
   return found;
+}
+
+/** A map with commands at the top of the file. */
+function isStageOutside({ value }: MapEntry, allowed: readonly string[]): boolean {
+  return allowed.includes('stages') && value.kind === 'map' && value.entries.some(({ key }) => COMMAND_KEYS.has(key));
 }
 
 export function joinPath(path: string, key: string): string {

@@ -1,10 +1,12 @@
 /** Checks every name that the expressions of a file use, once all stages, outputs and axes are known. */
 import type { Graph, StageDraft, StageNames } from './drafts.ts';
+import type { Expression } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import type { PathUse } from '../expressions/expression.ts';
 import { Ancestors } from './graph.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
+import { nameHint } from './foreign-names.ts';
 import { didYouMean } from '../text/suggest.ts';
 import type { ExpressionSite, Place } from './template.ts';
 
@@ -58,6 +60,56 @@ class ReferenceChecker {
         this.#context.problems.add(site.spanOf(call), site.path, `'${call.name}()' can only be used in 'when'`);
     }
     for (const use of site.parsed.paths) this.#checkPath(site, use, draft);
+    this.#checkComparisons(site, site.parsed.expression, draft);
+  }
+
+  /** A comparison of a name with a text that it never is holds for no run, or for every one. */
+  #checkComparisons(site: ExpressionSite, expression: Expression, draft: number | undefined): void {
+    if (expression.kind === 'not') this.#checkComparisons(site, expression.operand, draft);
+    if (expression.kind !== 'binary') return;
+    const { operator, left, right } = expression;
+    this.#checkComparisons(site, left, draft);
+    this.#checkComparisons(site, right, draft);
+    if (operator !== '==' && operator !== '!=') return;
+    if (left.kind === 'path' && right.kind === 'literal')
+      this.#checkComparison(site, operator, left.path, right.value, draft);
+    if (right.kind === 'path' && left.kind === 'literal')
+      this.#checkComparison(site, operator, right.path, left.value, draft);
+  }
+
+  #checkComparison(
+    site: ExpressionSite,
+    operator: '==' | '!=',
+    path: readonly string[],
+    value: string | number | boolean | null,
+    draft: number | undefined,
+  ): void {
+    const possible = this.#possibleValues(path, draft);
+    const text = value === null ? '' : String(value);
+    if (possible === undefined || possible.includes(text)) return;
+    const use = site.parsed.paths.find((candidate) => candidate.path.join('\0') === path.join('\0'));
+    this.#context.problems.add(
+      use === undefined ? site.spanOf({ from: 0, to: 1 }) : site.spanOf(use),
+      site.path,
+      `${path.join('.')} is never ${quoted(text)}, so this is always ${operator === '==' ? 'false' : 'true'}`,
+      () =>
+        statusMeant(path, text) ??
+        `it can be ${possible
+          .filter((one) => one !== '')
+          .slice(0, 10)
+          .join(', ')}`,
+    );
+  }
+
+  /** What a name can be; undefined where that is not known. */
+  #possibleValues(path: readonly string[], draft: number | undefined): readonly string[] | undefined {
+    if (path[0] === 'stages' && path.length === 3 && path[2] === 'status') return STATUSES;
+    if (path[0] !== 'matrix' || path.length !== 2 || draft === undefined) return undefined;
+    const matrix = this.#context.drafts[draft]?.matrix;
+    const axis = path[1] ?? '';
+    if (matrix === undefined || !matrix.keys.has(axis)) return undefined;
+    // A value that a combination does not have is the empty text.
+    return ['', ...new Set(matrix.cells.map(({ values }) => values.get(axis) ?? ''))];
   }
 
   #checkPath(site: ExpressionSite, use: PathUse, draft: number | undefined): void {
@@ -74,8 +126,9 @@ class ReferenceChecker {
       note(
         `unknown name ${quoted(rootName)}`,
         () =>
+          nameHint(rootName) ??
           didYouMean(rootName, [...roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ??
-          'a text goes in single quotes',
+          (use.path.length === 1 ? 'a text goes in single quotes' : `what can be used: ${roots.join(', ')}`),
       );
     } else if (root === 'inputs' && extension === undefined) {
       note("'inputs' is known in an extension only");
@@ -173,6 +226,20 @@ class ReferenceChecker {
     this.#ancestors ??= new Ancestors(this.#context.graph, this.#context.names);
     return this.#ancestors.has(draft, stage);
   }
+}
+
+/** What becomes of a stage, as an expression sees it once the stage has ended. */
+const STATUSES = ['SUCCESS', 'FAILED', 'SKIPPED', 'CANCELLED'];
+const STATUS_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^(pass|succe|ok|green|done|complete)/i, 'SUCCESS'],
+  [/^(fail|error|red|broken)/i, 'FAILED'],
+  [/^skip/i, 'SKIPPED'],
+  [/^(cancel|abort)/i, 'CANCELLED'],
+];
+
+function statusMeant(path: readonly string[], text: string): string | undefined {
+  const meant = path[0] === 'stages' ? STATUS_WORDS.find(([pattern]) => pattern.test(text))?.[1] : undefined;
+  return meant === undefined ? undefined : `did you mean '${meant}'?`;
 }
 
 type Note = (message: string, suggest?: string | (() => string | undefined)) => void;

@@ -47,8 +47,11 @@ function readDescription(field: Field): string | undefined {
 
 export function readOn(field: Field): { readonly push?: PushFilter } | undefined {
   const { problems, path } = field;
-  const map = readMap(field, "a map with 'push'");
-  if (map === undefined) return undefined;
+  if (field.node.kind !== 'map') {
+    mustBe(field, "a map with 'push'", "write 'on: {push: {branches: main}}', or leave 'on' out for every push");
+    return undefined;
+  }
+  const map = field.node;
   const push = readKeys(map, ['push'], "in 'on'", path, problems).get('push');
   if (push === undefined) return {};
   // `push:` with nothing after it: every push.
@@ -113,7 +116,21 @@ function globFault(text: string): string | undefined {
     : undefined;
 }
 
+/** Checks the lines, and refuses them all the same: nothing would start the runs. */
 export function readSchedule(field: Field): string[] {
+  const before = field.problems.count;
+  const lines = readCronLines(field);
+  if (field.problems.count === before)
+    field.problems.add(
+      field.node,
+      field.path,
+      "'schedule' is not supported yet",
+      'nothing would start it; leave it out',
+    );
+  return lines;
+}
+
+function readCronLines(field: Field): string[] {
   const nodes = readList(field, 'a cron line or a list of cron lines', PIPELINE_LIMITS.schedulesMax) ?? [];
   const lines: string[] = [];
   for (const node of nodes) {

@@ -10,6 +10,7 @@
 import { Composer, isAlias, isMap, isScalar, isSeq, Parser } from 'yaml';
 import type { CST, Document, Node, YAMLParseError } from 'yaml';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
+import { yamlProblem } from './yaml-messages.ts';
 import { printable, quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
 import { didYouMean } from '../text/suggest.ts';
@@ -122,7 +123,16 @@ function noteErrors(errors: readonly YAMLParseError[], text: string, problems: P
     const remedy = text.startsWith('${{', start - 1)
       ? "inside { } and [ ] a value with '${{ }}' goes in quotes"
       : REMEDIES[error.code];
-    problems.add({ start, end }, '', `YAML: ${message.slice(0, 1).toLowerCase()}${message.slice(1)}`, remedy);
+    const ours = yamlProblem(error.message, text, start);
+    if (ours === undefined)
+      problems.add({ start, end }, '', `YAML: ${message.slice(0, 1).toLowerCase()}${message.slice(1)}`, remedy);
+    else
+      problems.add(
+        { start: start + ours.shift, end: Math.max(end, start + ours.shift) },
+        '',
+        `YAML: ${ours.message}`,
+        text.startsWith('${{', start - 1) ? remedy : ours.suggestion,
+      );
   }
 }
 
