@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startTestCluster, type TestCluster } from '@penstock/testkit';
+import { oncePlaced, startTestCluster, type TestCluster } from '@penstock/testkit';
 import { expect } from 'vitest';
 import {
   acquireLease,
@@ -53,11 +53,10 @@ export class StreamCluster {
 
   static async start(): Promise<StreamCluster> {
     const cluster = new StreamCluster(await startTestCluster());
-    await ensureStreams(await cluster.newBus('setup'), {
-      partitions: PARTITIONS,
-      journalBytesMax: 64 * MIB,
-      logsBytesMax: 64 * MIB,
-    });
+    const bus = await cluster.newBus('setup');
+    await oncePlaced(() =>
+      ensureStreams(bus, { partitions: PARTITIONS, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB }),
+    );
     return cluster;
   }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { startTestBroker, startTestCluster, type TestBroker } from '@penstock/testkit';
+import { oncePlaced, startTestBroker, startTestCluster, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   acquireLease,
@@ -820,7 +820,7 @@ describe('in a cluster of three', () => {
     opened.push({ close: () => cluster.stop() });
     const [one, two, three] = cluster.brokers.map(({ url }) => url);
     const setup = await busOf('setup', one);
-    await ensureStreams(setup, streamsOptions);
+    await oncePlaced(() => ensureStreams(setup, streamsOptions));
     await cluster.inStep('LOGS');
     const [scheduler, gateway, runner] = [
       await busOf('scheduler', one),

@@ -33,6 +33,7 @@ const WAIT_MS_MAX = 20_000;
 const LOOK_MS = 50;
 const ASK_TIMEOUT_MS = 500;
 const STREAM_NOT_FOUND = 10059;
+const NO_SUITABLE_PEERS = 10005;
 const PORT_MIN = 10_240;
 const EPHEMERAL_PORT_MIN = 32_768;
 const PORT_TRIES = 50;
@@ -70,6 +71,23 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   } catch (error) {
     await cluster.stop();
     throw error;
+  }
+}
+
+/**
+ * Does `work`, again and again while JetStream finds no brokers for three copies: a leader is elected before it has heard of all of
+ * the others. Throws the last refusal after 20 s.
+ */
+export async function oncePlaced<T>(work: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + WAIT_MS_MAX;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isUnplaced = error instanceof Error && 'code' in error && error.code === NO_SUITABLE_PEERS;
+      if (!isUnplaced || Date.now() > deadline) throw error;
+    }
+    await sleep(LOOK_MS);
   }
 }
 
