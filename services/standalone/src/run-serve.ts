@@ -135,7 +135,8 @@ function prepare(
       ? adoptLegacyDataFolder(process.cwd(), defaultDataFolder(env))
       : { path: resolve(settings.dataDir), note: null };
   const publicRead = settings.publicRead ?? mode === 'development';
-  const tiers = loadTiers(settings.tiersFile);
+  // Read again where it is used; what is wrong with it is told here.
+  loadTiers(settings.tiersFile);
   const webhooks = webhookSettings(settings, mode);
   checkAuthSettings(settings, mode);
   const options = (): ServeOptions => ({
@@ -149,7 +150,7 @@ function prepare(
     admins: settings.admins,
     allowedLogins: settings.allowedLogins,
     defaultTier: settings.defaultTier,
-    tiers,
+    tiersFile: settings.tiersFile,
     tenantTier: settings.tenantTier,
     rateLimits: { read: settings.rateLimitRead, api: settings.rateLimitApi, webhook: settings.rateLimitWebhook },
     trustProxy: settings.trustProxy,

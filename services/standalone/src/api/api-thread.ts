@@ -1,0 +1,136 @@
+/**
+ * The API in a thread of its own: no request, query, body or file of a stranger holds up the thread in which leases are
+ * renewed, grants handed out and results committed (docs/adr/0013-two-threads.md). It owns the thread, and starts it again
+ * where it ends: its heap has a bound of its own, so what is too much for it costs the requests of that moment and nothing else.
+ */
+import { Worker } from 'node:worker_threads';
+import { totalmem } from 'node:os';
+import { backoffMs, pauseOrAbort, within } from '@penstock/async';
+import { createBirpc, type BirpcReturn } from 'birpc';
+import type { MirrorCache } from '@penstock/git';
+import type { Log } from '@penstock/telemetry/log';
+import type { ApiCalls } from './api-worker.ts';
+import { mirrorCalls, type MirrorCalls } from './mirror-calls.ts';
+import type { ApiOptions, BusAddress } from './start-api.ts';
+
+const WORKER = new URL('./api-worker.ts', import.meta.url);
+const MEBIBYTE = 1024 * 1024;
+const HEAP_MIB_MIN = 512;
+const HEAP_MIB_MAX = 2_048;
+/** As `CALL_MS_MAX` of the other side, which loads only there. */
+const CALL_MS_MAX = 5 * 60_000;
+const RESTART = { firstMs: 100, maxMs: 5_000 };
+/** Closing waits for answers that are under way. */
+const CLOSE_MS_MAX = 30_000;
+
+interface Running {
+  readonly worker: Worker;
+  readonly calls: BirpcReturn<ApiCalls, MirrorCalls>;
+  /** Resolves with the cause when the thread is gone. */
+  readonly gone: Promise<Error>;
+}
+
+export class ApiThread {
+  readonly #log: Log;
+  readonly #worker: URL;
+  readonly #closing = new AbortController();
+  #running: Running;
+  #closed: Promise<void> | null = null;
+  #supervision: Promise<void> = Promise.resolve();
+  #mirrors: MirrorCalls | null = null;
+
+  /** Begins to load at once; nothing is listened on before `start`. */
+  constructor(log: Log, worker: URL = WORKER) {
+    this.#log = log;
+    this.#worker = worker;
+    this.#running = this.#launch();
+  }
+
+  /** Resolves with the address when it listens. Rejects with the cause, and then has to be closed. */
+  async start(options: ApiOptions, busAddress: BusAddress, mirrors: MirrorCache): Promise<string> {
+    this.#mirrors = mirrorCalls(mirrors);
+    const { url, port } = await this.#startIn(this.#running, options, busAddress);
+    const again = { ...options, listen: { ...options.listen, port } };
+    this.#supervision = this.#supervise(again, busAddress);
+    return url;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort();
+    const { worker, calls, gone } = this.#running;
+    try {
+      await within(CLOSE_MS_MAX, Promise.race([calls.close(), gone]), () => {
+        throw new Error('the API did not answer');
+      });
+    } catch (error) {
+      this.#log.error({ err: error }, 'the API did not stop cleanly');
+    }
+    await worker.terminate();
+    await this.#supervision;
+  }
+
+  async #supervise(options: ApiOptions, busAddress: BusAddress): Promise<void> {
+    const { signal } = this.#closing;
+    for (let failures = 1; ; failures += 1) {
+      const cause = await this.#running.gone;
+      if (signal.aborted) return;
+      this.#log.error({ err: cause }, 'the thread of the API ended; it is being started again');
+      await pauseOrAbort(backoffMs(failures, RESTART), signal);
+      if (signal.aborted) return;
+      this.#running = this.#launch();
+      try {
+        await this.#startIn(this.#running, options, busAddress);
+        failures = 0;
+      } catch (error) {
+        this.#log.error({ err: error }, 'the API could not be started');
+        await this.#running.worker.terminate();
+      }
+    }
+  }
+
+  async #startIn({ calls, gone }: Running, options: ApiOptions, busAddress: BusAddress) {
+    return await Promise.race([
+      calls.start(options, busAddress),
+      gone.then((cause) => {
+        throw cause;
+      }),
+    ]);
+  }
+
+  #launch(): Running {
+    const worker = new Worker(this.#worker, { resourceLimits: { maxOldGenerationSizeMb: heapMib() } });
+    const calls = createBirpc<ApiCalls, MirrorCalls>(this.#answers(), {
+      post: (message) => worker.postMessage(message),
+      on: (handle) => worker.on('message', handle),
+      timeout: CALL_MS_MAX,
+    });
+    const gone = new Promise<Error>((resolve) => {
+      worker.once('error', (error) => resolve(error instanceof Error ? error : new Error(String(error))));
+      worker.once('exit', (code) => resolve(new Error(`it exited with ${code}`)));
+    });
+    return { worker, calls, gone };
+  }
+
+  #answers(): MirrorCalls {
+    const mirrors = (): MirrorCalls => {
+      if (this.#mirrors === null) throw new Error('the mirrors are asked for before the start');
+      return this.#mirrors;
+    };
+    return {
+      fetch: (address) => mirrors().fetch(address),
+      readFile: (address, paths, bytesMax) => mirrors().readFile(address, paths, bytesMax),
+      message: (address) => mirrors().message(address),
+      findRef: (request) => mirrors().findRef(request),
+    };
+  }
+}
+
+/** An eighth of the machine's memory, within bounds. */
+function heapMib(): number {
+  return Math.round(Math.min(HEAP_MIB_MAX, Math.max(HEAP_MIB_MIN, totalmem() / MEBIBYTE / 8)));
+}

@@ -1,0 +1,36 @@
+/** The thread of the API (`api-thread.ts` is its other side). It loads while the engine starts, and waits to be told. */
+import { parentPort } from 'node:worker_threads';
+import { createBirpc } from 'birpc';
+import type { MirrorCalls } from './mirror-calls.ts';
+import { mirrorsByCalls } from './mirror-calls.ts';
+import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
+
+export interface ApiCalls {
+  /** Resolves when it listens; rejects with the cause. */
+  start(options: ApiOptions, busAddress: BusAddress): Promise<{ readonly url: string; readonly port: number }>;
+  close(): Promise<void>;
+}
+
+/** Longer than any call takes by its own deadlines. */
+export const CALL_MS_MAX = 5 * 60_000;
+
+const port = parentPort;
+if (port === null) throw new Error('the API thread is started by api-thread.ts only');
+
+let api: RunningApi | undefined;
+const engine = createBirpc<MirrorCalls, ApiCalls>(
+  {
+    async start(options, busAddress) {
+      api = await startApi(options, busAddress, mirrorsByCalls(engine));
+      return { url: api.url, port: api.port };
+    },
+    async close() {
+      await api?.close();
+    },
+  },
+  {
+    post: (message) => port.postMessage(message),
+    on: (handle) => port.on('message', handle),
+    timeout: CALL_MS_MAX,
+  },
+);

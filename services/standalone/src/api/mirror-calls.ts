@@ -1,0 +1,96 @@
+/**
+ * The mirrors of repositories, used from another thread: one fetch serves the intake, which reads a file, and the runner,
+ * which checks out the whole, although they share no thread.
+ *
+ *  MIRRORCALLS-1 What is asked names the repository and the commit, so that no call depends on an earlier one. Commits
+ *                that were fetched lately are remembered, at most `REMEMBERED_MAX`.
+ *  MIRRORCALLS-2 Refusals arrive as the GitErrors that they were.
+ */
+import { BadFile, GitError, type GitErrorCode, type MirrorCache } from '@penstock/git';
+
+type Source = Pick<MirrorCache, 'fetch' | 'findRef'>;
+type Commit = Awaited<ReturnType<MirrorCache['fetch']>>;
+interface Address {
+  readonly url: string;
+  readonly commit: string;
+}
+
+/** What stands for an outcome between threads: the classes of errors do not cross. */
+type Outcome<T> =
+  | { readonly value: T }
+  | { readonly refused: { readonly code: GitErrorCode; readonly message: string; readonly path?: string | undefined } };
+
+export interface MirrorCalls {
+  fetch(address: Address): Promise<Outcome<null>>;
+  readFile(
+    address: Address,
+    paths: readonly string[],
+    bytesMax: number,
+  ): Promise<Outcome<{ readonly path: string; readonly text: string } | null>>;
+  message(address: Address): Promise<Outcome<string>>;
+  findRef(request: { readonly url: string; readonly ref: string }): Promise<Outcome<string | null>>;
+}
+
+const REMEMBERED_MAX = 1_000;
+
+/** The side that has the mirrors. */
+export function mirrorCalls(mirrors: Source): MirrorCalls {
+  const remembered = new Map<string, Commit>();
+  const commitAt = async (address: Address): Promise<Commit> => {
+    const key = `${address.commit} ${address.url}`;
+    const known = remembered.get(key);
+    if (known !== undefined) return known;
+    const commit = await mirrors.fetch(address);
+    remembered.set(key, commit);
+    for (const oldest of remembered.keys()) {
+      if (remembered.size <= REMEMBERED_MAX) break;
+      remembered.delete(oldest);
+    }
+    return commit;
+  };
+  return {
+    fetch: (address) =>
+      outcomeOf(async () => {
+        // Anew: the repository may have gone since, or the mirror been evicted.
+        remembered.delete(`${address.commit} ${address.url}`);
+        await commitAt(address);
+        return null;
+      }),
+    readFile: (address, paths, bytesMax) => outcomeOf(async () => (await commitAt(address)).readFile(paths, bytesMax)),
+    message: (address) => outcomeOf(async () => (await commitAt(address)).message()),
+    findRef: (request) => outcomeOf(() => mirrors.findRef(request)),
+  };
+}
+
+/** The side that asks. */
+export function mirrorsByCalls(calls: MirrorCalls) {
+  return {
+    async fetch(address: Address) {
+      valueOf(await calls.fetch(address));
+      return {
+        readFile: async (paths: readonly string[], bytesMax: number) =>
+          valueOf(await calls.readFile(address, paths, bytesMax)),
+        message: async () => valueOf(await calls.message(address)),
+      };
+    },
+    findRef: async (request: { readonly url: string; readonly ref: string }) => valueOf(await calls.findRef(request)),
+  };
+}
+
+async function outcomeOf<T>(work: () => Promise<T>): Promise<Outcome<T>> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    return {
+      refused: { code: error.code, message: error.message, path: error instanceof BadFile ? error.path : undefined },
+    };
+  }
+}
+
+function valueOf<T>(outcome: Outcome<T>): T {
+  if ('value' in outcome) return outcome.value;
+  const { code, message, path } = outcome.refused;
+  if (path === undefined) throw new GitError(code, message);
+  throw new BadFile(path, message.slice(path.length + 1));
+}

@@ -1,0 +1,161 @@
+/** What strangers speak to: gateway, auth, registry and webhook intake on one server, with a bus and a store of its own. */
+import { authCollections, startAuth, type ProviderSettings } from '@penstock/auth';
+import { connectBus } from '@penstock/bus';
+import { loadTiers, type ServerMode } from '@penstock/config';
+import { gatewayCollections, startGateway, storedSessions } from '@penstock/gateway';
+import type { RateLimits } from '@penstock/http';
+import { openObjectStore } from '@penstock/object-store';
+import { builtInExtensions, PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
+import {
+  auditCollections,
+  AuditRepository,
+  openStore,
+  runCollections,
+  RunsRepository,
+  type StoreAddress,
+} from '@penstock/store';
+import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
+import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
+import { reachableUrl } from '../reachable-url.ts';
+import { closeInTurn, type Closing } from '../closing.ts';
+import type { mirrorsByCalls } from './mirror-calls.ts';
+
+/** Data only: it crosses from one thread to another. */
+export interface ApiOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly mode: ServerMode;
+  readonly apiKey: string;
+  readonly jwtSecret: string;
+  /** Under which clients reach the server; default where it listens. */
+  readonly baseUrl?: string | undefined;
+  readonly dashboardUrl?: string | undefined;
+  readonly provider: ProviderSettings;
+  /** Logins or emails. */
+  readonly admins: readonly string[];
+  readonly allowedLogins?: readonly string[] | undefined;
+  readonly defaultTier: string;
+  readonly tiersFile?: string | undefined;
+  readonly tenantTier?: string | undefined;
+  readonly publicRead: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly rateLimits: RateLimits;
+  readonly trustProxy: readonly string[];
+  readonly playground: boolean;
+  readonly introspection: boolean;
+  readonly webhooks: WebhookSettings;
+  readonly extensionPolicy: 'any' | 'signed';
+  /** `nats`, or a folder. */
+  readonly objectsUrl: string;
+  readonly partitions: number;
+  readonly triggerWaitSecs?: number | undefined;
+  readonly logLevel?: LogLevel | undefined;
+  readonly store: StoreAddress;
+}
+
+export type BusAddress = Pick<Parameters<typeof connectBus>[0], 'servers' | 'user' | 'pass'>;
+
+export interface RunningApi {
+  readonly url: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Rejects with the cause, having closed what had been started. */
+export async function startApi(
+  options: ApiOptions,
+  busAddress: BusAddress,
+  mirrors: ReturnType<typeof mirrorsByCalls>,
+): Promise<RunningApi> {
+  const logFor = (service: string): Logger =>
+    createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });
+  const log = logFor('serve');
+  const started: Closing[] = [];
+  try {
+    return await startParts(options, busAddress, mirrors, logFor, started);
+  } catch (error) {
+    await closeInTurn(started, log);
+    throw error;
+  }
+}
+
+async function startParts(
+  options: ApiOptions,
+  busAddress: BusAddress,
+  mirrors: ReturnType<typeof mirrorsByCalls>,
+  logFor: (service: string) => Logger,
+  started: Closing[],
+): Promise<RunningApi> {
+  const { mode, jwtSecret, partitions } = options;
+  const tiers = loadTiers(options.tiersFile);
+  const bus = await connectBus({ ...busAddress, name: 'serve-api', log: logFor('serve') });
+  started.push(() => bus.close());
+  const store = await openStore(options.store, [
+    ...runCollections,
+    ...gatewayCollections,
+    ...auditCollections,
+    ...authCollections,
+    ...ingestCollections,
+    ...registryCollections,
+  ]);
+  started.push(() => store.close());
+  const audit = new AuditRepository(store, { log: logFor('audit') });
+  started.push(() => audit.close());
+  // A free port is known only once it is listened on.
+  let listening = '';
+  const baseUrl = (): string => options.baseUrl ?? listening;
+  const auth = startAuth({ ...options, bus, store, audit, baseUrl, log: logFor('auth') });
+  started.push(() => auth.close());
+  const registry = await startRegistry({
+    bus,
+    store,
+    tiers,
+    policy: options.extensionPolicy,
+    log: logFor('registry'),
+    objects: await openObjectStore(options.objectsUrl, { bus, bucket: PACKAGES_BUCKET }),
+  });
+  started.push(() => registry.close());
+  await registry.publishBuiltIns(await builtInExtensions());
+  const ingest = await startWebhookIngest({
+    ...options.webhooks,
+    bus,
+    store,
+    mirrors,
+    partitions,
+    baseUrl,
+    jwtSecret,
+    tiers,
+    log: logFor('webhook-ingest'),
+  });
+  started.push(() => ingest.close());
+  const gateway = await startGateway({
+    listen: options.listen,
+    bus,
+    runs: new RunsRepository(store),
+    store,
+    partitions,
+    audit,
+    mode,
+    apiKey: options.apiKey,
+    jwtSecret,
+    isSessionActive: storedSessions(store),
+    publicRead: options.publicRead,
+    corsOrigins: options.corsOrigins,
+    rateLimits: options.rateLimits,
+    trustProxy: options.trustProxy,
+    playground: options.playground,
+    introspection: options.introspection,
+    tiers,
+    tenantTier: options.tenantTier,
+    logLevel: options.logLevel,
+    triggerWaitSecs: options.triggerWaitSecs,
+    log: logFor('gateway'),
+    routes: [
+      (app) => auth.addRoutes(app),
+      (app) => ingest.addRoutes(app),
+      (app, around) => registry.addRoutes(app, around),
+    ],
+  });
+  listening = reachableUrl(gateway.url);
+  started.push(() => gateway.close());
+  return { url: gateway.url, port: gateway.port, close: () => closeInTurn(started, logFor('serve')) };
+}

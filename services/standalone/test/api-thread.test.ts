@@ -1,0 +1,102 @@
+/** The API's thread from the engine's side: its start, its death, and what it may ask of the engine. */
+import { BadFile, GitError, type MirrorCache } from '@penstock/git';
+import { silentLog, type Log } from '@penstock/telemetry/log';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ApiThread } from '../src/api/api-thread.ts';
+import { mirrorCalls, mirrorsByCalls } from '../src/api/mirror-calls.ts';
+import type { ApiOptions } from '../src/api/start-api.ts';
+
+const DOUBLE = new URL('./fixtures/api-double.ts', import.meta.url);
+const ADDRESS = { url: 'https://host/repository', commit: 'c1' };
+
+let thread: ApiThread | undefined;
+afterEach(() => thread?.close());
+
+function options(jwtSecret: string): ApiOptions {
+  return { listen: { host: '127.0.0.1', port: 0 }, jwtSecret } as unknown as ApiOptions;
+}
+
+/** Counts its fetches; `readFile` gives the name of the first path. */
+function mirrors(overrides: Partial<Pick<MirrorCache, 'fetch' | 'findRef'>> = {}) {
+  const fetched: string[] = [];
+  return {
+    fetched,
+    cache: {
+      fetch: ({ commit }: { readonly commit: string }) => {
+        fetched.push(commit);
+        return Promise.resolve({
+          readFile: (paths: readonly string[]) => Promise.resolve({ path: paths[0] ?? '', text: 'text' }),
+          message: () => Promise.resolve('a message'),
+        });
+      },
+      findRef: () => Promise.resolve(null),
+      ...overrides,
+    } as unknown as MirrorCache,
+  };
+}
+
+describe('the thread of the API', () => {
+  it('listens where it is told to, and reads repositories through the mirrors of the engine', async () => {
+    const { cache, fetched } = mirrors();
+    thread = new ApiThread(silentLog, DOUBLE);
+    expect(await thread.start(options('fine'), { servers: '' }, cache)).toBe('http://127.0.0.1/text');
+    expect(fetched).toEqual(['c1']);
+  });
+
+  it('is started again on the same port when it dies, and the cause is logged', async () => {
+    const restarted = Promise.withResolvers<void>();
+    const logged = Promise.withResolvers<string>();
+    const log: Log = { ...silentLog, error: (_fields, message) => logged.resolve(message ?? '') };
+    let starts = 0;
+    const { cache } = mirrors();
+    const counting = {
+      ...cache,
+      fetch: (address: Parameters<MirrorCache['fetch']>[0]) => {
+        starts += 1;
+        if (starts === 2) restarted.resolve();
+        return cache.fetch(address);
+      },
+    } as MirrorCache;
+    thread = new ApiThread(log, DOUBLE);
+    await thread.start(options('die once'), { servers: '' }, counting);
+    expect(await logged.promise).toBe('the thread of the API ended; it is being started again');
+    await expect(restarted.promise).resolves.toBeUndefined();
+  });
+
+  it('gives the cause where it cannot start, and closes all the same', async () => {
+    thread = new ApiThread(silentLog, DOUBLE);
+    await expect(thread.start(options('refuse'), { servers: '' }, mirrors().cache)).rejects.toThrow(
+      'the address is taken',
+    );
+  });
+});
+
+describe('mirrors that are asked from another thread', () => {
+  it('fetch once for a commit that is read several times, and anew when they are told to fetch', async () => {
+    const { cache, fetched } = mirrors();
+    const remote = mirrorsByCalls(mirrorCalls(cache));
+    const commit = await remote.fetch(ADDRESS);
+    expect(await commit.readFile(['a', 'b'], 10)).toEqual({ path: 'a', text: 'text' });
+    expect(await commit.message()).toBe('a message');
+    expect(fetched).toEqual(['c1']);
+    await remote.fetch(ADDRESS);
+    expect(fetched).toEqual(['c1', 'c1']);
+  });
+
+  it('refuse with the error that the owner of the run is to read, of its own class', async () => {
+    const denied = mirrors({ fetch: () => Promise.reject(new GitError('denied', 'the host wants credentials')) });
+    const remote = mirrorsByCalls(mirrorCalls(denied.cache));
+    await expect(remote.fetch(ADDRESS)).rejects.toThrow(GitError);
+    await expect(remote.fetch(ADDRESS)).rejects.toMatchObject({
+      code: 'denied',
+      message: 'the host wants credentials',
+    });
+    const link = mirrors({
+      fetch: () =>
+        Promise.resolve({ readFile: () => Promise.reject(new BadFile('.pipeline.yaml', 'is a link')) }) as never,
+    });
+    const file = (await mirrorsByCalls(mirrorCalls(link.cache)).fetch(ADDRESS)).readFile(['.pipeline.yaml'], 10);
+    await expect(file).rejects.toThrow(BadFile);
+    await expect(file).rejects.toMatchObject({ path: '.pipeline.yaml', message: '.pipeline.yaml is a link' });
+  });
+});
