@@ -1,18 +1,24 @@
 import { once } from 'node:events';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   acquireLease,
   type Bus,
   buckets,
   connectBus,
   deleteBuckets,
+  endLease,
   ensureStreams,
+  leaseAtLeader,
   type LeaseEvent,
   type LeaseWatch,
   monotonicMs,
+  NoResponders,
   watchLeases,
 } from '../src/index.ts';
+import { wireOf } from '../src/wire/nats-bus.ts';
 
 const MIB = 1024 * 1024;
 const streamsOptions = { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB };
@@ -50,6 +56,55 @@ class Events {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }
+}
+
+interface Replica {
+  catchUp(): void;
+  /** The stream has no leader from now on; resolves when it has been asked for in vain. */
+  leaderAway(): Promise<void>;
+  leaderElected(): void;
+}
+
+/**
+ * From now on the bus reads from a stand-in for a replica that is behind: a consumer sees only what is stored from now on, and a
+ * direct get says what it would have said now. What the leader answers is the broker's own.
+ */
+async function replicaFallsBehind(over: Bus, keys: readonly string[]): Promise<Replica> {
+  const wire = wireOf(over);
+  const call = wire.call.bind(wire);
+  const subjectOf = (key: string): string => `$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.${key}`;
+  const answers = new Map(
+    await Promise.all(
+      keys.map(async (key) => [subjectOf(key), await call(subjectOf(key), '', undefined, 5_000)] as const),
+    ),
+  );
+  let loseLeader: (() => void) | undefined;
+  const spy = vi.spyOn(wire, 'call').mockImplementation((subject, payload, ...rest) => {
+    const old = answers.get(subject);
+    if (loseLeader !== undefined && subject.startsWith('$JS.API.STREAM.MSG.GET.')) {
+      loseLeader();
+      return Promise.reject(new NoResponders(subject));
+    }
+    if (old !== undefined) return Promise.resolve(old);
+    return call(subject, subject.startsWith('$JS.API.CONSUMER.CREATE.') ? fromNowOn(payload) : payload, ...rest);
+  });
+  return {
+    catchUp: () => spy.mockRestore(),
+    leaderAway: () => new Promise((resolve) => (loseLeader = resolve)),
+    leaderElected: () => (loseLeader = undefined),
+  };
+}
+
+function fromNowOn(payload: string | Uint8Array): string {
+  const request = JSON.parse(Buffer.from(payload).toString()) as { readonly config: object };
+  return JSON.stringify({ ...request, config: { ...request.config, deliver_policy: 'new' } });
+}
+
+/** As a broker's restart does, but for the moment at which it is over. */
+async function cutAndReconnect(): Promise<void> {
+  const back = once(bus.events, 'reconnected');
+  proxy.cut();
+  await back;
 }
 
 beforeEach(async () => {
@@ -127,6 +182,34 @@ describe('a lease', () => {
     expect(await lease.renew(3)).toMatchObject({ kind: 'accepted' });
   });
 
+  it('P5: a replica that is behind ends no lease that its holder still has', async () => {
+    const replica = await replicaFallsBehind(bus, ['k']);
+    const lease = await acquireLease(bus, bucket, 'k', 1, { ...long, timeoutMs: 300 });
+    proxy.blackhole('to-client');
+    expect(await lease.renew(2)).toMatchObject({ kind: 'unanswered' });
+    await cutAndReconnect();
+    expect(await lease.renew(3)).toMatchObject({ kind: 'unanswered' });
+    replica.catchUp();
+    expect(await lease.renew(4)).toMatchObject({ kind: 'accepted' });
+  });
+
+  it('P5: a replica that is behind keeps no dead holder’s lease from being ended', async () => {
+    const lease = await acquireLease(bus, bucket, 'k', 1, long);
+    await replicaFallsBehind(bus, ['k']);
+    await lease.renew(2);
+    await endLease(bus, bucket, 'k');
+    expect(await leaseAtLeader(bus, bucket, 'k')).toBeNull();
+  });
+
+  it('P5: the leader is asked for what a replica that is behind does not have', async () => {
+    await replicaFallsBehind(bus, ['k']);
+    expect(await leaseAtLeader(bus, bucket, 'k')).toBeNull();
+    const lease = await acquireLease(bus, bucket, 'k', { slots: 1 }, long);
+    expect(await leaseAtLeader(bus, bucket, 'k')).toEqual({ value: { slots: 1 }, revision: lease.revision });
+    await lease.release();
+    expect(await leaseAtLeader(bus, bucket, 'k')).toBeNull();
+  });
+
   it('P5: its end is seen although it came while the broker was down', async () => {
     await acquireLease(bus, bucket, 'k', 1, short);
     await events.find('put', 'k');
@@ -176,6 +259,44 @@ describe('a watch of leases', () => {
       'put next',
     ]);
     await direct.close(0);
+  });
+
+  it('P5: a key that lives is not over because the watch begins anew on a replica that lacks it', async () => {
+    const lease = await acquireLease(bus, bucket, 'lives', 1, long);
+    await events.find('put', 'lives');
+    await replicaFallsBehind(bus, []);
+    const away = once(bus.events, 'disconnected');
+    proxy.cut();
+    await away;
+    await vi.waitUntil(() => events.watch.current, { timeout: 10_000 });
+    expect(events.seen.map(({ kind, key }) => `${kind} ${key}`)).toEqual(['put lives', 'put lives']);
+    await lease.release();
+    expect(await events.find('expired', 'lives')).toMatchObject({ revision: lease.revision + 1 });
+  });
+
+  it('P5: a key that has ended without a marker is over when the watch begins anew', async () => {
+    await acquireLease(bus, bucket, 'purged', 1, long);
+    await events.find('put', 'purged');
+    const away = once(bus.events, 'disconnected');
+    proxy.cut();
+    await away;
+    const raw = await connect({ servers: broker.url });
+    await (await jetstreamManager(raw)).streams.purge(`KV_${bucket}`, { filter: `$KV.${bucket}.purged` });
+    expect(await events.find('expired', 'purged')).toMatchObject({ revision: 0 });
+    await raw.close();
+  });
+
+  it('P5: while the leader cannot be asked a watch that begins anew declares nothing gone, and is not current', async () => {
+    await acquireLease(bus, bucket, 'lives', 1, long);
+    await events.find('put', 'lives');
+    const replica = await replicaFallsBehind(bus, []);
+    const asked = replica.leaderAway();
+    proxy.cut();
+    await asked;
+    expect(events.watch.current).toBe(false);
+    replica.leaderElected();
+    await vi.waitUntil(() => events.watch.current, { timeout: 10_000 });
+    expect(events.seen.map(({ kind, key }) => `${kind} ${key}`)).toEqual(['put lives', 'put lives']);
   });
 
   it('P5: the keys of a bucket that was made anew are gone one lease later, not at once', async () => {

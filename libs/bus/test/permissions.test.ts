@@ -444,7 +444,6 @@ const forbidden: {
       '$JS.API.STREAM.MSG.GET.KV_runners',
       '$JS.API.CONSUMER.CREATE.KV_runners.c',
       '$JS.API.STREAM.INFO.KV_runners',
-      '$JS.API.STREAM.MSG.GET.KV_members',
       '$JS.API.DIRECT.GET.LOGS',
       '$JS.API.DIRECT.GET.LOGS.log.run1.r2',
       '$JS.API.STREAM.MSG.GET.LOGS',

@@ -90,10 +90,12 @@ export class StoreRefused extends TaggedError {
   readonly tag = 'StoreRefused';
   readonly subject: string;
   readonly code: number;
+  readonly description: string;
   constructor(subject: string, code: number, description: string) {
     super(`${subject} refused: ${description} (${code})`);
     this.subject = subject;
     this.code = code;
+    this.description = description;
   }
 }
 

@@ -2,7 +2,8 @@
  * Watching a bucket of leases. It owns a picture of the live keys and a consumer on the broker that keeps it current.
  *
  * LEASEWATCH-1 Whenever in doubt (a reconnect, a missing message, a silent consumer) the watch begins anew with a consumer on the
- *     last message of each key, and what was known and is not there any more is reported as expired.
+ *     last message of each key. That consumer reads from any replica, which may be behind: what was known and is missing in its
+ *     picture, or older than known, is asked of the stream's leader, who alone decides that a key is gone (P5).
  * LEASEWATCH-2 A bucket that was made anew says nothing about the keys of the old one: they are reported as expired only when one
  *     lease has passed since (P5).
  */
@@ -11,7 +12,7 @@ import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
-import { isMarker } from './lease.ts';
+import { isMarker, leaseAtLeader } from './lease.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/replies.ts';
 import { api } from './stored.ts';
@@ -21,7 +22,7 @@ import { RUNNER_LEASE_MS } from '../contract/protocol-times.ts';
 
 export type LeaseEvent<V> =
   | { readonly kind: 'put'; readonly key: string; readonly value: V; readonly revision: number }
-  /** The broker's marker (`revision` is the marker's; also for keys that were never seen), or the key was gone when the watch began anew (then 0). */
+  /** The broker's marker (`revision` is the marker's; also for keys that were never seen), or the leader says that the key is gone (then 0). */
   | { readonly kind: 'expired'; readonly key: string; readonly revision: number };
 
 export interface WatchOptions {
@@ -40,6 +41,8 @@ export interface LeaseWatch {
 /** A consumer that is silent for two of these and a half is gone; below the 6 s of a membership. */
 const HEARTBEAT_MS = 2_000;
 const API_TIMEOUT_MS = 4_000;
+/** Questions to the leader under way. */
+const ASKED_AT_ONCE = 16;
 
 export function watchLeases<V>(
   bus: Bus,
@@ -47,7 +50,7 @@ export function watchLeases<V>(
   handler: (event: LeaseEvent<V>) => void,
   options: WatchOptions = {},
 ): LeaseWatch {
-  return new BucketWatch(wireOf(bus), bucket, handler, options.leaseMs ?? RUNNER_LEASE_MS);
+  return new BucketWatch(bus, bucket, handler, options.leaseMs ?? RUNNER_LEASE_MS);
 }
 
 /** One consumer's life. */
@@ -60,11 +63,14 @@ interface Round {
   /** Where the broker says that nothing is left behind this message. */
   drained: boolean;
   synced: boolean;
+  /** Why it could not go on. */
+  failure: Error | null;
 }
 
 class BucketWatch<V> implements LeaseWatch {
   readonly ready: Promise<void>;
   current = false;
+  readonly #bus: Bus;
   readonly #wire: Wire;
   readonly #bucket: string;
   readonly #stream: string;
@@ -72,14 +78,17 @@ class BucketWatch<V> implements LeaseWatch {
   readonly #leaseMs: number;
   readonly #stopped = new AbortController();
   #resolveReady: () => void = () => {};
-  #known = new Set<string>();
+  /** Live keys, each with the revision that it was last seen at. */
+  #known = new Map<string, number>();
   /** When the bucket was created, as the broker says: tells a bucket from its successor. */
   #created: string | null = null;
   /** Keys of a bucket that is gone, with the timer that reports them (LEASEWATCH-2). */
   readonly #orphans = new Map<string, NodeJS.Timeout>();
   #round: Round | null = null;
 
-  constructor(wire: Wire, bucket: string, handler: (event: LeaseEvent<V>) => void, leaseMs: number) {
+  constructor(bus: Bus, bucket: string, handler: (event: LeaseEvent<V>) => void, leaseMs: number) {
+    const wire = wireOf(bus);
+    this.#bus = bus;
     this.#wire = wire;
     this.#bucket = bucket;
     this.#stream = bucketStream(bucket);
@@ -132,6 +141,7 @@ class BucketWatch<V> implements LeaseWatch {
       delivered: 0,
       drained: false,
       synced: false,
+      failure: null,
     };
     const ended = new Promise<void>((resolve) =>
       round.abort.signal.addEventListener('abort', () => resolve(), { once: true }),
@@ -158,6 +168,7 @@ class BucketWatch<V> implements LeaseWatch {
       round.initial = info.num_pending + round.delivered;
       this.#maybeSynced(round);
       await ended;
+      if (round.failure !== null) throw round.failure;
     } finally {
       clearInterval(silence);
       this.current = false;
@@ -198,12 +209,12 @@ class BucketWatch<V> implements LeaseWatch {
       API_TIMEOUT_MS,
     );
     if (this.#created !== null && this.#created !== created) {
-      for (const key of this.#known)
+      for (const key of this.#known.keys())
         this.#orphans.set(
           key,
           setTimeout(() => this.#reportOrphan(key), this.#leaseMs),
         );
-      this.#known = new Set();
+      this.#known = new Map();
     }
     this.#created = created;
   }
@@ -222,20 +233,18 @@ class BucketWatch<V> implements LeaseWatch {
     round.delivered += 1;
     round.drained = pending === 0;
     const key = message.subject.slice(`$KV.${this.#bucket}.`.length);
-    round.seen.add(key);
     clearTimeout(this.#orphans.get(key));
     this.#orphans.delete(key);
-    if (isMarker({ header: (name) => message.headers?.get(name) ?? '' })) {
-      this.#known.delete(key);
-      this.#emit({ kind: 'expired', key, revision: streamSequence });
-    } else {
-      this.#known.add(key);
-      this.#put(key, message, streamSequence);
-    }
+    if (streamSequence >= (this.#known.get(key) ?? 0)) {
+      round.seen.add(key);
+      this.#take(key, message, streamSequence);
+    } else if (round.synced) void this.#askLeader(round, [key]);
     this.#maybeSynced(round);
   }
 
-  #put(key: string, message: Msg, revision: number): void {
+  #take(key: string, message: Msg, revision: number): void {
+    if (isMarker({ header: (name) => message.headers?.get(name) ?? '' })) return this.#expired(key, revision);
+    this.#known.set(key, revision);
     let value: V;
     try {
       value = parseJson<V>(message.data);
@@ -245,23 +254,55 @@ class BucketWatch<V> implements LeaseWatch {
     this.#emit({ kind: 'put', key, value, revision });
   }
 
+  #expired(key: string, revision: number): void {
+    this.#known.delete(key);
+    this.#emit({ kind: 'expired', key, revision });
+  }
+
   #maybeSynced(round: Round): void {
     if (round.synced || round.initial === null) return;
     if (round.delivered < round.initial && !(round.drained && round.delivered > 0)) return;
     round.synced = true;
-    for (const key of this.#known) {
-      if (round.seen.has(key)) continue;
-      this.#known.delete(key);
-      this.#emit({ kind: 'expired', key, revision: 0 });
-    }
+    void this.#settle(round);
+  }
+
+  async #settle(round: Round): Promise<void> {
+    await this.#askLeader(
+      round,
+      [...this.#known.keys()].filter((key) => !round.seen.has(key)),
+    );
+    if (round !== this.#round || round.abort.signal.aborted) return;
     this.current = true;
     this.#resolveReady();
+  }
+
+  /** About keys that the replica lacks or shows older than they are known. Where the leader cannot say, the watch begins anew. */
+  async #askLeader(round: Round, keys: readonly string[]): Promise<void> {
+    try {
+      for (let at = 0; at < keys.length && round === this.#round; at += ASKED_AT_ONCE)
+        await Promise.all(keys.slice(at, at + ASKED_AT_ONCE).map((key) => this.#decide(round, key)));
+    } catch (error) {
+      if (round !== this.#round) return;
+      round.failure = error as Error;
+      this.#endRound('the leader of the stream could not be asked');
+    }
+  }
+
+  async #decide(round: Round, key: string): Promise<void> {
+    const known = this.#known.get(key);
+    const held = await leaseAtLeader<V>(this.#bus, this.#bucket, key);
+    // Newer than the question is what came meanwhile.
+    if (round !== this.#round || this.#known.get(key) !== known) return;
+    if (held === null) return this.#expired(key, 0);
+    this.#known.set(key, held.revision);
+    this.#emit({ kind: 'put', key, value: held.value, revision: held.revision });
   }
 
   #endRound(why: string): void {
     const round = this.#round;
     if (round === null || round.abort.signal.aborted) return;
-    if (round.synced) this.#wire.log.warn({ bucket: this.#bucket, why }, 'a watch of leases begins anew');
+    if (round.synced && round.failure === null)
+      this.#wire.log.warn({ bucket: this.#bucket, why }, 'a watch of leases begins anew');
     this.current = false;
     round.abort.abort();
   }

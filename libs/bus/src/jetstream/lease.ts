@@ -6,6 +6,8 @@
  * LEASE-1 A holder writes only over its own last revision: once the broker has removed the key, or another has written it,
  *     no late renewal is accepted.
  * LEASE-2 Silence is no answer: each write carries a mark, and what the key holds decides.
+ * LEASE-3 What the key holds is read from a replica, which may be behind. It decides only from the sequence on that the leader
+ *     named when it refused the write; an older picture, or none, says nothing (P5).
  */
 import assert from 'node:assert';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +16,8 @@ import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
+import { parseJson } from '../wire/replies.ts';
+import { leaderMessage, replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
 
@@ -53,8 +56,12 @@ const TTL_MS_MIN = 1_000;
 const TRY_TIMEOUT_MS_MIN = 250;
 /** A released key's marker goes away by itself, as an expired one's does. */
 const RELEASE_MARKER_TTL_MS = 60_000;
+/** An election may take longer: who asks tries again. */
+const LEADER_TIMEOUT_MS = 4_000;
 /** Of one call of `endLease`. */
 const END_TIMEOUT_MS = 4_000;
+/** A dead holder's last renewal may come between two of them, and then its key's marker. */
+const END_TRIES_MAX = 4;
 
 /** Monotonic, since the machine's start: comparable between processes. */
 export function monotonicMs(): number {
@@ -82,15 +89,19 @@ export async function acquireLease(
 export async function endLease(bus: Bus, bucket: string, key: string): Promise<void> {
   const wire = wireOf(bus);
   const subject = `$KV.${bucket}.${key}`;
-  for (;;) {
-    const held = await replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
-    if (held === null || isMarker(held)) return;
+  const held = await replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
+  if (held === null || isMarker(held)) return;
+  let revision = held.sequence;
+  for (let tries = 1; ; tries += 1) {
     try {
-      await store(wire, subject, new Uint8Array(), markerOver(held.sequence), END_TIMEOUT_MS);
+      await store(wire, subject, new Uint8Array(), markerOver(revision), END_TIMEOUT_MS);
       return;
     } catch (error) {
-      // A last renewal was still on its way: there is no further one.
-      if (!isWrongSequence(error)) throw error;
+      // The replica was behind, or a last renewal was still on its way: there is no further one.
+      const last = lastSequenceIn(error);
+      if (last === undefined || tries === END_TRIES_MAX) throw error;
+      if (last === 0) return;
+      revision = last;
     }
   }
 }
@@ -180,7 +191,7 @@ class KeyLease implements Lease {
         trouble = error;
       }
       try {
-        const settled = await this.#readBack(value, isWrongSequence(trouble), tryMs);
+        const settled = await this.#readBack(value, lastSequenceIn(trouble), tryMs);
         if (settled !== null) return settled;
       } catch (error) {
         if (!isSilence(error)) throw error;
@@ -201,9 +212,12 @@ class KeyLease implements Lease {
     return this.#accepted(write, sequence, value);
   }
 
-  /** Null: not settled, write again over `this.revision`. */
-  async #readBack(value: unknown, refused: boolean, timeoutMs: number): Promise<RenewResult | null> {
-    const held = this.#holderOf(await replicaLast(this.#wire, bucketStream(this.bucket), this.#subject, timeoutMs));
+  /** Null: not settled, write again over `this.revision`. `leaderLast`: where the leader refused, what it has last (LEASE-3). */
+  async #readBack(value: unknown, leaderLast: number | undefined, timeoutMs: number): Promise<RenewResult | null> {
+    const message =
+      leaderLast === 0 ? null : await replicaLast(this.#wire, bucketStream(this.bucket), this.#subject, timeoutMs);
+    if ((message?.sequence ?? 0) < (leaderLast ?? this.revision)) return null;
+    const held = this.#holderOf(message);
     if (held.by === 'me') {
       if (held.write === this.#writes) return this.#accepted(held.write, held.revision, value);
       // An earlier write of ours that was given up has arrived after all: go on from there.
@@ -215,7 +229,7 @@ class KeyLease implements Lease {
       // The marker of an earlier holder, or of an earlier key of that name: a first write goes over it.
       return await this.#overMarker(held.revision, value, timeoutMs);
     }
-    if (!refused && held.by === 'nobody') return null;
+    if (leaderLast === undefined && held.by === 'nobody') return null;
     this.#over = true;
     return { kind: 'lost' };
   }
@@ -247,6 +261,26 @@ class KeyLease implements Lease {
   }
 }
 
+/**
+ * What a key holds as the stream's leader knows it, which no replica's picture can tell for what is missing in it (P5); null: its
+ * lease is over. Throws what a request throws, and `StoreRefused`: then nothing is known.
+ */
+export async function leaseAtLeader<V>(bus: Bus, bucket: string, key: string): Promise<LeaseValue<V> | null> {
+  const held = await leaderMessage(
+    wireOf(bus),
+    bucketStream(bucket),
+    { last_by_subj: `$KV.${bucket}.${key}` },
+    LEADER_TIMEOUT_MS,
+  );
+  if (held === null || isMarker(held)) return null;
+  return { value: parseJson<V>(held.bytes), revision: held.sequence };
+}
+
+export interface LeaseValue<V> {
+  readonly value: V;
+  readonly revision: number;
+}
+
 /** The broker's expiry marker, or a deletion. */
 export function isMarker(message: { header(name: string): string }): boolean {
   const operation = message.header('KV-Operation');
@@ -259,7 +293,14 @@ function isSilence(error: unknown): error is Error {
   return error instanceof RequestTimeout || error instanceof BrokerAway || error instanceof NoResponders;
 }
 
-function isWrongSequence(error: unknown): error is Error {
+/** Of the key's last message, as the leader says that refused to write over another; 0: the key is gone, marker and all. */
+function lastSequenceIn(error: unknown): number | undefined {
+  if (!isWrongSequence(error)) return undefined;
+  const said = /wrong last sequence: (\d+)/.exec(error.description)?.[1];
+  return said === undefined ? undefined : Number(said);
+}
+
+function isWrongSequence(error: unknown): error is StoreRefused {
   return (
     error instanceof StoreRefused &&
     (error.code === StoreCode.wrongLastSequence || error.code === StoreCode.wrongLastSequenceUnknown)

@@ -240,9 +240,15 @@ function leaseKeys(bucket: string, key: string): readonly string[] {
   return [subject, api(`DIRECT.GET.${bucketStream(bucket)}.${subject}`)];
 }
 
+/** All that a bucket holds: as a replica tells it, and what is missing there as the leader does. */
 function watchOf(bucket: string): readonly string[] {
   const stream = bucketStream(bucket);
-  return [api(`STREAM.INFO.${stream}`), api(`CONSUMER.CREATE.${stream}.*`), api(`CONSUMER.DELETE.${stream}.*`)];
+  return [
+    api(`STREAM.INFO.${stream}`),
+    api(`STREAM.MSG.GET.${stream}`),
+    api(`CONSUMER.CREATE.${stream}.*`),
+    api(`CONSUMER.DELETE.${stream}.*`),
+  ];
 }
 
 function api(operation: string): string {

@@ -40,6 +40,7 @@ import { Partition } from '../partition/partition.ts';
 import type { AttemptLogRef, PartitionPorts } from '../run/ports.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
+import type { LiveRun } from '../run/live-run.ts';
 import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 
 const LOG_RETRY_MS = 1_000;
@@ -54,10 +55,15 @@ export interface OwnerOptions {
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
   mayAct(): boolean;
-  /** Whether a member's lease has run out, read fresh from the broker. */
+  /** Whether a member's lease has run out, as the stream's leader says. */
   isGone(member: string): Promise<boolean>;
   /** Makes the dispatch know all sessions that hold a lease now, read fresh from the broker; of these it is sure then. */
-  refreshSessions(sessions: readonly string[], signal: AbortSignal): Promise<void>;
+  refreshSessions(sessions: readonly RunnerSession[], signal: AbortSignal): Promise<void>;
+}
+
+export interface RunnerSession {
+  readonly runner: string;
+  readonly session: string;
 }
 
 export class PartitionOwner {
@@ -106,8 +112,7 @@ export class PartitionOwner {
     if (opened === null) return false;
     this.#opened = opened;
     const { runs, usages } = await loadPartition(opened, opening, { definitions, settings, log });
-    const sessions = new Set(runs.flatMap(({ state }) => state.stages.flatMap(({ live }) => live?.session ?? [])));
-    await this.#options.refreshSessions([...sessions], this.#abort.signal);
+    await this.#options.refreshSessions(sessionsIn(runs), this.#abort.signal);
     if (this.#abort.signal.aborted) return false;
     const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), {
       dispatch,
@@ -354,4 +359,10 @@ function isAbout(reply: JobReply | StopReply, asked: Job | StopRequest): boolean
     reply.session === asked.session &&
     reply.credit === asked.credit
   );
+}
+
+/** Those that hold attempts of the runs, each once. */
+function sessionsIn(runs: readonly LiveRun[]): RunnerSession[] {
+  const live = runs.flatMap(({ state }) => state.stages.flatMap((stage) => stage.live ?? []));
+  return [...new Map(live.map(({ runner, session }) => [session, { runner, session }])).values()];
 }

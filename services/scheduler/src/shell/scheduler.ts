@@ -10,6 +10,7 @@ import {
   type Bus,
   type BusSubscription,
   type Demand,
+  leaseAtLeader,
   type LeaseWatch,
   type Membership,
   MEMBERSHIP_MS,
@@ -31,7 +32,7 @@ import { Dispatch } from '../dispatch/dispatch.ts';
 import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
 import { InvariantSamples } from './invariant-samples.ts';
-import { PartitionOwner } from './partition-owner.ts';
+import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 
 export interface SchedulerOptions {
@@ -309,8 +310,7 @@ class SchedulerService implements Scheduler {
         dispatch: this.#dispatch,
         load: this.#load,
         mayAct: () => this.#membership.mayAct(),
-        isGone: async (member) =>
-          !(await this.#keysNow(buckets.members)).has(member) && (await this.#youngForMs(buckets.members)) <= 0,
+        isGone: (member) => this.#isGone(member),
         refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
       },
       () => {
@@ -332,11 +332,18 @@ class SchedulerService implements Scheduler {
     await Promise.all(owners.map((owner) => owner.forget()));
   }
 
+  /** As the stream's leader says (P5). */
+  async #isGone(member: string): Promise<boolean> {
+    const lease = await leaseAtLeader<Membership>(this.#options.bus, buckets.members, member);
+    return lease === null && (await this.#youngForMs(buckets.members)) <= 0;
+  }
+
   /** While one of the sessions is missing, until the bucket is old enough to say so. */
-  async #refreshSessions(sessions: readonly string[], signal: AbortSignal): Promise<void> {
+  async #refreshSessions(sessions: readonly RunnerSession[], signal: AbortSignal): Promise<void> {
     for (;;) {
       for (const [key, lease] of await this.#keysNow<RunnerLease>(buckets.runners)) this.#leaseSeen(key, lease);
-      if (sessions.every((session) => this.#dispatch.hasSession(session))) return;
+      const missing = await this.#missingSessions(sessions);
+      if (missing === 0) return;
       const leftMs = await this.#youngForMs(buckets.runners);
       if (leftMs <= 0) return;
       this.#options.log.warn(
@@ -347,6 +354,19 @@ class SchedulerService implements Scheduler {
     }
   }
 
+  /** How many of them hold no lease, as the stream's leader says: a picture of all leases is a replica's, which may be behind. */
+  async #missingSessions(sessions: readonly RunnerSession[]): Promise<number> {
+    let missing = 0;
+    for (const { runner, session } of sessions) {
+      if (this.#dispatch.hasSession(session)) continue;
+      const key = `${runner}.${session}`;
+      const lease = await leaseAtLeader<RunnerLease>(this.#options.bus, buckets.runners, key);
+      if (lease === null) missing += 1;
+      else this.#leaseSeen(key, lease.value);
+    }
+    return missing;
+  }
+
   /** How long the absence of a key in the bucket does not mean yet that its lease is over; 0 or less: it does (P5). */
   async #youngForMs(bucket: string): Promise<number> {
     const { leasesProvenDead, membershipMs = MEMBERSHIP_MS, runnerLeaseMs = RUNNER_LEASE_MS } = this.#options;
@@ -354,7 +374,7 @@ class SchedulerService implements Scheduler {
     return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await bucketAgeMs(this.#options.bus, bucket));
   }
 
-  /** A bucket as the broker has it now: a watch that ends once it has shown the present values. */
+  /** A bucket as one replica has it now: a watch that ends once it has shown the present values. What it lacks is asked of the leader. */
   async #keysNow<V>(bucket: string): Promise<Map<string, V>> {
     const values = new Map<string, V>();
     const watch = watchLeases<V>(this.#options.bus, bucket, (event) => {
@@ -408,7 +428,7 @@ class SchedulerService implements Scheduler {
 
   /**
    * A session that was learned of at a take-over, while the watch was being set up anew, may end without a message of it. What
-   * has been silent for longer than a lease lives is looked up: the broker says whether it is gone, not this timer (P5).
+   * has been silent for longer than a lease lives is looked up: the stream's leader says whether it is gone, not this timer (P5).
    */
   async #lookAtSilent(): Promise<void> {
     const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS);
@@ -416,11 +436,15 @@ class SchedulerService implements Scheduler {
     if (this.#lookingAtSilent || ![...this.#sessions.values()].some(isSilent)) return;
     this.#lookingAtSilent = true;
     try {
-      const leases = await this.#keysNow(buckets.runners);
       for (const [session, known] of this.#sessions) {
+        if (!isSilent(known)) continue;
         const key = `${known.lease.runner}.${session}`;
-        if (isSilent(known) && !leases.has(key)) this.#leaseExpired(key);
+        const held = await leaseAtLeader<RunnerLease>(this.#options.bus, buckets.runners, key);
+        if (held !== null) this.#leaseSeen(key, held.value);
+        else if (isSilent(this.#sessions.get(session) ?? known)) this.#leaseExpired(key);
       }
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'silent runners could not be looked up; tried again in a second');
     } finally {
       this.#lookingAtSilent = false;
     }
