@@ -2,30 +2,73 @@
  * Parsed files, remembered by their text: a process that checks a file at its door and then owns its run reads it once.
  * Remembering changes no answer, since the text alone decides it.
  */
-import type { ParseResult } from '../model/definition.ts';
+import type { ParseResult, PipelineDefinition } from '../model/definition.ts';
+import { definitionBytes } from './definition-bytes.ts';
 import { parsePipeline, type ParseOptions } from './parse.ts';
 
 const TEXTS_MAX = 256;
-/** UTF-16 units of all texts remembered: what is longer than a share of it is read anew each time. */
-const TEXT_LENGTH_MAX = 64 * 1024;
+/** Bytes of all texts and definitions that are remembered, as `definitionBytes` counts them. */
+const BYTES_MAX = 32 * 1024 * 1024;
+
+interface Remembered {
+  readonly result: ParseResult;
+  readonly bytes: number;
+}
 
 /** Good files only, least recently used first: a bad one is not worth the place. */
-const remembered = new Map<string, ParseResult>();
+const remembered = new Map<string, Remembered>();
+let bytesHeld = 0;
 
 /** As `parsePipeline`. A file that is good by itself is just as good, and the same, as the server's template. */
 export function parseRemembered(text: string, options: ParseOptions = {}): ParseResult {
-  const known = remembered.get(text);
-  if (known !== undefined) {
-    remembered.delete(text);
-    remembered.set(text, known);
-    return known;
-  }
+  const known = recall(text);
+  if (known !== undefined) return known;
   const result = parsePipeline(text, options);
-  if (result.ok && isPlain(options) && text.length <= TEXT_LENGTH_MAX) {
-    if (remembered.size >= TEXTS_MAX) remembered.delete(remembered.keys().next().value ?? '');
-    remembered.set(text, result);
-  }
+  if (result.ok && isPlain(options)) remember(text, result);
   return result;
+}
+
+/** What is remembered of a file; it becomes the most recently used. */
+export function recall(text: string): ParseResult | undefined {
+  const known = remembered.get(text);
+  if (known === undefined) return undefined;
+  remembered.delete(text);
+  remembered.set(text, known);
+  return known.result;
+}
+
+/**
+ * Keeps what another thread has made of a file that is good by itself, without any options. Records that have come from
+ * there have prototypes, which a definition's have not: keys such as `constructor` are data.
+ */
+export function rememberForeign(text: string, result: ParseResult): void {
+  if (!result.ok) return;
+  removePrototypes(result.definition);
+  remember(text, result);
+}
+
+function remember(text: string, result: ParseResult): void {
+  if (!result.ok || remembered.has(text)) return;
+  const bytes = text.length + definitionBytes(result.definition);
+  if (bytes > BYTES_MAX / 8) return;
+  while (remembered.size >= TEXTS_MAX || bytesHeld + bytes > BYTES_MAX) forgetOldest();
+  remembered.set(text, { result, bytes });
+  bytesHeld += bytes;
+}
+
+function forgetOldest(): void {
+  const oldest = remembered.entries().next().value;
+  if (oldest === undefined) return;
+  remembered.delete(oldest[0]);
+  bytesHeld -= oldest[1].bytes;
+}
+
+function removePrototypes({ stages }: PipelineDefinition): void {
+  for (const { env, commands, matrix } of stages) {
+    Object.setPrototypeOf(env, null);
+    for (const { bindings } of commands) Object.setPrototypeOf(bindings, null);
+    if (matrix !== undefined) Object.setPrototypeOf(matrix.values, null);
+  }
 }
 
 function isPlain(options: ParseOptions): boolean {

@@ -1,6 +1,7 @@
 /** `triggerPipeline`: checks the file, creates the run durably, waits a while for its end, and answers with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
-import { parseRemembered, type ResolvedExtension } from '@penstock/pipeline';
+import { parsePipelineOffThread } from '@penstock/parse-pool';
+import type { ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
 import type { CreateRequest } from '@penstock/bus';
@@ -50,6 +51,9 @@ const RUN_ID_AHEAD_MS_MAX = 5 * 60 * 1000;
 /** So many names of pipelines are remembered by the digest of their text: a file that was good is not parsed again. */
 const CHECKED_FILES_MAX = 1_000;
 
+/** The costliest files take half a second; the rest is waiting for those of others. */
+const PARSE_MS_MAX = 5_000;
+
 export class Trigger {
   readonly #sources: RunEndSources;
   readonly #owners: Owners;
@@ -79,7 +83,7 @@ export class Trigger {
     if (yaml === null || yaml === undefined)
       throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
     const extensions = await this.#settings.uses.resolve(caller, yaml, input.lock ?? undefined);
-    const key = keyOf({ tenant, pipelineName: this.#nameOf(yaml, extensions) });
+    const key = keyOf({ tenant, pipelineName: await this.#nameOf(yaml, extensions, tenant) });
     const runId = this.#runIdOf(input.runId, key);
     const limits = this.#settings.limitsOf(caller);
     const request: CreateRequest = {
@@ -135,16 +139,16 @@ export class Trigger {
   }
 
   /** The pipeline's name. Throws `BadUserInput` with all diagnostics of a bad file. */
-  #nameOf(yaml: string, extensions: readonly ResolvedExtension[]): string {
+  async #nameOf(yaml: string, extensions: readonly ResolvedExtension[], tenant: string): Promise<string> {
     if (extensions.length > 0) {
-      const used = parseRemembered(yaml, { extensions });
+      const used = await parsePipelineOffThread(yaml, { extensions, key: tenant }, PARSE_MS_MAX);
       if (!used.ok) throw badPipeline(used.diagnostics);
       return used.definition.name;
     }
     const digest = createHash('sha256').update(yaml).digest('base64');
     const known = this.#checked.get(digest);
     if (known !== undefined) return known;
-    const parsed = parseRemembered(yaml);
+    const parsed = await parsePipelineOffThread(yaml, { key: tenant }, PARSE_MS_MAX);
     if (!parsed.ok) throw badPipeline(parsed.diagnostics);
     if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
     this.#checked.set(digest, parsed.definition.name);

@@ -15,11 +15,11 @@ import {
   type ResolveRequest,
   type Unresolved,
 } from '@penstock/extension';
+import { parsePipelineOffThread } from '@penstock/parse-pool';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
 import {
   diagnosticLine,
   matchesPush,
-  parsePipeline,
   PIPELINE_FILES,
   PIPELINE_LIMITS,
   usesOf,
@@ -38,6 +38,8 @@ const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
 /** How many of a file's problems a message to a person names. */
 const PROBLEMS_TOLD_MAX = 5;
+/** The costliest files take half a second; the rest is waiting for those of other repositories. */
+const PARSE_MS_MAX = 10_000;
 /** A line of some 150 bytes for each extension. */
 const LOCK_BYTES_MAX = 256 * 1024;
 
@@ -182,7 +184,12 @@ async function readPipeline(
     if ('problem' in resolved) return { problem: placed(text, resolved, sources) };
     extensions = resolved.extensions;
   }
-  const parsed = parsePipeline(text, { template: sources.template !== null, extensions });
+  const key = delivery.repository;
+  const parsed = await parsePipelineOffThread(
+    text,
+    { template: sources.template !== null, extensions, key },
+    PARSE_MS_MAX,
+  );
   if (parsed.ok) return { definition: parsed.definition, extensions };
   return { problem: listed(parsed.diagnostics) };
 }

@@ -1,0 +1,44 @@
+/** A queue of queues: each key has its own, bounded, and they are served in turn, so that nobody's files wait for all of another's. */
+
+export class FairQueue<Item> {
+  readonly #byKey = new Map<string, Item[]>();
+  readonly #perKeyMax: number;
+  readonly #keysMax: number;
+
+  constructor(perKeyMax: number, keysMax: number) {
+    this.#perKeyMax = perKeyMax;
+    this.#keysMax = keysMax;
+  }
+
+  /** False: there is no room for it. */
+  add(key: string, item: Item): boolean {
+    const items = this.#byKey.get(key);
+    if (items === undefined) {
+      if (this.#byKey.size >= this.#keysMax) return false;
+      this.#byKey.set(key, [item]);
+      return true;
+    }
+    if (items.length >= this.#perKeyMax) return false;
+    items.push(item);
+    return true;
+  }
+
+  /** The first item of the key whose turn it is; that key's next turn comes after all others'. */
+  next(): Item | undefined {
+    const first = this.#byKey.entries().next().value;
+    if (first === undefined) return undefined;
+    const [key, items] = first;
+    const item = items.shift();
+    this.#byKey.delete(key);
+    if (items.length > 0) this.#byKey.set(key, items);
+    return item;
+  }
+
+  remove(key: string, item: Item): void {
+    const items = this.#byKey.get(key);
+    const at = items?.indexOf(item) ?? -1;
+    if (items === undefined || at === -1) return;
+    items.splice(at, 1);
+    if (items.length === 0) this.#byKey.delete(key);
+  }
+}

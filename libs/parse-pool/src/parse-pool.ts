@@ -1,0 +1,146 @@
+/**
+ * Reads pipeline files on threads of its own, so that no file holds up the loop that others' requests and leases need.
+ *
+ * PARSEPOOL-1. A file has a deadline from when it is given to when its result is there. A thread that is reading one that is
+ * late is ended, and the next file gets a new one.
+ * PARSEPOOL-2. Files wait by key and keys take turns; a key has a bounded number of them waiting, and so has the pool of keys.
+ * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
+ */
+import { Worker } from 'node:worker_threads';
+import { Unavailable } from '@penstock/errors';
+import { parseRemembered, recall, rememberForeign, type ParseResult } from '@penstock/pipeline';
+import { FairQueue } from './fair-queue.ts';
+import type { ParseAnswer, ParseOptions } from './parse-task.ts';
+
+export interface ParsePoolOptions {
+  /** Threads that read at a time; each is started at its first file. */
+  readonly threads?: number;
+  readonly waitingPerKeyMax?: number;
+  readonly keysMax?: number;
+  /** UTF-16 units of the largest file, and of its extensions' manifests, that is read on the calling thread. */
+  readonly inlineLengthMax?: number;
+  /** Another program for the threads, in tests. */
+  readonly workerUrl?: URL;
+}
+
+interface Task {
+  readonly text: string;
+  readonly options: ParseOptions;
+  readonly settle: (outcome: ParseResult | Error) => void;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  task: Task | undefined;
+}
+
+const THREADS = 1;
+const WAITING_PER_KEY_MAX = 8;
+const KEYS_MAX = 1_000;
+/** 2 KiB take below 5 ms; a matrix can make 1,800 stages of them and 20 ms, and is never read here. */
+const INLINE_LENGTH_MAX = 2 * 1024;
+/** A matrix, or the backslash with which the word could be written otherwise. */
+const MAY_EXPAND = /matrix|\\/;
+/** What one file of 512 KiB with its extensions needs is below 150 MB. */
+const THREAD_HEAP_MB_MAX = 256;
+
+export class ParsePool {
+  readonly #queue: FairQueue<Task>;
+  readonly #threads = new Set<Thread>();
+  readonly #threadsMax: number;
+  readonly #inlineLengthMax: number;
+  readonly #workerUrl: URL;
+
+  constructor(options: ParsePoolOptions = {}) {
+    this.#queue = new FairQueue(options.waitingPerKeyMax ?? WAITING_PER_KEY_MAX, options.keysMax ?? KEYS_MAX);
+    this.#threadsMax = options.threads ?? THREADS;
+    this.#inlineLengthMax = options.inlineLengthMax ?? INLINE_LENGTH_MAX;
+    this.#workerUrl = options.workerUrl ?? new URL('./parse-worker.ts', import.meta.url);
+  }
+
+  /** As `parsePipeline`. Throws `Unavailable` where the key's files, or this one, cannot be read in time. */
+  async parse(text: string, options: ParseOptions, key: string, deadlineMs: number): Promise<ParseResult> {
+    const known = recall(text);
+    if (known !== undefined) return known;
+    if (this.#isSmall(text, options)) return parseRemembered(text, options);
+    const { promise, resolve, reject } = Promise.withResolvers<ParseResult>();
+    const task: Task = {
+      text,
+      options,
+      settle: (outcome) => {
+        clearTimeout(timer);
+        if (outcome instanceof Error) reject(outcome);
+        else resolve(outcome);
+      },
+    };
+    const timer = setTimeout(() => this.#isLate(key, task), deadlineMs);
+    if (this.#queue.add(key, task)) this.#pump();
+    else task.settle(new Unavailable('Too many pipeline files are being read at the moment.'));
+    return promise;
+  }
+
+  async close(): Promise<void> {
+    for (let task = this.#queue.next(); task !== undefined; task = this.#queue.next())
+      task.settle(new Unavailable('The server is stopping.'));
+    await Promise.all(
+      [...this.#threads].map((thread) => this.#end(thread, new Unavailable('The server is stopping.'))),
+    );
+  }
+
+  #isSmall(text: string, { extensions }: ParseOptions): boolean {
+    const manifests = (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
+    return manifests === 0 && text.length <= this.#inlineLengthMax && !MAY_EXPAND.test(text);
+  }
+
+  #pump(): void {
+    const idle = [...this.#threads].find(({ task }) => task === undefined);
+    if (idle === undefined && this.#threads.size >= this.#threadsMax) return;
+    const task = this.#queue.next();
+    if (task === undefined) return;
+    const thread = idle ?? this.#start();
+    thread.task = task;
+    thread.worker.ref();
+    thread.worker.postMessage({ text: task.text, options: task.options });
+  }
+
+  #start(): Thread {
+    const worker = new Worker(this.#workerUrl, { resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX } });
+    const thread: Thread = { worker, task: undefined };
+    this.#threads.add(thread);
+    worker.on('message', ({ result }: ParseAnswer) => {
+      const { task } = thread;
+      thread.task = undefined;
+      // A thread without a file keeps no process alive.
+      worker.unref();
+      if (task !== undefined && isPlain(task.options)) rememberForeign(task.text, result);
+      task?.settle(result);
+      this.#pump();
+    });
+    worker.on('error', (cause) => {
+      void this.#end(thread, new Unavailable('The pipeline file could not be read.', { cause }));
+      this.#pump();
+    });
+    return thread;
+  }
+
+  #isLate(key: string, task: Task): void {
+    this.#queue.remove(key, task);
+    const thread = [...this.#threads].find((candidate) => candidate.task === task);
+    const late = new Unavailable('The pipeline file could not be read in time.');
+    if (thread === undefined) task.settle(late);
+    else void this.#end(thread, late);
+    this.#pump();
+  }
+
+  async #end(thread: Thread, outcome: Error): Promise<void> {
+    this.#threads.delete(thread);
+    const { task } = thread;
+    thread.task = undefined;
+    task?.settle(outcome);
+    await thread.worker.terminate();
+  }
+}
+
+function isPlain(options: ParseOptions): boolean {
+  return Object.values(options).every((value) => value === undefined || value === false);
+}

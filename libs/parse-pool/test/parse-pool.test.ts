@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Unavailable } from '@penstock/errors';
+import { parsePipeline, parseRemembered } from '@penstock/pipeline';
+import { ParsePool, type ParsePoolOptions } from '../src/index.ts';
+
+const FAKE = new URL('./fake-worker.ts', import.meta.url);
+const MINUTE = 60_000;
+
+const pools: ParsePool[] = [];
+afterEach(() => Promise.all(pools.splice(0).map((pool) => pool.close())));
+
+function poolOf(options: ParsePoolOptions): ParsePool {
+  const pool = new ParsePool(options);
+  pools.push(pool);
+  return pool;
+}
+
+const fake = (options: ParsePoolOptions = {}): ParsePool => poolOf({ inlineLengthMax: 0, workerUrl: FAKE, ...options });
+const stages = (count: number): string =>
+  `pipeline: {name: p}\nstages:\n${Array.from({ length: count }, (_, index) => `  s${index}:\n    run: echo "\${{ run.id }}"\n`).join('')}`;
+
+describe('a pool of threads that read files', () => {
+  it('gives the result that reading them here would give, good or bad', async () => {
+    const pool = poolOf({ inlineLengthMax: 0 });
+    for (const text of [stages(300), 'pipeline: {name: p}\nstages: {__proto__: {run: x}}\n', 'a: [', stages(2_001)]) {
+      expect(await pool.parse(text, {}, 'k', MINUTE)).toEqual(parsePipeline(text));
+    }
+  });
+
+  it('reads with the options that it is given', async () => {
+    const text = 'pipeline: {name: p}\nstages: {a: {run: "echo ${{ webhook.ref }}"}}\n';
+    const pool = poolOf({ inlineLengthMax: 0 });
+    expect((await pool.parse(text, { template: true }, 'k', MINUTE)).ok).toBe(true);
+    expect((await pool.parse(text, {}, 'k', MINUTE)).ok).toBe(false);
+  });
+
+  it('ends a thread that is late with a file, and reads the next ones with a new one', async () => {
+    const pool = fake();
+    const stuck = pool.parse('stuck', {}, 'a', 200);
+    const next = pool.parse('next', {}, 'a', MINUTE);
+    await expect(stuck).rejects.toThrow(Unavailable);
+    expect(await next).toEqual({ ok: false, diagnostics: [{ message: 'next' }] });
+  });
+
+  it('answers for a thread that crashes, and reads the next ones with a new one', async () => {
+    const pool = fake();
+    const crash = pool.parse('crash', {}, 'a', MINUTE);
+    const next = pool.parse('next', {}, 'a', MINUTE);
+    await expect(crash).rejects.toThrow('could not be read');
+    expect(await next).toMatchObject({ ok: false });
+  });
+
+  it('lets keys take turns, so that many files of one do not keep another waiting', async () => {
+    const pool = fake();
+    const order: string[] = [];
+    const parse = (text: string, key: string): Promise<void> =>
+      pool.parse(text, {}, key, MINUTE).then(() => void order.push(text));
+    await Promise.all([parse('a1', 'a'), parse('a2', 'a'), parse('a3', 'a'), parse('a4', 'a'), parse('b1', 'b')]);
+    expect(order).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
+  });
+
+  it('refuses what is over the bound of a key, and takes what others have', async () => {
+    const pool = fake({ waitingPerKeyMax: 2 });
+    const taken = ['1', '2', '3'].map((text) => pool.parse(text, {}, 'a', MINUTE));
+    await expect(pool.parse('4', {}, 'a', MINUTE)).rejects.toThrow('Too many pipeline files');
+    expect(await pool.parse('5', {}, 'b', MINUTE)).toMatchObject({ ok: false });
+    await Promise.all(taken);
+  });
+
+  it('gives up on a file that has waited until its deadline, without ending the thread of another', async () => {
+    const pool = fake();
+    const stuck = pool.parse('stuck', {}, 'a', 1_000);
+    await expect(pool.parse('late', {}, 'b', 50)).rejects.toThrow('in time');
+    await expect(stuck).rejects.toThrow('in time');
+  });
+
+  it('remembers a good file for whoever reads it next, its records without prototypes', async () => {
+    const text = 'pipeline: {name: remembered}\nstages: {a: {run: x, env: {constructor: y}}}\n';
+    const result = await poolOf({ inlineLengthMax: 0 }).parse(text, {}, 'k', MINUTE);
+    expect(parseRemembered(text)).toBe(result);
+    const env = result.ok ? result.definition.stages[0]?.env : undefined;
+    expect(env === undefined ? 'none' : Object.getPrototypeOf(env)).toBe(null);
+  });
+
+  it('never reads a file with a matrix here, however small: it may be a thousand stages', async () => {
+    const text = 'pipeline: {name: p}\nstages: {a: {run: x, matrix: {n: [1, 2]}}}\n';
+    expect(await poolOf({ workerUrl: FAKE }).parse(text, {}, 'k', MINUTE)).toEqual({
+      ok: false,
+      diagnostics: [{ message: text }],
+    });
+  });
+
+  it('reads a small file at once, without a thread', async () => {
+    const pool = poolOf({ workerUrl: new URL('./no-such-worker.ts', import.meta.url) });
+    expect(await pool.parse(stages(3), {}, 'k', MINUTE)).toMatchObject({ ok: true });
+  });
+});
