@@ -110,6 +110,12 @@ function variables(definition: StageDefinition, values: ExpressionScope): Record
   );
 }
 
+describe('the uses of a text', () => {
+  it('are found also where the key is written with escapes', () => {
+    expect(usesOf('pipeline: {name: p}\nstages: {a: {"\\x75ses": build/node@^1}}\n')).toEqual(['build/node@^1']);
+  });
+});
+
 describe('an extension with a command', () => {
   const USE =
     "  a: {run: make, outputs: [who]}\n  hi:\n    uses: utility/greet@^1\n    after: a\n    with: {who: 'dear ${{ stages.a.outputs.who }}', times: 3}\n";

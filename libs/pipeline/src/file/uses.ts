@@ -69,6 +69,8 @@ export function extensionIdFault(id: string): UsesFault | undefined {
  * not name an extension are left out. Never throws: of a text that cannot be read it knows none, and parsing says why.
  */
 export function usesOf(text: string): string[] {
+  // A key can be written otherwise only with a backslash: most files need not be read for this.
+  if (!/uses|\\/.test(text)) return [];
   const problems = new Problems();
   const body = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const root = screenText(body, problems) ? readYaml(body, problems) : undefined;
