@@ -10,6 +10,7 @@ import {
   MEMBERSHIP_MS,
   MEMBERSHIP_RENEWALS,
   RESULT_REPEAT_MS,
+  RUN_ID_AHEAD_MS,
   RUNNER_LEASE_MS,
   RUNNER_LEASE_MS_MIN,
   RUNNER_LEASE_RENEWALS,
@@ -49,6 +50,8 @@ describe('the times of the protocols', () => {
   it.each([
     `a membership lives ${seconds(MEMBERSHIP_MS)} and is renewed every ${seconds(MEMBERSHIP_MS / MEMBERSHIP_RENEWALS)}`,
     `lease lives L = ${seconds(RUNNER_LEASE_MS)} (\`SERVICE_RUNNER_LEASE_SECS\`) and is renewed every ${seconds(RUNNER_LEASE_MS / RUNNER_LEASE_RENEWALS)}`,
+    `or older than ${seconds(RUN_ID_AHEAD_MS)} after its own opening`,
+    `no id that is more than ${seconds(RUN_ID_AHEAD_MS)} ahead`,
     `a fence is L - ${seconds(FENCE_MS)}`,
     `was sent less than ${seconds(ACT_WITHIN_MS)} ago`,
     `or ${seconds(CREDIT_MS)} old by the boot clock`,

@@ -1,4 +1,5 @@
 export { type Backoff, backoffMs, withoutJitter } from './backoff.ts';
+export { bootClock, bootMs, type ClockSources } from './boot-clock.ts';
 export { BoundedQueue } from './bounded-queue.ts';
 export { unlessAborted, within } from './deadline.ts';
 export { pause, pauseOrAbort } from './pause.ts';

@@ -21,6 +21,7 @@ export {
   MEMBERSHIP_MS,
   MEMBERSHIP_RENEWALS,
   RESULT_REPEAT_MS,
+  RUN_ID_AHEAD_MS,
   RUNNER_ANSWER_MS,
   RUNNER_LEASE_MS,
   RUNNER_LEASE_MS_MIN,
@@ -42,7 +43,7 @@ export {
 } from './jetstream/partition-log.ts';
 export { type DeliveryLog, openDeliveryLog } from './jetstream/delivery-log.ts';
 export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from './jetstream/delivery-consumer.ts';
-export { acquireLease, endLease, type Lease, leaseAtLeader, monotonicMs } from './jetstream/lease.ts';
+export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/lease.ts';
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';

@@ -1,3 +1,4 @@
+import { bootMs } from '@penstock/async';
 import { once } from 'node:events';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -14,7 +15,6 @@ import {
   leaseAtLeader,
   type LeaseEvent,
   type LeaseWatch,
-  monotonicMs,
   NoResponders,
   watchLeases,
 } from '../src/index.ts';
@@ -133,13 +133,13 @@ describe('a lease', () => {
 
   it('P5: a renewal counts from when it was sent, and keeps the TTL', async () => {
     const lease = await acquireLease(bus, bucket, 'k', 1, short);
-    const before = monotonicMs();
+    const before = bootMs();
     const renewed = await lease.renew(2);
     expect(renewed).toMatchObject({ kind: 'accepted', revision: lease.revision });
     if (renewed.kind !== 'accepted') throw new Error('not renewed');
     expect(renewed.sentAtMs).toBeGreaterThanOrEqual(before);
     await events.find('expired', 'k');
-    expect(monotonicMs() - renewed.sentAtMs).toBeGreaterThanOrEqual(short.ttlMs);
+    expect(bootMs() - renewed.sentAtMs).toBeGreaterThanOrEqual(short.ttlMs);
   });
 
   it('P5: a renewal after the end is refused, and the lease stays over', async () => {

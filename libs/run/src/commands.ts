@@ -1,7 +1,7 @@
 /**
  * What the machine of a run can be told. A command that does not apply (a result of an attempt that lives no more, a
  * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
- * `at` is the owner's clock in milliseconds; it never runs backwards within a run.
+ * `at` is the owner's wall clock in milliseconds; it never runs backwards within a run.
  */
 import type { RunEnd, StageReason } from './state.ts';
 
@@ -25,8 +25,11 @@ export type RunCommand =
       readonly attempt: number;
       readonly logBytes: number;
     }
-  /** A deadline of the run has come; which one, the machine looks up. */
-  | { readonly type: 'wake'; readonly at: number }
+  /**
+   * A deadline of the run has come. `due`: of these stages, as their owner's boot clock has it (P5); absent: which one, the
+   * machine looks up by `at`.
+   */
+  | { readonly type: 'wake'; readonly at: number; readonly due?: readonly string[] | undefined }
   | { readonly type: 'lose-workspace'; readonly at: number; readonly runner: string }
   | { readonly type: 'cancel'; readonly at: number }
   | { readonly type: 'quarantine'; readonly at: number; readonly cause: string };

@@ -10,19 +10,17 @@ import type { RunEvent } from './events.ts';
 import { evolve, isEnded, stageNamed } from './evolve.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
-
-export interface RunSettings {
-  /** A stage that no runner takes for so long is FAILED with reason `no_runner`. */
-  readonly queueTimeoutMs: number;
-}
+import {
+  nextDeadline,
+  retryDelayMs,
+  TIMEOUT_BACKSTOP_MS,
+  timerOf,
+  type RunSettings,
+  type StageTimer,
+} from './timers.ts';
 
 /** Outputs of a whole run, keys and values in UTF-16 units; what goes beyond fails its stage with reason `quota`. */
 export const RUN_OUTPUTS_MAX = 1024 * 1024;
-
-/** A runner ends a stage at its timeout by itself; its owner asks for a stop so much later, in case it did not. */
-const TIMEOUT_BACKSTOP_MS = 30_000;
-/** Exponential backoff stops doubling here. */
-const RETRY_DELAY_MS_MAX = 60 * 60 * 1000;
 
 export class Decision {
   readonly events: RunEvent[] = [];
@@ -115,11 +113,14 @@ export class Decision {
   }
 
   /** Everything whose time has come; then the next time to look. */
-  wake(at: number): void {
-    const due: string[] = [];
+  wake(at: number, due: readonly string[] | undefined): void {
+    const retried: string[] = [];
+    const isDue = due === undefined ? (stage: StageState) => this.#isDue(stage, at) : namedIn(due);
     for (const stage of this.#run.stages) {
-      if (stage.status === 'PENDING' && stage.dueAt !== undefined && stage.dueAt <= at) due.push(stage.name);
-      else if (stage.status === 'QUEUED' && (stage.queuedAt ?? at) + this.#settings.queueTimeoutMs <= at) {
+      const kind = isDue(stage) ? this.#timerOf(stage)?.kind : undefined;
+      if (kind === 'retry') retried.push(stage.name);
+      else if (kind === 'timeout') this.#stop(at, stage, 'timeout');
+      else if (kind === 'queue') {
         this.#complete(at, stage, {
           type: 'stage_completed',
           at,
@@ -129,17 +130,24 @@ export class Decision {
           reason: 'no_runner',
           logBytes: 0,
         });
-      } else if (stage.live !== undefined && stage.live.stopping === undefined && this.#timeoutAt(stage) <= at) {
-        this.#stop(at, stage, 'timeout');
       }
       if (isEnded(this.#run.status)) return;
     }
     this.#queue(
       at,
-      due.filter((name) => stageNamed(this.#run, this.#plan, name).status === 'PENDING'),
+      retried.filter((name) => stageNamed(this.#run, this.#plan, name).status === 'PENDING'),
     );
     const next = nextDeadline(this.#run, this.#plan, this.#settings);
     if (next !== undefined) this.effects.push({ type: 'wake-at', at: next });
+  }
+
+  #isDue(stage: StageState, at: number): boolean {
+    const timer = this.#timerOf(stage);
+    return timer !== undefined && timer.since + timer.lengthMs <= at;
+  }
+
+  #timerOf(stage: StageState): StageTimer | undefined {
+    return timerOf(this.#run, stage, this.#definitionOf(stage), this.#settings);
   }
 
   loseWorkspace(at: number, runner: string): void {
@@ -209,8 +217,7 @@ export class Decision {
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
     if (stage.failures < retry.max && retry.on.includes(retryCauseOf(reason)) && !this.#familyIsOver(stage)) {
-      const factor = retry.backoff === 'exponential' ? 2 ** stage.failures : 1;
-      const dueAt = at + Math.min(retry.delayMs * factor, Math.max(RETRY_DELAY_MS_MAX, retry.delayMs));
+      const dueAt = at + retryDelayMs(retry, stage.failures + 1);
       this.#emit({ type: 'stage_retrying', at, stage: name, attempt, reason, ...exit, logBytes, dueAt });
       this.effects.push({ type: 'wake-at', at: dueAt });
       return;
@@ -382,10 +389,6 @@ export class Decision {
     return size <= RUN_OUTPUTS_MAX;
   }
 
-  #timeoutAt(stage: StageState): number {
-    return (stage.live?.startedAt ?? 0) + this.#definitionOf(stage).timeoutMs + TIMEOUT_BACKSTOP_MS;
-  }
-
   #definitionOf(stage: StageState): PlannedStage['definition'] {
     return this.#planned(stage.name).definition;
   }
@@ -400,22 +403,6 @@ export class Decision {
     evolve(this.#run, this.#plan, event);
     this.events.push(event);
   }
-}
-
-/** The earliest time at which `wake` has something to do; undefined where nothing is timed. */
-export function nextDeadline(run: RunState, plan: Plan, settings: RunSettings): number | undefined {
-  if (isEnded(run.status)) return undefined;
-  let earliest: number | undefined;
-  run.stages.forEach((stage, index) => {
-    let at: number | undefined;
-    if (stage.status === 'PENDING') at = stage.dueAt;
-    else if (stage.status === 'QUEUED') at = (stage.queuedAt ?? run.createdAt) + settings.queueTimeoutMs;
-    else if (stage.live !== undefined && stage.live.stopping === undefined) {
-      at = stage.live.startedAt + (plan.stages[index]?.definition.timeoutMs ?? 0) + TIMEOUT_BACKSTOP_MS;
-    }
-    if (at !== undefined && (earliest === undefined || at < earliest)) earliest = at;
-  });
-  return earliest;
 }
 
 /** The stage's environment, in the order of the file: a variable sees those before it. `text` sees each value first. */
@@ -473,6 +460,11 @@ function stagesOf(run: RunState, plan: Plan): ProxyHandler<StagesInScope> {
       return value && { value, enumerable: true, configurable: true };
     },
   };
+}
+
+function namedIn(names: readonly string[]): (stage: StageState) => boolean {
+  const set = new Set(names);
+  return ({ name }) => set.has(name);
 }
 
 function retryCauseOf(reason: StageReason): 'failure' | 'timeout' | 'lost' {

@@ -11,7 +11,7 @@ export type RunEffect =
       readonly attempt: number;
       readonly reason: 'cancelled' | 'timeout';
     }
-  /** Send `wake` at this time (milliseconds since 1970). An earlier wake-up asked for before stays. */
+  /** Send `wake` at this time (milliseconds since 1970), or so long after the command's `at`. An earlier wake-up asked for before stays. */
   | { readonly type: 'wake-at'; readonly at: number }
   /** The run has ended and nothing of it lives: its group, quota and workspaces are free. */
   | { readonly type: 'settle' };

@@ -9,12 +9,13 @@
 import type { PipelineDefinition } from '@penstock/pipeline';
 import { assign, createActor, setup, type Actor } from 'xstate';
 import type { RunCommand } from './commands.ts';
-import { Decision, type RunSettings } from './decide.ts';
+import { Decision } from './decide.ts';
 import type { RunEffect } from './effects.ts';
 import type { RunEvent } from './events.ts';
 import { isEnded } from './evolve.ts';
 import { planOf, type Plan } from './plan.ts';
 import type { RunState } from './state.ts';
+import type { RunSettings } from './timers.ts';
 
 export interface RunContext {
   readonly run: RunState;
@@ -78,7 +79,7 @@ export const runMachine = setup({
     returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
     takeResult: assign(on('result', (decision, command) => decision.result(command))),
     lose: assign(on('lose', (decision, { at, stage, logBytes }) => decision.lose(at, stage, logBytes))),
-    wake: assign(on('wake', (decision, { at }) => decision.wake(at))),
+    wake: assign(on('wake', (decision, { at, due }) => decision.wake(at, due))),
     loseWorkspace: assign(on('lose-workspace', (decision, { at, runner }) => decision.loseWorkspace(at, runner))),
     cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
     quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),

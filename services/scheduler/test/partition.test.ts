@@ -67,8 +67,8 @@ describe('decide, commit, act (P1)', () => {
     });
     expect(released).toBe(true);
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
-    world.dispatch.addCredits(world.now, { runner: 'r1', session: 'r1-s', credits: [1] });
-    world.dispatch.match(world.now);
+    world.dispatch.addCredits(world.boot, { runner: 'r1', session: 'r1-s', credits: [1] });
+    world.dispatch.match(world.boot);
     expect(world.inFlight).toBe(0);
   });
 });
@@ -98,6 +98,19 @@ describe('ids live once (P7)', () => {
     world.now += openForMs;
     world.create(one, { id: world.id({ ageMs }) });
     expect(world.askedStore).toHaveLength(1);
+  });
+
+  it('P7: an id that an earlier owner can have created asks the store, however far ahead its client or its clock was', () => {
+    const earlier = new Harness();
+    earlier.now += 2 * HOUR_MS;
+    const { id } = earlier.create(text([]), { id: earlier.id({ ageMs: -5 * 60_000 }) });
+    earlier.settle();
+    const world = new Harness({ idsTo: earlier.partition.idsTo });
+    world.now += 2 * HOUR_MS + 10 * 60_000;
+    world.stored = true;
+    expect(world.create(text([]), { id }).replies).toMatchObject([{ ok: true, created: false }]);
+    world.create(one, { id: world.id() });
+    expect(world.askedStore).toEqual([id]);
   });
 
   it('a young id is created at once; one of a closed run is known without the store', () => {
@@ -363,7 +376,7 @@ describe('take-over', () => {
         ]),
       ],
     });
-    expect(world.partition.nextWake()).toBe(NOW + 1_000);
+    expect(world.partition.nextWake()).toBe(world.boot + 1_000);
     world.later(1_000);
     world.settle();
     expect(world.events()).toEqual(['stages_queued']);

@@ -44,7 +44,7 @@ function projected(
     journal: {} as never,
     load: harness.load,
     log: { warn: () => {} },
-    clock: { now: () => harness.now, pause: async () => pauses(), turn: async () => {} },
+    clock: { bootNow: () => harness.boot, pause: async () => pauses(), turn: async () => {} },
   });
   projector.projectSoon();
   // What is under way goes on to its end before it stops; with nothing left that is the end of all.

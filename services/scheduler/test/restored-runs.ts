@@ -1,5 +1,5 @@
 /** Runs as a take-over finds them: their events so far, restored. */
-import type { RunCreated, RunEvent } from '@penstock/run';
+import type { RunCreated, RunEvent, RunSettings } from '@penstock/run';
 import { newRunId } from '@penstock/run';
 import { LiveRun } from '@penstock/scheduler/testing';
 import { definitions, NOW, settings } from './support.ts';
@@ -9,7 +9,10 @@ let count = 0;
 export function createdOf(
   yaml: string,
   more: Partial<RunCreated> = {},
-): { restored(events: readonly RunEvent[]): LiveRun; unrestorable(events: readonly RunEvent[]): LiveRun } {
+): {
+  restored(events: readonly RunEvent[], own?: RunSettings): LiveRun;
+  unrestorable(events: readonly RunEvent[]): LiveRun;
+} {
   const created: RunCreated = {
     type: 'run_created',
     at: NOW,
@@ -23,8 +26,8 @@ export function createdOf(
   };
   const id = newRunId({ now: NOW, key: 'ada', random: Uint8Array.of(1, 0, 0, 0, 0, 0, ++count >> 8, count & 255) });
   return {
-    restored: (events) =>
-      LiveRun.restore(id, definitions.find(yaml).definition, { events: [created, ...events], sequence: 0 }, settings),
+    restored: (events, own = settings) =>
+      LiveRun.restore(id, definitions.find(yaml).definition, { events: [created, ...events], sequence: 0 }, own),
     unrestorable: (events) =>
       LiveRun.unrestorable(
         id,

@@ -69,7 +69,10 @@ interface Sent<Message, Answer> {
 }
 
 export class Harness {
+  /** The wall clock, which a test may set. */
   now = NOW;
+  /** The boot clock, which nothing sets. */
+  boot = 5_000;
   mayAct = true;
   stored: boolean | 'unavailable' = false;
   readonly load: SchedulerLoad = { liveRuns: 0, liveRunsMax: 1_000, journalUsed: 0, unprojectedBytes: 0 };
@@ -90,13 +93,14 @@ export class Harness {
   #sequence = 100;
 
   constructor(
-    options: Partial<Pick<RestoredPartition, 'runs' | 'usages' | 'neverOwned'>> & {
+    options: Partial<Pick<RestoredPartition, 'runs' | 'usages' | 'neverOwned' | 'idsTo'>> & {
       readonly settings?: Partial<PartitionSettings>;
       readonly start?: boolean;
     } = {},
   ) {
     const ports: PartitionPorts = {
       now: () => this.now,
+      bootNow: () => this.boot,
       newCommitId: () => `c${++this.#ids}`,
       append: (bytes, { expectedSequence }) =>
         void this.appended.push({ commit: decodeCommit(bytes), expectedSequence }),
@@ -121,9 +125,9 @@ export class Harness {
     const shared = { dispatch: this.dispatch, definitions, load: this.load };
     this.#bare = new Partition({ ...settings, ...options.settings }, ports, shared);
     this.partition = this.#checked(this.#bare);
-    const { runs = [], usages, neverOwned } = options;
+    const { runs = [], usages, neverOwned, idsTo } = options;
     if (options.start !== false)
-      this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned });
+      this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned, idsTo });
   }
 
   /** The same partition, each of whose methods is a step. */
@@ -165,7 +169,7 @@ export class Harness {
   }
 
   credit(session: string, runner: string, ...credits: number[]): void {
-    this.dispatch.addCredits(this.now, { runner, session, credits });
+    this.dispatch.addCredits(this.boot, { runner, session, credits });
     this.partition.creditsChanged();
   }
 
@@ -214,6 +218,7 @@ export class Harness {
 
   later(milliseconds: number): void {
     this.now += milliseconds;
+    this.boot += milliseconds;
     this.partition.tick();
   }
 

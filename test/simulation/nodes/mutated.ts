@@ -76,6 +76,7 @@ export function mutatedRestore(
   return {
     sequence: opened.sequence,
     commitNumber: opened.commitNumber,
+    idsTo: mutation === 'ids-by-the-clock' ? 0 : opened.idsTo,
     neverOwned: opened.neverOwned || mutation === 'never-owned-believed',
     runs: mutation === 'held-left-aside' ? runs.filter(({ state }) => !state.held) : runs,
     usages: usages.map((usage) => ({

@@ -34,6 +34,7 @@ export interface OwningScheduler {
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
   now(): number;
+  bootNow(): number;
   mayAct(): boolean;
   /** Takes the picture of the leases as the broker has it, read fresh. */
   refreshSessions(leases: Iterable<RunnerLease>): void;
@@ -114,7 +115,7 @@ export class SimOwner {
       ledger: mutatedLedger(world.mutation, ledger),
       log: { warn: () => world.mark('projection failed') },
       clock: {
-        now: () => this.#scheduler.now(),
+        bootNow: () => this.#scheduler.bootNow(),
         pause: (milliseconds, aborted) => world.pause(node, milliseconds, aborted),
         turn: () => world.pause(node, 0, signal),
       },
@@ -140,7 +141,7 @@ export class SimOwner {
   async release(signal: AbortSignal): Promise<boolean> {
     const world = this.#world;
     const core = this.partition;
-    let known: { readonly epoch: number; readonly sequence: number; readonly commitNumber: number } | undefined;
+    let known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber' | 'idsTo'> | undefined;
     try {
       if (core?.open === true) {
         const over = AbortSignal.any([signal, this.#abort.signal]);
@@ -149,7 +150,13 @@ export class SimOwner {
           over.addEventListener('abort', () => resolve(), { once: true });
           core.release(resolve);
         });
-        if (!over.aborted) known = { epoch: this.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
+        if (!over.aborted)
+          known = {
+            epoch: this.epoch,
+            sequence: core.sequence,
+            commitNumber: core.commitNumber,
+            idsTo: core.idsTo,
+          };
         core.close();
         this.listens = false;
       } else {
@@ -208,7 +215,7 @@ export class SimOwner {
     const at = this.partition?.nextWake();
     if (at === undefined || this.partition?.open !== true || at === this.#timerAt) return;
     this.#timerAt = at;
-    this.#scheduler.node.after(Math.max(1, at - this.#scheduler.now()), () => {
+    this.#scheduler.node.after(Math.max(1, at - this.#scheduler.bootNow()), () => {
       if (this.#timerAt !== at) return;
       this.#timerAt = undefined;
       this.tick();
@@ -221,6 +228,7 @@ export class SimOwner {
     const { node } = scheduler;
     return {
       now: () => scheduler.now(),
+      bootNow: () => (world.mutation === 'waits-by-the-wall-clock' ? scheduler.now() : scheduler.bootNow()),
       newCommitId: () => world.newId(),
       append: (bytes, options) => {
         if (world.mutation === 'acts-before-acknowledgement')

@@ -21,7 +21,10 @@ const LOOK_MS = 30_000;
 
 export class SimScheduler implements SchedulerPort, OwningScheduler {
   readonly node: SimNode;
-  readonly skewMs: number;
+  /** How far its wall clock is from the true time. */
+  skewMs: number;
+  /** Of its machine, which was started at another time than the world. */
+  readonly #upSinceMs: number;
   readonly ledger: SimLedger;
   member = '';
   dispatch = new Dispatch();
@@ -50,6 +53,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     this.node = new SimNode(name, world.timeline);
     this.ledger = new SimLedger(network, this.node);
     this.skewMs = Math.floor(world.random.between(-1, 1) * world.profile.clockSkewMs);
+    this.#upSinceMs = world.random.between(0, 10_000_000);
   }
 
   start(): void {
@@ -251,7 +255,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
 
   pull(request: PullRequest, reply: (reply: PullReply) => void): void {
     const withdrawn = this.dispatch.withdraw(request.session, request.withdraw);
-    this.dispatch.addCredits(this.now(), request);
+    this.dispatch.addCredits(this.bootNow(), request);
     this.#match();
     reply({ ok: true, withdrawn });
   }
@@ -263,6 +267,15 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
 
   now(): number {
     return this.#world.wallClock() + this.skewMs;
+  }
+
+  bootNow(): number {
+    return this.#world.now + this.#upSinceMs;
+  }
+
+  /** Somebody sets its wall clock. */
+  setClock(byMs: number): void {
+    this.skewMs += byMs;
   }
 
   #leaseSeen(lease: RunnerLease): void {
@@ -314,7 +327,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     this.node.after(TICK_MS, () => {
       this.load.journalUsed = this.#world.journalUsed;
       for (const owner of this.owners.values()) owner.tick();
-      this.dispatch.forgetIdle(this.now());
+      this.dispatch.forgetIdle(this.bootNow());
       this.#lookAtSilent();
       if (this.dispatch.demand().length > 0) this.#dependencies.subjects.announceDemand(this);
       if (this.#world.mutation === 'own-timer-declares-loss') this.#declareLossByTimer();

@@ -29,6 +29,7 @@ import type { SimStore } from '../world/store.ts';
 import type { Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkEvent } from './event-rules.ts';
+import { checkWait } from './wait-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
 
@@ -193,6 +194,7 @@ export class Oracle implements Witness {
           versions: [],
           observed: 0,
           storedVersion: 0,
+          waits: new Map(),
         };
         this.#runs.set(id, run);
         if (event.group !== undefined) this.#group(run).push(id);
@@ -209,6 +211,10 @@ export class Oracle implements Witness {
         `version ${from + index} of run ${id} follows version ${run.state.version}`,
       );
       if (!disturbed) this.#checkEvent(run, event);
+      const epoch = this.#partition(partition).epoch;
+      checkWait(run, event, { at: world.now, epoch, ...world.profile }, (message) =>
+        world.check(disturbed, 'P5', message),
+      );
       try {
         evolve(run.state, run.plan, event);
       } catch (error) {

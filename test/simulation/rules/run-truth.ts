@@ -12,4 +12,6 @@ export interface RunTruth {
   /** The highest version that any client has seen. */
   observed: number;
   storedVersion: number;
+  /** Of each stage: when, and in which epoch, the commit was stored that began its present wait. */
+  readonly waits: Map<string, { readonly at: number; readonly epoch: number }>;
 }

@@ -5,6 +5,8 @@ export const SEEDS_DEFAULT = 2_000;
 export const expectedFaults: readonly string[] = [
   'broker down',
   "broker's answer lost",
+  'clock set back',
+  'clock set forward',
   'journal full',
   'journal half full',
   'journal nearly full',

@@ -7,6 +7,8 @@ import type { SimScheduler } from '../nodes/scheduler-node.ts';
 import type { SimBroker } from '../world/broker.ts';
 import type { SimStore } from '../world/store.ts';
 
+const HOUR_MS = 60 * 60 * 1000;
+
 /** What faults happen to. */
 interface Victims {
   readonly world: World;
@@ -113,7 +115,18 @@ export class Faults {
         world.journalUsed = world.profile.journalUsed;
       });
     },
+    clockStep: () => this.#stepClock(),
   };
+
+  /** An hour forward or back; some are put right soon, others stay. */
+  #stepClock(): void {
+    const { random } = this.#world;
+    const scheduler = random.pick(this.#victims.schedulers);
+    const byMs = (random.chance(0.5) ? 1 : -1) * random.pick([1, 2, 25]) * HOUR_MS;
+    this.#happened(byMs > 0 ? 'clock set forward' : 'clock set back', scheduler.node);
+    scheduler.setClock(byMs);
+    if (random.chance(0.5)) this.#world.after(random.exponential(7_000), () => scheduler.setClock(-byMs));
+  }
 
   #outage(): void {
     const { broker } = this.#victims;

@@ -17,6 +17,7 @@ export interface FaultRates {
   readonly storeOutage: number;
   readonly powerCut: number;
   readonly journalFull: number;
+  readonly clockStep: number;
 }
 
 export const noFaults: FaultRates = {
@@ -31,6 +32,7 @@ export const noFaults: FaultRates = {
   storeOutage: 0,
   powerCut: 0,
   journalFull: 0,
+  clockStep: 0,
 };
 
 export interface Profile {
@@ -120,6 +122,7 @@ export function drawProfile(random: Random): Profile {
       storeOutage: some(0.3, 0.5, 3),
       powerCut: some(0.08, 0.5, 2),
       journalFull: some(0.1, 0.5, 2),
+      clockStep: some(0.3, 0.5, 6),
     },
     quotas: random.chance(0.6) ? 1 : 0,
     endedAtOnce: some(0.5, 0.05, 0.3),

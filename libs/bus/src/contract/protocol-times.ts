@@ -44,5 +44,11 @@ export const STOPS_KEPT_MS = 60_000;
 /** P16: a runner sends a result again that no owner has answered. */
 export const RESULT_REPEAT_MS = 2_000;
 
+/**
+ * P7: no gateway takes a run's id that is further ahead of its clock, and no owner takes an id for one that nobody can have created
+ * which is not further ahead of its opening.
+ */
+export const RUN_ID_AHEAD_MS = 60_000;
+
 /** P20: who watches a run or waits for its end asks its owner again, so that a lost last event is noticed. */
 export const WATCH_ASK_MS = 15_000;

@@ -11,7 +11,7 @@
  */
 import assert from 'node:assert';
 import { randomUUID } from 'node:crypto';
-import { backoffMs, pause } from '@penstock/async';
+import { backoffMs, bootMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
@@ -24,7 +24,7 @@ import type { Wire } from '../wire/wire.ts';
 export interface LeaseOptions {
   /** At least 1,000: the broker takes no shorter one. */
   readonly ttlMs: number;
-  /** Milliseconds of a clock that never goes back; its reading just before a publish is the renewal's `sentAtMs`. Default: the monotonic clock. */
+  /** Milliseconds of a clock that never goes back; its reading just before a publish is the renewal's `sentAtMs`. Default: the boot clock. */
   readonly now?: (() => number) | undefined;
   /** For each call, read-backs included. Default: a third of the TTL. */
   readonly timeoutMs?: number | undefined;
@@ -62,11 +62,6 @@ const LEADER_TIMEOUT_MS = 4_000;
 const END_TIMEOUT_MS = 4_000;
 /** A dead holder's last renewal may come between two of them, and then its key's marker. */
 const END_TRIES_MAX = 4;
-
-/** Monotonic, since the machine's start: comparable between processes. */
-export function monotonicMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
-}
 
 /** Throws `LeaseHeld`, `BrokerAway`, `RequestTimeout`, `NoResponders`, `StoreRefused`, `NotPermitted`. */
 export async function acquireLease(
@@ -144,7 +139,7 @@ class KeyLease implements Lease {
     this.#subject = `$KV.${bucket}.${key}`;
     this.#ttlMs = options.ttlMs;
     this.#timeoutMs = options.timeoutMs ?? Math.ceil(options.ttlMs / 3);
-    this.#now = options.now ?? monotonicMs;
+    this.#now = options.now ?? bootMs;
   }
 
   async acquire(value: unknown): Promise<void> {

@@ -4,7 +4,7 @@ import { parsePipelineOffThread } from '@penstock/parse-pool';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
-import type { CreateRequest } from '@penstock/bus';
+import { RUN_ID_AHEAD_MS, type CreateRequest } from '@penstock/bus';
 import {
   isEnded,
   keyOf,
@@ -46,8 +46,6 @@ export interface TriggerSettings {
 
 const WAIT_SECS_MAX = 300;
 const PRIORITY_MAX = 1_000;
-/** An id of a later time would stand above all others in lists for that long; clocks of gateways differ by less. */
-const RUN_ID_AHEAD_MS_MAX = 5 * 60 * 1000;
 /** So many names of pipelines are remembered by the digest of their text: a file that was good is not parsed again. */
 const CHECKED_FILES_MAX = 1_000;
 
@@ -158,7 +156,7 @@ export class Trigger {
   #runIdOf(given: string | null | undefined, key: string): string {
     const now = this.#settings.now();
     if (given === null || given === undefined) return newRunId({ now, key, random: randomBytes(10) });
-    if (!runIdFitsKey(given, key) || runIdTime(given) > now + RUN_ID_AHEAD_MS_MAX) {
+    if (!runIdFitsKey(given, key) || runIdTime(given) > now + RUN_ID_AHEAD_MS) {
       throw new BadUserInput(
         `'runId' does not fit: give back the 'runId' of an earlier trigger of this pipeline by you, or leave it out.`,
       );

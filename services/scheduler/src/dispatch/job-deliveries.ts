@@ -13,6 +13,9 @@ import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
 import { JOB_REPEAT_MS } from '@penstock/bus';
 
+/** Not sent by this owner yet: the boot clock may have begun a moment ago. */
+const LONG_AGO = Number.NEGATIVE_INFINITY;
+
 export interface JobDeliverySettings {
   readonly partition: number;
   readonly epoch: Epoch;
@@ -54,7 +57,7 @@ export class JobDeliveries {
 
   /** A grant of this owner, its commit acknowledged. */
   grant(run: LiveRun, stage: string, attempt: number): void {
-    const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: 0 };
+    const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: LONG_AGO };
     this.#grants.set(deliveryId(run, stage), delivery);
     this.#sendGrant(delivery);
   }
@@ -68,12 +71,12 @@ export class JobDeliveries {
       own: false,
       sends: 1,
       acknowledged: false,
-      sentAt: 0,
+      sentAt: LONG_AGO,
     });
   }
 
   stop(run: LiveRun, stage: string, attempt: number): void {
-    const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: 0 };
+    const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: LONG_AGO };
     this.#stops.set(deliveryId(run, stage), delivery);
     this.#sendStop(delivery);
   }
@@ -103,7 +106,7 @@ export class JobDeliveries {
 
   /** Sends again what has had no answer; drops what is over. Called about every second. */
   repeat(): void {
-    const now = this.#ports.now();
+    const now = this.#ports.bootNow();
     for (const [id, grant] of this.#grants) {
       if (grant.acknowledged || !this.#lives(grant)) this.#grants.delete(id);
       else if (now - grant.sentAt >= JOB_REPEAT_MS) this.#sendGrant(grant);
@@ -119,7 +122,7 @@ export class JobDeliveries {
     if (live?.attempt !== grant.attempt || live.stopping !== undefined) return;
     if (!this.#ports.mayAct() || this.#host.inFlight(grant.run)) return;
     grant.sends += 1;
-    grant.sentAt = this.#ports.now();
+    grant.sentAt = this.#ports.bootNow();
     const first = grant.own && grant.sends === 1;
     const job = this.#jobOf(grant, live, !first);
     if (job === undefined) this.#host.undeliverable(grant.run, grant.stage, grant.attempt);
@@ -143,7 +146,7 @@ export class JobDeliveries {
     if (live?.attempt !== stop.attempt || live.stopping === undefined) return;
     if (!this.#ports.mayAct() || this.#host.inFlight(stop.run)) return;
     stop.sends += 1;
-    stop.sentAt = this.#ports.now();
+    stop.sentAt = this.#ports.bootNow();
     this.#ports.sendStop(live.runner, { ...refOf(stop, live), reason: live.stopping }, (answer) => {
       if (answer === 'stopping') stop.acknowledged = true;
       if (answer === 'gone' && liveAttemptOf(stop.run, stop.stage)?.attempt === stop.attempt) {

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { bootMs } from '@penstock/async';
 import {
   acquireLease,
   ACT_WITHIN_MS,
@@ -12,7 +13,6 @@ import {
   type Lease,
   type Membership,
   MEMBERSHIP_RENEWALS,
-  monotonicMs,
 } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
 
@@ -46,7 +46,7 @@ export class SchedulerMembership {
 
   /** P4: whether the last accepted renewal was sent so lately that nobody else can own anything of ours. */
   mayAct(): boolean {
-    return this.#lease !== undefined && monotonicMs() - this.#lease.sentAtMs < ACT_WITHIN_MS;
+    return this.#lease !== undefined && bootMs() - this.#lease.sentAtMs < ACT_WITHIN_MS;
   }
 
   async leave(): Promise<void> {

@@ -1,6 +1,6 @@
 /** Runners without a session that hold workspaces (P19): one that stays away for long has lost them. */
 export class AbsentRunners {
-  /** Since when. */
+  /** Since when, by the boot clock. */
   readonly #since = new Map<string, number>();
   readonly #graceMs: number;
 

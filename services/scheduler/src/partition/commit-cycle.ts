@@ -7,7 +7,7 @@
  *  COMMIT-3 What is decided about a run and not acknowledged stands in the commits to come, once and in its order.
  *  COMMIT-4 A commit has no more runs than COMMIT_RUNS_MAX.
  */
-import type { RunEvent, Epoch, Sequence, Version } from '@penstock/run';
+import { runIdTime, type RunEvent, type Epoch, type Sequence, type Version } from '@penstock/run';
 import { CommitBuilder, type CommitDraft } from './commit-builder.ts';
 import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead } from '../run/commit.ts';
 import { invariant } from '../run/invariant.ts';
@@ -30,6 +30,7 @@ export class CommitCycle {
   #inFlight: CommitDraft | undefined;
   #sequence = 0;
   #number = 0;
+  #idsTo = 0;
 
   constructor(settings: CommitSettings, ports: Pick<PartitionPorts, 'append' | 'newCommitId'>) {
     this.#settings = settings;
@@ -46,17 +47,24 @@ export class CommitCycle {
     return this.#number;
   }
 
+  /** The latest time in an id of a run of the partition, whoever created it. */
+  get idsTo(): number {
+    return this.#idsTo;
+  }
+
   get isTooSlow(): boolean {
     return this.#builder.waiting >= DRAFTS_MAX;
   }
 
-  start(sequence: Sequence, number: number): void {
+  start(sequence: Sequence, number: number, idsTo: number): void {
     this.#sequence = sequence;
     this.#number = number;
+    this.#idsTo = idsTo;
   }
 
   /** Adds the events of one decision; `from` is the version of the first. */
   add(run: LiveRun, from: Version, events: readonly RunEvent[]): CommitDraft {
+    if (from === 1) this.#idsTo = Math.max(this.#idsTo, runIdTime(run.id));
     return this.#builder.add(run, from, events);
   }
 
@@ -94,6 +102,7 @@ export class CommitCycle {
       owner: member,
       minReader: COMMIT_FORMAT,
       at: now,
+      idsTo: this.#idsTo,
     };
     this.#ports.append(encodeCommit(head, draft.runs.values()), {
       commitId: head.id,

@@ -74,7 +74,6 @@ export class Partition {
   readonly #ids = new RememberedIds();
   readonly #absentRunners: AbsentRunners;
   readonly #heldAttempts: HeldAttempts;
-  #clock = 0;
   #open = false;
   #advancing = false;
   #released: (() => void) | undefined;
@@ -96,7 +95,7 @@ export class Partition {
       cycle: this.#cycle,
       mayAnswer: () => this.#mayAnswer(),
     });
-    this.#deadlines = new Deadlines(settings);
+    this.#deadlines = new Deadlines();
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
     this.#heldAttempts = new HeldAttempts(shared.dispatch, (run, stage, attempt, runner) =>
       this.#loseAttempt(run, stage, attempt, runner),
@@ -113,22 +112,22 @@ export class Partition {
       counts: this.#counts,
       cycle: this.#cycle,
       reads: this.#reads,
-      now: () => this.#now(),
+      now: () => this.#ports.now(),
       accepts: () => this.#accepts(),
       mayAnswer: () => this.#mayAnswer(),
       remember: (run) => this.#remember(run),
       begin: (run, start) => this.#begin(run, start),
-      cancel: (run) => void this.#decide(run, { type: 'cancel', at: this.#now() }),
+      cancel: (run) => void this.#decide(run, { type: 'cancel', at: this.#at(run) }),
       advance: () => this.#advance(),
     });
     this.#jobs = new JobDeliveries(settings, ports, {
       inFlight: (run) => this.#cycle.isUnderWay(run),
       returned: (run, stage, attempt) =>
-        this.#decideLater(run, { type: 'return-grant', at: this.#now(), stage, attempt }),
+        this.#decideLater(run, { type: 'return-grant', at: this.#at(run), stage, attempt }),
       undeliverable: (run, stage, attempt) =>
         this.#decideLater(run, {
           type: 'result',
-          at: this.#now(),
+          at: this.#at(run),
           stage,
           attempt,
           status: 'failed',
@@ -151,6 +150,11 @@ export class Partition {
     return this.#cycle.number;
   }
 
+  /** The latest time in an id of a run of the partition (P7). */
+  get idsTo(): number {
+    return this.#cycle.idsTo;
+  }
+
   get liveRuns(): Iterable<LiveRun> {
     return this.#runs.values();
   }
@@ -158,17 +162,18 @@ export class Partition {
   // --- Opening and closing -----------------------------------------------------------------------------------------
 
   /** The log is ours from `restored.sequence` on: takes the runs over, and answers from now on. */
-  start({ sequence, commitNumber, runs, usages = [], neverOwned = false }: RestoredPartition): void {
-    const now = this.#now();
-    this.#cycle.start(sequence, commitNumber);
-    this.#ids.opened(now, neverOwned);
+  start({ sequence, commitNumber, idsTo = 0, runs, usages = [], neverOwned = false }: RestoredPartition): void {
+    const now = { wall: this.#ports.now(), boot: this.#ports.bootNow() };
+    this.#cycle.start(sequence, commitNumber, idsTo);
+    this.#ids.opened(now.wall, { neverOwned, idsTo });
     this.#open = true;
     const inOrder = [...runs].sort(byCreation);
     for (const run of inOrder) {
       this.#remember(run);
       this.#backlog.add(run);
+      run.times.restore(run.state, now);
     }
-    this.#counts.restore(usages, inOrder, now);
+    this.#counts.restore(usages, inOrder, now.wall);
     this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
     for (const run of inOrder) this.#resume(run);
     this.#slots.open();
@@ -202,7 +207,7 @@ export class Partition {
     const { state } = run;
     const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
     this.#offer(run, waiting);
-    this.#deadlines.arm(run, this.#now());
+    this.#deadlines.arm(run, this.#ports.bootNow());
     for (const { name, live } of state.stages) {
       if (live === undefined) continue;
       if (!this.#dispatch.hasSession(live.session)) this.#heldAttempts.loseUnlessHeld(run, name, live);
@@ -233,7 +238,7 @@ export class Partition {
       );
       return;
     }
-    this.#decide(run, { type: 'cancel', at: this.#now() });
+    this.#decide(run, { type: 'cancel', at: this.#at(run) });
     this.#cycle.whenCommitted(run, () => {
       const state = run.committedState();
       reply({ ok: true, epoch: this.settings.epoch, cancelledStages: state.cancelledStages ?? 0, run: viewOf(state) });
@@ -259,10 +264,10 @@ export class Partition {
     const { offer } = request;
     const offerTaken = offer?.scheduler === member;
     if (offerTaken)
-      this.#dispatch.addCredits(this.#now(), { runner, session: request.session, credits: [offer.credit] });
+      this.#dispatch.addCredits(this.#ports.bootNow(), { runner, session: request.session, credits: [offer.credit] });
     const run = this.#runs.get(request.runId);
     if (run !== undefined && awaitsResult(run, request, runner)) {
-      this.#decide(run, resultCommand(request, this.#now()));
+      this.#decide(run, resultCommand(request, this.#at(run)));
       this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
     } else {
       // Said only by an owner that is sure to be the owner, and only of what is committed (P7).
@@ -302,20 +307,23 @@ export class Partition {
   /** Timers, repeats and clean-up; about every second, and when `nextWake` comes. */
   tick(): void {
     if (!this.#open) return;
-    const now = this.#now();
-    this.#deadlines.wakeDue(this.#runs, now, (run) => void this.#decide(run, { type: 'wake', at: now }));
+    const boot = this.#ports.bootNow();
+    this.#deadlines.wakeDue(this.#runs, boot, (run, due) => {
+      this.#decide(run, { type: 'wake', at: this.#at(run), due });
+    });
+    this.#deadlines.look(this.#runs, boot);
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
-    for (const runner of this.#absentRunners.takeLost(now)) {
+    for (const runner of this.#absentRunners.takeLost(boot)) {
       if (this.#dispatch.hasRunner(runner)) continue;
-      for (const run of this.#runs.values()) this.#decide(run, { type: 'lose-workspace', at: now, runner });
+      for (const run of this.#runs.values()) this.#decide(run, { type: 'lose-workspace', at: this.#at(run), runner });
     }
-    this.#ids.forgetOld(now);
-    this.#counts.forgetOld(now);
+    this.#ids.forgetOld(boot);
+    this.#counts.forgetOld(this.#ports.now());
     this.#advance();
   }
 
-  /** When `tick` has a timer to handle, milliseconds since 1970; undefined: none. */
+  /** When `tick` has a timer to handle, by the boot clock; undefined: none. */
   nextWake(): number | undefined {
     return this.#deadlines.next;
   }
@@ -368,7 +376,7 @@ export class Partition {
       this.#runs.delete(run.id);
       this.#load.liveRuns -= 1;
       this.#slots.forget(run);
-      this.#ids.remember(run.id, this.#now());
+      this.#ids.remember(run.id, this.#ports.bootNow());
     }
     for (const { runner, runIds } of releasesOf(closed)) this.#ports.release(runner, runIds);
   }
@@ -378,14 +386,14 @@ export class Partition {
     if (!this.#open) return;
     this.#advancing = true;
     if (mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined) {
-      this.#dispatch.match(this.#now());
+      this.#dispatch.match(this.#ports.bootNow());
     }
     this.#advancing = false;
     this.#send();
   }
 
   #send(): void {
-    if (!this.#cycle.send(this.#now())) this.#released?.();
+    if (!this.#cycle.send(this.#ports.now())) this.#released?.();
   }
 
   // --- Decisions ---------------------------------------------------------------------------------------------------
@@ -395,7 +403,7 @@ export class Partition {
     const from = run.events.length + 1;
     const decided = run.tell(command);
     if (decided === undefined) return false;
-    this.#join(run, from, decided.events, decided);
+    this.#join(run, from, decided.events, decided, command);
     return true;
   }
 
@@ -407,7 +415,7 @@ export class Partition {
   #begin(run: LiveRun, start: RunCommand): void {
     const created = run.events.slice(0, 1);
     const decided = run.tell(start);
-    this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided);
+    this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided, start);
   }
 
   /** For answers that arrive by themselves: nothing follows them in the same turn. */
@@ -417,7 +425,15 @@ export class Partition {
     this.#advance();
   }
 
-  #join(run: LiveRun, from: Version, events: readonly RunEvent[], decided: Decided | undefined): void {
+  #join(
+    run: LiveRun,
+    from: Version,
+    events: readonly RunEvent[],
+    decided: Decided | undefined,
+    command: RunCommand,
+  ): void {
+    const boot = this.#ports.bootNow();
+    run.times.happened(events, boot);
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
     for (const effect of decided?.effects ?? []) {
       switch (effect.type) {
@@ -425,7 +441,8 @@ export class Partition {
           this.#offer(run, effect.stages);
           break;
         case 'wake-at':
-          this.#deadlines.wakeAt(run, effect.at, this.#now());
+          // Of one that was woken its deadlines are armed anew; any other wait begins with the command.
+          if (command.type !== 'wake') this.#deadlines.wakeAt(run, boot + effect.at - command.at, boot);
           break;
         case 'send-grant':
           draft?.afterwards.push(() => this.#jobs.grant(run, effect.stage, effect.attempt));
@@ -448,7 +465,7 @@ export class Partition {
   readonly #granting: ReadyStageHost = {
     has: (run) => this.#released === undefined && this.#runs.get(run.id) === run,
     grant: (run, stage, { runner, session, credit }) => {
-      const taken = this.#decide(run, { type: 'grant', at: this.#now(), stage, runner, session, credit });
+      const taken = this.#decide(run, { type: 'grant', at: this.#at(run), stage, runner, session, credit });
       // Matched on behalf of another partition: nobody else sends this one's commit.
       if (taken && !this.#advancing) this.#send();
       return taken;
@@ -458,21 +475,21 @@ export class Partition {
   /** Its turn has come. What could not be restored has not its own stages, and must not go on without them. */
   #admit(run: LiveRun): void {
     if (run.restoreError !== undefined) this.#quarantine(run, run.restoreError);
-    else this.#decide(run, { type: 'admit', at: this.#now() });
+    else this.#decide(run, { type: 'admit', at: this.#at(run) });
   }
 
   #quarantine(run: LiveRun, cause: string): void {
-    this.#decide(run, { type: 'quarantine', at: this.#now(), cause });
+    this.#decide(run, { type: 'quarantine', at: this.#at(run), cause });
   }
 
   #loseAttempt(run: LiveRun, stage: string, attempt: number, runner: string): void {
     this.#ports.storedLogBytes({ runId: run.id, runner, stage, attempt }, (logBytes) => {
-      this.#decideLater(run, { type: 'lose', at: this.#now(), stage, attempt, logBytes });
+      this.#decideLater(run, { type: 'lose', at: this.#at(run), stage, attempt, logBytes });
     });
   }
 
   #watchRunner(runner: string): void {
-    if (!this.#dispatch.hasRunner(runner)) this.#absentRunners.add(runner, this.#now());
+    if (!this.#dispatch.hasRunner(runner)) this.#absentRunners.add(runner, this.#ports.bootNow());
   }
 
   // --- Who may be answered -----------------------------------------------------------------------------------------
@@ -485,9 +502,8 @@ export class Partition {
     return this.#open && this.#ports.mayAct();
   }
 
-  /** Never runs backwards, whatever the machine's clock does. */
-  #now(): number {
-    this.#clock = Math.max(this.#clock, this.#ports.now());
-    return this.#clock;
+  /** What happens to a run now has this time: the wall clock's, which never runs backwards within a run, whatever is done to it. */
+  #at(run: LiveRun): number {
+    return Math.max(run.lastAt, this.#ports.now());
   }
 }

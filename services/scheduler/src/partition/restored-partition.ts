@@ -7,6 +7,8 @@ export interface RestoredPartition {
   /** Of the `opened` commit. */
   readonly sequence: Sequence;
   readonly commitNumber: number;
+  /** The latest time in an id that an earlier owner has created (P7). */
+  readonly idsTo?: number | undefined;
   readonly runs: readonly LiveRun[];
   readonly usages?: readonly KeyUsage[] | undefined;
   /** Log and checkpoint were empty: there was no owner before this one. */

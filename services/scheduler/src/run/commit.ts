@@ -33,6 +33,8 @@ export interface CommitHead {
   /** A build that reads less than this leaves the partition alone. */
   readonly minReader: number;
   readonly at: number;
+  /** The latest time in an id of the partition's runs so far (P7). Absent in commits of earlier builds. */
+  readonly idsTo?: number | undefined;
 }
 
 export interface RunEntry {

@@ -1,56 +1,76 @@
 /**
- * When runs want to be woken; owns those times. Near deadlines are kept as timers; far ones are found by looking through all live runs now
- * and then, so that runs that have ended leave nothing behind here.
+ * When runs want to be woken, by the boot clock; owns those times. Near deadlines are kept as timers; far ones are found by looking
+ * through the live runs, some at every tick, so that runs that have ended leave nothing behind here and no look takes long.
+ *
+ *  DEADLINES-1 A run is woken when a wait of its stages is over, by its own beginnings (`StageTimes`), whatever the wall clock says.
  */
-import { nextDeadline, type RunSettings, type RunId } from '@penstock/run';
+import type { RunId } from '@penstock/run';
 import { Heap } from './heap.ts';
 import type { LiveRun } from './live-run.ts';
 
-/** Deadlines within this are kept as timers; all live runs are looked through for them every SWEEP_MS. */
+/** Deadlines within this are kept as timers. All live runs are looked at in less, or a deadline would be met late. */
 const NEAR_MS = 3 * 60 * 1000;
-const SWEEP_MS = 60 * 1000;
+/** Ticks (of about a second) in which all live runs are looked at once. */
+const ROUND_TICKS = 60;
+const LOOKS_MIN = 50;
+const AGAIN_MS = 1_000;
 
 export class Deadlines {
   readonly #timers = new Heap<{ readonly at: number; readonly runId: RunId }>((a, b) => a.at < b.at);
-  readonly #settings: RunSettings;
   /** Run id to the time at which it is woken; its timer takes it out. */
   readonly #wakeAt = new Map<RunId, number>();
-  #sweptAt = 0;
+  /** Where the look through the live runs stands. */
+  #round: Iterator<LiveRun> | undefined;
 
-  constructor(settings: RunSettings) {
-    this.#settings = settings;
-  }
-
-  /** When the next timer is due, milliseconds since 1970; undefined: there is none. */
+  /** When the next timer is due; undefined: there is none. */
   get next(): number | undefined {
     return this.#timers.peek()?.at;
   }
 
   /** An earlier time that was asked for stays. */
-  wakeAt(run: LiveRun, at: number, now: number): void {
+  wakeAt(run: LiveRun, at: number, boot: number): void {
     const known = this.#wakeAt.get(run.id);
-    if (at - now > NEAR_MS || (known !== undefined && known <= at)) return;
+    if (at - boot > NEAR_MS || (known !== undefined && known <= at)) return;
     this.#wakeAt.set(run.id, at);
     this.#timers.push({ at, runId: run.id });
   }
 
   /** What the run's state says is due, whatever was asked for. */
-  arm(run: LiveRun, now: number): void {
-    const deadline = nextDeadline(run.state, run.plan, this.#settings);
-    if (deadline !== undefined) this.wakeAt(run, deadline, now);
+  arm(run: LiveRun, boot: number): void {
+    const deadline = run.ended ? undefined : run.times.next(run.state);
+    if (deadline !== undefined) this.wakeAt(run, deadline, boot);
   }
 
-  /** Wakes those whose time has come. */
-  wakeDue(runs: ReadonlyMap<RunId, LiveRun>, now: number, wake: (run: LiveRun) => void): void {
-    for (let timer = this.#timers.peek(); timer !== undefined && timer.at <= now; timer = this.#timers.peek()) {
+  #armAfter(run: LiveRun, boot: number): void {
+    const deadline = run.ended ? undefined : run.times.next(run.state);
+    if (deadline !== undefined) this.wakeAt(run, deadline <= boot ? boot + AGAIN_MS : deadline, boot);
+  }
+
+  /** Wakes those whose time has come, with the stages whose waits are over. */
+  wakeDue(runs: ReadonlyMap<RunId, LiveRun>, boot: number, wake: (run: LiveRun, due: readonly string[]) => void): void {
+    for (let timer = this.#timers.peek(); timer !== undefined && timer.at <= boot; timer = this.#timers.peek()) {
       this.#timers.pop();
       if (this.#wakeAt.get(timer.runId) !== timer.at) continue;
       this.#wakeAt.delete(timer.runId);
       const run = runs.get(timer.runId);
-      if (run !== undefined && !run.ended) wake(run);
+      if (run === undefined || run.ended) continue;
+      const due = run.times.due(run.state, boot);
+      if (due.length > 0) wake(run, due);
+      // What the machine has left as it was is not asked again and again in one turn.
+      this.#armAfter(run, boot);
     }
-    if (now - this.#sweptAt < SWEEP_MS) return;
-    this.#sweptAt = now;
-    for (const run of runs.values()) this.arm(run, now);
+  }
+
+  /** Looks at some of the live runs: at all of them in so many ticks. */
+  look(runs: ReadonlyMap<RunId, LiveRun>, boot: number): void {
+    for (let left = Math.max(LOOKS_MIN, Math.ceil(runs.size / ROUND_TICKS)); left > 0; left -= 1) {
+      this.#round ??= runs.values();
+      const { value, done } = this.#round.next();
+      if (done === true) {
+        this.#round = undefined;
+        return;
+      }
+      this.arm(value, boot);
+    }
   }
 }

@@ -23,6 +23,7 @@ import {
   type Version,
 } from '@penstock/run';
 import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
+import { StageTimes } from './stage-times.ts';
 
 /** Of the cause of a quarantine: a message may quote what made it. */
 const CAUSE_LENGTH_MAX = 1_000;
@@ -57,6 +58,8 @@ export class LiveRun {
   readonly plan: Plan;
   /** Why the run could not be restored; undefined: it could. */
   readonly restoreError: string | undefined;
+  /** Since when its stages wait, by the boot clock. */
+  readonly times: StageTimes;
   readonly #events: RunEvent[];
   #committedVersion: Version;
   #committedSequence: Sequence;
@@ -69,6 +72,7 @@ export class LiveRun {
     this.id = id;
     this.definition = definition;
     this.plan = planOf(definition);
+    this.times = new StageTimes(this.plan, settings);
     this.restoreError = beginning.restoreError;
     this.#events = beginning.events;
     this.#committedVersion = beginning.committedVersion;
@@ -164,6 +168,11 @@ export class LiveRun {
 
   get ended(): boolean {
     return isEnded(this.state.status);
+  }
+
+  /** The time of its last event: none of a later one is before it, whatever was done to the wall clock. */
+  get lastAt(): number {
+    return this.#events.at(-1)?.at ?? 0;
   }
 
   get settled(): boolean {

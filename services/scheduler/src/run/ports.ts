@@ -19,8 +19,10 @@ export interface AttemptLogRef {
 }
 
 export interface PartitionPorts {
-  /** Milliseconds since 1970. */
+  /** The wall clock, milliseconds since 1970: for what is shown and journaled. It may be set at any moment. */
   now(): number;
+  /** The boot clock: everything that is waited for or counted in memory goes by it. Fractions of milliseconds, never back. */
+  bootNow(): number;
   newCommitId(): string;
   /** Answered by `Partition.acknowledged`; a refused one by throwing the partition away. One is under way at most. */
   append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: Sequence }): void;

@@ -2,8 +2,9 @@
  * One partition in one scheduler, from opening it to giving it up: wires a `Partition` to the broker, the store and the
  * clock, and throws it away when its log says that it is another's (P2). Opened again, it begins from what is stored.
  */
-import type { Epoch, Sequence } from '@penstock/run';
+import type { Sequence } from '@penstock/run';
 import { randomUUID } from 'node:crypto';
+import { bootMs } from '@penstock/async';
 import {
   type Bus,
   type BusSubscription,
@@ -134,6 +135,7 @@ export class PartitionOwner {
     core.start({
       sequence: opened.sequence,
       commitNumber: opened.commitNumber,
+      idsTo: opened.idsTo,
       neverOwned: opened.neverOwned,
       runs,
       usages,
@@ -159,7 +161,7 @@ export class PartitionOwner {
    */
   async release(signal: AbortSignal): Promise<boolean> {
     const core = this.#partition;
-    let known: { readonly epoch: Epoch; readonly sequence: Sequence; readonly commitNumber: number } | undefined;
+    let known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber' | 'idsTo'> | undefined;
     try {
       if (core?.open === true && this.#opened !== undefined) {
         const over = AbortSignal.any([signal, this.#abort.signal]);
@@ -169,7 +171,12 @@ export class PartitionOwner {
           core.release(resolve);
         });
         if (!over.aborted)
-          known = { epoch: this.#opened.epoch, sequence: core.sequence, commitNumber: core.commitNumber };
+          known = {
+            epoch: this.#opened.epoch,
+            sequence: core.sequence,
+            commitNumber: core.commitNumber,
+            idsTo: core.idsTo,
+          };
         core.close();
         this.#stopListening();
       }
@@ -242,13 +249,14 @@ export class PartitionOwner {
     clearTimeout(this.#timer);
     const at = this.#partition?.nextWake();
     if (at !== undefined && this.#partition?.open === true)
-      this.#timer = setTimeout(() => this.tick(), Math.max(1, at - Date.now()));
+      this.#timer = setTimeout(() => this.tick(), Math.max(1, at - bootMs()));
   }
 
   #ports(): PartitionPorts {
     const { bus, ledger, log } = this.#options;
     return {
       now: () => Date.now(),
+      bootNow: bootMs,
       newCommitId: () => randomUUID(),
       append: (bytes, options) => void this.#append(bytes, options),
       mayAct: () => this.#options.mayAct(),

@@ -3,6 +3,7 @@
  * (P6, P8), and purges the log behind it. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { bootMs } from '@penstock/async';
 import type { PartitionLog } from '@penstock/bus';
 import { viewOf, type Sequence } from '@penstock/run';
 import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
@@ -30,8 +31,8 @@ const PURGE_ALL_FROM = 0.5;
 
 /** Time, as the projector needs it; the simulation has its own. */
 export interface ProjectorClock {
-  /** Milliseconds since 1970. */
-  now(): number;
+  /** The boot clock. */
+  bootNow(): number;
   /** Ends early, without an error, when the signal aborts. */
   pause(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** Gives others a turn. */
@@ -39,7 +40,7 @@ export interface ProjectorClock {
 }
 
 const machineClock: ProjectorClock = {
-  now: () => Date.now(),
+  bootNow: bootMs,
   pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
   turn: () =>
     new Promise((resolve) => {
@@ -77,7 +78,7 @@ export class Projector {
   constructor(options: ProjectorOptions) {
     this.#options = options;
     this.#clock = options.clock ?? machineClock;
-    this.#purgedAt = this.#clock.now();
+    this.#purgedAt = this.#clock.bootNow();
   }
 
   projectSoon(): void {
@@ -180,7 +181,7 @@ export class Projector {
 
   /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */
   async #purge(sequence: Sequence): Promise<void> {
-    const now = this.#clock.now();
+    const now = this.#clock.bootNow();
     const previous = this.#positions.at(-1);
     // One position a second is enough to purge by.
     if (previous === undefined || now - previous.at >= POSITION_EVERY_MS) this.#positions.push({ at: now, sequence });

@@ -4,6 +4,7 @@
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { bootMs } from '@penstock/async';
 import {
   bucketAgeMs,
   buckets,
@@ -14,7 +15,6 @@ import {
   type LeaseWatch,
   type Membership,
   MEMBERSHIP_MS,
-  monotonicMs,
   openLog,
   type PartitionReleased,
   type PullReply,
@@ -111,7 +111,7 @@ class SchedulerService implements Scheduler {
   #ticker: NodeJS.Timeout | undefined;
   #rebalancing: Promise<void> | undefined;
   #rebalanceAgain = false;
-  #lookedAtMs = monotonicMs();
+  #lookedAtMs = bootMs();
   #closed = false;
   #announced = false;
 
@@ -252,7 +252,7 @@ class SchedulerService implements Scheduler {
    * member who knows nothing of it. So each member looks at the partitions of the others from time to time.
    */
   #lookAtOthers(mine: ReadonlySet<number>): void {
-    const now = monotonicMs();
+    const now = bootMs();
     if (now - this.#lookedAtMs < LOOK_MS) return;
     this.#lookedAtMs = now;
     for (let partition = 0; partition < this.#options.partitions; partition++) {
@@ -398,7 +398,7 @@ class SchedulerService implements Scheduler {
       return { ok: false, withdrawn: [] };
     }
     const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
-    this.#dispatch.addCredits(Date.now(), request);
+    this.#dispatch.addCredits(bootMs(), request);
     this.#match();
     return { ok: true, withdrawn };
   }
@@ -410,7 +410,7 @@ class SchedulerService implements Scheduler {
     }
     if (this.#expired.has(lease.session)) return;
     const isNew = !this.#sessions.has(lease.session);
-    this.#sessions.set(lease.session, { lease, seenAtMs: monotonicMs() });
+    this.#sessions.set(lease.session, { lease, seenAtMs: bootMs() });
     this.#dispatch.sessionSeen(lease);
     for (const owner of this.#owners.values()) owner.leaseSeen(lease);
     if (isNew) this.#match();
@@ -432,7 +432,7 @@ class SchedulerService implements Scheduler {
    */
   async #lookAtSilent(): Promise<void> {
     const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS);
-    const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean => monotonicMs() - seenAtMs > silentMs;
+    const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean => bootMs() - seenAtMs > silentMs;
     if (this.#lookingAtSilent || ![...this.#sessions.values()].some(isSilent)) return;
     this.#lookingAtSilent = true;
     try {
@@ -461,7 +461,7 @@ class SchedulerService implements Scheduler {
 
   #tick(): void {
     for (const owner of this.#owners.values()) owner.tick();
-    this.#dispatch.forgetIdle(Date.now());
+    this.#dispatch.forgetIdle(bootMs());
     this.#invariants.tick([this.#dispatch, ...[...this.#owners.values()].flatMap(({ partition }) => partition ?? [])]);
     void this.#lookAtSilent();
     this.#announceDemand();

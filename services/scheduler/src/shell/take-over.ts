@@ -2,7 +2,7 @@
  * Opening a partition (P3) and reading back what its earlier owners left (P6): the checkpoint, the documents that are open
  * or stand for a later commit, and the log behind it.
  */
-import type { PartitionLog } from '@penstock/bus';
+import { RUN_ID_AHEAD_MS, type PartitionLog } from '@penstock/bus';
 import {
   RunInvariantError,
   type RunEvent,
@@ -30,6 +30,8 @@ export interface OpenedPartition {
   /** Of the `opened` commit. */
   readonly sequence: Sequence;
   readonly commitNumber: number;
+  /** The latest time in an id of the partition's runs (P7). */
+  readonly idsTo: number;
   /** Neither the log nor the store had anything of the partition: nobody has owned it before. */
   readonly neverOwned: boolean;
 }
@@ -85,15 +87,18 @@ export async function openPartition({
   const epoch = Math.max((lastCommit?.epoch ?? 0) + 1, incarnation > 1 ? incarnation * EPOCHS_PER_INCARNATION : 1);
   const number = Math.max(lastCommit?.number ?? 0, checkpoint?.incarnation === incarnation ? checkpoint.commit : 0) + 1;
   const id = newCommitId();
+  const at = now();
+  // An earlier build did not say; no gateway took an id further ahead.
+  const idsTo = lastCommit === null ? 0 : (lastCommit.idsTo ?? at + RUN_ID_AHEAD_MS);
   const bytes = encodeCommit(
-    { id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at: now() },
+    { id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at, idsTo },
     [],
   );
   const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
   if (!appended.ok) return null;
   // A document without a log and a checkpoint would have made it another incarnation.
   const neverOwned = last === null && checkpoint === null && incarnation === 1;
-  return { epoch, incarnation, sequence: appended.sequence, commitNumber: number, neverOwned };
+  return { epoch, incarnation, sequence: appended.sequence, commitNumber: number, idsTo, neverOwned };
 }
 
 /**
@@ -103,7 +108,7 @@ export async function openPartition({
  */
 export async function handBack(
   opening: Opening,
-  known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'> | undefined,
+  known: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber' | 'idsTo'> | undefined,
 ): Promise<boolean> {
   const { log, member, signal } = opening;
   if (known !== undefined && (await appendReleased(opening, known))) return true;
@@ -117,7 +122,7 @@ export async function handBack(
 
 async function appendReleased(
   opening: Opening,
-  { epoch, sequence, commitNumber }: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber'>,
+  { epoch, sequence, commitNumber, idsTo }: Pick<OpenedPartition, 'epoch' | 'sequence' | 'commitNumber' | 'idsTo'>,
 ): Promise<boolean> {
   const { partition, member, log, now, newCommitId, signal } = opening;
   const id = newCommitId();
@@ -131,6 +136,7 @@ async function appendReleased(
       owner: member,
       minReader: COMMIT_FORMAT,
       at: now(),
+      idsTo,
     },
     [],
   );
