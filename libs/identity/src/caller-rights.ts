@@ -13,6 +13,11 @@ export function requireReader(caller: Caller): readonly string[] {
   return caller.readTenants;
 }
 
+/** The tenants whose runs it may read; none where it may read nothing. */
+export function readableTenants(caller: Caller): readonly string[] {
+  return hasScope(caller, 'read') ? caller.readTenants : [];
+}
+
 /** The tenants whose runs count as its own: for the API key and an anonymous caller, `service`. */
 export function requireOwnRuns(caller: Caller): readonly string[] {
   const readable = requireReader(caller);
@@ -57,8 +62,11 @@ export function requireOperator(caller: Caller): void {
 
 /** Throws `Forbidden` where a personal token lacks the scope. Other callers have no scopes to lack. */
 export function requireScope(caller: Caller, scope: TokenScope): void {
-  if (caller.kind !== 'token' || caller.scopes?.includes(scope) === true) return;
-  throw new Forbidden(`This token lacks the scope '${scope}'.`);
+  if (!hasScope(caller, scope)) throw new Forbidden(`This token lacks the scope '${scope}'.`);
+}
+
+function hasScope(caller: Caller, scope: TokenScope): boolean {
+  return caller.kind !== 'token' || caller.scopes?.includes(scope) === true;
 }
 
 /** Names the caller as the audit log does. */

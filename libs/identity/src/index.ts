@@ -17,6 +17,7 @@ export {
   requireOwnRuns,
   requireReader,
   requireScope,
+  readableTenants,
   requireUser,
   requireWriter,
 } from './caller-rights.ts';

@@ -102,6 +102,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       const stage = endLive(run, plan, event.stage, event.attempt);
       stage.status = 'PENDING';
       stage.failures += 1;
+      if (event.reason !== 'runner_lost') stage.failedAttempts = (stage.failedAttempts ?? 0) + 1;
       stage.dueAt = event.dueAt;
       return;
     }

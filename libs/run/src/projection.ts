@@ -63,5 +63,6 @@ function stageViewOf(stage: StageState): StageView {
     reason: isEnded(stage.status) ? (stage.reason ?? null) : null,
     exitCode: stage.exitCode ?? null,
     attempt: stage.attempt,
+    ...(stage.failedAttempts === undefined ? {} : { failedAttempts: stage.failedAttempts }),
   };
 }

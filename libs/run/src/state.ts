@@ -69,6 +69,8 @@ export interface StageState {
   attempt: number;
   /** Attempts that failed and count against `retry.max`. */
   failures: number;
+  /** Of these, those whose runner was not lost; absent where there is none. */
+  failedAttempts?: number | undefined;
   queuedAt?: number | undefined;
   /** Of the first attempt. */
   startedAt?: number | undefined;
@@ -146,4 +148,6 @@ export interface StageView {
   readonly reason: StageReason | null;
   readonly exitCode: number | null;
   readonly attempt: number;
+  /** How many attempts before the last one failed by themselves, lost runners not counted; absent where none did. */
+  readonly failedAttempts?: number | undefined;
 }

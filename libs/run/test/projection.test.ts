@@ -41,6 +41,21 @@ describe("the API's view of a run", () => {
     ]);
   });
 
+  it('attempts that failed before the last one are counted, those whose runner was lost not among them', () => {
+    const retry = { max: 3, backoff: 'constant', delayMs: 1_000, on: ['failure', 'lost'] } as const;
+    const driven = new DrivenRun(pipeline(stage('a', { retry })));
+    driven.grant('a');
+    driven.lose('a');
+    driven.tell({ type: 'wake', at: driven.at + 1_000 });
+    driven.grant('a');
+    expect(viewOf(driven.run).stages[0]).not.toHaveProperty('failedAttempts');
+    driven.fail('a');
+    driven.tell({ type: 'wake', at: driven.at + 1_000 });
+    driven.grant('a');
+    driven.succeed('a');
+    expect(viewOf(driven.run).stages[0]).toMatchObject({ status: 'SUCCESS', attempt: 3, failedAttempts: 1 });
+  });
+
   it('where it comes from and what its `uses` stand for are told where they are known; never what it was cloned from', () => {
     const lock = { uses: 'build/node@^2', id: 'build/node', version: '2.1.0', hash: 'f00d' };
     const origin = {

@@ -23,7 +23,7 @@ interface StageHealth {
   readonly failures: number;
   /** Of those runs, from the first start to the end, retries included; 0 where there is none. */
   readonly avgDurationSecs: number;
-  /** It both succeeded and failed within the window. */
+  /** It both succeeded and failed within the window: in different runs, or in attempts of one. */
   readonly flaky: boolean;
 }
 
@@ -47,7 +47,7 @@ export function pipelineHealth(pipelineName: string, views: readonly RunView[]):
     runs: tally.runs,
     failures: tally.failures,
     avgDurationSecs: tally.timed === 0 ? 0 : tally.durationMs / tally.timed / 1000,
-    flaky: tally.failures > 0 && tally.failures < tally.runs,
+    flaky: tally.retried || (tally.failures > 0 && tally.failures < tally.runs),
   }));
   return {
     pipelineName,
@@ -66,6 +66,8 @@ interface StageTally {
   failures: number;
   timed: number;
   durationMs: number;
+  /** It succeeded in a run in which earlier attempts of it had failed. */
+  retried: boolean;
 }
 
 /**
@@ -75,13 +77,14 @@ interface StageTally {
 function tallyStage(stages: Map<string, StageTally>, stage: StageView): void {
   let tally = stages.get(stage.name);
   if (tally === undefined) {
-    tally = { runs: 0, failures: 0, timed: 0, durationMs: 0 };
+    tally = { runs: 0, failures: 0, timed: 0, durationMs: 0, retried: false };
     stages.set(stage.name, tally);
   }
   if (stage.status !== 'SUCCESS' && stage.status !== 'FAILED') return;
   if (stage.reason === 'runner_lost' || stage.reason === 'no_runner') return;
   tally.runs += 1;
   if (stage.status === 'FAILED') tally.failures += 1;
+  else if ((stage.failedAttempts ?? 0) > 0) tally.retried = true;
   if (stage.startedAt === null || stage.finishedAt === null) return;
   tally.timed += 1;
   tally.durationMs += Math.max(0, Date.parse(stage.finishedAt) - Date.parse(stage.startedAt));

@@ -84,6 +84,23 @@ describe('pipelineHealth', () => {
     ]);
   });
 
+  it('flags a stage as flaky that succeeded after attempts that failed, and not one that failed in all of them', () => {
+    const health = pipelineHealth('build', [
+      runView({
+        id: runId(1),
+        stages: [
+          stageView('test', 'SUCCESS', { secs: 9, failedAttempts: 2 }),
+          stageView('lint', 'FAILED', { secs: 2, failedAttempts: 2 }),
+        ],
+      }),
+    ]);
+    expect(health.flakyStages).toEqual(['test']);
+    expect(health.stages).toMatchObject([
+      { name: 'test', runs: 1, failures: 0, flaky: true },
+      { name: 'lint', runs: 1, failures: 1, flaky: false },
+    ]);
+  });
+
   it('does not blame a stage for the loss of its runner, for a missing one or for a cancel', () => {
     const views = [
       runView({ id: runId(1), stages: [stageView('test', 'SUCCESS', { secs: 1 })] }),

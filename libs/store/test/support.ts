@@ -77,15 +77,16 @@ export function runView(some: Partial<RunView> & { readonly id: string }): RunVi
 export function stageView(
   name: string,
   status: RunStatus,
-  options: { readonly secs?: number; readonly reason?: StageReason } = {},
+  options: { readonly secs?: number; readonly reason?: StageReason; readonly failedAttempts?: number } = {},
 ): StageView {
   const start = Date.parse('2025-11-21T13:00:00.000Z');
-  const { secs, reason } = options;
+  const { secs, reason, failedAttempts } = options;
   return {
     name,
     status,
     outputs: [],
     reason: reason ?? null,
+    ...(failedAttempts === undefined ? {} : { failedAttempts }),
     exitCode: null,
     attempt: 1,
     startedAt: secs === undefined ? null : new Date(start).toISOString(),

@@ -134,7 +134,9 @@ describe('who sees which runs', () => {
       for (const tenant of TENANTS) {
         const { live, ended } = runs[tenant];
         const may = typeof expected.cancels !== 'string' && expected.cancels.includes(tenant);
-        const refusal = typeof expected.cancels === 'string' ? expected.cancels : 'NOT_FOUND';
+        const seen = typeof expected.open !== 'string' && expected.open.includes(tenant);
+        // Who may see a run is not told that there is none.
+        const refusal = typeof expected.cancels === 'string' ? expected.cancels : seen ? 'FORBIDDEN' : 'NOT_FOUND';
         const ticket =
           caller === 'anonymous'
             ? 'UNAUTHENTICATED'

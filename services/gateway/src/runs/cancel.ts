@@ -1,7 +1,7 @@
 /** `cancelPipeline`: answers with the run already CANCELLED. */
 import { isEnded, isRunId, type RunView } from '@penstock/run';
-import { requireChanger, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/errors';
+import { readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 export interface CancelResult {
@@ -9,7 +9,7 @@ export interface CancelResult {
   readonly cancelledStages: number;
 }
 
-/** Throws `NotFound` for an unknown run or another tenant's, `Conflict` for one that has ended. */
+/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that has ended. */
 export async function cancelRun(
   owners: Owners,
   reads: RunReads,
@@ -27,8 +27,10 @@ export async function cancelRun(
     const { cause, repeated } = error;
     if (!(cause instanceof NotFound) && !(cause instanceof Conflict)) throw cause;
     // An owner knows only the runs in its memory; one that it has let go has ended.
-    const run = await reads.view(runId, tenants);
+    const run = await reads.view(runId, [...new Set([...tenants, ...readableTenants(caller)])]);
     if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
+    if (!tenants.includes(run.tenant))
+      throw new Forbidden(`You may see the run '${runId}', but not cancel it: it is not yours.`);
     if (!isEnded(run.status)) throw new Unavailable('The run is changing hands.', { cause });
     if (repeated && run.status === 'CANCELLED') return { run, cancelledStages: run.cancelledStages ?? 0 };
     throw new Conflict(`The run has ended (${run.status}) and cannot be cancelled.`, {}, { cause });
