@@ -1,3 +1,3 @@
 export { OwnerRefused, Owners } from './owners.ts';
 export { waitForRunEnd, type RunEndSources } from './run-end.ts';
-export { RunReads, unavailableStore } from './run-reads.ts';
+export { RunReads, unavailableStore, type RunsPage } from './run-reads.ts';

@@ -6,9 +6,33 @@
  * store" finds every run; the reverse could miss one that moves in between. A view that has ended does not change.
  */
 import type { Owners } from './owners.ts';
-import { isEnded, isRunId, partitionOfKey, SERVICE_TENANT, type RunView, type RunId } from '@penstock/run';
-import { pipelineHealth, StoreError, type PipelineHealth, type RunsReader, type TenantUsage } from '@penstock/store';
+import type { GetRequest } from '@penstock/bus';
+import {
+  isEnded,
+  isRunId,
+  matchesFilter,
+  partitionOfKey,
+  SERVICE_TENANT,
+  type RunFilter,
+  type RunId,
+  type RunView,
+} from '@penstock/run';
+import { HealthTally, StoreError, type PipelineHealth, type RunsReader, type TenantUsage } from '@penstock/store';
 import { Unavailable } from '@penstock/errors';
+
+export interface RunsPage {
+  readonly limit: number;
+  /** Only runs of a lower id: the last one of the page before. */
+  readonly before?: RunId | undefined;
+  readonly filter?: RunFilter | undefined;
+  /** Default true; without, the views have no stages. */
+  readonly withStages?: boolean | undefined;
+  /** Told the characters of each view that is read; what it throws ends the reading. */
+  readonly meter?: ((characters: number) => void | Promise<void>) | undefined;
+}
+
+/** A stage in JSON, about. */
+const STAGE_CHARACTERS = 200;
 
 export class RunReads {
   readonly #owners: Owners;
@@ -37,12 +61,22 @@ export class RunReads {
   }
 
   /** The newest first, by id. */
-  async newest(tenants: readonly string[], limit: number): Promise<RunView[]> {
-    return this.#newest(tenants, limit, undefined);
+  async newest(tenants: readonly string[], page: RunsPage): Promise<RunView[]> {
+    return this.#newest(tenants, page);
   }
 
-  async health(pipelineName: string, tenants: readonly string[], limit: number): Promise<PipelineHealth> {
-    return pipelineHealth(pipelineName, await this.#newest(tenants, limit, pipelineName));
+  /** Of the newest `limit` runs of that name; `meter` as of a page. */
+  async health(
+    pipelineName: string,
+    tenants: readonly string[],
+    { limit, meter }: Pick<RunsPage, 'limit' | 'meter'>,
+  ): Promise<PipelineHealth> {
+    const tally = new HealthTally();
+    for (const view of await this.#newest(tenants, { limit, meter, filter: { pipelineName } })) {
+      await meter?.(0);
+      tally.add(view);
+    }
+    return tally.health(pipelineName);
   }
 
   /** Of a user's tenant, whose runs share one key: its owner knows what the store does not yet have. `month` is UTC, `2026-11`. */
@@ -59,29 +93,64 @@ export class RunReads {
     });
   }
 
-  async #newest(tenants: readonly string[], limit: number, pipelineName: string | undefined): Promise<RunView[]> {
+  async #newest(tenants: readonly string[], page: RunsPage): Promise<RunView[]> {
+    const { limit, filter = {} } = page;
+    const views = new Map<string, RunView>();
+    for (const view of await this.#live(tenants, page)) keepNewer(views, view);
+    let { before } = page;
+    for (;;) {
+      const stored = await this.#page({
+        ...filter,
+        tenants,
+        limit,
+        before,
+        meter: page.meter,
+        withStages: page.withStages,
+      });
+      const live = new Set(views.keys());
+      for (const view of stored) keepNewer(views, view);
+      const open = [...views.values()].filter((view) => !isEnded(view.status) && !live.has(view.id));
+      for (const view of await this.#askedAgain(open, tenants)) keepNewer(views, view);
+      const found = [...views.values()]
+        .filter((view) => tenants.includes(view.tenant) && matchesFilter(view, filter))
+        .sort((a, b) => (a.id < b.id ? 1 : -1));
+      const last = stored.at(-1)?.id;
+      // What the store said may be outdated, so fewer than `limit` may be left; behind its last one it was not asked yet.
+      if (stored.length < limit || last === undefined || found.filter(({ id }) => id >= last).length >= limit)
+        return found.slice(0, limit);
+      before = last;
+    }
+  }
+
+  /** Of each partition the newest that its owner has in memory. */
+  async #live(tenants: readonly string[], { limit, before, filter, meter }: RunsPage): Promise<RunView[]> {
     const replies = await Promise.all(
-      this.#partitionsOf(tenants).map((partition) =>
-        this.#owners.get(partition, { runIds: [], tenants, newest: limit }),
+      this.#partitionsOf(tenants).map(async (partition) =>
+        this.#got(partition, { runIds: [], tenants, newest: limit, before, filter }, meter),
       ),
     );
-    const views = new Map<string, RunView>();
-    for (const reply of replies) for (const view of reply.runs) keepNewer(views, view);
-    const live = new Set(views.keys());
-    try {
-      const page = await this.#store.page({ tenants, limit, ...(pipelineName === undefined ? {} : { pipelineName }) });
-      for (const view of page) keepNewer(views, view);
-    } catch (error) {
-      throw unavailableStore(error);
+    return replies.flat().filter(({ id }) => before === undefined || id < before);
+  }
+
+  /** Asks on for what was too much for one answer. */
+  async #got(partition: number, request: GetRequest, meter?: RunsPage['meter']): Promise<RunView[]> {
+    const views: RunView[] = [];
+    for (let next: GetRequest | undefined = request; next !== undefined;) {
+      const { runs, rest = [] }: { readonly runs: readonly RunView[]; readonly rest?: readonly RunId[] | undefined } =
+        await this.#owners.get(partition, next);
+      for (const view of runs) {
+        await meter?.(view.stages.length * STAGE_CHARACTERS);
+        views.push(view);
+      }
+      next = rest.length === 0 ? undefined : { runIds: rest };
     }
-    const open = [...views.values()].filter((view) => !isEnded(view.status) && !live.has(view.id));
-    for (const view of await this.#askedAgain(open, tenants)) keepNewer(views, view);
-    return [...views.values()]
-      .filter(
-        (view) => tenants.includes(view.tenant) && (pipelineName === undefined || view.pipelineName === pipelineName),
-      )
-      .sort((a, b) => (a.id < b.id ? 1 : -1))
-      .slice(0, limit);
+    return views;
+  }
+
+  async #page(options: Parameters<RunsReader['page']>[0]): Promise<RunView[]> {
+    return await this.#store.page(options).catch((error: unknown) => {
+      throw unavailableStore(error);
+    });
   }
 
   /** Runs that the store shows as open and that are not among their owner's newest: one request to each partition. */
@@ -89,9 +158,9 @@ export class RunReads {
     if (open.length === 0) return [];
     const byPartition = Map.groupBy(open, (view) => this.#owners.partitionOf(view.id));
     const replies = await Promise.all(
-      [...byPartition].map(([partition, views]) => this.#owners.get(partition, { runIds: views.map(({ id }) => id) })),
+      [...byPartition].map(([partition, views]) => this.#got(partition, { runIds: views.map(({ id }) => id) })),
     );
-    const found = replies.flatMap((reply) => reply.runs);
+    const found = replies.flat();
     const known = new Set(found.map(({ id }) => id));
     // Those that left their owner's memory in between have their end in the store by now.
     const gone = open.filter(({ id }) => !known.has(id));

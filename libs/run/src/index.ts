@@ -10,6 +10,7 @@ export { RUN_OUTPUTS_MAX } from './decide.ts';
 export { nextDeadline, timerOf, type RunSettings, type StageTimer } from './timers.ts';
 export * from './machine.ts';
 export * from './projection.ts';
+export * from './run-filter.ts';
 export * from './public-events.ts';
 export * from './job.ts';
 export * from './month.ts';

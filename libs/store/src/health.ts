@@ -29,35 +29,50 @@ interface StageHealth {
 
 /** `views` is the window: runs of that name, newest first. */
 export function pipelineHealth(pipelineName: string, views: readonly RunView[]): PipelineHealth {
-  let ended = 0;
-  let succeeded = 0;
-  let failed = 0;
-  let interrupted = 0;
-  const stages = new Map<string, StageTally>();
-  for (const view of views) {
-    for (const stage of view.stages) tallyStage(stages, stage);
-    if (view.status === 'PENDING' || view.status === 'QUEUED' || view.status === 'RUNNING') continue;
-    ended += 1;
-    if (view.status === 'SUCCESS') succeeded += 1;
-    else if (view.outcome === 'interrupted') interrupted += 1;
-    else if (view.status === 'FAILED') failed += 1;
+  const tally = new HealthTally();
+  for (const view of views) tally.add(view);
+  return tally.health(pipelineName);
+}
+
+/** The same, run by run: a window of large runs takes long. */
+export class HealthTally {
+  readonly #runs = { total: 0, ended: 0, succeeded: 0, failed: 0, interrupted: 0 };
+  readonly #stages = new Map<string, StageTally>();
+
+  add(view: RunView): void {
+    const runs = this.#runs;
+    runs.total += 1;
+    for (const stage of view.stages) tallyStage(this.#stages, stage);
+    if (view.status === 'PENDING' || view.status === 'QUEUED' || view.status === 'RUNNING') return;
+    runs.ended += 1;
+    if (view.status === 'SUCCESS') runs.succeeded += 1;
+    else if (view.outcome === 'interrupted') runs.interrupted += 1;
+    else if (view.status === 'FAILED') runs.failed += 1;
   }
-  const stageHealth = [...stages].map(([name, tally]): StageHealth => ({
-    name,
-    runs: tally.runs,
-    failures: tally.failures,
-    avgDurationSecs: tally.timed === 0 ? 0 : tally.durationMs / tally.timed / 1000,
-    flaky: tally.retried || (tally.failures > 0 && tally.failures < tally.runs),
-  }));
+
+  health(pipelineName: string): PipelineHealth {
+    const { total, ended, succeeded, failed, interrupted } = this.#runs;
+    const stages = [...this.#stages].map(([name, tally]) => stageHealthOf(name, tally));
+    return {
+      pipelineName,
+      totalRuns: total,
+      succeeded,
+      failed,
+      interrupted,
+      successRate: ended === 0 ? 0 : succeeded / ended,
+      flakyStages: stages.filter((stage) => stage.flaky).map((stage) => stage.name),
+      stages,
+    };
+  }
+}
+
+function stageHealthOf(name: string, { runs, failures, timed, durationMs, retried }: StageTally): StageHealth {
   return {
-    pipelineName,
-    totalRuns: views.length,
-    succeeded,
-    failed,
-    interrupted,
-    successRate: ended === 0 ? 0 : succeeded / ended,
-    flakyStages: stageHealth.filter((stage) => stage.flaky).map((stage) => stage.name),
-    stages: stageHealth,
+    name,
+    runs,
+    failures,
+    avgDurationSecs: timed === 0 ? 0 : durationMs / timed / 1000,
+    flaky: retried || (failures > 0 && failures < runs),
   };
 }
 

@@ -48,7 +48,7 @@ export type DocumentOf<S extends CollectionSpec, P extends PartName<S> = PartNam
 } & { readonly [Q in P]: Part };
 
 /** A value, some of several values (1 to 100), or bounds; strings compare by their code points. */
-type Condition = Scalar | { readonly in: readonly Scalar[] } | Range;
+export type Condition = Scalar | { readonly in: readonly Scalar[] } | Range;
 export interface Range {
   readonly gt?: string | number | undefined;
   readonly gte?: string | number | undefined;

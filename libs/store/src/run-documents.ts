@@ -13,6 +13,9 @@ export const runsSpec = {
     /** Milliseconds since 1970. */
     createdAt: 'integer',
     status: 'string',
+    /** '' for a run from no repository, and in documents of releases before the field. */
+    repository: 'string',
+    ref: 'string',
     open: 'boolean',
     incarnation: 'integer',
     sequence: 'integer',
@@ -22,6 +25,15 @@ export const runsSpec = {
   indexes: [
     ['tenant'],
     ['tenant', 'pipelineName'],
+    // Every choice of filters has an index; where a repository or a ref is asked for without a status, all statuses are.
+    ['tenant', 'status'],
+    ['tenant', 'pipelineName', 'status'],
+    ['tenant', 'repository', 'status'],
+    ['tenant', 'ref', 'status'],
+    ['tenant', 'repository', 'ref', 'status'],
+    ['tenant', 'pipelineName', 'repository', 'status'],
+    ['tenant', 'pipelineName', 'ref', 'status'],
+    ['tenant', 'pipelineName', 'repository', 'ref', 'status'],
     ['partition', 'open'],
     ['partition', 'incarnation', 'sequence'],
     ['partition', 'incarnation'],
@@ -88,6 +100,8 @@ export interface EncodedRun {
   readonly pipelineName: string;
   readonly createdAt: number;
   readonly status: string;
+  readonly repository: string;
+  readonly ref: string;
   readonly open: boolean;
   readonly incarnation: number;
   readonly sequence: Sequence;
@@ -109,6 +123,8 @@ export function encodeRun(document: RunDocument): EncodedRun {
     pipelineName: state.pipelineName.toWellFormed(),
     createdAt: state.createdAt,
     status: state.status,
+    repository: (state.origin.repository ?? '').toWellFormed(),
+    ref: (state.origin.ref ?? '').toWellFormed(),
     open,
     incarnation,
     sequence,

@@ -12,11 +12,11 @@
  *
  * All methods reject with the errors of the store's port.
  */
-import { monthOf, monthStart, type RunView, type Sequence } from '@penstock/run';
+import { monthOf, monthStart, RUN_STATUSES, type RunFilter, type RunView, type Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { StoreUsageError } from './errors.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
-import type { Collection, DocumentOf, DocumentStore } from './port.ts';
+import type { Collection, Condition, DocumentOf, DocumentStore } from './port.ts';
 import {
   checkpointsSpec,
   counterId,
@@ -66,6 +66,18 @@ export interface TenantUsage {
   readonly stageSeconds: number;
 }
 
+export interface RunPage extends RunFilter {
+  readonly tenants: readonly string[];
+  /** The last id of the page before. */
+  readonly before?: string | undefined;
+  /** 1 to 500. */
+  readonly limit: number;
+  /** Default true; without, views have no stages, and a page of large runs takes no memory. */
+  readonly withStages?: boolean | undefined;
+  /** Told the characters of each view before it is parsed; what it throws ends the reading. */
+  readonly meter?: ((characters: number) => void | Promise<void>) | undefined;
+}
+
 export interface RunsReader {
   /** Null: there is none, or it is not of these tenants. */
   get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null>;
@@ -73,13 +85,8 @@ export interface RunsReader {
   /** The same without state and events: cheap. */
   view(id: string, options: { readonly tenants: readonly string[] }): Promise<RunView | null>;
 
-  /** The newest first, by id. `before` is the last id of the page before; limit 1 to 500. */
-  page(options: {
-    readonly tenants: readonly string[];
-    readonly pipelineName?: string | undefined;
-    readonly before?: string | undefined;
-    readonly limit: number;
-  }): Promise<RunView[]>;
+  /** The newest first, by id. Read in steps: how large a view is depends on its run. */
+  page(options: RunPage): Promise<RunView[]>;
 
   /** Of the newest `limit` runs of that name, 1 to 500; an unknown name has none. */
   pipelineHealth(
@@ -119,6 +126,10 @@ export interface RunsLedger {
 }
 
 const PAGE_LIMIT_MAX = 500;
+/** Views read at first: some KiB each as a rule, and at most 2 MiB where runs are as large as they may be. */
+const READ_FIRST = 10;
+/** Views are then read in steps of about so many characters, so that no answer of the store is large. */
+const READ_CHARACTERS = 2 * 1024 * 1024;
 /** Full documents read at a time in a take-over: some hundreds of KiB, and where all carry their most, 200 MiB. */
 const ITERATION_BATCH = 50;
 /** Stands for "any number" in a counter's row. */
@@ -156,19 +167,43 @@ export class RunsRepository implements RunsReader, RunsLedger {
     return row === undefined ? null : viewOfRow(row);
   }
 
-  async page(options: Parameters<RunsReader['page']>[0]): Promise<RunView[]> {
-    const { pipelineName, before, limit } = options;
+  async page(options: RunPage): Promise<RunView[]> {
+    const { limit, meter, withStages = true } = options;
     if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_LIMIT_MAX)
       throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
     if (options.tenants.length === 0) return [];
-    const rows = await this.#runs.list({
-      where: { tenant: { in: options.tenants }, ...(pipelineName === undefined ? {} : { pipelineName }) },
+    const views: RunView[] = [];
+    let before = options.before;
+    for (let rowsMax = READ_FIRST; views.length < limit;) {
+      const wanted = Math.min(rowsMax, limit - views.length);
+      const rows = await this.#rowsBefore(options, before, wanted);
+      let characters = 0;
+      for (const row of rows) {
+        const text = String(row.view);
+        characters += text.length;
+        await meter?.(text.length);
+        const view = JSON.parse(text) as RunView;
+        views.push(withStages ? view : { ...view, stages: [] });
+      }
+      if (rows.length < wanted) break;
+      before = rows.at(-1)?.id;
+      rowsMax = Math.max(1, Math.min(PAGE_LIMIT_MAX, Math.floor((READ_CHARACTERS * rows.length) / (characters + 1))));
+    }
+    return views;
+  }
+
+  async #rowsBefore(
+    options: RunPage,
+    before: string | undefined,
+    limit: number,
+  ): Promise<DocumentOf<typeof runsSpec, 'view'>[]> {
+    return await this.#runs.list({
+      where: { tenant: { in: options.tenants }, ...conditionsOf(options) },
       orderBy: { field: 'id', direction: 'desc' },
       limit,
       ...(before === undefined ? {} : { after: { id: before } }),
       parts: ['view'],
     });
-    return rows.map(viewOfRow);
   }
 
   async pipelineHealth(
@@ -328,6 +363,17 @@ export class RunsRepository implements RunsReader, RunsLedger {
 }
 
 type RunRow = DocumentOf<typeof runsSpec>;
+
+/** Exactly the fields of one of the indexes. */
+function conditionsOf({ pipelineName, status, repository, refs }: RunFilter): Record<string, Condition> {
+  const isOrigin = repository !== undefined || refs !== undefined;
+  return {
+    ...(pipelineName === undefined ? {} : { pipelineName }),
+    ...(repository === undefined ? {} : { repository }),
+    ...(refs === undefined ? {} : { ref: { in: refs } }),
+    ...(status !== undefined ? { status } : isOrigin ? { status: { in: RUN_STATUSES } } : {}),
+  };
+}
 
 function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
   return JSON.parse(String(row.view)) as RunView;

@@ -1,10 +1,24 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
+import { RUN_STATUSES } from '@penstock/run';
 import { planQuery, type AnySelection } from '../src/query-plan.ts';
 import { countersSpec, runsSpec } from '../src/run-documents.ts';
 import { openDatabase } from '../src/sqlite/database.ts';
 import { Table } from '../src/sqlite/table.ts';
 import type { CollectionSpec } from '../src/port.ts';
+
+const anyRef = { ref: { in: ['v1', 'refs/heads/v1', 'refs/tags/v1'] } };
+const anyStatus = { status: { in: RUN_STATUSES } };
+/** Every choice of filters as the repository asks it. */
+const filters: readonly Record<string, unknown>[] = [{}, { pipelineName: 'p' }].flatMap((name) => [
+  { ...name, status: 'FAILED' },
+  { ...name, repository: 'o/r', ...anyStatus },
+  { ...name, repository: 'o/r', status: 'FAILED' },
+  { ...name, ...anyRef, ...anyStatus },
+  { ...name, ...anyRef, status: 'FAILED' },
+  { ...name, repository: 'o/r', ...anyRef, ...anyStatus },
+  { ...name, repository: 'o/r', ...anyRef, status: 'FAILED' },
+]);
 
 /** What the runs repository asks, as SQLite would go about it. */
 const queries: readonly (readonly [title: string, spec: CollectionSpec, selection: AnySelection])[] = [
@@ -37,6 +51,16 @@ const queries: readonly (readonly [title: string, spec: CollectionSpec, selectio
       limit: 500,
     },
   ],
+  ...filters.map((where): readonly [string, CollectionSpec, AnySelection] => [
+    `a page of runs by ${Object.keys(where).join(', ')}`,
+    runsSpec,
+    {
+      where: { tenant: { in: ['a', 'b'] }, ...where },
+      orderBy: { field: 'id', direction: 'desc' },
+      limit: 100,
+      after: { id: 'x' },
+    },
+  ]),
   ['the open runs of a partition', runsSpec, { where: { partition: 0, open: true }, limit: 50, after: { id: 'x' } }],
   [
     'runs later in an incarnation',

@@ -10,7 +10,8 @@ import {
   type DocumentStore,
   type RunDocument,
 } from '../src/index.ts';
-import { KEY, runDocument, runId } from './support.ts';
+import { matchesFilter, refsOf } from '@penstock/run';
+import { KEY, runDocument, runId, stageView } from './support.ts';
 
 describe('runs repository', () => {
   let folder: string;
@@ -145,6 +146,67 @@ describe('runs repository', () => {
         .toReversed()
         .map((index) => runId(index)),
     );
+  });
+
+  it('pages by any choice of filters as if all runs had been looked at', async () => {
+    const some = Array.from({ length: 120 }, (_, index) => ({
+      id: runId(index),
+      tenant: index % 5 === 0 ? 'alice' : 'service',
+      pipelineName: index % 2 === 0 ? 'build' : 'deploy',
+      status: index % 3 === 0 ? ('FAILED' as const) : ('SUCCESS' as const),
+      ...(index % 4 === 0 ? {} : { repository: `o/${index % 4}`, ref: index % 7 < 4 ? 'refs/heads/main' : 'v1' }),
+    }));
+    const documents = some.map((each) => runDocument(each));
+    await runs.saveBatch(documents);
+    const choices = [{}, { pipelineName: 'deploy' }].flatMap((byName) =>
+      [{}, { status: 'FAILED' as const }].flatMap((byStatus) =>
+        [{}, { repository: 'o/1' }].flatMap((byRepository) =>
+          [{}, { refs: refsOf('main') }].map((byRef) => ({ ...byName, ...byStatus, ...byRepository, ...byRef })),
+        ),
+      ),
+    );
+    for (const filter of choices) {
+      const seen: string[] = [];
+      for (let before: string | undefined; ; before = seen.at(-1)) {
+        const page = await runs.page({ ...filter, tenants: ['service', 'bob'], before, limit: 7 });
+        seen.push(...page.map(({ id }) => id));
+        if (page.length < 7) break;
+      }
+      const expected = documents
+        .filter(({ view }) => view.tenant === 'service' && matchesFilter(view, filter))
+        .map(({ state }) => state.id);
+      expect([filter, seen]).toEqual([filter, expected.toReversed()]);
+      expect(expected.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('a page of large runs is read in steps, and each view is told before it is parsed', async () => {
+    const outputs = [{ key: 'notes', value: 'x'.repeat(600_000) }];
+    await runs.saveBatch(
+      Array.from({ length: 30 }, (_, index) => {
+        const document = runDocument({ id: runId(index) });
+        return { ...document, view: { ...document.view, stages: [{ ...stageView('a', 'SUCCESS'), outputs }] } };
+      }),
+    );
+    const told: number[] = [];
+    const page = await runs.page({
+      tenants: ['service'],
+      limit: 30,
+      meter: (characters) => void told.push(characters),
+    });
+    expect(page.map(({ id }) => id)).toEqual(Array.from({ length: 30 }, (_, index) => runId(29 - index)));
+    expect([told.length, told.every((characters) => characters > 600_000)]).toEqual([30, true]);
+    const enough = new RangeError('enough');
+    let read = 0;
+    const stopped = runs.page({
+      tenants: ['service'],
+      limit: 30,
+      meter: () => {
+        read += 1;
+        if (read > 3) throw enough;
+      },
+    });
+    await expect(stopped).rejects.toBe(enough);
   });
 
   it('refuses a page without a bound', async () => {

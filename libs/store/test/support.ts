@@ -21,6 +21,8 @@ export interface SomeRun {
   readonly sequence?: number;
   readonly version?: number;
   readonly yaml?: string;
+  readonly repository?: string;
+  readonly ref?: string;
 }
 
 export function runDocument(some: SomeRun): RunDocument {
@@ -34,7 +36,9 @@ export function runDocument(some: SomeRun): RunDocument {
     yaml = 'pipeline: { name: build }',
   } = some;
   const createdAt = 1_763_730_000_000;
-  const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api' } } as const;
+  const { repository, ref } = some;
+  const from = { ...(repository === undefined ? {} : { repository }), ...(ref === undefined ? {} : { ref }) };
+  const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api', ...from } } as const;
   return {
     partition: some.partition ?? 0,
     open: some.open ?? false,
@@ -53,7 +57,7 @@ export function runDocument(some: SomeRun): RunDocument {
       workspaces: {},
     },
     events: [{ type: 'run_created', at: createdAt, ...created }],
-    view: runView({ id, tenant, key, pipelineName, status, version }),
+    view: runView({ id, tenant, key, pipelineName, status, version, ...from }),
   };
 }
 

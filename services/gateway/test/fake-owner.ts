@@ -18,6 +18,7 @@ import {
 import { parsePipeline } from '@penstock/pipeline';
 import {
   evolve,
+  matchesFilter,
   newRun,
   partitionOf,
   planOf,
@@ -26,6 +27,7 @@ import {
   type RunCreated,
   type RunEvent,
   type RunState,
+  type TriggerOrigin,
 } from '@penstock/run';
 import type { RunDocument, RunsRepository } from '@penstock/store';
 
@@ -141,8 +143,8 @@ export class FakeOwner {
   }
 
   /** As if it had been created by a trigger. */
-  adopt(runId: string, yaml: string, tenant = 'service'): void {
-    const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin: { kind: 'api' } });
+  adopt(runId: string, yaml: string, tenant = 'service', origin: TriggerOrigin = { kind: 'api' }): void {
+    const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin });
     if (run === null) throw new Error('not created');
   }
 
@@ -205,6 +207,8 @@ export class FakeOwner {
     const found = new Set(request.runIds.flatMap((id) => this.#runs.get(id) ?? []));
     const theirs = [...this.#runs.values()]
       .filter(({ state }) => request.tenants?.includes(state.tenant) ?? false)
+      .filter(({ state }) => request.before === undefined || state.id < request.before)
+      .filter(({ state }) => matchesFilter({ ...state.origin, ...state }, request.filter ?? {}))
       .sort((a, b) => (a.state.id < b.state.id ? 1 : -1));
     for (const run of theirs.slice(0, request.newest ?? 0)) found.add(run);
     return { ok: true, epoch: this.epoch, runs: [...found].map(({ state }) => viewOf(state)) };

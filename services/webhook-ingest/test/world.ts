@@ -160,7 +160,7 @@ export async function makeWorld(): Promise<World> {
         },
       };
     },
-    runsOf: (tenant = 'service') => reads.newest([tenant], 500),
+    runsOf: (tenant = 'service') => reads.newest([tenant], { limit: 500 }),
     async close() {
       for (const end of open.splice(0)) await end();
       runner.stop();

@@ -3,7 +3,7 @@
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
-import type { RunEvent, RunView, StageReason, TriggerOrigin, Epoch, RunId, Version } from '@penstock/run';
+import type { RunEvent, RunFilter, RunView, StageReason, TriggerOrigin, Epoch, RunId, Version } from '@penstock/run';
 
 /** Names a granted attempt completely (P12): what does not match all of it is dropped. */
 export interface AttemptRef {
@@ -81,6 +81,10 @@ export interface GetRequest {
   /** Also the newest runs in memory of these tenants, at most `newest` (P22). */
   readonly tenants?: readonly string[] | undefined;
   readonly newest?: number | undefined;
+  /** Of the newest runs, only these. An owner that does not know the field answers with all. */
+  readonly filter?: RunFilter | undefined;
+  /** Of the newest runs, only those with a lower id. */
+  readonly before?: RunId | undefined;
   /** Also what this key has used in this month of UTC, `2026-11` (P23). */
   readonly usage?: { readonly key: string; readonly month: string } | undefined;
 }
@@ -89,6 +93,8 @@ export type GetReply =
       readonly ok: true;
       readonly epoch: Epoch;
       readonly runs: readonly RunView[];
+      /** Runs that were found as well and are too much for this answer: they are to be asked for by their ids. */
+      readonly rest?: readonly RunId[] | undefined;
       readonly usage?: KeyUse | undefined;
     }
   | OwnerRefusal;

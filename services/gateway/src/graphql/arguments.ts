@@ -1,6 +1,7 @@
 /** What every resolver is given, and how arguments are read: all are nullable in the schema, and refused here. */
 import { BadUserInput } from '@penstock/errors';
 import type { Caller } from '@penstock/identity';
+import type { OperationWork } from './operation-work.ts';
 
 export interface GraphqlContext {
   readonly caller: Caller;
@@ -8,6 +9,7 @@ export interface GraphqlContext {
   readonly address: string;
   /** Aborted when the client has closed the connection before its answer. */
   readonly clientGone: AbortSignal;
+  readonly work: OperationWork;
 }
 
 export type Maybe<T> = T | null | undefined;

@@ -1,10 +1,11 @@
 /**
  * Query texts, checked before Mercurius sees them: parsed with a bound on tokens, and bounded in depth, aliases,
- * directives and cost, with fragments counted as often as they are spread. Validation and execution cost more
+ * directives, fields and cost, with fragments counted as often as they are spread. Validation and execution cost more
  * than linear time in these, so they come first. Texts that passed are remembered.
  */
 import type { DocumentNode, FragmentDefinitionNode, GraphQLError as SyntaxProblem, SelectionSetNode } from 'graphql';
 import { GraphQLError, Kind, OperationTypeNode, parse } from './library.ts';
+import { fieldCost, type Variables } from './list-cost.ts';
 
 /** The standard introspection query has about 400; a page of hand-written GraphQL about 300. A pipeline file is one. */
 export const TOKENS_MAX = 1_000;
@@ -14,8 +15,13 @@ const DEPTH_MAX = 8;
 const INTROSPECTION_DEPTH_MAX = 20;
 const ALIASES_MAX = 15;
 const DIRECTIVES_MAX = 20;
-/** Each field costs one after all fragments are spread, and a mutation costs more. */
-const COST_MAX = 1_000;
+/** After all fragments are spread; a mutation counts as more. */
+const FIELDS_MAX = 1_000;
+/**
+ * Each field costs one, a list as many times what is asked of each of its elements as it may have (`list-cost.ts`). The fullest
+ * page of 100 runs costs 17,000.
+ */
+const COST_MAX = 30_000;
 /** A mutation's own field is a durable write, and one request may hold several. */
 const MUTATION_COST = 100;
 
@@ -28,8 +34,17 @@ export type DocumentProblem =
   | { readonly kind: 'syntax'; readonly error: SyntaxProblem }
   | { readonly kind: 'limit'; readonly message: string };
 
+/** Below it an operation is as light as most are; of those above few are executed at a time. */
+export const COST_SMALL = 1_000;
+
+interface DocumentCost {
+  readonly kind: 'good';
+  readonly cost: number;
+}
+
 export class Documents {
-  readonly #good = new Set<string>();
+  /** Null: light with any variables. */
+  readonly #good = new Map<string, DocumentNode | null>();
   readonly #introspection: boolean;
 
   /** `introspection`: whether documents may ask for the schema. */
@@ -37,28 +52,35 @@ export class Documents {
     this.#introspection = introspection;
   }
 
-  /** Null: within the limits, and well-formed; whether it fits the schema is for the validation to say. */
-  check(source: string): DocumentProblem | null {
-    if (this.#good.has(source)) return null;
+  /** What is wrong, or the document's cost; whether it fits the schema is for the validation to say. */
+  check(source: string, variables: Readonly<Record<string, unknown>> = {}): DocumentProblem | DocumentCost {
+    const known = this.#good.get(source);
+    if (known === null) return { kind: 'good', cost: COST_SMALL };
     let document: DocumentNode;
     try {
-      document = parse(source, { maxTokens: TOKENS_MAX, noLocation: true });
+      document = known ?? parse(source, { maxTokens: TOKENS_MAX, noLocation: true });
     } catch (error) {
       if (error instanceof GraphQLError) return { kind: 'syntax', error };
       throw error;
     }
-    const message = limitProblem(document, this.#introspection);
+    const { message, cost } = measure(document, this.#introspection, variables);
     if (message !== null) return { kind: 'limit', message };
-    if (source.length > REMEMBERED_LENGTH_MAX) return null;
+    if (known === undefined && source.length <= REMEMBERED_LENGTH_MAX) this.#remember(source, document);
+    return { kind: 'good', cost };
+  }
+
+  #remember(source: string, document: DocumentNode): void {
     if (this.#good.size >= REMEMBERED_MAX) this.#good.delete(this.#good.keys().next().value ?? '');
-    this.#good.add(source);
-    return null;
+    const worst = measure(document, this.#introspection, null);
+    this.#good.set(source, worst.message === null && worst.cost <= COST_SMALL ? null : document);
   }
 }
 
 interface Cost {
   depth: number;
   fields: number;
+  /** The fields, those of lists many times. */
+  cost: number;
   /** How many of the fields are at the top. */
   roots: number;
   aliases: number;
@@ -66,14 +88,24 @@ interface Cost {
   introspects: boolean;
 }
 
-const nothing = (): Cost => ({ depth: 0, fields: 0, roots: 0, aliases: 0, directives: 0, introspects: false });
+const nothing = (): Cost => ({ depth: 0, fields: 0, cost: 0, roots: 0, aliases: 0, directives: 0, introspects: false });
 
-function limitProblem(document: DocumentNode, introspection: boolean): string | null {
+/** `message` is null where every limit is kept. */
+function measure(
+  document: DocumentNode,
+  introspection: boolean,
+  variables: Variables,
+): { readonly message: string | null; readonly cost: number } {
+  const { total, weight } = totalOf(document, variables);
+  return { message: limitProblem(total, weight, introspection), cost: total.cost };
+}
+
+function totalOf(document: DocumentNode, variables: Variables): { readonly total: Cost; readonly weight: number } {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
   }
-  const costs = new FragmentCosts(fragments);
+  const costs = new FragmentCosts(fragments, variables);
   const total = nothing();
   let weight = 0;
   for (const definition of document.definitions) {
@@ -81,6 +113,7 @@ function limitProblem(document: DocumentNode, introspection: boolean): string | 
       const cost = costs.ofSelections(definition.selectionSet);
       total.depth = Math.max(total.depth, cost.depth);
       total.fields += cost.fields;
+      total.cost += cost.cost;
       total.aliases += cost.aliases;
       total.directives += cost.directives + (definition.directives?.length ?? 0);
       total.introspects ||= cost.introspects;
@@ -89,12 +122,19 @@ function limitProblem(document: DocumentNode, introspection: boolean): string | 
       total.directives += definition.directives?.length ?? 0;
     }
   }
+  return { total, weight };
+}
+
+function limitProblem(total: Cost, weight: number, introspection: boolean): string | null {
   if (total.depth > DEPTH_MAX) return `The query is too deep: at most ${DEPTH_MAX} levels.`;
-  if (total.fields + weight > COST_MAX) {
-    return `The query costs too much: at most ${COST_MAX}, 1 for each field, fragments counted where they are spread, and ${MUTATION_COST} more for each mutation.`;
+  if (total.fields + weight > FIELDS_MAX) {
+    return `The query has too many fields: at most ${FIELDS_MAX}, fragments counted where they are spread, and ${MUTATION_COST} more for each mutation.`;
   }
   if (total.aliases > ALIASES_MAX) return `The query has too many aliases: at most ${ALIASES_MAX}.`;
   if (total.directives > DIRECTIVES_MAX) return `The query has too many directives: at most ${DIRECTIVES_MAX}.`;
+  if (total.cost > COST_MAX) {
+    return `The query costs ${total.cost}, and at most ${COST_MAX} is allowed: 1 for each field, in a list as many times as its 'limit' or 'first' says. Ask for fewer at a time.`;
+  }
   if (total.introspects && !introspection) return 'Introspection is turned off on this server.';
   return null;
 }
@@ -103,9 +143,11 @@ function limitProblem(document: DocumentNode, introspection: boolean): string | 
 class FragmentCosts {
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #known = new Map<string, Cost>();
+  readonly #variables: Variables;
 
-  constructor(fragments: ReadonlyMap<string, FragmentDefinitionNode>) {
+  constructor(fragments: ReadonlyMap<string, FragmentDefinitionNode>, variables: Variables) {
     this.#fragments = fragments;
+    this.#variables = variables;
   }
 
   ofSelections(set: SelectionSetNode): Cost {
@@ -119,10 +161,11 @@ class FragmentCosts {
         if (selection.alias !== undefined) cost.aliases += 1;
         const below = selection.selectionSet === undefined ? undefined : this.ofSelections(selection.selectionSet);
         addTo(cost, below, 1, INTROSPECTION.has(selection.name.value));
+        cost.cost += fieldCost(selection, below?.cost ?? 0, this.#variables);
       } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        addTo(cost, this.ofSelections(selection.selectionSet), 0, false);
+        addSpread(cost, this.ofSelections(selection.selectionSet));
       } else {
-        addTo(cost, this.#ofFragment(selection.name.value), 0, false);
+        addSpread(cost, this.#ofFragment(selection.name.value));
       }
     }
     return cost;
@@ -142,6 +185,11 @@ class FragmentCosts {
 }
 
 const INTROSPECTION: ReadonlySet<string> = new Set(['__schema', '__type']);
+
+function addSpread(cost: Cost, spread: Cost | undefined): void {
+  addTo(cost, spread, 0, false);
+  cost.cost += spread?.cost ?? 0;
+}
 
 function addTo(cost: Cost, below: Cost | undefined, levels: number, introspection: boolean): void {
   const depth = below?.depth ?? 0;

@@ -2,10 +2,14 @@
 import { actorOf, requireOwnRuns, requireReader } from '@penstock/identity';
 import { BadUserInput } from '@penstock/errors';
 import type { AuditLog } from '@penstock/store';
+import type { RunView } from '@penstock/run';
+import type { GraphQLResolveInfo } from 'graphql';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { Trigger, TriggerArguments } from '../runs/trigger.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
+import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
+import { objectBytesMin, selectsField } from './selection.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
 
@@ -23,7 +27,6 @@ export interface GraphqlOptions {
   readonly now: () => number;
 }
 
-const RUNS_LIMIT = { default: 20, max: 100 } as const;
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
 export function makeResolvers({ version, owners, reads, trigger, audit, now }: GraphqlOptions) {
@@ -31,20 +34,24 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: G
     Query: {
       health: () => 'ok',
       version: () => version,
-      runs: (_: unknown, args: { limit?: Maybe<number> }, { caller }: GraphqlContext) =>
-        reads.newest(requireReader(caller), limitOf(args.limit, RUNS_LIMIT)),
+      runs: (_: unknown, args: RunsArguments, { caller, work }: GraphqlContext, info: GraphQLResolveInfo) => {
+        const tenants = requireReader(caller);
+        const withStages = selectsField(info, 'stages');
+        const page = { ...pageOf(args), withStages, meter: withStages ? work.keep : work.look };
+        return work.read(() => reads.newest(tenants, page));
+      },
       run: (_: unknown, args: { id?: Maybe<string> }, { caller }: GraphqlContext) =>
         reads.view(given(args.id, 'id'), requireReader(caller)),
       pipelineHealth: (
         _: unknown,
         args: { pipelineName?: Maybe<string>; limit?: Maybe<number> },
-        { caller }: GraphqlContext,
-      ) =>
-        reads.health(
-          given(args.pipelineName, 'pipelineName'),
-          requireOwnRuns(caller),
-          limitOf(args.limit, HEALTH_LIMIT),
-        ),
+        { caller, work }: GraphqlContext,
+      ) => {
+        const name = given(args.pipelineName, 'pipelineName');
+        const tenants = requireOwnRuns(caller);
+        const window = { limit: limitOf(args.limit, HEALTH_LIMIT), meter: work.keep };
+        return work.read(() => reads.health(name, tenants, window));
+      },
       artifacts: async (
         _: unknown,
         args: { run_id?: Maybe<string>; runId?: Maybe<string> },
@@ -57,6 +64,10 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: G
           stage.outputs.map(({ key, value }) => ({ stage: stage.name, key, value })),
         );
       },
+    },
+    PipelineRun: {
+      stages: (run: RunView, args: StagesArguments, { work }: GraphqlContext, info: GraphQLResolveInfo) =>
+        work.stages(stagesPage(run, args), objectBytesMin(info)),
     },
     Mutation: {
       triggerPipeline: (_: unknown, args: TriggerArguments, { caller, clientGone }: GraphqlContext) =>

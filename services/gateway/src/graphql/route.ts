@@ -5,7 +5,7 @@ import mercurius from 'mercurius';
 import type { Caller, Callers } from '@penstock/identity';
 import { BadUserInput, ServiceError, Unauthenticated } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
-import { Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
+import { COST_SMALL, Documents, REMEMBERED_LENGTH_MAX, REMEMBERED_MAX, TOKENS_MAX } from './documents.ts';
 import {
   answerError,
   gatewayAnswer,
@@ -16,9 +16,13 @@ import {
   type GraphqlExecution,
   type GraphqlOutcome,
 } from './error-format.ts';
+import { encodeAnswer } from './encode-answer.ts';
+import { HeavyOperations } from './heavy-operations.ts';
 import * as library from './library.ts';
+import { LoopShare } from './loop-share.ts';
 import { answerTypeOf, GRAPHQL_ANSWER, type AnswerType } from './media-type.ts';
 import { graphqlModules } from './modules.ts';
+import { OperationWork } from './operation-work.ts';
 import type { GraphqlContext, GraphqlOptions } from './resolvers.ts';
 
 export interface GraphqlRouteOptions extends GraphqlOptions {
@@ -39,6 +43,8 @@ const NAME = /^[_A-Za-z][_0-9A-Za-z]*$/u;
 export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRouteOptions): Promise<void> {
   const documents = new Documents(options.introspection);
   const modules = graphqlModules(options);
+  const share = new LoopShare();
+  const heavy = new HeavyOperations();
   await app.register(mercurius, {
     schema: modules.sdl,
     resolvers: modules.resolvers as never,
@@ -68,8 +74,8 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
       if (error instanceof ServiceError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
       throw error;
     }
-    const problem = documents.check(body.query);
-    if (problem !== null) {
+    const problem = documents.check(body.query, body.variables);
+    if (problem.kind !== 'good') {
       return send(
         reply,
         type,
@@ -85,17 +91,30 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
       if (!reply.raw.writableFinished) clientGone.abort();
     };
     reply.raw.once('close', onClose);
-    const outcome = await execute(
-      app,
-      body,
-      { caller, address: request.clientAddress, clientGone: clientGone.signal },
-      options.log,
-    );
-    reply.raw.off('close', onClose);
-    const { answer } = outcome;
-    if (options.introspection || answer.errors === undefined) return send(reply, type, outcome);
-    return send(reply, type, { ...outcome, answer: { ...answer, errors: withoutSuggestions(answer.errors) } });
+    const asker = askerOf(caller, request.clientAddress);
+    const work = new OperationWork(share, asker);
+    const context = { caller, address: request.clientAddress, clientGone: clientGone.signal, work };
+    const answered = async (): Promise<Answered> => {
+      const outcome = shown(await execute(app, body, context, options.log), options.introspection);
+      return await encoded(outcome, type, work);
+    };
+    try {
+      const answer =
+        problem.cost <= COST_SMALL ? await answered() : await heavy.run(asker, answered, clientGone.signal);
+      return sendEncoded(reply, type, answer);
+    } catch (error) {
+      if (clientGone.signal.aborted) return reply;
+      if (error instanceof ServiceError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
+      throw error;
+    } finally {
+      reply.raw.off('close', onClose);
+    }
   });
+}
+
+/** Whose operations take turns with those of others: a user's, or all of an address. */
+function askerOf(caller: Caller, address: string): string {
+  return caller.user === undefined ? `${caller.kind} at ${address}` : caller.user.id;
 }
 
 /** Without Mercurius' caches, which hold texts of any length. */
@@ -171,15 +190,36 @@ function requestOf(body: unknown): GraphqlRequest {
   };
 }
 
+function shown(outcome: GraphqlOutcome, introspection: boolean): GraphqlOutcome {
+  const { answer } = outcome;
+  if (introspection || answer.errors === undefined) return outcome;
+  return { ...outcome, answer: { ...answer, errors: withoutSuggestions(answer.errors) } };
+}
+
+interface Answered {
+  readonly status: 200 | 400;
+  readonly body: string | Buffer;
+}
+
 /**
  * In JSON every GraphQL answer is 200, errors or not. In the newer form what was not executed is 400 and has no `data`, as
  * its specification asks.
  */
-function send(reply: FastifyReply, type: AnswerType, outcome: GraphqlOutcome): FastifyReply {
+async function encoded(
+  outcome: GraphqlOutcome,
+  type: AnswerType,
+  work: Pick<OperationWork, 'pause'>,
+): Promise<Answered> {
   const isBadRequest = outcome.refused && type === GRAPHQL_ANSWER;
   const body = isBadRequest ? { errors: outcome.answer.errors } : outcome.answer;
-  return reply
-    .code(isBadRequest ? 400 : 200)
-    .header('Content-Type', `${type}; charset=utf-8`)
-    .send(JSON.stringify(body));
+  return { status: isBadRequest ? 400 : 200, body: await encodeAnswer(body, work) };
+}
+
+/** Of answers that hold errors only. */
+async function send(reply: FastifyReply, type: AnswerType, outcome: GraphqlOutcome): Promise<FastifyReply> {
+  return sendEncoded(reply, type, await encoded(outcome, type, { pause: () => Promise.resolve() }));
+}
+
+function sendEncoded(reply: FastifyReply, type: AnswerType, { status, body }: Answered): FastifyReply {
+  return reply.code(status).header('Content-Type', `${type}; charset=utf-8`).send(body);
 }

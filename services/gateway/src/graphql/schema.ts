@@ -37,7 +37,8 @@ export const SCHEMA = /* GraphQL */ `
     id: String!
     pipelineName: String!
     status: RunStatus!
-    stages: [StageRun!]!
+    "In the order of the file, all of them; or 'first' of them, after the one named 'after' (arguments additional)."
+    stages(first: Int, after: String): [StageRun!]!
     "When the run was accepted, ISO 8601 in UTC."
     startedAt: String!
     finishedAt: String
@@ -81,7 +82,7 @@ export const SCHEMA = /* GraphQL */ `
     runs: Int!
     failures: Int!
     avgDurationSecs: Float!
-    "It both succeeded and failed within the window."
+    "It both succeeded and failed within the window, be it in attempts of one run."
     flaky: Boolean!
   }
 
@@ -102,8 +103,18 @@ export const SCHEMA = /* GraphQL */ `
     health: String!
     "The engine's version."
     version: String!
-    "The newest runs first; 'limit' is 20 where it is absent, at most 100."
-    runs(limit: Int): [PipelineRun!]!
+    """
+    The newest runs first; 'limit' is 20 where it is absent, at most 100. 'before' is the id of a run, and the page goes on behind
+    it. 'ref' is a branch or a tag by its name, or a full ref (all but 'limit' additional).
+    """
+    runs(
+      limit: Int
+      before: String
+      pipelineName: String
+      status: RunStatus
+      repository: String
+      ref: String
+    ): [PipelineRun!]!
     "Null: there is no such run for this caller."
     run(id: String): PipelineRun
     "Over the newest 'limit' runs of that name: 50 where it is absent, at most 500."

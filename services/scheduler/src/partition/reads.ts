@@ -1,10 +1,15 @@
 /** What a partition answers about its runs without deciding anything: committed state, by an owner that is sure to be it (P4). */
 import type { GetReply, GetRequest, OpenReply, OpenRequest, WatchReply, WatchRequest } from '@penstock/bus';
-import { viewOf, type Epoch, type RunId } from '@penstock/run';
+import { matchesFilter, viewOf, type Epoch, type RunId, type RunView } from '@penstock/run';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { watchPage } from './watch-page.ts';
+
+/** Of stages in one answer: it is made and sent between two commits, and so is to be small. */
+const ANSWER_STAGES_MAX = 2_000;
+/** Characters of outputs in one answer, which may be much more than its stages. */
+const ANSWER_OUTPUTS_MAX = 512 * 1024;
 
 export interface ReadsHost {
   readonly epoch: Epoch;
@@ -33,20 +38,16 @@ export class Reads {
     if (!this.#host.mayAnswer()) return;
     const found = new Set(request.runIds.flatMap((id) => runs.get(id) ?? []));
     if (request.tenants !== undefined && request.newest !== undefined) {
-      const { tenants } = request;
-      const theirs = [...runs.values()]
-        .filter((run) => tenants.includes(run.state.tenant))
-        .sort((a, b) => (a.id < b.id ? 1 : -1));
-      for (const run of theirs.slice(0, request.newest)) found.add(run);
+      for (const run of newestOf(runs.values(), { ...request, tenants: request.tenants }).slice(0, request.newest))
+        found.add(run);
     }
     const answer = (): void => {
       if (!this.#host.mayAnswer()) return;
-      const views = [...found].filter((run) => run.committedVersion > 0).map((run) => viewOf(run.committedState()));
       const { usage } = request;
       reply({
         ok: true,
         epoch,
-        runs: views,
+        ...viewsOf([...found].filter((run) => run.committedVersion > 0)),
         ...(usage === undefined ? {} : { usage: counts.use(usage.key, usage.month) }),
       });
     };
@@ -67,4 +68,33 @@ export class Reads {
     const { epoch, runs } = this.#host;
     if (this.#host.mayAnswer()) reply({ ok: true, epoch, open: request.runIds.filter((id) => runs.has(id)) });
   }
+}
+
+function newestOf(
+  runs: Iterable<LiveRun>,
+  { tenants, before, filter = {} }: Pick<GetRequest, 'before' | 'filter'> & { readonly tenants: readonly string[] },
+): LiveRun[] {
+  return [...runs]
+    .filter(
+      ({ id, state }) =>
+        tenants.includes(state.tenant) &&
+        (before === undefined || id < before) &&
+        matchesFilter({ ...state.origin, ...state }, filter),
+    )
+    .sort((a, b) => (a.id < b.id ? 1 : -1));
+}
+
+/** One run is answered whatever its size; what is too much beside it is named. */
+function viewsOf(found: readonly LiveRun[]): { readonly runs: readonly RunView[]; readonly rest?: readonly RunId[] } {
+  const runs: RunView[] = [];
+  let [stages, outputs] = [0, 0];
+  for (const [index, run] of found.entries()) {
+    if (stages >= ANSWER_STAGES_MAX || outputs >= ANSWER_OUTPUTS_MAX)
+      return { runs, rest: found.slice(index).map(({ id }) => id) };
+    const view = viewOf(run.committedState());
+    runs.push(view);
+    stages += view.stages.length;
+    for (const stage of view.stages) for (const { key, value } of stage.outputs) outputs += key.length + value.length;
+  }
+  return { runs };
 }

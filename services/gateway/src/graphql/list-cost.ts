@@ -1,0 +1,50 @@
+/** What a list costs: as many times what is asked of each of its elements as the list may have of them. */
+import type { ArgumentNode, FieldNode } from 'graphql';
+import { Kind } from './library.ts';
+
+/** Values of variables; null: not known, so each may be the worst. */
+export type Variables = Readonly<Record<string, unknown>> | null;
+
+interface ListField {
+  readonly argument: 'limit' | 'first';
+  /** Counted where the argument is absent. */
+  readonly usual: number;
+  readonly max: number;
+  /** What each element costs by itself, beside what is asked of it; 0 where it is answered with what was read for the list. */
+  readonly each: number;
+}
+
+/** Pipelines have this many stages as a rule. More of them are bounded by the answer's size. */
+const STAGES_USUAL = 20;
+
+const LISTS: Readonly<Record<string, ListField>> = {
+  runs: { argument: 'limit', usual: 20, max: 100, each: 0 },
+  stages: { argument: 'first', usual: STAGES_USUAL, max: 2_000, each: 0 },
+  pipelineHealth: { argument: 'limit', usual: 50, max: 500, each: STAGES_USUAL },
+  extensions: { argument: 'limit', usual: 20, max: 100, each: 0 },
+  extensionVersions: { argument: 'limit', usual: 100, max: 100, each: 0 },
+  webhookDeliveries: { argument: 'limit', usual: 20, max: 100, each: 0 },
+  auditLog: { argument: 'limit', usual: 20, max: 1_000, each: 0 },
+};
+
+/** Of a field without a selection `below` is 0. */
+export function fieldCost(field: FieldNode, below: number, variables: Variables): number {
+  const list = Object.hasOwn(LISTS, field.name.value) ? LISTS[field.name.value] : undefined;
+  if (list === undefined) return 1 + below;
+  const argument = field.arguments?.find(({ name }) => name.value === list.argument);
+  const count = Math.max(1, Math.min(list.max, countOf(argument, variables, list)));
+  // Health is one object, whatever it was made of.
+  return list.each > 0 ? 1 + below * STAGES_USUAL + count * list.each : 1 + count * below;
+}
+
+function countOf(argument: ArgumentNode | undefined, variables: Variables, { usual, max }: ListField): number {
+  const value = argument?.value;
+  if (value === undefined) return usual;
+  if (value.kind === Kind.INT) return Number(value.value);
+  if (value.kind !== Kind.VARIABLE) return usual;
+  if (variables === null) return max;
+  const given = variables[value.name.value];
+  // An absent variable may have a default in the document, which is not looked up.
+  if (given === undefined) return max;
+  return typeof given === 'number' ? given : usual;
+}
