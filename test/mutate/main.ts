@@ -1,0 +1,71 @@
+/**
+ * The command of the mutants: breaks rules in the production code, and fails where no test notices it.
+ *   npm run mutate                                   every mutant that is written by hand, at least two of each rule
+ *   npm run mutate -- --only P12 [--only P15]        those of some rules
+ *   npm run mutate -- --list                         only names them
+ *   npm run mutate -- --jobs 2                       so many at a time; default 1
+ *   npm run mutate -- --sample 150 [--seed 7]        adds as many that operators make of the files that hold the rules
+ */
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Random } from '../support/random.ts';
+import { titleOf, whyNotFound, type Mutant } from './mutant.ts';
+import { mutants } from './mutants.ts';
+import { sampled } from './operators.ts';
+import { tryMutants, type Tried } from './session.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true },
+    list: { type: 'boolean' },
+    jobs: { type: 'string' },
+    sample: { type: 'string' },
+    seed: { type: 'string' },
+  },
+});
+
+function numberOf(name: 'jobs' | 'sample' | 'seed', otherwise: number): number {
+  const number = values[name] === undefined ? otherwise : Number(values[name]);
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  console.error(`--${name} is '${values[name] ?? ''}', which is no whole number`);
+  process.exit(2);
+}
+
+const seed = numberOf('seed', 1);
+const isWanted = ({ rule }: Mutant): boolean => values.only?.includes(rule) ?? true;
+const chosen = [...mutants, ...sampled(root, new Random(seed), numberOf('sample', 0), isWanted)].filter(isWanted);
+if (chosen.length === 0) {
+  console.error(
+    `no mutant is of ${values.only?.join(', ') ?? 'any rule'}: name rules as docs/protocols.md does, P1 to P25`,
+  );
+  process.exit(2);
+}
+process.exitCode = values.list === true ? list() : await tryAll();
+
+function list(): number {
+  for (const mutant of chosen) console.log(`${titleOf(mutant)} (${mutant.file})`);
+  const lost = chosen.flatMap((mutant) => whyNotFound(root, mutant) ?? []);
+  for (const why of lost) console.log(`error: ${why}`);
+  return lost.length > 0 ? 1 : 0;
+}
+
+async function tryAll(): Promise<number> {
+  const startedAt = performance.now();
+  const all = await tryMutants({ root, mutants: chosen, jobs: numberOf('jobs', 1), tried: tell });
+  const lived = all.filter(({ fate }) => fate.kind === 'lived');
+  const errors = all.filter(({ fate }) => fate.kind === 'error');
+  for (const { mutant } of lived)
+    console.log(`\nlived: ${titleOf(mutant)}\n  ${mutant.file}\n- ${mutant.find.trim()}\n+ ${mutant.replace.trim()}`);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+  const killed = all.length - lived.length - errors.length;
+  console.log(
+    `\n${all.length} mutants in ${seconds} s, seed ${seed}: ${killed} killed, ${lived.length} lived, ${errors.length} could not be tried`,
+  );
+  return lived.length + errors.length > 0 ? 1 : 0;
+}
+
+function tell({ mutant, fate, seconds }: Tried): void {
+  const why = fate.kind === 'killed' ? ` by ${fate.by}: ${fate.why}` : fate.kind === 'error' ? `: ${fate.why}` : '';
+  console.log(`${fate.kind.padEnd(6)} ${seconds.toFixed(0).padStart(4)} s  ${titleOf(mutant)}${why.slice(0, 240)}`);
+}

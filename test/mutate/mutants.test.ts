@@ -1,0 +1,76 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Random } from '../support/random.ts';
+import { titleOf, whyNotFound } from './mutant.ts';
+import { mutants } from './mutants.ts';
+import { sampled } from './operators.ts';
+import { tryMutants, type Tried } from './session.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const BUILT = Array.from({ length: 25 }, (_, index) => `P${index + 1}`);
+
+describe('the mutants', () => {
+  it('are at least two of each rule that is built', () => {
+    const few = BUILT.filter((rule) => mutants.filter((mutant) => mutant.rule === rule).length < 2);
+    expect(few).toEqual([]);
+    expect(mutants.filter(({ rule }) => !BUILT.includes(rule))).toEqual([]);
+  });
+
+  it('replace text that stands once in the production code, by another one', () => {
+    expect(mutants.flatMap((mutant) => whyNotFound(root, mutant) ?? [])).toEqual([]);
+    expect(mutants.filter(({ find, replace }) => find === replace)).toEqual([]);
+    expect(mutants.filter(({ file }) => !/^(libs|services)\/[^/]+\/src\//.test(file))).toEqual([]);
+  });
+
+  it('name tests that exist, with titles that stand in them', () => {
+    const checks = mutants.flatMap((mutant) => {
+      expect(mutant.noticedBy.length, titleOf(mutant)).toBeGreaterThan(0);
+      return mutant.noticedBy.flatMap((check) => ('tests' in check ? [check] : []));
+    });
+    const missing = checks.filter(
+      ({ tests, titles = [] }) =>
+        !existsSync(join(root, tests)) ||
+        titles.some((title) => !readFileSync(join(root, tests), 'utf8').includes(title)),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('are made by operators for a night as well: the same ones for the same seed, each with something that may notice it', () => {
+    const all = (): readonly string[] => sampled(root, new Random(5), 150, () => true).map(titleOf);
+    expect(all()).toHaveLength(150);
+    expect(all()).toEqual(all());
+    for (const mutant of sampled(root, new Random(5), 150, () => true)) {
+      expect(whyNotFound(root, mutant)).toBeUndefined();
+      expect(mutant.noticedBy.length, titleOf(mutant)).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('a mutant', () => {
+  const id = { rule: 'P9', file: 'libs/run/src/run-id.ts', noticedBy: [{ tests: 'libs/run/test/run-id.test.ts' }] };
+  const inId = 'return Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16);';
+
+  it('that a test notices is killed, one that changes nothing lives, and one whose text is gone is an error', async () => {
+    const tried: Tried[] = [];
+    await tryMutants({
+      root,
+      jobs: 1,
+      tried: (each) => tried.push(each),
+      mutants: [
+        { ...id, breaks: 'reads no time in an id', find: inId, replace: 'return 0;' },
+        { ...id, breaks: 'changes nothing', find: inId, replace: `${inId} ` },
+        { ...id, breaks: 'stands nowhere', find: 'a text that is not there', replace: '' },
+        {
+          ...id,
+          breaks: 'is looked for by no test',
+          find: inId,
+          replace: '',
+          noticedBy: [{ ...id.noticedBy[0], tests: id.noticedBy[0]?.tests ?? '', titles: ['no such title'] }],
+        },
+      ],
+    });
+    expect(tried.map(({ fate }) => fate.kind)).toEqual(['killed', 'lived', 'error', 'error']);
+    expect(readFileSync(join(root, id.file), 'utf8')).toContain(inId);
+  });
+});

@@ -1,0 +1,7 @@
+/** All mutants that are written by hand: at least two of each rule that is built. */
+import type { Mutant } from './mutant.ts';
+import { logAndOwner } from './rules/log-and-owner.ts';
+import { ownerAndRunner } from './rules/owner-and-runner.ts';
+import { watchingAndIntake } from './rules/watching-and-intake.ts';
+
+export const mutants: readonly Mutant[] = [...logAndOwner, ...ownerAndRunner, ...watchingAndIntake];
