@@ -8,7 +8,7 @@ import { mutated, whyNotFound, type Check, type Mutant } from './mutant.ts';
 import { nameOf, runCheck, type Verdict } from './trial.ts';
 import { WorkingCopy } from './working-copy.ts';
 
-export type Fate =
+type Fate =
   | { readonly kind: 'killed'; readonly by: string; readonly why: string }
   | { readonly kind: 'lived' }
   /** Nothing can be said: its text is not found, or a check fails on the code as it is. */
