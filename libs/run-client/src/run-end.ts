@@ -4,7 +4,7 @@
  */
 import { type Bus, type CommittedEvents, subjects, WATCH_ASK_MS } from '@penstock/bus';
 import { within } from '@penstock/async';
-import { endsRun, isEnded, type RunId, type RunView } from '@penstock/run';
+import { endsRun, isEnded, type RunId } from '@penstock/run';
 import type { Owners } from './owners.ts';
 import type { RunReads } from './run-reads.ts';
 
@@ -35,8 +35,12 @@ export function waitForRunEnd(sources: RunEndSources, runId: RunId, tenant: stri
   });
   const ask = async (): Promise<void> => {
     if (!waiting || stopped) return;
-    const view: RunView | null = await sources.reads.view(runId, [tenant]).catch(() => null);
-    if (view !== null && isEnded(view.status)) ended.resolve('ended');
+    // Asked from timers: what fails, whatever it is, is asked again.
+    const hasEnded = await sources.reads
+      .view(runId, [tenant])
+      .then((view) => view !== null && isEnded(view.status))
+      .catch(() => false);
+    if (hasEnded) ended.resolve('ended');
   };
   const spread = new Set<NodeJS.Timeout>();
   const stopListening = sources.owners.onAskAgain(partition, () => {

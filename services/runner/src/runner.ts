@@ -23,6 +23,7 @@ import {
   type LogWriter,
   type Release,
   type Responder,
+  type ResultRequest,
   RUNNER_LEASE_MS,
   type RunnerLease,
   type StopReply,
@@ -32,11 +33,12 @@ import {
 import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
+import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
 import { Attempt } from './attempt/attempt.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
-import { freeBytes } from './report/disk.ts';
+import { FreeRoom } from './report/free-room.ts';
 import { Credits } from './session/credits.ts';
 import { RunFolders } from './workspace/run-folders.ts';
 import { Offers } from './session/offers.ts';
@@ -91,8 +93,6 @@ export interface Runner {
 }
 
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
-/** Workspaces, lists of processes and spooled chunks begin small: a stage that starts finds room for those. */
-const FREE_BYTES_MIN = 16 * 1024 * 1024;
 /**
  * Helpers kept idle beyond one for each slot: those of keys that take turns. With too few each stage waits for a new one: with
  * 2, ten keys ran at a fifth of one key's rate. One holds 140 KB of memory and half a dozen descriptors.
@@ -143,13 +143,15 @@ class RunnerService implements Runner {
   #serving: Promise<void> = Promise.resolve();
   #isListening = false;
   #draining = false;
-  #hadRoom = true;
+  /** RUNNER-5. */
+  readonly #room: FreeRoom;
   #onIdle: (() => void)[] = [];
 
   constructor(options: RunnerOptions, own: string) {
     this.#options = options;
     const { bus, log, runnerId } = options;
     this.#leftoversFile = options.leftoversFile ?? join(own, 'leftovers');
+    this.#room = new FreeRoom(options.dataDir, log, options.freeBytesMin);
     this.#sessions = new SessionList({ bus, log, runner: runnerId, file: join(own, 'sessions') });
     this.#writer = createLogWriter(bus);
     this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
@@ -175,12 +177,15 @@ class RunnerService implements Runner {
       checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
       packages: new Packages({ bus, folder: own, log }),
     };
-    this.#schedulers = new Schedulers(bus, options.labels, {
+    this.#schedulers = new Schedulers(bus, options.labels, this.#border(), {
       changed: () => this.#active?.offers.pump(),
       gone: (scheduler) => this.#active?.offers.gone(scheduler),
     });
     this.#subscriptions.push(
-      bus.subscribe<Release>(subjects.release(runnerId), ({ runIds }) => this.#folders.release(runIds)),
+      bus.subscribe<Release>(
+        subjects.release(runnerId),
+        guarded('runner.folders', this.#border(), ({ runIds }) => this.#folders.release(runIds)),
+      ),
     );
   }
 
@@ -274,7 +279,7 @@ class RunnerService implements Runner {
       runner: runnerId,
       session: session.id,
       labels,
-      slots: () => (this.#hasRoom() ? slots : 0),
+      slots: () => (this.#room.hasRoom() ? slots : 0),
       credits,
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
@@ -295,7 +300,16 @@ class RunnerService implements Runner {
     this.#isListening = true;
     const { bus, runnerId } = this.#options;
     this.#subscriptions.push(
-      bus.respond<Job, JobReply>(subjects.job(runnerId), (job, call) => this.#onJob(job, call)),
+      bus.respond<Job, JobReply>(subjects.job(runnerId), (job, call) => {
+        const { runId, stage } = job;
+        // Not answered: the grant counts as given, and is repeated until this session takes or refuses it (P12).
+        const border = this.#border({ runId, stage }, () => call.drop());
+        guarded('runner.job', border, () => {
+          const reply = this.#onJob(job, call);
+          if (reply !== LATER) call.answer(reply);
+        })();
+        return LATER;
+      }),
       bus.respond<StopRequest, StopReply>(subjects.stop(runnerId), (request) => this.#onStop(request)),
     );
   }
@@ -367,23 +381,6 @@ class RunnerService implements Runner {
     };
   }
 
-  /** RUNNER-5. It is told when that changes. */
-  #hasRoom(): boolean {
-    const { dataDir, log, freeBytesMin = FREE_BYTES_MIN } = this.#options;
-    const free = freeBytes(dataDir);
-    const hasRoom = free >= freeBytesMin;
-    if (hasRoom !== this.#hadRoom) {
-      if (hasRoom) log.info({ dataDir, free }, 'the disk has room again: the runner takes stages');
-      else
-        log.error(
-          { dataDir, free },
-          'the disk of the data folder is full: the runner takes no stages until it has room',
-        );
-    }
-    this.#hadRoom = hasRoom;
-    return hasRoom;
-  }
-
   /** P12. */
   #onJob(job: Job, call: Responder<JobReply>): JobReply | typeof LATER {
     const answer = (kind: JobReply['answer']): JobReply => ({ ...refOf(job), answer: kind });
@@ -404,7 +401,7 @@ class RunnerService implements Runner {
       return LATER;
     }
     const mayStart =
-      scheduler !== null && !this.#draining && !active.session.isOver && !this.#stops.has(job) && this.#hasRoom();
+      scheduler !== null && !this.#draining && !active.session.isOver && !this.#stops.has(job) && this.#room.hasRoom();
     if (!mayStart || !this.#outbox.reserve(job)) {
       active.offers.pump();
       return answer('refused');
@@ -430,25 +427,44 @@ class RunnerService implements Runner {
     });
     this.#held.set(id, attempt);
     this.#running.add(attempt);
-    void attempt.processGone.then(() => this.#folders.used(job.runId, job.partition));
-    void attempt.result.then((result) => {
+    const about = { runId: job.runId, stage: job.stage, attempt: job.attempt };
+    void attempt.processGone.then(
+      guarded('runner.attempt-gone', this.#border(about), () => this.#folders.used(job.runId, job.partition)),
+    );
+    const done = (): void => void this.#held.delete(id);
+    const ended = (result: ResultRequest | null): void => {
       this.#running.delete(attempt);
-      if (result === null) {
-        this.#held.delete(id);
-        this.#outbox.giveUp(job);
-      } else {
-        const credit = active.offers.offerAlong(scheduler);
-        this.#outbox.send(job, credit === null ? null : { scheduler, credit }, {
-          offerTaken: (taken) => {
-            if (!taken && credit !== null) active.credits.close([credit]);
-            active.offers.pump();
-          },
-          done: () => this.#held.delete(id),
-        });
-      }
+      // Whatever fails: the result is on disk, and goes without a credit.
+      const border = this.#border(about, () => {
+        if (result === null) done();
+        else this.#outbox.send(job, null, { offerTaken: () => {}, done });
+      });
+      guarded('runner.attempt-ended', border, () => {
+        if (result === null) {
+          done();
+          this.#outbox.giveUp(job);
+        } else this.#sendResult(job, active, scheduler, done);
+      })();
       active.offers.pump();
       if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    };
+    void attempt.result.then(ended, () => ended(null));
+  }
+
+  #sendResult(job: Job, active: ActiveSession, scheduler: string, done: () => void): void {
+    const credit = active.offers.offerAlong(scheduler);
+    this.#outbox.send(job, credit === null ? null : { scheduler, credit }, {
+      offerTaken: (taken) => {
+        if (!taken && credit !== null) active.credits.close([credit]);
+        active.offers.pump();
+      },
+      done,
     });
+  }
+
+  #border(about: Readonly<Record<string, unknown>> = {}, failed?: () => void): Border {
+    const { log, runnerId } = this.#options;
+    return { log, about: { runner: runnerId, ...about }, failed };
   }
 
   /** P14. */

@@ -120,6 +120,9 @@ export class Harness {
       },
       storedLogBytes: (_log, then) => then(5),
       projectSoon: () => {},
+      broken: (error) => {
+        throw error;
+      },
       warn: () => {},
     };
     const shared = { dispatch: this.dispatch, definitions, load: this.load };

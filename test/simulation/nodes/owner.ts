@@ -263,6 +263,8 @@ export class SimOwner {
       },
       storedLogBytes: (_log, then) => node.after(world.latency() * 2, () => then(10)),
       projectSoon: () => this.#projector?.projectSoon(),
+      // A fault of the code: the simulation ends with it.
+      broken: (error) => world.fail(error instanceof Error ? error : new Error(String(error))),
       warn: (fields, message) => world.trace(() => `${this.member}: ${message} ${JSON.stringify(fields)}`),
     };
   }

@@ -21,6 +21,7 @@ import type { BusEvents } from './bus.ts';
 import { BrokerAway, MessageTooLarge, NoResponders, NotPermitted, RequestTimeout } from '../contract/errors.ts';
 import { within } from '@penstock/async';
 import type { Log } from '@penstock/telemetry/log';
+import { guarded } from '@penstock/telemetry/borders';
 
 /** Room for subject, reply and headers beside the payload in the broker's limit, which counts headers too. */
 const HEADER_BYTES_RESERVED = 1_024;
@@ -193,14 +194,14 @@ export class Wire {
     this.connected = false;
     this.#failAll('the connection to the broker broke');
     this.log.warn({}, 'the connection to the broker broke');
-    this.events.emit('disconnected');
+    this.#tell('disconnected');
   }
 
   #reconnected(): void {
     if (this.connected || this.#closed) return;
     this.connected = true;
     this.log.info({ server: this.connection.getServer() }, 'connected to the broker again');
-    this.events.emit('reconnected');
+    this.#tell('reconnected');
   }
 
   /** The broker tells a forbidden publish by its subject only. */
@@ -210,6 +211,12 @@ export class Wire {
     for (const [token, exchange] of this.#exchanges) {
       if (exchange.subject === error.subject) this.#finish(token, new NotPermitted(error.subject, { cause: error }));
     }
+  }
+
+  /** Each listener by itself: one that throws ends neither this loop, nor the process, nor what others hear. */
+  #tell(event: keyof BusEvents): void {
+    for (const listener of this.events.rawListeners(event))
+      guarded('bus.connection', { log: this.log, about: { event } }, () => listener.call(this.events))();
   }
 
   #failAll(why: string): void {
@@ -222,6 +229,6 @@ export class Wire {
     this.connected = false;
     this.#failAll('the bus was closed');
     if (error !== undefined) this.log.error({ err: error }, 'the connection to the broker ended');
-    this.events.emit('closed');
+    this.#tell('closed');
   }
 }

@@ -9,6 +9,7 @@
  */
 import { type Bus, CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
 import type { Logger } from '@penstock/telemetry';
+import { guarded } from '@penstock/telemetry/borders';
 import type { Credits } from './credits.ts';
 import type { Schedulers } from './schedulers.ts';
 
@@ -44,18 +45,23 @@ export class Offers {
 
   constructor(options: OffersOptions) {
     this.#options = options;
-    this.#tick = setInterval(() => this.#renew(), TICK_MS);
+    this.#tick = setInterval(
+      this.#guarded(() => this.#renew()),
+      TICK_MS,
+    );
   }
 
   /** To be called whenever a slot may have become free or a scheduler may have come; many calls make one request. */
   pump(): void {
     if (this.#pumping || this.#stopped) return;
     this.#pumping = true;
-    queueMicrotask(() => {
-      this.#pumping = false;
-      this.#offerFree();
-      this.#moveToDemand();
-    });
+    queueMicrotask(
+      this.#guarded(() => {
+        this.#pumping = false;
+        this.#offerFree();
+        this.#moveToDemand();
+      }),
+    );
   }
 
   /** Whose stage takes this slot next, without asking: the credit for a result to carry. Null: nobody's. */
@@ -145,6 +151,12 @@ export class Offers {
     await this.#pull(scheduler, [], leaving);
     for (const credit of leaving) this.#leaving.delete(credit);
     this.pump();
+  }
+
+  /** A round that fails costs itself: the next one offers what is free then. */
+  #guarded(callback: () => void): () => void {
+    const { log, session } = this.#options;
+    return guarded('runner.offers', { log, about: { session }, failed: () => (this.#pumping = false) }, callback);
   }
 
   async #pull(scheduler: string, credits: readonly number[], withdraw: readonly number[]): Promise<void> {

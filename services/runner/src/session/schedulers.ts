@@ -9,6 +9,7 @@ import {
   type LeaseWatch,
   type Membership,
 } from '@penstock/bus';
+import { guarded, type Border } from '@penstock/telemetry/borders';
 
 /** Demand is announced every second while there is some; two lost messages are no end of it. */
 const DEMAND_MS = 3_000;
@@ -25,24 +26,31 @@ export class Schedulers {
   readonly #watch: LeaseWatch;
   readonly #demand: BusSubscription;
 
-  constructor(bus: Bus, labels: readonly string[], listener: SchedulersListener) {
+  constructor(bus: Bus, labels: readonly string[], border: Border, listener: SchedulersListener) {
     const own = new Set(labels);
-    this.#watch = watchLeases<Membership>(bus, buckets.members, (event) => {
-      if (event.kind === 'put') {
-        if (this.#members.has(event.key)) return;
-        this.#members.add(event.key);
-      } else {
-        this.#demandAt.delete(event.key);
-        if (!this.#members.delete(event.key)) return;
-        listener.gone(event.key);
-      }
-      listener.changed();
-    });
-    this.#demand = bus.subscribe<Demand>(subjects.demand('*'), (demand) => {
-      if (!demand.waiting.some(({ labels: wanted }) => wanted.every((label) => own.has(label)))) return;
-      this.#demandAt.set(demand.scheduler, performance.now());
-      listener.changed();
-    });
+    this.#watch = watchLeases<Membership>(
+      bus,
+      buckets.members,
+      guarded('runner.schedulers', border, (event) => {
+        if (event.kind === 'put') {
+          if (this.#members.has(event.key)) return;
+          this.#members.add(event.key);
+        } else {
+          this.#demandAt.delete(event.key);
+          if (!this.#members.delete(event.key)) return;
+          listener.gone(event.key);
+        }
+        listener.changed();
+      }),
+    );
+    this.#demand = bus.subscribe<Demand>(
+      subjects.demand('*'),
+      guarded('runner.demand', border, (demand) => {
+        if (!demand.waiting.some(({ labels: wanted }) => wanted.every((label) => own.has(label)))) return;
+        this.#demandAt.set(demand.scheduler, performance.now());
+        listener.changed();
+      }),
+    );
   }
 
   get members(): ReadonlySet<string> {

@@ -17,6 +17,7 @@ import {
 } from '@penstock/bus';
 import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
+import { guarded } from '@penstock/telemetry/borders';
 
 export interface SessionOptions {
   readonly bus: Bus;
@@ -103,7 +104,16 @@ export class Session {
   }
 
   #scheduleRenewal(): void {
-    this.#renewTimer = setTimeout(() => void this.#renew(), this.#options.leaseMs / RUNNER_LEASE_RENEWALS);
+    const { log, leaseMs } = this.#options;
+    const next = (): void => {
+      if (!this.isOver) this.#scheduleRenewal();
+    };
+    this.#renewTimer = setTimeout(
+      guarded('runner.lease-renewal', { log, about: { session: this.id }, failed: next }, () =>
+        this.#renew().then(next),
+      ),
+      leaseMs / RUNNER_LEASE_RENEWALS,
+    );
   }
 
   async #renew(): Promise<void> {
@@ -126,7 +136,6 @@ export class Session {
       // The guard goes on with the deadline that it has.
       if (!this.isOver) log.warn({ err: error, session: this.id }, 'the lease could not be renewed');
     }
-    if (!this.isOver) this.#scheduleRenewal();
   }
 }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { subjects, type Bus, type OpenReply, type OpenRequest } from '@penstock/bus';
 import { Workspaces } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
+import { guarded } from '@penstock/telemetry/borders';
 import PQueue from 'p-queue';
 
 const ASK_MS = 60_000;
@@ -48,9 +49,10 @@ export class RunFolders {
       for (const runId of this.of(Number(name)).list())
         this.#runs.set(runId, { partition: Number(name), usedAt: Number.NEGATIVE_INFINITY });
     }
-    this.#timer = setInterval(() => void this.#askAboutUnused(), ASK_MS);
+    const sweep = guarded('runner.folders', { log: options.log }, () => this.#askAboutUnused());
+    this.#timer = setInterval(sweep, ASK_MS);
     this.#timer.unref();
-    if (this.#runs.size > 0) void this.#askAboutUnused();
+    if (this.#runs.size > 0) sweep();
   }
 
   of(partition: number): Workspaces {

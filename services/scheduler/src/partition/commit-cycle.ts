@@ -73,6 +73,13 @@ export class CommitCycle {
     return this.#inFlight?.runs.has(run.id) === true;
   }
 
+  /** Whether all that is decided about the run stands in commits (COMMIT-3). */
+  holdsAllOf(run: LiveRun): boolean {
+    const drafts = [...(this.#inFlight === undefined ? [] : [this.#inFlight]), ...this.#builder.drafts];
+    const to = drafts.findLast((draft) => draft.runs.has(run.id))?.runs.get(run.id)?.to ?? run.committedVersion;
+    return to === run.events.length;
+  }
+
   /** Calls back once everything decided about the run so far is acknowledged; at once where it is. */
   whenCommitted(run: LiveRun, then: () => void): void {
     if (run.isCommitted) then();

@@ -37,6 +37,7 @@ import {
 import { HeldAttempts } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
+import { carryOut } from './effects.ts';
 import { Deadlines } from '../run/deadlines.ts';
 import type { DefinitionSource } from '../run/definitions.ts';
 import { JobDeliveries } from '../dispatch/job-deliveries.ts';
@@ -47,6 +48,7 @@ import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
 import type { RestoredPartition } from './restored-partition.ts';
 import { awaitsResult, resultCommand } from './results.ts';
+import { RunBorder } from './run-border.ts';
 import { RunCreation } from './run-creation.ts';
 import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
@@ -68,6 +70,7 @@ export class Partition {
   readonly #cycle: CommitCycle;
   readonly #reads: Reads;
   readonly #creation: RunCreation;
+  readonly #border: RunBorder;
   readonly #jobs: JobDeliveries;
   readonly #deadlines: Deadlines;
   readonly #backlog = new ProjectionBacklog();
@@ -94,6 +97,11 @@ export class Partition {
       counts: this.#counts,
       cycle: this.#cycle,
       mayAnswer: () => this.#mayAnswer(),
+    });
+    this.#border = new RunBorder({
+      ports,
+      holdsAllOf: (run) => this.#cycle.holdsAllOf(run),
+      quarantine: (run, cause) => this.#quarantine(run, cause),
     });
     this.#deadlines = new Deadlines();
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
@@ -175,7 +183,7 @@ export class Partition {
     }
     this.#counts.restore(usages, inOrder, now.wall);
     this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
-    for (const run of inOrder) this.#resume(run);
+    for (const run of inOrder) this.#border.run(run, () => this.#resume(run));
     this.#slots.open();
     this.#ports.projectSoon();
     this.#advance();
@@ -298,7 +306,7 @@ export class Partition {
     if (!this.#open) return;
     for (const run of this.#runs.values()) {
       for (const { name, live } of run.state.stages) {
-        if (live?.session === session) this.#heldAttempts.loseUnlessHeld(run, name, live);
+        if (live?.session === session) this.#border.run(run, () => this.#heldAttempts.loseUnlessHeld(run, name, live));
       }
     }
     this.#watchRunner(runner);
@@ -385,11 +393,13 @@ export class Partition {
   #advance(): void {
     if (!this.#open) return;
     this.#advancing = true;
-    if (mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined) {
-      this.#dispatch.match(this.#ports.bootNow());
+    try {
+      if (mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined)
+        this.#dispatch.match(this.#ports.bootNow());
+    } finally {
+      this.#advancing = false;
+      this.#send();
     }
-    this.#advancing = false;
-    this.#send();
   }
 
   #send(): void {
@@ -400,6 +410,10 @@ export class Partition {
 
   /** Tells the run's machine; what it decides joins the next commit. */
   #decide(run: LiveRun, command: RunCommand): boolean {
+    return this.#border.run(run, () => this.#tell(run, command)) ?? false;
+  }
+
+  #tell(run: LiveRun, command: RunCommand): boolean {
     const from = run.events.length + 1;
     const decided = run.tell(command);
     if (decided === undefined) return false;
@@ -413,9 +427,11 @@ export class Partition {
   }
 
   #begin(run: LiveRun, start: RunCommand): void {
-    const created = run.events.slice(0, 1);
-    const decided = run.tell(start);
-    this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided, start);
+    this.#border.run(run, () => {
+      const created = run.events.slice(0, 1);
+      const decided = run.tell(start);
+      this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided, start);
+    });
   }
 
   /** For answers that arrive by themselves: nothing follows them in the same turn. */
@@ -435,27 +451,16 @@ export class Partition {
     const boot = this.#ports.bootNow();
     run.times.happened(events, boot);
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
-    for (const effect of decided?.effects ?? []) {
-      switch (effect.type) {
-        case 'offer-stages':
-          this.#offer(run, effect.stages);
-          break;
-        case 'wake-at':
-          // Of one that was woken its deadlines are armed anew; any other wait begins with the command.
-          if (command.type !== 'wake') this.#deadlines.wakeAt(run, boot + effect.at - command.at, boot);
-          break;
-        case 'send-grant':
-          draft?.afterwards.push(() => this.#jobs.grant(run, effect.stage, effect.attempt));
-          break;
-        case 'stop-attempt':
-          draft?.afterwards.push(() => this.#jobs.stop(run, effect.stage, effect.attempt));
-          break;
-        case 'settle':
-          // Those that waited for it are admitted in the same commit.
-          this.#slots.settled(run);
-          break;
-      }
-    }
+    carryOut(run, decided?.effects ?? [], {
+      jobs: this.#jobs,
+      offer: (of, stages) => this.#offer(of, stages),
+      // Of one that was woken its deadlines are armed anew; any other wait begins with the command.
+      wakeAt: (of, at) => {
+        if (command.type !== 'wake') this.#deadlines.wakeAt(of, boot + at - command.at, boot);
+      },
+      settled: (of) => this.#slots.settled(of),
+      afterwards: (of, act) => draft?.afterwards.push(() => this.#border.run(of, act)),
+    });
   }
 
   #offer(run: LiveRun, stages: readonly string[]): void {
@@ -478,8 +483,17 @@ export class Partition {
     else this.#decide(run, { type: 'admit', at: this.#at(run) });
   }
 
+  /** What was to be done about the run has thrown: it is FAILED with the cause, and the others go on. */
+  quarantine(runId: RunId, error: unknown): void {
+    const run = this.#open ? this.#runs.get(runId) : undefined;
+    if (run === undefined) return;
+    this.#border.failed(run, error);
+    this.#advance();
+  }
+
+  /** Throws where even that fails. */
   #quarantine(run: LiveRun, cause: string): void {
-    this.#decide(run, { type: 'quarantine', at: this.#at(run), cause });
+    this.#tell(run, { type: 'quarantine', at: this.#at(run), cause });
   }
 
   #loseAttempt(run: LiveRun, stage: string, attempt: number, runner: string): void {

@@ -39,5 +39,7 @@ export interface PartitionPorts {
   storedLogBytes(log: AttemptLogRef, then: (bytes: number) => void): void;
   /** There is something to project. */
   projectSoon(): void;
+  /** Something threw that must not, and what it had done cannot be told: the partition is to be thrown away. */
+  broken(error: unknown): void;
   warn(fields: Record<string, unknown>, message: string): void;
 }

@@ -2,7 +2,7 @@
  * One partition in one scheduler, from opening it to giving it up: wires a `Partition` to the broker, the store and the
  * clock, and throws it away when its log says that it is another's (P2). Opened again, it begins from what is stored.
  */
-import type { Sequence } from '@penstock/run';
+import type { RunId, Sequence } from '@penstock/run';
 import { randomUUID } from 'node:crypto';
 import { bootMs } from '@penstock/async';
 import {
@@ -34,6 +34,7 @@ import {
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
+import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import type { Definitions } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
@@ -67,6 +68,9 @@ export interface RunnerSession {
   readonly session: string;
 }
 
+/** `another`: the log says so, or does not answer. `failed`: something here has thrown that must not. */
+type LossReason = 'another' | 'failed';
+
 export class PartitionOwner {
   readonly #options: OwnerOptions;
   readonly #journal: PartitionLog;
@@ -77,10 +81,10 @@ export class PartitionOwner {
   #partition: Partition | undefined;
   #projector: Projector | undefined;
   #timer: NodeJS.Timeout | undefined;
-  readonly #onLost: () => void;
+  readonly #onLost: (reason: LossReason) => void;
 
-  /** `onLost` is called once, when the partition turns out to be another's. */
-  constructor(member: string, options: OwnerOptions, onLost: () => void) {
+  /** `onLost` is called once, when the partition turns out to be another's, or what is in memory of it is worth nothing. */
+  constructor(member: string, options: OwnerOptions, onLost: (reason: LossReason) => void) {
     this.#options = options;
     this.#member = member;
     this.#onLost = onLost;
@@ -130,7 +134,15 @@ export class PartitionOwner {
       log,
     });
     this.#subscriptions.push(
-      bus.respond(subjects.ownerAll(partition), (body, call) => this.#request(core, body, call)),
+      bus.respond<unknown, unknown>(subjects.ownerAll(partition), (body, call) => {
+        // What is changed about a run is guarded in the partition; else a request that fails has changed nothing.
+        this.#guarded(
+          'partition.request',
+          () => this.#request(core, body, call),
+          () => call.fail(),
+        )();
+        return LATER;
+      }),
     );
     core.start({
       sequence: opened.sequence,
@@ -147,11 +159,15 @@ export class PartitionOwner {
   }
 
   leaseSeen(lease: RunnerLease): void {
-    this.#partition?.leaseSeen(lease);
+    this.#decisive('partition.lease', () => this.#partition?.leaseSeen(lease));
+  }
+
+  sessionLost(session: string, runner: string): void {
+    this.#decisive('partition.lease', () => this.#partition?.sessionLost(session, runner));
   }
 
   tick(): void {
-    this.#partition?.tick();
+    this.#decisive('partition.tick', () => this.#partition?.tick());
     this.#armTimer();
   }
 
@@ -216,7 +232,7 @@ export class PartitionOwner {
     for (const subscription of this.#subscriptions.splice(0)) subscription.stop();
   }
 
-  #request(core: Partition, body: unknown, call: Responder<unknown>): typeof LATER {
+  #request(core: Partition, body: unknown, call: Responder<unknown>): void {
     const [, , verb, runner] = call.subject.split('.');
     const reply = (answer: unknown): void => call.answer(answer);
     switch (verb) {
@@ -242,14 +258,19 @@ export class PartitionOwner {
         call.fail();
     }
     this.#armTimer();
-    return LATER;
   }
 
   #armTimer(): void {
     clearTimeout(this.#timer);
     const at = this.#partition?.nextWake();
     if (at !== undefined && this.#partition?.open === true)
-      this.#timer = setTimeout(() => this.tick(), Math.max(1, at - bootMs()));
+      this.#timer = setTimeout(
+        () => {
+          this.#decisive('partition.timer', () => this.#partition?.tick());
+          this.#armTimer();
+        },
+        Math.max(1, at - bootMs()),
+      );
   }
 
   #ports(): PartitionPorts {
@@ -258,22 +279,29 @@ export class PartitionOwner {
       now: () => Date.now(),
       bootNow: bootMs,
       newCommitId: () => randomUUID(),
-      append: (bytes, options) => void this.#append(bytes, options),
+      append: this.#guarded('partition.acknowledged', (bytes, options) => this.#append(bytes, options), this.#drop),
       mayAct: () => this.#options.mayAct(),
-      publishEvents: (message) => this.#publishEvents(message),
-      sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(answered),
-      sendStop: (runner, request, answered) => void this.#sendStop(runner, request).then(answered),
+      publishEvents: this.#guarded('partition.show-events', (message) => this.#publishEvents(message)),
+      sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(this.#answered(job.runId, answered)),
+      sendStop: (runner, request, answered) =>
+        void this.#sendStop(runner, request).then(this.#answered(request.runId, answered)),
       release: (runner, runIds) => bus.publish(subjects.release(runner), { runIds }),
       isStored: (runId, then) =>
-        void ledger.exists([runId]).then(
-          (ids) => then(ids.has(runId)),
-          () => then('unavailable'),
-        ),
+        void ledger
+          .exists([runId])
+          .then(
+            (ids) => ids.has(runId),
+            () => 'unavailable' as const,
+          )
+          .then(this.#guarded('partition.id-looked-up', then)),
       storedLogBytes: (attempt, then) =>
-        void this.#storedLogBytes(attempt).then((bytes) => {
-          if (bytes !== undefined) then(bytes);
-        }),
-      projectSoon: () => this.#projector?.projectSoon(),
+        void this.#storedLogBytes(attempt).then(
+          this.#answered(attempt.runId, (bytes) => {
+            if (bytes !== undefined) then(bytes);
+          }),
+        ),
+      projectSoon: this.#guarded('partition.projector', () => this.#projector?.projectSoon()),
+      broken: this.#drop,
       warn: (fields, message) => log.warn(fields, message),
     };
   }
@@ -301,8 +329,33 @@ export class PartitionOwner {
       );
     }
     await this.forget();
-    this.#onLost();
+    this.#onLost('another');
   }
+
+  /** A callback about the whole partition: who throws in it leaves a memory that nothing may be decided on. */
+  #decisive(name: BorderName, callback: () => void): void {
+    this.#guarded(name, callback, this.#drop)();
+  }
+
+  /** An answer about one run, which is quarantined where the answer cannot be taken. */
+  #answered<Answer>(runId: RunId, then: (answer: Answer) => void): (answer: Answer) => void {
+    return this.#guarded('partition.job-answered', then, (error) => this.#partition?.quarantine(runId, error));
+  }
+
+  #guarded<Args extends unknown[]>(
+    name: BorderName,
+    callback: (...args: Args) => unknown,
+    failed?: (error: unknown) => void,
+  ): (...args: Args) => void {
+    return guarded(name, { log: this.#options.log, about: { partition: this.number }, failed }, callback);
+  }
+
+  /** What is in memory is worth nothing: all of it is read again from the log and the store, at the scheduler's next tick. */
+  readonly #drop = (): void => {
+    if (this.#abort.signal.aborted) return;
+    this.#options.log.error({ partition: this.number }, 'the partition is dropped after a fault, and opened anew');
+    void this.forget().finally(() => this.#onLost('failed'));
+  };
 
   /** Events too large for one message are announced by their version alone: watchers ask for them. */
   #publishEvents(message: CommittedEvents): void {

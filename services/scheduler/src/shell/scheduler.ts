@@ -11,6 +11,7 @@ import {
   type Bus,
   type BusSubscription,
   type Demand,
+  LATER,
   leaseAtLeader,
   type LeaseWatch,
   type Membership,
@@ -26,8 +27,10 @@ import {
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
+import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions } from '../run/definitions.ts';
+import { DemandAnnouncer } from '../dispatch/demand.ts';
 import { Dispatch } from '../dispatch/dispatch.ts';
 import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
@@ -113,7 +116,7 @@ class SchedulerService implements Scheduler {
   #rebalanceAgain = false;
   #lookedAtMs = bootMs();
   #closed = false;
-  #announced = false;
+  readonly #demand = new DemandAnnouncer();
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -124,7 +127,10 @@ class SchedulerService implements Scheduler {
       ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
       log: options.log,
       joined: (member) => this.#joined(member),
-      lost: () => void this.#forgetAll(),
+      lost: () =>
+        void this.#forgetAll().catch((error: unknown) =>
+          options.log.error({ err: error }, 'a partition could not be stopped'),
+        ),
     });
   }
 
@@ -141,29 +147,35 @@ class SchedulerService implements Scheduler {
     const members = watchLeases<Membership>(
       bus,
       buckets.members,
-      (event) => {
+      this.#guarded('scheduler.membership', (event) => {
         if (event.kind === 'put') this.#members.add(event.key);
         else this.#members.delete(event.key);
         this.#rebalance();
-      },
+      }),
       { leaseMs: this.#options.membershipMs ?? MEMBERSHIP_MS },
     );
     const runners = watchLeases<RunnerLease>(
       bus,
       buckets.runners,
-      (event) => {
+      this.#guarded('scheduler.runner-lease', (event) => {
         if (event.kind === 'expired') this.#leaseExpired(event.key);
         else this.#leaseSeen(event.key, event.value);
-      },
+      }),
       { leaseMs: this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS },
     );
     this.#watches.push(members, runners);
-    this.#releases = bus.subscribe<PartitionReleased>(subjects.released('*'), ({ partition }) => {
-      if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
-    });
+    this.#releases = bus.subscribe<PartitionReleased>(
+      subjects.released('*'),
+      this.#guarded('scheduler.released', ({ partition }) => {
+        if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
+      }),
+    );
     await Promise.all([members.ready, runners.ready]);
     await this.#membership.join();
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker = setInterval(
+      this.#guarded('scheduler.tick', () => this.#tick()),
+      TICK_MS,
+    );
     this.#rebalance();
   }
 
@@ -197,10 +209,12 @@ class SchedulerService implements Scheduler {
     this.#membershipOver = new AbortController();
     this.#members.add(member);
     this.#pulls?.stop();
-    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(
-      subjects.pull(member, '*'),
-      (request, { subject }) => this.#pull(request, subject.split('.')[2] ?? ''),
-    );
+    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request, call) => {
+      const { log } = this.#options;
+      const border = { log, about: { member }, failed: () => call.fail() };
+      guarded('scheduler.pull', border, () => call.answer(this.#pull(request, call.subject.split('.')[2] ?? '')))();
+      return LATER;
+    });
     this.#rebalance();
   }
 
@@ -313,9 +327,10 @@ class SchedulerService implements Scheduler {
         isGone: (member) => this.#isGone(member),
         refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
       },
-      () => {
+      (reason) => {
         if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
-        this.#rebalance();
+        // What has failed here may fail at once again: such a partition is opened anew by the next tick.
+        if (reason === 'another') this.#rebalance();
       },
     );
     return owner;
@@ -423,7 +438,7 @@ class SchedulerService implements Scheduler {
     if (this.#expired.size > EXPIRED_MAX && oldest !== undefined) this.#expired.delete(oldest);
     this.#sessions.delete(session);
     this.#dispatch.sessionGone(session);
-    for (const owner of this.#owners.values()) owner.partition?.sessionLost(session, runner);
+    for (const owner of this.#owners.values()) owner.sessionLost(session, runner);
   }
 
   /**
@@ -463,19 +478,22 @@ class SchedulerService implements Scheduler {
     for (const owner of this.#owners.values()) owner.tick();
     this.#dispatch.forgetIdle(bootMs());
     this.#invariants.tick([this.#dispatch, ...[...this.#owners.values()].flatMap(({ partition }) => partition ?? [])]);
-    void this.#lookAtSilent();
-    this.#announceDemand();
-    void this.#measureJournal();
+    this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
+    this.#guarded('scheduler.demand', () => this.#announceDemand())();
+    this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.
     this.#rebalance();
   }
 
   #announceDemand(): void {
-    const waiting = this.#dispatch.demand();
-    if (waiting.length === 0 && !this.#announced) return;
-    this.#announced = waiting.length > 0;
-    const demand: Demand = { scheduler: this.member, waiting };
-    this.#options.bus.publish(subjects.demand(this.member), demand);
+    for (const waiting of this.#demand.take(this.#dispatch.demand())) {
+      const demand: Demand = { scheduler: this.member, waiting };
+      this.#options.bus.publish(subjects.demand(this.member), demand);
+    }
+  }
+
+  #guarded<Args extends unknown[]>(name: BorderName, callback: (...args: Args) => unknown): (...args: Args) => void {
+    return guarded(name, { log: this.#options.log, about: { member: this.member } }, callback);
   }
 
   async #measureJournal(): Promise<void> {

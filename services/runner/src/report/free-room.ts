@@ -1,0 +1,33 @@
+/** Whether the disk of the data folder has room for another stage; it is told when that changes. */
+import type { Log } from '@penstock/telemetry/log';
+import { freeBytes } from './disk.ts';
+
+/** Workspaces, lists of processes and spooled chunks begin small: a stage that starts finds room for those. */
+const FREE_BYTES_MIN = 16 * 1024 * 1024;
+
+export class FreeRoom {
+  readonly #dataDir: string;
+  readonly #log: Pick<Log, 'info' | 'error'>;
+  readonly #freeBytesMin: number;
+  #hadRoom = true;
+
+  constructor(dataDir: string, log: Pick<Log, 'info' | 'error'>, freeBytesMin = FREE_BYTES_MIN) {
+    this.#dataDir = dataDir;
+    this.#log = log;
+    this.#freeBytesMin = freeBytesMin;
+  }
+
+  hasRoom(): boolean {
+    const free = freeBytes(this.#dataDir);
+    const hasRoom = free >= this.#freeBytesMin;
+    if (hasRoom !== this.#hadRoom) this.#tell(hasRoom, free);
+    this.#hadRoom = hasRoom;
+    return hasRoom;
+  }
+
+  #tell(hasRoom: boolean, free: number): void {
+    const fields = { dataDir: this.#dataDir, free };
+    if (hasRoom) this.#log.info(fields, 'the disk has room again: the runner takes stages');
+    else this.#log.error(fields, 'the disk of the data folder is full: the runner takes no stages until it has room');
+  }
+}
