@@ -1,2 +1,3 @@
-export { startScheduler, type Scheduler, type SchedulerOptions } from './shell/scheduler.ts';
+export { startScheduler } from './shell/scheduler.ts';
+export type { Scheduler, SchedulerOptions } from './shell/scheduler-options.ts';
 export { runSchedulerService } from './service.ts';

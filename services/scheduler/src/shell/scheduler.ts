@@ -8,7 +8,6 @@ import { bootMs } from '@penstock/async';
 import {
   bucketAgeMs,
   buckets,
-  type Bus,
   type BusSubscription,
   type Demand,
   LATER,
@@ -26,7 +25,6 @@ import {
   watchLeases,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
-import type { Logger } from '@penstock/telemetry';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions } from '../run/definitions.ts';
@@ -36,40 +34,8 @@ import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
 import { InvariantSamples } from './invariant-samples.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
+import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
-
-export interface SchedulerOptions {
-  readonly bus: Bus;
-  readonly ledger: RunsLedger;
-  readonly log: Logger;
-  readonly partitions: number;
-  /** Default `MEMBERSHIP_MS`. */
-  readonly membershipMs?: number | undefined;
-  /** L: how long a runner's lease lives. Default `RUNNER_LEASE_MS`. */
-  readonly runnerLeaseMs?: number | undefined;
-  /** Default 24 h. */
-  readonly queueTimeoutMs?: number | undefined;
-  /**
-   * Whether the buckets of leases were deleted on purpose, with the proof that nobody in them lives (P17). Default false:
-   * what is missing in a bucket that is younger than a lease may live all the same (P5).
-   */
-  readonly leasesProvenDead?: boolean | undefined;
-  /** Of output kept for each attempt. Default 16 MiB. */
-  readonly logBytesMax?: number | undefined;
-}
-
-export interface Scheduler {
-  /** The present member id; a new one after each joining. */
-  readonly member: string;
-  /** How many partitions it answers for. */
-  readonly owned: number;
-  /** How many samples of its memory have found an invariant broken: any is a fault of the code. */
-  readonly brokenInvariants: number;
-  /** Resolves when every partition has been opened that should be this scheduler's as things stand. */
-  settled(): Promise<void>;
-  /** Hands its partitions over and leaves. */
-  close(): Promise<void>;
-}
 
 const LIVE_RUNS_PER_KEY_MAX = 10_000;
 const LIVE_RUNS_MAX = 100_000;
