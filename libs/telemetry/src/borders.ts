@@ -3,7 +3,7 @@
  * them would end the process, and with it the runs of everybody. So each is caught at its border, told with what it belongs
  * to, and counted; who stands behind the border says what the failure costs: a run, a partition, a message, one tick.
  *
- * The table of borders is what `test/e2e/borders.test.ts` goes through: it throws from every one.
+ * The table of borders is what `test/bench/borders.test.ts` goes through: it throws from every one.
  */
 import type { Log } from './log.ts';
 

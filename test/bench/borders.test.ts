@@ -9,7 +9,7 @@ import { borders, failuresAt, injectFaults, type BorderName } from '@penstock/te
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { driveRuns, type RunDriver } from '../bench/dependencies.ts';
+import { driveRuns, type RunDriver } from './dependencies.ts';
 import { temporaryFolder } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
