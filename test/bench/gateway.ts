@@ -65,6 +65,7 @@ export async function benchGateway(): Promise<string[]> {
     jwtSecret,
     partitions: 1,
     publicRead: true,
+    streamsPerUser: 100_000,
     listen: { host: '127.0.0.1', port: 0 },
   });
   try {

@@ -327,6 +327,13 @@ export const variables = {
     services: ['serve', 'gateway'],
     meaning: 'Whether GraphQL answers questions about its schema.',
   }),
+  streamsPerUser: variable({
+    name: 'SERVICE_STREAMS_PER_USER',
+    kind: integer({ min: 1, max: 1_000_000 }),
+    default: 100,
+    services: ['serve', 'gateway'],
+    meaning: 'Log streams that a user, and that an address, may have open; beyond it 429.',
+  }),
   trustProxy: variable({
     name: 'SERVICE_TRUST_PROXY',
     kind: list(addressRange()),

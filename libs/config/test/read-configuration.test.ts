@@ -44,6 +44,7 @@ describe('configuration', () => {
       tiersFile: undefined,
       tenantTier: undefined,
       introspection: true,
+      streamsPerUser: 100,
       trustProxy: [],
       rateLimitRead: 240,
       rateLimitApi: 240,

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { ERROR_CODES, ServiceError, Unauthenticated, Unavailable } from '@penstock/errors';
+import { ERROR_CODES, RateLimited, ServiceError, Unauthenticated, Unavailable } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
@@ -251,6 +251,7 @@ function sendError(log: Log, error: unknown, request: FastifyRequest, reply: Fas
     const { status, rest } = ERROR_CODES[error.code];
     if (error instanceof Unauthenticated) reply.header('WWW-Authenticate', 'Bearer');
     if (error instanceof Unavailable) reply.header('Retry-After', String(error.retryAfterSecs));
+    else if (error instanceof RateLimited) reply.header('Retry-After', String(error.extensions['retryAfter'] ?? 1));
     const details = Object.keys(error.extensions).length === 0 ? {} : { details: error.extensions };
     return reply.code(status).send({ error: rest, message: error.message, ...details });
   }

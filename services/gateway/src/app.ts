@@ -16,6 +16,7 @@ import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { Trigger } from './runs/trigger.ts';
+import { OpenStreams } from './sse/open-streams.ts';
 import { addStreamRoute } from './sse/route.ts';
 import { Streams } from './sse/streams.ts';
 import { Tickets } from './sse/tickets.ts';
@@ -23,6 +24,7 @@ import { Tickets } from './sse/tickets.ts';
 const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;
 const STREAMS_MAX = 10_000;
+const STREAMS_PER_USER = 100;
 const CONNECTIONS_MAX = 20_000;
 /** A gateway begins when it knows the revocations. If the broker keeps it waiting for longer, it begins all the same, and asks auth. */
 const READY_MS_MAX = 1_000;
@@ -122,7 +124,10 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     revocations,
     tickets,
     streams,
-    streamsMax: options.streamsMax ?? STREAMS_MAX,
+    openStreams: new OpenStreams({
+      max: options.streamsMax ?? STREAMS_MAX,
+      perUserMax: options.streamsPerUser ?? STREAMS_PER_USER,
+    }),
   });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;

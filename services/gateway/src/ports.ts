@@ -56,6 +56,8 @@ export interface GatewayOptions {
   readonly ownerMsMax?: number | undefined;
   /** Open log streams; beyond it 503. Default 10,000. */
   readonly streamsMax?: number | undefined;
+  /** `SERVICE_STREAMS_PER_USER`: open log streams of a user and of an address; beyond it 429. Default 100. */
+  readonly streamsPerUser?: number | undefined;
   /** Open connections of any kind; beyond it new ones are closed at once. Default 20,000. */
   readonly connectionsMax?: number | undefined;
   /** Further routes of this server: those of other services, where one process has them all. */

@@ -25,6 +25,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         'partitions',
         'playground',
         'introspection',
+        'streamsPerUser',
         'jwtSecret',
         'tiersFile',
         'tenantTier',
@@ -70,6 +71,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           triggerWaitSecs: settings.triggerWaitSecs,
           playground: settings.playground,
           introspection: settings.introspection,
+          streamsPerUser: settings.streamsPerUser,
         });
         log.info({ url: gateway.url, mode, publicRead }, 'listens');
         return {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { GatewayOptions } from '../src/ports.ts';
 import { API_KEY, happened, LogSource, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 import { SseClient } from './sse-client.ts';
@@ -136,6 +136,37 @@ describe('who may watch', () => {
     await watch(url, id);
     const response = await app.inject({ url: `/pipeline/${id}/logs`, headers: { authorization: `Bearer ${API_KEY}` } });
     expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
+  });
+});
+
+describe('the number of open streams', () => {
+  it('is bounded for a user, from wherever it watches, and for an address, whoever watches from there; 429 beyond', async () => {
+    const { url } = await listening({ streamsPerUser: 2, trustProxy: ['127.0.0.1'] });
+    const { id } = newRun();
+    const [ada, bob] = [await world.auth.login('ada'), await world.auth.login('bob')];
+    const path = `${url}/pipeline/${id}/logs`;
+    const from = async (token: string, address: string): Promise<SseClient> => {
+      const client = await SseClient.open(path, { token, forwardedFor: address });
+      clients.push(client);
+      return client;
+    };
+    const open = [await from(ada.token, '10.0.0.1'), await from(ada.token, '10.0.0.2')];
+    expect(open.map(({ status }) => status)).toEqual([200, 200]);
+    const headers = { authorization: `Bearer ${ada.token}`, 'x-forwarded-for': '10.0.0.3' };
+    const refused = await fetch(path, { headers });
+    expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toMatchObject([
+      429,
+      '5',
+      { error: 'rate_limited', message: expect.stringContaining('At most 2 log streams') as unknown },
+    ]);
+    expect((await from(bob.token, '10.0.0.1')).status).toBe(200);
+    expect((await from(API_KEY, '10.0.0.1')).status).toBe(429);
+    open[0]?.close();
+    await vi.waitFor(async () => expect((await from(API_KEY, '10.0.0.1')).status).toBe(200));
+    // A request that opens no stream takes no place.
+    expect((await fetch(path, { method: 'HEAD', headers: { ...headers, 'x-forwarded-for': '10.0.0.1' } })).status).toBe(
+      200,
+    );
   });
 });
 
@@ -433,7 +464,7 @@ describe('P20: what was not heard is asked for', () => {
 
 describe('many and slow clients', () => {
   it('two hundred clients, joining at any time, all receive the same', async () => {
-    const { url } = await listening();
+    const { url } = await listening({ streamsPerUser: 200 });
     const { id, log } = newRun();
     const joining = Promise.all(Array.from({ length: 200 }, () => watch(url, id)));
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);

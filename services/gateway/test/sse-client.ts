@@ -31,13 +31,19 @@ export class SseClient {
 
   static open(
     url: string,
-    options: { readonly token?: string; readonly lastEventId?: string; readonly origin?: string } = {},
+    options: {
+      readonly token?: string;
+      readonly lastEventId?: string;
+      readonly origin?: string;
+      readonly forwardedFor?: string;
+    } = {},
   ): Promise<SseClient> {
     return new Promise((resolve, reject) => {
       const headers = {
         accept: 'text/event-stream',
         ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
         ...(options.lastEventId === undefined ? {} : { 'last-event-id': options.lastEventId }),
+        ...(options.forwardedFor === undefined ? {} : { 'x-forwarded-for': options.forwardedFor }),
         ...(options.origin === undefined ? {} : { origin: options.origin }),
       };
       const outgoing = request(url, { headers, agent: false }, (response) => resolve(new SseClient(response)));

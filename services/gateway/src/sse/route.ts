@@ -4,11 +4,13 @@ import { endsRun, isEnded, isRunId, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
-import { NotFound, Unauthenticated, Unavailable } from '@penstock/errors';
+import { clientKeyOf } from '@penstock/http';
+import { NotFound, Unauthenticated } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
 import { Cursor } from '../event-stream/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
+import type { OpenStreams } from './open-streams.ts';
 import { BusRunSource } from './run-source.ts';
 import type { Streams } from './streams.ts';
 import type { Ticket, Tickets } from './tickets.ts';
@@ -22,7 +24,7 @@ export interface StreamRouteOptions {
   readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
   readonly tickets: Tickets;
   readonly streams: Streams;
-  readonly streamsMax: number;
+  readonly openStreams: OpenStreams;
 }
 
 const STREAM_HEADERS = {
@@ -31,10 +33,9 @@ const STREAM_HEADERS = {
   // Proxies would otherwise collect the stream until it ends.
   'X-Accel-Buffering': 'no',
 };
-const BUSY_RETRY_SECS = 5;
 
 export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions): void {
-  const { reads, revocations, streams, tickets } = options;
+  const { openStreams, reads, revocations, streams, tickets } = options;
 
   app.route<{ Params: { readonly id: string } }>({
     method: ['GET', 'HEAD'],
@@ -60,8 +61,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
         cursor = new Cursor();
       }
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
-      if (streams.size >= options.streamsMax)
-        throw new Unavailable('Too many log streams are open.', { retryAfterSecs: BUSY_RETRY_SECS });
+      const giveBack = openStreams.take(credential.user?.id, clientKeyOf(request.clientAddress));
 
       reply.hijack();
       const headers = Object.entries(reply.getHeaders()).filter(
@@ -77,6 +77,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
         await streams.serve(client, source, cursor, !ended);
       } finally {
         stopWaiting();
+        giveBack();
       }
     },
   });

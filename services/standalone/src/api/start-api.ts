@@ -42,6 +42,7 @@ export interface ApiOptions {
   readonly trustProxy: readonly string[];
   readonly playground: boolean;
   readonly introspection: boolean;
+  readonly streamsPerUser?: number | undefined;
   readonly webhooks: WebhookSettings;
   readonly extensionPolicy: 'any' | 'signed';
   /** `nats`, or a folder. */
@@ -144,6 +145,7 @@ async function startParts(
     trustProxy: options.trustProxy,
     playground: options.playground,
     introspection: options.introspection,
+    streamsPerUser: options.streamsPerUser,
     tiers,
     tenantTier: options.tenantTier,
     logLevel: options.logLevel,
