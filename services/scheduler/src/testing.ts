@@ -33,3 +33,4 @@ export {
 export { ownerOf } from './membership/ownership.ts';
 export { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './shell/take-over.ts';
 export { Projector } from './shell/projector.ts';
+export { JournalPurge } from './shell/journal-purge.ts';

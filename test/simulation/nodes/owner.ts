@@ -129,6 +129,7 @@ export class SimOwner {
 
   tick(): void {
     this.partition?.tick();
+    this.#projector?.tick();
     this.#stepped();
   }
 

@@ -168,6 +168,7 @@ export class PartitionOwner {
 
   tick(): void {
     this.#decisive('partition.tick', () => this.#partition?.tick());
+    this.#projector?.tick();
     this.#armTimer();
   }
 

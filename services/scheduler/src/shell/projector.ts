@@ -1,6 +1,6 @@
 /**
  * Writes the documents of a partition's runs behind its commits and the counters of their keys (P23), then the checkpoint
- * (P6, P8), and purges the log behind it. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
+ * (P6, P8); the log behind it is `JournalPurge`'s. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { bootMs } from '@penstock/async';
@@ -8,6 +8,7 @@ import type { PartitionLog } from '@penstock/bus';
 import { viewOf, type Sequence } from '@penstock/run';
 import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
 import type { KeyCounter } from '../admission/key-counts.ts';
+import { JournalPurge } from './journal-purge.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -22,13 +23,6 @@ const DOCUMENTS_MIN = 4;
 const DOCUMENTS_MAX = 500;
 /** Runs encoded without giving the event loop back. */
 const ENCODE_SLICE = 32;
-/** Commits stay in the log this long after they are projected, for those who read it back (P8). */
-const KEEP_MS = 2 * 60 * 60 * 1000;
-const PURGE_EVERY_MS = 60 * 1000;
-const POSITION_EVERY_MS = 1_000;
-/** Past this share of JOURNAL everything projected goes. */
-const PURGE_ALL_FROM = 0.5;
-
 /** Time, as the projector needs it; the simulation has its own. */
 export interface ProjectorClock {
   /** The boot clock. */
@@ -65,10 +59,8 @@ export class Projector {
   #again = false;
   /** What this partition adds to the scheduler's unprojected bytes. */
   #unprojected = 0;
-  /** Checkpointed positions and when they were reached, oldest first: where a purge may go up to. */
-  readonly #positions: { readonly at: number; readonly sequence: Sequence }[] = [];
+  readonly #purge: JournalPurge;
   readonly #clock: ProjectorClock;
-  #purgedAt: number;
   /** The last checkpoint that this projector wrote. */
   #checkpointed = -1;
   #documentsAtOnce = DOCUMENTS_MAX;
@@ -78,7 +70,14 @@ export class Projector {
   constructor(options: ProjectorOptions) {
     this.#options = options;
     this.#clock = options.clock ?? machineClock;
-    this.#purgedAt = this.#clock.bootNow();
+    this.#purge = new JournalPurge({
+      partition: options.partition.settings.partition,
+      journal: options.journal,
+      ledger: options.ledger,
+      load: options.load,
+      log: options.log,
+      bootNow: () => this.#clock.bootNow(),
+    });
   }
 
   projectSoon(): void {
@@ -92,10 +91,16 @@ export class Projector {
     });
   }
 
+  /** About every second: purges what may go, whether or not there is anything to project. */
+  tick(): void {
+    if (!this.#stopped.signal.aborted) this.#purge.tick();
+  }
+
   /** Ends after what is being written. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#working;
+    await this.#purge.done();
     this.#countUnprojected(0);
   }
 
@@ -139,7 +144,7 @@ export class Projector {
       const projected = [...this.#written];
       this.#written.clear();
       partition.projected(sequence, projected);
-      await this.#purge(sequence);
+      this.#purge.reached(sequence);
       retryMs = RETRY_MS_MIN;
       if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
       await this.#clock.pause(INTERVAL_MS, signal);
@@ -177,27 +182,6 @@ export class Projector {
     if (counters.length > 0)
       await ledger.saveCounters(counters.map((counter) => ({ ...counter, partition, incarnation, sequence })));
     await ledger.saveCheckpoint({ partition, incarnation, sequence, commit });
-  }
-
-  /** Up to a commit that is checkpointed, as read back, and old enough; never the last one (P8). */
-  async #purge(sequence: Sequence): Promise<void> {
-    const now = this.#clock.bootNow();
-    const previous = this.#positions.at(-1);
-    // One position a second is enough to purge by.
-    if (previous === undefined || now - previous.at >= POSITION_EVERY_MS) this.#positions.push({ at: now, sequence });
-    if (now - this.#purgedAt < PURGE_EVERY_MS) return;
-    this.#purgedAt = now;
-    const { journal, ledger, load, partition, log } = this.#options;
-    try {
-      const stored = await ledger.checkpoint(partition.settings.partition);
-      const pressed = load.journalUsed >= PURGE_ALL_FROM;
-      let upTo: number | undefined;
-      while (this.#positions[0] !== undefined && (pressed || this.#positions[0].at < now - KEEP_MS))
-        upTo = this.#positions.shift()?.sequence;
-      if (upTo !== undefined && stored !== null && upTo <= stored.sequence) await journal.purgeTo(upTo);
-    } catch (error) {
-      log.warn({ err: error }, 'the journal could not be purged; tried again in a minute');
-    }
   }
 
   #countUnprojected(bytes: number): void {
