@@ -148,6 +148,8 @@ function makeProcesses(
     SERVICE_TRUST_PROXY: '127.0.0.1',
     SERVICE_MODE: 'development',
     SERVICE_DRAIN: '30s',
+    // Stages of the tests write where only the tests' own user may.
+    SERVICE_STAGE_UIDS: 'off',
     ...options.env,
   };
   const api = { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: shared.apiKey };

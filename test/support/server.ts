@@ -23,6 +23,8 @@ const WITHOUT_RATE_LIMITS = {
 };
 /** A test that ends with stages running does not wait for them as a person would. */
 const SHORT_DRAIN = { SERVICE_DRAIN: '10s' };
+/** Stages speak to their tests by files that only the tests' own user can write; `stage-users.test.ts` has it on. */
+const OWN_USER = { SERVICE_STAGE_UIDS: 'off' };
 
 export interface RunningServer {
   readonly url: string;
@@ -57,7 +59,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     process.execPath,
     [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])],
     {
-      env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...SHORT_DRAIN, ...options.env },
+      env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     },

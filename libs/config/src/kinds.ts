@@ -187,3 +187,23 @@ export function storeUrl(): Kind<
     },
   };
 }
+
+/** Numbers of users, first and last; null for `off`. */
+export function uidRange(): Kind<{ readonly first: number; readonly last: number } | null> {
+  return {
+    form: '`<first>-<last>` or `off`',
+    parse: (value) => {
+      if (value === 'off') return { value: null };
+      const [, first, last] = /^(\d{4,10})-(\d{4,10})$/.exec(value)?.map(Number) ?? [];
+      const isRange = first !== undefined && last !== undefined && first >= UID_MIN && first <= last && last <= UID_MAX;
+      return isRange
+        ? { value: { first, last } }
+        : { problem: `is to be two numbers of users such as 200000-265535, from ${UID_MIN} on, or off` };
+    },
+  };
+}
+
+/** Below are the system's own users and the people's. */
+const UID_MIN = 10_000;
+/** The last number means nobody. */
+const UID_MAX = 4_294_967_293;

@@ -15,6 +15,7 @@ import {
   storeUrl,
   text,
   url,
+  uidRange,
   type Kind,
 } from './kinds.ts';
 
@@ -200,6 +201,23 @@ export const variables = {
     defaultText: '`24h`',
     services: ['serve', 'scheduler'],
     meaning: 'A stage that no runner takes for so long fails with the reason `no_runner`.',
+  }),
+  stageUids: variable({
+    name: 'SERVICE_STAGE_UIDS',
+    kind: uidRange(),
+    default: { first: 200_000, last: 265_535 },
+    defaultText: '`200000-265535`',
+    services: ['serve', 'runner'],
+    meaning:
+      'Where the runner is root, stages of each key run as a user of their own from this range, which nothing else on the machine may use. `off`: as the runner itself.',
+  }),
+  allowUnisolated: variable({
+    name: 'SERVICE_ALLOW_UNISOLATED',
+    kind: boolean(),
+    default: false,
+    services: ['serve', 'runner'],
+    meaning:
+      'Starts in production mode also where the machine gives no namespaces, so that stages see its other processes and can outlive their end.',
   }),
   drain: variable({
     name: 'SERVICE_DRAIN',

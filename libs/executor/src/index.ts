@@ -7,12 +7,15 @@ export type {
   StageExit,
   StageProcess,
   StageSpec,
+  StageUser,
   StopReason,
 } from './contract/port.ts';
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
 export { LineSplitter } from './output/lines.ts';
+export { coverFor } from './process/launch.ts';
 export { ProcessExecutor } from './process/executor.ts';
 export { killLeftovers } from './process/leftovers.ts';
 export { bootClockMs } from './system/proc.ts';
-export { removeTree, type StageFolders, Workspaces } from './workspace/workspaces.ts';
+export { giveTree, removeTree } from './workspace/trees.ts';
+export { type StageFolders, Workspaces } from './workspace/workspaces.ts';

@@ -25,9 +25,9 @@ interface ServiceContext<K extends VariableKey> {
   readonly log: Logger;
   /**
    * Tries until it succeeds, for what another service has to set up first; `/ready` says what is waited for and why.
-   * Throws `ToldToStop` when the process is told to stop meanwhile.
+   * What `isPassing` denies is thrown. Throws `ToldToStop` when the process is told to stop meanwhile.
    */
-  untilDone<T>(what: string, attempt: () => Promise<T>): Promise<T>;
+  untilDone<T>(what: string, attempt: () => Promise<T>, isPassing?: (error: unknown) => boolean): Promise<T>;
 }
 
 /** The start was given up, since the process was told to stop. */
@@ -141,7 +141,7 @@ async function startWhenPossible<K extends VariableKey>(
     settings,
     bus,
     log,
-    untilDone: (what, attempt) => startUp.untilDone(what, attempt),
+    untilDone: (what, attempt, isPassing) => startUp.untilDone(what, attempt, isPassing),
   });
   return {
     ready: async () => {

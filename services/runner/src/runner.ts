@@ -30,17 +30,19 @@ import {
   type StopRequest,
   subjects,
 } from '@penstock/bus';
-import { bootClockMs, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
+import { bootClockMs, coverFor, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
 import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
-import { Attempt } from './attempt/attempt.ts';
+import { Attempt, type AttemptParts } from './attempt/attempt.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
 import { FreeRoom } from './report/free-room.ts';
 import { Credits } from './session/credits.ts';
+import { NotIsolated } from './workspace/errors.ts';
 import { RunFolders } from './workspace/run-folders.ts';
+import { StageUsers, type UidRange } from './workspace/stage-users.ts';
 import { Offers } from './session/offers.ts';
 import { isSame, Outbox, resultId } from './report/outbox.ts';
 import { Packages } from './workspace/packages.ts';
@@ -71,6 +73,10 @@ export interface RunnerOptions {
   readonly graceMs?: number | undefined;
   /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
   readonly mirrors?: MirrorCache | undefined;
+  /** Where the runner is root: stages of each key run as a user of their own from this range. Absent: as the runner. */
+  readonly stageUids?: UidRange | undefined;
+  /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
+  readonly isolationRequired?: boolean | undefined;
   readonly log: Logger;
   /** Default: the process executor. */
   readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
@@ -129,6 +135,7 @@ class RunnerService implements Runner {
   readonly #chunks: ChunkStore;
   readonly #folders: RunFolders;
   readonly #sources: Sources;
+  readonly #users: StageUsers | undefined;
   readonly #stops = new StopMemory();
   /** By `resultId`. Each holds a slot until its processes are gone, and its place in the lease until its result is answered. */
   readonly #held = new Map<string, Attempt>();
@@ -173,6 +180,8 @@ class RunnerService implements Runner {
       root: join(options.dataDir, 'work'),
       isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
     });
+    if (options.stageUids !== undefined && process.getuid?.() === 0)
+      this.#users = new StageUsers(options.stageUids, this.#folders.owners());
     this.#sources = {
       checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
       packages: new Packages({ bus, folder: own, log }),
@@ -266,6 +275,7 @@ class RunnerService implements Runner {
       createExecutor: (guard) => this.#createExecutor(guard),
     });
     try {
+      if (this.#options.isolationRequired === true && session.executor.isIsolated === false) throw new NotIsolated();
       this.#sessions.begun(session.id);
     } catch (error) {
       // A full disk: nothing renews a lease, and no guard stands, for a session that does not begin.
@@ -314,12 +324,21 @@ class RunnerService implements Runner {
     );
   }
 
+  /** Undefined where stages run as the runner does. */
+  #userOf(executor: Executor): AttemptParts['userOf'] {
+    const users = this.#users;
+    return users !== undefined && executor.canChangeUser === true ? (key) => users.userOf(key) : undefined;
+  }
+
   #createExecutor(guard: Guard): Executor {
     const { createExecutor, dataDir, slots, log } = this.#options;
     if (createExecutor !== undefined) return createExecutor(guard);
     return new ProcessExecutor({
       guard,
-      covered: { cover: dataDir, keep: join(dataDir, 'work') },
+      covered: {
+        cover: this.#users === undefined ? dataDir : coverFor(dataDir),
+        keep: join(dataDir, 'work'),
+      },
       leftoversFile: this.#leftoversFile,
       idleMax: slots + IDLE_HELPERS_MAX,
       spareCount: 1,
@@ -418,6 +437,7 @@ class RunnerService implements Runner {
     const attempt = new Attempt(job, {
       executor: active.session.executor,
       workspaces: this.#folders.of(job.partition),
+      userOf: this.#userOf(active.session.executor),
       sources: this.#sources,
       outgoingLog,
       keep: (request) => this.#outbox.keep({ partition, request, chunks: outgoingLog.keep() }),

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
+import { NotIsolated } from './workspace/errors.ts';
 import { startRunner } from './runner.ts';
 
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
@@ -19,6 +20,8 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'runnerLeaseSecs',
         'mode',
         'drain',
+        'stageUids',
+        'allowUnisolated',
         'gitAllowedHosts',
         'gitCredentialsFile',
         'gitCacheBytesMax',
@@ -36,21 +39,26 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
           credentialsFile: settings.gitCredentialsFile,
           log,
         });
-        const runner = await untilDone('beginning a session', () =>
-          startRunner({
-            bus,
-            log,
-            dataDir,
-            mirrors,
-            runnerId:
-              settings.runnerId ??
-              hostname()
-                .replaceAll(/[^A-Za-z0-9_-]/gu, '-')
-                .slice(0, 64),
-            slots: settings.slots ?? availableParallelism(),
-            labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
-            leaseMs: settings.runnerLeaseSecs * 1000,
-          }),
+        const runner = await untilDone(
+          'beginning a session',
+          () =>
+            startRunner({
+              bus,
+              log,
+              dataDir,
+              mirrors,
+              runnerId:
+                settings.runnerId ??
+                hostname()
+                  .replaceAll(/[^A-Za-z0-9_-]/gu, '-')
+                  .slice(0, 64),
+              slots: settings.slots ?? availableParallelism(),
+              labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
+              leaseMs: settings.runnerLeaseSecs * 1000,
+              stageUids: settings.stageUids ?? undefined,
+              isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,
+            }),
+          (error) => !(error instanceof NotIsolated),
         );
         return {
           ready: () =>

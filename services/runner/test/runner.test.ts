@@ -3,10 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, type Bus } from '@penstock/bus';
+import { ProcessExecutor, type Guard } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startRunner, type Runner, type RunnerOptions } from '../src/runner.ts';
+import { NotIsolated } from '../src/workspace/errors.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
 let broker: TestBroker;
@@ -345,4 +347,11 @@ describe('workspaces (P19)', () => {
     await expect.poll(() => existsSync(join(dataDir, 'work', '0', other.job.runId))).toBe(false);
     expect(existsSync(join(dataDir, 'work', '0', one.job.runId))).toBe(true);
   });
+});
+
+it('a runner that has to keep its stages apart does not start where the machine gives no namespaces', async () => {
+  const createExecutor = (guard: Guard) => new ProcessExecutor({ guard, isolations: ['group'], warn: () => {} });
+  await expect(start({ createExecutor, isolationRequired: true })).rejects.toThrow(NotIsolated);
+  const runner = await start({ createExecutor });
+  expect(runner.session).not.toBeNull();
 });

@@ -61,6 +61,8 @@ const KEYS = [
   'runnerLabels',
   'logBytesMax',
   'drain',
+  'stageUids',
+  'allowUnisolated',
   'logLevel',
 ] as const;
 
@@ -174,6 +176,8 @@ function prepare(
     queueTimeoutMs: settings.queueTimeout,
     logBytesMax: settings.logBytesMax,
     drainMs: settings.drain,
+    stageUids: settings.stageUids ?? undefined,
+    isolationRequired: mode === 'production' && !settings.allowUnisolated,
     triggerWaitSecs: settings.triggerWaitSecs,
     logLevel: settings.logLevel,
     natsUrl: settings.natsUrl?.join(','),
@@ -192,6 +196,7 @@ function prepare(
     settings.apiKey === undefined
       ? `  API key      ${keptSecret(apiKeyFile(dataDir))} (kept in ${apiKeyFile(dataDir)})`
       : '  API key      as given by SERVICE_API_KEY',
+    `  stages       ${stagesLine(settings.stageUids)}`,
     `  reading      ${publicRead ? 'public: everybody who reaches this address may read runs' : 'with a token only'}`,
     ...(settings.apiKey !== undefined && settings.apiKey.length < API_KEY_CHARACTERS
       ? [
@@ -218,6 +223,14 @@ function prepare(
 
 function say(message: string): void {
   process.stderr.write(`penstock: ${message}\n`);
+}
+
+/** Whom the stages run as. What this machine lacks for more is logged by the runner. */
+function stagesLine(uids: { readonly first: number; readonly last: number } | null): string {
+  if (process.getuid?.() !== 0)
+    return 'run as the user of this server; start as root to give each key a user of its own';
+  if (uids === null) return 'run as root, with everything that root may do (SERVICE_STAGE_UIDS is off)';
+  return `run as users of their own, one for each key (${uids.first} to ${uids.last})`;
 }
 
 /** What a person reads who has pressed ^C while stages are running. */

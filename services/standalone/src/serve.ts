@@ -33,6 +33,9 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly runnerLeaseMs?: number | undefined;
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
+  readonly stageUids?: { readonly first: number; readonly last: number } | undefined;
+  /** Refuses the start where stages cannot be kept apart from this machine's other processes. */
+  readonly isolationRequired: boolean;
   /** Running stages get so long when the server is told to stop. */
   readonly drainMs: number;
   /** A broker of one's own: comma-separated addresses. Absent: the embedded one, by this binary. */
@@ -145,6 +148,8 @@ async function startEngine(
     labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
     dataDir,
     leaseMs: runnerLeaseMs ?? RUNNER_LEASE_MS,
+    stageUids: options.stageUids,
+    isolationRequired: options.isolationRequired,
     leftoversFile,
     log: logFor('runner'),
   });

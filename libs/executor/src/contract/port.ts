@@ -20,6 +20,12 @@ export interface StageCommand {
   readonly bindings: Readonly<Record<string, string>>;
 }
 
+/** Whom the processes of a stage run as: numbers that nothing else on the machine has. */
+export interface StageUser {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 export interface StageSpec {
   /** Processes that serve one key's stages never serve another's. */
   readonly helperKey: string;
@@ -29,6 +35,8 @@ export interface StageSpec {
   readonly env: Readonly<Record<string, string>>;
   /** A program's name or path that takes a script by `-c` (or `-e`, where that is its way). Default `sh`. */
   readonly shell?: string | undefined;
+  /** Absent: the owner's own user. Only where `canChangeUser` says so. */
+  readonly user?: StageUser | undefined;
   /** An absolute path. */
   readonly cwd: string;
   /** Counts from the start of the stage's first process. */
@@ -58,6 +66,10 @@ export interface StageProcess {
 }
 
 export interface Executor {
+  /** Whether stages can be given a user of their own; known once a helper has come up. */
+  readonly canChangeUser?: boolean | undefined;
+  /** False: what a stage leaves running may outlive it, and it sees the machine's other processes. */
+  readonly isIsolated?: boolean | undefined;
   /** Never throws: what cannot start is `lost`, or ends with a remark and code 126. */
   start(spec: StageSpec, sink: OutputSink): StageProcess;
   /** Makes sure that up to `count` stages could start at once without a new helper. */

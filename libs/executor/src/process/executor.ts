@@ -76,6 +76,14 @@ export class ProcessExecutor implements Executor {
     return this.#pool.isolation;
   }
 
+  get canChangeUser(): boolean {
+    return this.isolation === 'namespace';
+  }
+
+  get isIsolated(): boolean {
+    return this.isolation !== 'group';
+  }
+
   start(spec: StageSpec, sink: OutputSink): StageProcess {
     const stage = new RunningProcess(spec, sink, { pool: this.#pool, scratch: this.#scratch, oom: this.#oom });
     this.#running.add(stage);
@@ -125,7 +133,7 @@ class RunningProcess implements StageProcess {
   ): Promise<StageExit> {
     let job: Job;
     try {
-      job = renderJob(spec, (script) => scratch.writeScript(script));
+      job = renderJob(spec, (script) => scratch.writeScript(script, spec.user));
     } catch (error) {
       return await unstartable(error, sink);
     }
@@ -137,7 +145,8 @@ class RunningProcess implements StageProcess {
       this.#helper = helper;
       this.startedAtMs = performance.now();
       const oomKills = oom.read();
-      const exit = await helper.run(job.text, { timeoutMs: spec.timeoutMs, graceMs: spec.graceMs ?? GRACE_MS }, sink);
+      const times = { timeoutMs: spec.timeoutMs, graceMs: spec.graceMs ?? GRACE_MS };
+      const exit = await helper.run(job.text, times, sink, spec.user);
       this.#helper = null;
       pool.release(helper);
       return exit.kind === 'signal' && exit.signal === 'SIGKILL' ? { ...exit, oom: oom.read() !== oomKills } : exit;

@@ -6,10 +6,23 @@
 #
 # process/launch.ts says what the arguments of boot are.
 #
+# An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
+# counts only from then on: nothing of it is read by a program that still has rights.
+#
 # Descriptors: 2 complaints of this shell and its launcher, 3 the owner (a line each way: an order, the stage's exit
 # status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
 # (PENSTOCK_JOB names it where there is no /proc), 5 and 6 the stage's output. The job's first line moves 5 and 6 to 1
 # and 2 and closes the others: a stage inherits 0 to 2 only.
+
+# Sources the job, as another user where there is a number.
+start() {
+  if [ -z "$1" ]; then
+    . "${PENSTOCK_JOB:-/proc/self/fd/4}"
+    exit
+  fi
+  exec setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs -- \
+    "$shell" -c '. /proc/self/fd/4'
+}
 
 if [ "$1" = boot ]; then
   cover=$2 keep=$3 pipes=$4 uid=$5 gid=$6 shell=$7
@@ -27,17 +40,18 @@ if [ "$1" = boot ]; then
   echo 500 >/proc/self/oom_score_adj
   # Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the
   # right to undo them.
-  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" "$shell" "$0" serve
+  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" setpriv --no-new-privs -- "$shell" "$0" serve "$shell"
   # Root's stages stay root, but for what would uncover the data (mounts, files opened by their number, raw disks and
   # memory), end the namespace, or leave files that cannot be removed.
-  exec setpriv --bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable -- "$shell" "$0" serve
+  exec setpriv --bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable --no-new-privs -- "$shell" "$0" serve "$shell"
 fi
+shell=$2
 
 if [ "$1" = once ]; then
   trap : INT TERM
   echo ready >&3
   read -r order <&3 || exit 0
-  ( . "${PENSTOCK_JOB:-/proc/self/fd/4}" )
+  ( start "$order" )
   echo $? >&3
   # The group is ended by the owner, this shell with it.
   read -r order <&3
@@ -50,7 +64,7 @@ fi
 trap : INT
 echo ready >&3
 while read -r order <&3; do
-  ( . /proc/self/fd/4 )
+  ( start "$order" )
   status=$?
   # An emptied job says that the stage is being stopped: what is left of it has its grace, until the owner ends us.
   while [ ! -s /proc/self/fd/4 ] && kill -0 -1; do sleep 0.02; done

@@ -9,11 +9,11 @@
  * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, ftruncateSync, writeSync } from 'node:fs';
+import { closeSync, fchownSync, ftruncateSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
 import { HelperFailed } from '../contract/errors.ts';
-import type { OutputSink, StageExit, StopReason } from '../contract/port.ts';
+import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
 import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
 import { OutputPipe } from './output-pipe.ts';
 import {
@@ -68,6 +68,7 @@ export class Helper {
   readonly #jobPath: string | null;
   readonly #scratch: Scratch;
   readonly #pipes: readonly OutputPipe[];
+  #givenTo: number | undefined;
   #stage: RunningStage | null = null;
   #received = '';
   #complaint = '';
@@ -112,15 +113,24 @@ export class Helper {
   }
 
   /** One at a time. Resolves when nothing of the stage is left. */
-  run(job: Buffer, times: StageTimes, sink: OutputSink): Promise<StageExit> {
+  run(job: Buffer, times: StageTimes, sink: OutputSink, user?: StageUser): Promise<StageExit> {
+    if (user !== undefined) this.#giveTo(user);
     for (const pipe of this.#pipes) pipe.attach(sink);
     return new Promise<StageExit>((resolve) => {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
       this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
       ftruncateSync(this.#jobFd, 0);
       for (let at = 0; at < job.length;) at += writeSync(this.#jobFd, job, at, job.length - at, at);
-      this.#control.write('\n');
+      this.#control.write(`${user?.uid ?? ''}\n`);
     });
+  }
+
+  /** The job is read, and `/dev/stderr` opened, by the stage's own user. */
+  #giveTo({ uid, gid }: StageUser): void {
+    if (this.#givenTo === uid) return;
+    fchownSync(this.#jobFd, uid, gid);
+    for (const pipe of this.#pipes) pipe.giveTo(uid, gid);
+    this.#givenTo = uid;
   }
 
   stop(reason: StopReason): void {

@@ -1,6 +1,6 @@
 /** How a helper is started: the ways from the best to the last, and the command line of each. */
-import { existsSync } from 'node:fs';
-import { relative, isAbsolute } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { dirname, relative, isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withoutStrayDescriptors, type LaunchCommand } from '../system/descriptors.ts';
 
@@ -31,7 +31,12 @@ export function isolationsToTry(): readonly Isolation[] {
 export function launchCommand(isolation: Isolation, covered: CoveredFolder | undefined, pipes: string): LaunchCommand {
   const own = [HELPER_SHELL, HELPER_SCRIPT];
   if (isolation === 'group')
-    return withoutStrayDescriptors([...(process.platform === 'linux' ? DIE_WITH_OWNER : []), ...own, 'once']);
+    return withoutStrayDescriptors([
+      ...(process.platform === 'linux' ? DIE_WITH_OWNER : []),
+      ...own,
+      'once',
+      HELPER_SHELL,
+    ]);
   const user = isolation === 'user-namespace';
   const [uid, gid] = user ? [String(process.getuid?.()), String(process.getgid?.())] : ['', ''];
   // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
@@ -54,3 +59,15 @@ function keptInside(covered: CoveredFolder | undefined): string {
   const inside = relative(covered.cover, covered.keep);
   return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? '' : covered.keep;
 }
+
+/**
+ * What has to be covered so that another user reaches `path` and sees nothing beside it: the uppermost folder above it that
+ * only its owner may enter (root's home, say), else the folder itself.
+ */
+export function coverFor(path: string): string {
+  const ancestors: string[] = [];
+  for (let folder = path; dirname(folder) !== folder; folder = dirname(folder)) ancestors.unshift(folder);
+  return ancestors.find((folder) => (statSync(folder).mode & ENTERED_BY_OTHERS) === 0) ?? path;
+}
+
+const ENTERED_BY_OTHERS = 0o001;

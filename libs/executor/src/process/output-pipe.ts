@@ -4,7 +4,7 @@
  *
  * A real pipe and not a socket, as Node's own stdio would be: `echo x >/dev/stderr` fails on a socket.
  */
-import { readSync } from 'node:fs';
+import { fchownSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { OutputSink } from '../contract/port.ts';
 
@@ -32,6 +32,11 @@ export class OutputPipe {
     // A pipe ends when the last writer is gone; the helper's own end is seen through its process.
     this.#socket.on('error', () => {});
     this.#socket.resume();
+  }
+
+  /** Whoever may write to it by its name under /proc. */
+  giveTo(uid: number, gid: number): void {
+    fchownSync(this.#fd, uid, gid);
   }
 
   attach(sink: OutputSink): void {

@@ -5,6 +5,8 @@
  */
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   constants,
   mkdirSync,
@@ -18,6 +20,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { StageUser } from '../contract/port.ts';
 import { identityOf, isAlive } from '../system/proc.ts';
 
 /** Node makes no FIFOs itself, and a process is too dear to make each alone. */
@@ -39,6 +42,8 @@ export class Scratch {
     removeOrphans(parent);
     const { pid, startTime } = identityOf(process.pid);
     this.#folder = mkdtempSync(join(parent, `penstock-${pidNamespace()}-${pid}-${startTime}-`));
+    // Stages with a user of their own find their scripts here, by name only.
+    chmodSync(this.#folder, 0o711);
     this.pipesFolder = join(this.#folder, 'pipes');
     mkdirSync(this.pipesFolder, { mode: 0o700 });
   }
@@ -68,9 +73,10 @@ export class Scratch {
     return { fd, path: null };
   }
 
-  writeScript(script: string): string {
+  writeScript(script: string, user?: StageUser): string {
     const path = this.#next('script');
     writeFileSync(path, script, { mode: 0o600, flag: 'wx' });
+    if (user !== undefined) chownSync(path, user.uid, user.gid);
     return path;
   }
 

@@ -11,16 +11,25 @@
  *     first has failed.
  * WORKSPACES-4. A folder serves another run only where both are of one key, and the first has left nothing in it.
  */
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { rm, rmdir } from 'node:fs/promises';
+import {
+  chmodSync,
+  closeSync,
+  fchownSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { unlessAborted } from '@penstock/async';
+import type { StageUser } from '../contract/port.ts';
+import { giveTree, removeTree } from './trees.ts';
 
-/** For a tree that needs `rm`; a large one on a slow disk takes minutes. */
-const REMOVE_MS_MAX = 10 * 60_000;
 /** Begins no run's id. */
 const SPARE = '.spare-';
 const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
@@ -28,6 +37,8 @@ const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
 /** Folders that runs left as they were made, kept for later runs of their keys: half of what a short run costs the disk. */
 const SPARES_MAX = 64;
 const FOLDER_MODE = 0o700;
+/** Of what holds the folders of all runs: entered by name, and not listed, by who has one in it. */
+const ROOT_MODE = 0o711;
 
 export interface StageFolders {
   /** Where the stage runs: the run's shared folder, or one of its own. */
@@ -46,6 +57,8 @@ export interface PrepareOptions {
   /** Whose the run is: its folders may serve a later run of the same key, if nothing was left in them. Absent: they go. */
   readonly key?: string | undefined;
   readonly fresh: boolean;
+  /** Whom the stages of the run run as, the same for all runs of a key; its folders are given to it. Absent: the owner itself. */
+  readonly user?: StageUser | undefined;
   readonly declaresOutputs: boolean;
   /** Makes a new workspace at a path where nothing is, all of it at once (WORKSPACES-3). Absent: workspaces begin empty. */
   readonly fill?: ((path: string) => Promise<void>) | undefined;
@@ -68,35 +81,41 @@ export class Workspaces {
 
   constructor(root: string) {
     this.#root = root;
-    mkdirSync(root, { recursive: true, mode: FOLDER_MODE });
+    mkdirSync(root, { recursive: true, mode: ROOT_MODE });
+    chmodSync(root, ROOT_MODE);
     for (const name of readdirSync(root)) if (name.startsWith(SPARE)) void removeRun(join(root, name)).catch(() => {});
   }
 
   /** The folders for one attempt. A removal of the run that is under way is waited for. @throws as `fill`; the signal's reason */
   async prepare(options: PrepareOptions): Promise<StageFolders> {
-    const { runId, attempt, key, fresh, declaresOutputs, fill, signal } = options;
+    const { runId, attempt, key, fresh, user, declaresOutputs, fill, signal } = options;
     const run = this.#folderOf(runId);
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
     if (key !== undefined) this.#keys.set(runId, key);
     const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run);
     if (!isSpare) makeFolder(run);
+    if (user !== undefined) await this.#giveRun(run, user);
     if (fill === undefined) {
       if (!isSpare) makeFolder(shared);
+      give(shared, user);
     } else if (!fresh) {
       await this.#fillOnce(shared, fill, signal);
     }
     const workspace = fresh ? join(run, `fresh-${attempt}`) : shared;
     if (fresh && fill !== undefined) await fill(workspace);
-    else if (fresh) mkdirSync(workspace, { recursive: true, mode: FOLDER_MODE });
+    else if (fresh) {
+      mkdirSync(workspace, { recursive: true, mode: FOLDER_MODE });
+      give(workspace, user);
+    }
     const outputFile = join(run, `output-${attempt}`);
-    if (declaresOutputs) writeFileSync(outputFile, '', { flag: 'wx', mode: 0o600 });
+    if (declaresOutputs) makeFile(outputFile, user);
     return { workspace, fresh, home: run, outputFile };
   }
 
   /** After the attempt's outputs were read. */
   async finish({ workspace, fresh, outputFile }: StageFolders): Promise<void> {
-    if (existsSync(outputFile)) rmSync(outputFile, { recursive: true, force: true });
+    await removeTree(outputFile);
     if (fresh) await removeTree(workspace);
   }
 
@@ -118,6 +137,14 @@ export class Workspaces {
     return removal;
   }
 
+  /** Of a run whose key had another user before the runner was started again, the whole tree. */
+  async #giveRun(run: string, user: StageUser): Promise<void> {
+    const { uid } = lstatSync(run);
+    if (uid === user.uid) return;
+    if (uid === process.getuid?.()) lchownSync(run, user.uid, user.gid);
+    else await giveTree(run, user);
+  }
+
   /** False: there is none, or the run has folders already. */
   #takeSpare(key: string, run: string): boolean {
     const at = this.#spares.findLastIndex((spare) => spare.key === key);
@@ -136,7 +163,8 @@ export class Workspaces {
   #keepSpare(key: string, run: string): boolean {
     try {
       const shared = join(run, 'shared');
-      if (![run, shared].every(isAsMade) || readdirSync(shared).length > 0 || readdirSync(run).length > 1) return false;
+      if (!isAsMade(run) || !isAsMade(shared) || lstatSync(run).uid !== lstatSync(shared).uid) return false;
+      if (readdirSync(shared).length > 0 || readdirSync(run).length > 1) return false;
       const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
       renameSync(run, path);
       this.#spares.push({ key, path });
@@ -167,6 +195,20 @@ export class Workspaces {
   }
 }
 
+function give(path: string, user: StageUser | undefined): void {
+  // Of the path itself: what a stage has put in its place is not followed.
+  if (user !== undefined) lchownSync(path, user.uid, user.gid);
+}
+
+function makeFile(path: string, user: StageUser | undefined): void {
+  const file = openSync(path, 'wx', 0o600);
+  try {
+    if (user !== undefined) fchownSync(file, user.uid, user.gid);
+  } finally {
+    closeSync(file);
+  }
+}
+
 function makeFolder(path: string): void {
   if (clearUnlessFolder(path)) mkdirSync(path, { mode: FOLDER_MODE });
 }
@@ -181,7 +223,7 @@ function clearUnlessFolder(path: string): boolean {
 
 function isAsMade(path: string): boolean {
   const stat = lstatSync(path);
-  return stat.isDirectory() && (stat.mode & 0o7777) === FOLDER_MODE && stat.uid === process.getuid?.();
+  return stat.isDirectory() && (stat.mode & 0o7777) === FOLDER_MODE;
 }
 
 async function removeRun(folder: string): Promise<void> {
@@ -191,18 +233,5 @@ async function removeRun(folder: string): Promise<void> {
     await rmdir(folder);
   } catch {
     await removeTree(folder);
-  }
-}
-
-/** Also with folders that nobody may read and paths longer than the kernel takes: those are left to `chmod` and `rm`. */
-export async function removeTree(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true });
-  } catch {
-    const run = promisify(execFile);
-    const options = { timeout: REMOVE_MS_MAX, maxBuffer: 64 * 1024 };
-    // What it cannot change is not ours; rm then says so.
-    await run('chmod', ['-R', 'u+rwX', '--', path], options).catch(() => {});
-    await run('rm', ['-rf', '--', path], options);
   }
 }

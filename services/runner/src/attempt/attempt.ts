@@ -15,6 +15,7 @@ import {
   type StageExit,
   type StageProcess,
   type StageSpec,
+  type StageUser,
   type StopReason,
   type Workspaces,
 } from '@penstock/executor';
@@ -29,6 +30,8 @@ import { inheritedEnvironment } from './inherited-environment.ts';
 export interface AttemptParts {
   readonly executor: Executor;
   readonly workspaces: Workspaces;
+  /** Whom the stage runs as; absent: as the runner. Throws NotPrepared where there is nobody left. */
+  readonly userOf?: ((key: string) => StageUser) | undefined;
   /** Where workspaces and packages come from. */
   readonly sources: Sources;
   readonly outgoingLog: OutgoingLog;
@@ -151,6 +154,7 @@ export class Attempt {
   /** Or the verdict on a stage that comes to nothing. Fetching counts as the stage's time. */
   async #prepare(chunker: Chunker): Promise<Prepared | AttemptVerdict> {
     const { job } = this;
+    const { workspaces, sources, userOf } = this.#parts;
     let isLate = false;
     const timer = needsFetching(job)
       ? setTimeout(() => {
@@ -159,7 +163,7 @@ export class Attempt {
         }, job.timeoutMs)
       : undefined;
     try {
-      return await prepareStage(job, this.#parts.workspaces, this.#parts.sources, this.#preparing.signal);
+      return await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key));
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
@@ -189,6 +193,7 @@ export class Attempt {
     const { job } = this;
     return {
       helperKey: job.key,
+      user: this.#parts.userOf?.(job.key),
       commands: job.commands,
       env: stageEnvironment(inheritedEnvironment(process.env, folders.home), job.env, {
         runId: job.runId,

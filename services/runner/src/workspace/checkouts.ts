@@ -9,7 +9,7 @@ import { mkdirSync, readdirSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Job } from '@penstock/bus';
-import { removeTree } from '@penstock/executor';
+import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import { GitError, type MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
 import { NotPrepared } from './errors.ts';
@@ -36,7 +36,7 @@ export class Checkouts {
   }
 
   /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. It throws NotPrepared; the signal's reason. */
-  filling(job: Job, signal: AbortSignal): ((path: string) => Promise<void>) | undefined {
+  filling(job: Job, signal: AbortSignal, user?: StageUser): ((path: string) => Promise<void>) | undefined {
     const { cloneUrl, commit } = job.origin;
     if (cloneUrl === undefined || commit === undefined) return undefined;
     const { mirrors } = this.#options;
@@ -54,6 +54,7 @@ export class Checkouts {
           : error;
       }
       try {
+        if (user !== undefined) await giveTree(staging, user);
         await rename(staging, path);
       } catch (error) {
         await removeTree(staging);

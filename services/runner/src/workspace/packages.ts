@@ -7,7 +7,7 @@ import { constants, mkdirSync, readdirSync } from 'node:fs';
 import { chmod, cp, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Bus, Job } from '@penstock/bus';
-import { removeTree } from '@penstock/executor';
+import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import { ExtensionCache, type PackagePart, type PackageRequest } from '@penstock/extension';
 import { callService } from '@penstock/service';
 import type { Logger } from '@penstock/telemetry';
@@ -40,7 +40,12 @@ export class Packages {
   }
 
   /** A copy of the package at `path`, where nothing is: all of it at once, read-only for who is not root. @throws NotPrepared; the signal's reason */
-  async copyTo(path: string, { id, version, hash }: NonNullable<Job['extension']>, signal: AbortSignal): Promise<void> {
+  async copyTo(
+    path: string,
+    { id, version, hash }: NonNullable<Job['extension']>,
+    signal: AbortSignal,
+    user?: StageUser,
+  ): Promise<void> {
     const copy = join(this.#copies, randomUUID());
     try {
       const { folder, release } = await this.#cache.hold(hash, () => this.#fetch(hash));
@@ -51,9 +56,11 @@ export class Packages {
         release();
       }
       // A folder that moves is written to: it says where its parent is.
-      await chmod(copy, 0o700);
+      await chmod(copy, user === undefined ? 0o700 : 0o500);
+      if (user !== undefined) await giveTree(copy, user);
       await rename(copy, path);
-      await chmod(path, 0o500);
+      // Of a folder that a stage of the same run can reach already, only what is at the path itself may be changed.
+      if (user === undefined) await chmod(path, 0o500);
     } catch (error) {
       await removeTree(copy);
       signal.throwIfAborted();

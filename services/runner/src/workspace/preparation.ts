@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Job } from '@penstock/bus';
-import { removeTree, type StageFolders, type Workspaces } from '@penstock/executor';
+import { removeTree, type StageFolders, type StageUser, type Workspaces } from '@penstock/executor';
 import { workdirFault } from '@penstock/pipeline';
 import type { Checkouts } from './checkouts.ts';
 import { NotPrepared } from './errors.ts';
@@ -30,6 +30,7 @@ export async function prepareStage(
   workspaces: Workspaces,
   { checkouts, packages }: Sources,
   signal: AbortSignal,
+  user?: StageUser,
 ): Promise<Prepared> {
   const fault = workdirFault(job.workdir ?? '');
   if (fault !== undefined) throw new NotPrepared(`the stage cannot start: ${fault}`);
@@ -42,12 +43,13 @@ export async function prepareStage(
     signal,
     fresh: job.workspace === 'fresh',
     declaresOutputs: job.outputs.length > 0,
-    fill: checkouts.filling(job, signal),
+    user,
+    fill: checkouts.filling(job, signal, user),
   });
   if (job.extension === undefined) return { folders, packageFolder: undefined };
   const packageFolder = join(folders.home, `extension-${attempt}`);
   try {
-    await packages.copyTo(packageFolder, job.extension, signal);
+    await packages.copyTo(packageFolder, job.extension, signal, user);
   } catch (error) {
     await workspaces.finish(folders);
     throw error;

@@ -2,7 +2,7 @@
  * The folders of runs on this runner, by partition, and when they go (P19): when their owner says so (`release`), or when the
  * owner, asked about those that have not been used for a while, does not know them as open.
  */
-import { mkdirSync, readdirSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { subjects, type Bus, type OpenReply, type OpenRequest } from '@penstock/bus';
 import { Workspaces } from '@penstock/executor';
@@ -22,6 +22,9 @@ const RUNS_SWEPT_MAX = 100_000;
 const PARTITIONS_AT_ONCE = 8;
 /** Removal is work for the disk only, and never more urgent than the stages. */
 const REMOVALS_AT_ONCE = 2;
+
+/** Stages with a user of their own enter it by name, and list nothing. */
+const ROOT_MODE = 0o711;
 
 export interface RunFoldersOptions {
   readonly bus: Bus;
@@ -43,7 +46,8 @@ export class RunFolders {
 
   constructor(options: RunFoldersOptions) {
     this.#options = options;
-    mkdirSync(options.root, { recursive: true, mode: 0o700 });
+    mkdirSync(options.root, { recursive: true, mode: ROOT_MODE });
+    chmodSync(options.root, ROOT_MODE);
     for (const name of readdirSync(options.root)) {
       if (!/^\d+$/.test(name)) continue;
       for (const runId of this.of(Number(name)).list())
@@ -62,6 +66,14 @@ export class RunFolders {
       this.#partitions.set(partition, workspaces);
     }
     return workspaces;
+  }
+
+  /** The users whose folders are here. */
+  owners(): Set<number> {
+    const folders = [...this.#partitions].flatMap(([partition, workspaces]) =>
+      workspaces.list().map((runId) => join(this.#options.root, String(partition), runId)),
+    );
+    return new Set(folders.map((folder) => lstatSync(folder, { throwIfNoEntry: false })?.uid ?? 0));
   }
 
   used(runId: string, partition: number): void {
