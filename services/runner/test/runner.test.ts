@@ -193,8 +193,11 @@ describe('a grant (P12)', () => {
   it('that comes twice starts once and is answered held, also while its result is unanswered', async () => {
     await start();
     scheduler.answerResult = () => null;
-    const { job } = await scheduler.grant({ script: 'echo run >> runs; cat runs' });
+    const gate = join(dataDir, 'work', 'gate');
+    const script = `until [ -e '${gate}' ]; do sleep 0.02; done; echo run >> runs; cat runs`;
+    const { job } = await scheduler.grant({ script });
     expect((await scheduler.send({ ...job, repeated: true })).answer).toBe('held');
+    writeFileSync(gate, '');
     await scheduler.results.next();
     expect((await scheduler.send({ ...job, repeated: true })).answer).toBe('held');
     expect(await scheduler.logOf(job.runId)).toBe('run\n');
@@ -265,10 +268,14 @@ describe('results (P16)', () => {
     const first = await scheduler.results.next();
     await runner.close();
     scheduler.results.drop();
-    scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
-    await start();
+    const next = await start();
     const { offer: _offer, ...sent } = first;
     expect(await scheduler.results.next()).toEqual(sent);
+    // So that it does not count as lost when the lease of its own session is over.
+    const lease = await scheduler.leaseWhere(({ kind, key }) => kind === 'put' && key === `${RUNNER}.${next.session}`);
+    expect(lease).toMatchObject({ value: { attempts: [{ runId: job.runId, session: job.session }] } });
+    scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
+    await scheduler.results.next();
     expect((await scheduler.stopAttempt(job)).answer).toBeOneOf(['gone', 'stopping']);
   });
 });

@@ -112,6 +112,13 @@ describe('stops (P14)', () => {
     expect(world.stops).toMatchObject([{ runner: 'r1', message: { stage: 'a', attempt: 1, reason: 'cancelled' } }]);
   });
 
+  it('a grant without an answer is not repeated once its stop is committed', () => {
+    const { world } = cancelled();
+    world.settle();
+    world.later(10_000);
+    expect(world.jobs).toHaveLength(1);
+  });
+
   it('a stop without an answer is repeated, one that is obeyed only at each lease that still lists it', () => {
     const { world } = cancelled();
     world.settle();

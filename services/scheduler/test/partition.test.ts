@@ -248,8 +248,14 @@ describe('memory (P6)', () => {
     world.load.journalUsed = 0.95;
     world.credit('r1-s', 'r1', 2);
     expect(world.jobs).toHaveLength(1);
-    world.result(world.job(0));
-    expect(world.inFlight).toBe(1);
+    const { replies } = world.result(world.job(0));
+    world.settle();
+    expect(replies).toMatchObject([{ answer: 'committed' }]);
+    expect(world.jobs).toHaveLength(1);
+    world.load.journalUsed = 0.94;
+    world.partition.creditsChanged();
+    world.settle();
+    expect(world.jobs).toHaveLength(2);
   });
 
   it("a bad pipeline is the sender's mistake", () => {

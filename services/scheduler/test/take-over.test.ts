@@ -50,6 +50,8 @@ class StoredPartition implements PartitionLog {
   readonly living = new Set<string>();
   /** Called before each read of the checkpoint. */
   beforeCheckpoint = (): void => {};
+  /** Called before the log is read. */
+  beforeRead = (): void => {};
   #ids = 0;
   #sequence = 10;
 
@@ -118,6 +120,7 @@ class StoredPartition implements PartitionLog {
   }
 
   async *read(fromSequence: number): AsyncIterable<LogEntry> {
+    this.beforeRead();
     yield* this.entries.filter(({ sequence }) => sequence >= fromSequence);
   }
 
@@ -279,6 +282,26 @@ describe('what is read back (P6)', () => {
       opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
     expect(reads).toBe(2);
     expect(runs?.map(({ events }) => events)).toEqual([history]);
+  });
+
+  it('begins anew where runs of the missing commits came into the store behind its back: no later commit speaks of them', async () => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    const second = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    stored.add('runs', { runs: [{ id: 'run2', from: 1, events: [created, queued] }] });
+    stored.point = { partition: 0, incarnation: 1, sequence: stored.entries[0]?.sequence ?? 0, commit: 1 };
+    const opening = stored.opening();
+    const opened = await openPartition(opening);
+    // The documents have been read; what a late projector writes and purges now stands in none of them.
+    stored.beforeRead = () => {
+      stored.beforeRead = () => {};
+      stored.document('run1', [created, queued], second.sequence);
+      stored.point = { partition: 0, incarnation: 1, sequence: second.sequence, commit: 2 };
+      stored.entries.splice(0, 2);
+    };
+    const runs =
+      opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
+    expect(runs?.map(({ id }) => id).toSorted()).toEqual(['run1', 'run2']);
   });
 
   it('a run that this build cannot restore comes with its attempts, and its cause', async () => {

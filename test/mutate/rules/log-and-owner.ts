@@ -89,7 +89,7 @@ export const logAndOwner: readonly Mutant[] = [
     file: 'services/scheduler/src/partition/partition.ts',
     find: 'return this.#open && this.#released === undefined;',
     replace: 'return this.#open;',
-    noticedBy: [partition, worlds],
+    noticedBy: [{ tests: 'services/scheduler/test/release.test.ts' }],
   },
   {
     rule: 'P4',

@@ -4,13 +4,14 @@ import type { Check, Mutant } from '../mutant.ts';
 const partition: Check = { tests: 'services/scheduler/test/partition.test.ts' };
 const dispatch: Check = { tests: 'services/scheduler/test/dispatch.test.ts' };
 const jobs: Check = { tests: 'services/scheduler/test/job-deliveries.test.ts' };
-const runner: Check = { tests: 'services/runner/test/runner.test.ts' };
+/** One part of a long file. */
+const runner = (part: string): Check => ({ tests: 'services/runner/test/runner.test.ts', titles: [part] });
 const restart: Check = { tests: 'services/runner/test/restart.test.ts' };
 const awayBroker: Check = { tests: 'services/runner/test/broker-away.test.ts' };
 const guard: Check = { tests: 'libs/executor/test/guard.test.ts' };
 const chunkStore: Check = { tests: 'services/runner/test/chunk-store.test.ts' };
+const credits: Check = { tests: 'services/runner/test/credits.test.ts' };
 const folders: Check = { tests: 'services/runner/test/run-folders.test.ts' };
-const worlds: Check = { worlds: 200 };
 
 export const ownerAndRunner: readonly Mutant[] = [
   {
@@ -59,7 +60,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/session/credits.ts',
     find: 'return open === undefined || this.#now() - open.issuedAt >= CREDIT_MS ? null : open.scheduler;',
     replace: 'return open === undefined ? null : open.scheduler;',
-    noticedBy: [runner, worlds],
+    noticedBy: [credits],
   },
   {
     rule: 'P12',
@@ -83,7 +84,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/runner.ts',
     find: 'if (active === null || job.session !== active.session.id) {',
     replace: 'if (active === null) {',
-    noticedBy: [runner],
+    noticedBy: [runner('a grant (P12)')],
   },
   {
     rule: 'P12',
@@ -91,7 +92,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/runner.ts',
     find: "    if (held !== undefined && isSame(held.ref, job)) return answer('held');\n",
     replace: '',
-    noticedBy: [runner],
+    noticedBy: [runner('a grant (P12)')],
   },
   {
     rule: 'P13',
@@ -99,7 +100,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/runner.ts',
     find: 'attempts: [...held, ...earlier.map(({ request }) => refOf(request))],',
     replace: 'attempts: held,',
-    noticedBy: [runner, restart],
+    noticedBy: [runner('results (P16)'), restart],
   },
   {
     rule: 'P13',
@@ -115,7 +116,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/runner.ts',
     find: 'await session.end(() => !this.#outbox.hasOf(session.id));',
     replace: 'await session.end();',
-    noticedBy: [runner],
+    noticedBy: [runner('unanswered results')],
   },
   {
     rule: 'P14',
@@ -123,7 +124,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/session/stop-memory.ts',
     find: 'return at !== undefined && performance.now() - at < STOPS_KEPT_MS;',
     replace: 'return at !== undefined && performance.now() - at > STOPS_KEPT_MS;',
-    noticedBy: [runner, worlds],
+    noticedBy: [{ tests: 'services/runner/test/stop-memory.test.ts' }],
   },
   {
     rule: 'P14',
@@ -131,7 +132,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/runner.ts',
     find: "      held.stop(request.reason);\n      return answer('stopping');\n",
     replace: "      held.stop(request.reason);\n      return answer('gone');\n",
-    noticedBy: [runner],
+    noticedBy: [runner('a stop (P14)')],
   },
   {
     rule: 'P14',
@@ -147,7 +148,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/session/session.ts',
     find: 'return sentAtMs + leaseMs - FENCE_MS;',
     replace: 'return sentAtMs + leaseMs;',
-    noticedBy: [awayBroker, runner],
+    noticedBy: [awayBroker, runner('a session (P15)')],
   },
   {
     rule: 'P15',
@@ -155,7 +156,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/session/session.ts',
     find: 'await this.#guard.setDeadline(deadlineOf(renewal.sentAtMs, leaseMs));',
     replace: 'await this.#guard.setDeadline(bootClockMs() + leaseMs);',
-    noticedBy: [awayBroker, runner],
+    noticedBy: [awayBroker, runner('a session (P15)')],
   },
   {
     rule: 'P15',
@@ -179,7 +180,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/report/outbox.ts',
     find: '      this.#file.append(lineOf(id, result));\n',
     replace: '',
-    noticedBy: [{ tests: 'services/runner/test/result-first.test.ts' }, runner],
+    noticedBy: [{ tests: 'services/runner/test/result-first.test.ts' }, runner('results (P16)')],
   },
   {
     rule: 'P16',
@@ -187,7 +188,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/report/outbox.ts',
     find: 'if (reply.ok) return this.#answered(id, answered);',
     replace: 'return this.#answered(id, answered);',
-    noticedBy: [runner, { tests: 'services/runner/test/outbox.test.ts' }],
+    noticedBy: [runner('results (P16)'), { tests: 'services/runner/test/outbox.test.ts' }],
   },
   {
     rule: 'P16',
@@ -251,7 +252,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/workspace/run-folders.ts',
     find: 'if (run === undefined || this.#options.isBusy(runId)) continue;',
     replace: 'if (run === undefined) continue;',
-    noticedBy: [folders, runner],
+    noticedBy: [folders, runner('workspaces (P19)')],
   },
   {
     rule: 'P19',
