@@ -9,7 +9,7 @@ import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
 let cluster: Cluster;
 
 beforeAll(async () => {
-  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS });
+  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS, linked: true });
 }, CHAOS_TEST_MS_MAX);
 
 afterAll(async () => {
@@ -46,6 +46,21 @@ describe('under a load, every accepted run is accounted for, and nothing runs tw
   it(
     'a rolling restart of every service: no request fails (P3, P20)',
     () => expectSound(cluster, 'rolling-restart', 7, 5),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'connections of single services that are cut or half open (P4, P15, P20)',
+    () => expectSound(cluster, 'broken-links', 9, 40),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'a guard that is frozen while the stages of its runner tick (P15)',
+    () => expectSound(cluster, 'frozen-guard', 10, 24),
+    CHAOS_TEST_MS_MAX,
+  );
+  it(
+    'runs of 100 stages among many small ones, while owners are killed (P1, P3)',
+    () => expectSound(cluster, 'large-and-many', 11, 20),
     CHAOS_TEST_MS_MAX,
   );
   it('all faults mixed, several at a time', () => expectSound(cluster, 'mixed', 8, 60), CHAOS_TEST_MS_MAX);

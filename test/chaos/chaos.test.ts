@@ -7,7 +7,7 @@ import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
 let cluster: Cluster;
 
 beforeAll(async () => {
-  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS });
+  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS, linked: true });
 }, CHAOS_TEST_MS_MAX);
 
 afterAll(async () => {
@@ -15,6 +15,11 @@ afterAll(async () => {
 }, CHAOS_TEST_MS_MAX);
 
 describe('under a load, every accepted run is accounted for, and nothing runs twice', () => {
+  it(
+    'connections of a runner, a scheduler and a gateway that are half open (P4, P15, P20)',
+    () => expectSound(cluster, 'broken-links', 9, 14),
+    CHAOS_TEST_MS_MAX,
+  );
   it(
     'all faults mixed for a short time, several at a time',
     () => expectSound(cluster, 'mixed', 9, 12),

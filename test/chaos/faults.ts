@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { ServiceName, ServiceProcess } from '../cluster/service-process.ts';
+import { descendantsOf, lives } from '../support/processes.ts';
 
 export const FAULT_KINDS = [
   'scheduler-kill',
@@ -22,6 +23,13 @@ export const FAULT_KINDS = [
   'store-down',
   'store-slow',
   'rolling-restart',
+  'scheduler-cut',
+  'scheduler-half-open',
+  'runner-cut',
+  'runner-half-open',
+  'runner-guard-freeze',
+  'gateway-cut',
+  'gateway-half-open',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -63,6 +71,7 @@ export class FaultRunner {
   readonly done: DoneFault[] = [];
   readonly #cluster: Cluster;
   readonly #say: (line: string) => void;
+  #halfOpened = 0;
 
   constructor(cluster: Cluster, say: (line: string) => void) {
     this.#cluster = cluster;
@@ -95,6 +104,12 @@ export class FaultRunner {
     done.endedAt = Date.now();
   }
 
+  /** One after the other: what is lost on the way out looks otherwise than what is lost on the way back. */
+  #direction(): 'to-broker' | 'to-client' {
+    this.#halfOpened += 1;
+    return this.#halfOpened % 2 === 1 ? 'to-client' : 'to-broker';
+  }
+
   #targetsOf({ kind, index }: Fault): readonly ServiceProcess[] {
     if (kind === 'schedulers-kill-all') return this.#cluster.of('scheduler');
     if (kind === 'rolling-restart') return this.#cluster.processes;
@@ -106,6 +121,7 @@ export class FaultRunner {
 
   async #inflict({ kind, lastsMs }: Fault, targets: readonly ServiceProcess[]): Promise<void> {
     const { broker, store } = this.#cluster;
+    const links = targets.flatMap(({ name }) => this.#cluster.links.get(name) ?? []);
     switch (kind) {
       case 'broker-kill':
         await broker.kill();
@@ -125,6 +141,22 @@ export class FaultRunner {
         return await store.heal();
       case 'rolling-restart':
         return await this.#cluster.rollingRestart();
+      case 'scheduler-cut':
+      case 'runner-cut':
+      case 'gateway-cut':
+        for (const link of links) link.shut();
+        await pause(lastsMs);
+        for (const link of links) link.cut();
+        return;
+      case 'scheduler-half-open':
+      case 'runner-half-open':
+      case 'gateway-half-open':
+        for (const link of links) link.blackhole(this.#direction());
+        await pause(lastsMs);
+        for (const link of links) link.cut();
+        return;
+      case 'runner-guard-freeze':
+        return await freezeGuards(targets, lastsMs);
       case 'scheduler-freeze':
       case 'runner-freeze':
       case 'gateway-freeze':
@@ -139,4 +171,14 @@ export class FaultRunner {
         for (const one of targets) if (!one.lives) one.start();
     }
   }
+}
+
+/** The guards alone: their runners go on, and may end them. */
+async function freezeGuards(runners: readonly ServiceProcess[], lastsMs: number): Promise<void> {
+  const guards = runners.flatMap(({ pid }) =>
+    descendantsOf(pid).filter(({ command }) => command.includes('guard.bash') && !command.includes('setpriv')),
+  );
+  for (const guard of guards) if (lives(guard)) process.kill(guard.pid, 'SIGSTOP');
+  await pause(lastsMs);
+  for (const guard of guards) if (lives(guard)) process.kill(guard.pid, 'SIGCONT');
 }

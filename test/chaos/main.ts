@@ -76,7 +76,7 @@ process.exit(0);
 
 async function one(seed: number): Promise<boolean> {
   if (schedule === undefined) return true;
-  const cluster = await startCluster({ runnerLeaseSecs: leaseSecs, store });
+  const cluster = await startCluster({ runnerLeaseSecs: leaseSecs, store, linked: true });
   running = cluster;
   let report: ChaosReport | undefined;
   let left: string[] = [];

@@ -20,7 +20,7 @@ interface ChaosStage {
   readonly retriesLost: boolean;
 }
 
-type Shape = 'quick' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon';
+type Shape = 'quick' | 'wide' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon';
 
 /** How often each shape is drawn, against the others. */
 export type Shapes = Readonly<Partial<Record<Shape, number>>>;
@@ -37,6 +37,9 @@ export interface PipelineMaker {
 /** Enough names that every one of 16 partitions has some: the name decides the key, and the key the partition. */
 const NAMES = 40;
 const GROUPED_NAMES = 4;
+/** Of one run: more than all slots of a cluster; the rest of them behind the first ones. */
+const WIDE_STAGES = 100;
+const WIDE_FIRST = 30;
 
 export function makePipeline({ random, marksFolder, token, shapes }: PipelineMaker): ChaosPipeline {
   const shape = pickWeighted(random, shapes);
@@ -78,6 +81,10 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
   switch (shape) {
     case 'quick':
       return [stage('only', { ticks: 0 })];
+    case 'wide':
+      return Array.from({ length: WIDE_STAGES }, (_, index) =>
+        stage(`w${index}`, { ticks: 0, after: index < WIDE_FIRST ? [] : [`w${index % WIDE_FIRST}`] }),
+      );
     case 'grouped':
       return [stage('first'), stage('second', { after: ['first'] })];
     case 'ticking':

@@ -32,7 +32,7 @@ export function recoveryTimes(commits: readonly Commit[], faults: readonly DoneF
 
 const OUTAGE = /^(broker|store)-/;
 /** An heir that was killed or frozen itself is waited for as long as anybody else. */
-const SCHEDULERS = /^(broker-|store-|schedulers?-(kill|freeze))/;
+const SCHEDULERS = /^(broker-|store-|schedulers?-(kill|freeze|cut|half-open))/;
 /** Which others a recovery can meet. */
 const RECOVERY_MS = 7_000;
 /** What a fault leaves behind for a while: reconnects, memberships that run out. */

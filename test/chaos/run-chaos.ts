@@ -116,6 +116,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 
 async function heal(cluster: Cluster): Promise<void> {
   cluster.broker.resume();
+  for (const link of cluster.links.values()) link.cut();
   await cluster.store.heal();
   for (const one of cluster.processes) {
     if (one.frozen) one.resume();

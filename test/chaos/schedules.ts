@@ -31,6 +31,15 @@ const MIXED: LoadProfile = {
   shapes: { quick: 3, graph: 3, ticking: 1.5, chatty: 1, failing: 1, grouped: 1, daemon: 0.5 },
 };
 const LONG_STAGES: LoadProfile = { ...MIXED, ratePerSec: 3, shapes: { ticking: 5, graph: 2, quick: 1, grouped: 1 } };
+/** In this order, so that a short schedule has one of each service. */
+const LINK_FAULTS: readonly FaultKind[] = [
+  'runner-half-open',
+  'scheduler-half-open',
+  'gateway-half-open',
+  'scheduler-cut',
+  'runner-cut',
+  'gateway-cut',
+];
 /** Time at the end for what was begun, so that faults meet a load. */
 const TAIL_MS = 2_000;
 
@@ -121,6 +130,32 @@ export const schedules: Readonly<Record<string, Schedule>> = {
     profile: MIXED,
     faults: () => [fault('rolling-restart', 1_500)],
   },
+  'broken-links': {
+    about:
+      "connections of single services are cut or half open, each for longer than a membership or a session's fence",
+    seconds: 60,
+    profile: LONG_STAGES,
+    faults: ({ random, seconds }) =>
+      every(5_000, seconds, (atMs, number) =>
+        fault(LINK_FAULTS[number % LINK_FAULTS.length] ?? 'runner-cut', atMs, lasting(9_000, seconds), random.int(3)),
+      ),
+  },
+  'frozen-guard': {
+    about: 'the guard of a runner is frozen while its stages tick',
+    seconds: 60,
+    profile: LONG_STAGES,
+    faults: ({ random, seconds }) =>
+      every(14_000, seconds, (atMs) => fault('runner-guard-freeze', atMs, lasting(12_000, seconds), random.int(3))),
+  },
+  'large-and-many': {
+    about: 'runs of 100 stages, and many small ones, while their owners are killed',
+    seconds: 60,
+    profile: { ...MIXED, ratePerSec: 12, watchShare: 0.1, shapes: { quick: 20, wide: 1, grouped: 2 } },
+    faults: ({ random, seconds }) =>
+      every(9_000, seconds, (atMs, number) =>
+        fault(number % 2 === 0 ? 'scheduler-kill' : 'broker-kill', atMs, 300 + random.int(1_000), random.int(3)),
+      ),
+  },
   mixed: {
     about: 'all faults at random moments, several at a time',
     seconds: 60,
@@ -148,6 +183,8 @@ const LASTS: Readonly<Record<string, readonly [low: number, high: number]>> = {
   all: [200, 3_000],
   down: [1_000, 12_000],
   slow: [2_000, 10_000],
+  cut: [500, 9_000],
+  open: [500, 9_000],
 };
 const MEAN_GAP_MS = 3_000;
 

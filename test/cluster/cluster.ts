@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { startProxy, startTestBroker, type Proxy, type TestBroker } from '@penstock/testkit';
 import { startClusterStore, type ClusterStore, type StoreKind } from './cluster-store.ts';
 import { NO_RATE_LIMITS } from '../support/server.ts';
 import { startIngress, type Ingress } from './ingress.ts';
@@ -31,6 +31,8 @@ export interface ClusterOptions {
   readonly port?: number | undefined;
   /** Not less: where a service listens stands in its log. */
   readonly logLevel?: 'info' | 'debug' | 'trace' | undefined;
+  /** Each process reaches the broker by a proxy of its own, so that its connection alone can break. Default false. */
+  readonly linked?: boolean | undefined;
   /** More variables for every service. */
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
@@ -48,6 +50,8 @@ export interface Cluster {
   readonly processes: readonly ServiceProcess[];
   of(service: ServiceName): readonly ServiceProcess[];
   at(service: ServiceName, index: number): ServiceProcess;
+  /** By the names of the processes: what is between each and the broker. Empty where the cluster is not `linked`. */
+  readonly links: ReadonlyMap<string, Proxy>;
   /** Default SIGKILL. Resolves when it is gone. */
   kill(service: ServiceName, index: number, signal?: NodeJS.Signals): Promise<ProcessEnd>;
   /** Ends it by SIGTERM where it lives, and starts it again; resolves when it is ready. */
@@ -81,7 +85,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     let processes: ServiceProcess[] = [];
     const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
     cleanUp.push(() => ingress.stop());
-    processes = makeProcesses(options, {
+    const links = await startLinks(options, broker);
+    cleanUp.push(() => stopLinks(links));
+    processes = makeProcesses(options, links, {
       folder,
       apiKey,
       jwtSecret: randomBytes(32).toString('hex'),
@@ -97,6 +103,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       partitions: options.partitions ?? PARTITIONS,
       broker,
       store,
+      links,
       processes,
       ingress,
     });
@@ -109,8 +116,32 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 }
 
+function countsOf(options: ClusterOptions): readonly (readonly [ServiceName, number])[] {
+  return [
+    ['scheduler', options.schedulers ?? 3],
+    ['runner', options.runners ?? 3],
+    ['gateway', options.gateways ?? 2],
+    ['auth', options.auths ?? 1],
+    ['registry', options.registries ?? 1],
+    ['webhook-ingest', options.ingests ?? 1],
+  ];
+}
+
+async function startLinks(options: ClusterOptions, broker: TestBroker): Promise<ReadonlyMap<string, Proxy>> {
+  const links = new Map<string, Proxy>();
+  if (options.linked !== true) return links;
+  for (const [service, count] of countsOf(options))
+    for (let index = 0; index < count; index++) links.set(`${service}-${index}`, await startProxy(broker.port));
+  return links;
+}
+
+async function stopLinks(links: ReadonlyMap<string, Proxy>): Promise<void> {
+  await Promise.all([...links.values()].map((link) => link.stop()));
+}
+
 function makeProcesses(
   options: ClusterOptions,
+  links: ReadonlyMap<string, Proxy>,
   shared: {
     readonly folder: string;
     readonly apiKey: string;
@@ -120,14 +151,6 @@ function makeProcesses(
     readonly url: string;
   },
 ): ServiceProcess[] {
-  const counts: readonly (readonly [ServiceName, number])[] = [
-    ['scheduler', options.schedulers ?? 3],
-    ['runner', options.runners ?? 3],
-    ['gateway', options.gateways ?? 2],
-    ['auth', options.auths ?? 1],
-    ['registry', options.registries ?? 1],
-    ['webhook-ingest', options.ingests ?? 1],
-  ];
   const logs = join(shared.folder, 'logs');
   mkdirSync(logs);
   const common = {
@@ -160,14 +183,18 @@ function makeProcesses(
       return { ...dataDir, SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_SLOTS: String(options.slots ?? 4) };
     return service === 'webhook-ingest' ? { ...api, ...dataDir } : api;
   };
-  return counts.flatMap(([service, count]) =>
+  const linkOf = (service: ServiceName, index: number): Record<string, string> => {
+    const link = links.get(`${service}-${index}`);
+    return link === undefined ? {} : { SERVICE_NATS_URL: link.url };
+  };
+  return countsOf(options).flatMap(([service, count]) =>
     Array.from(
       { length: count },
       (_, index) =>
         new ServiceProcess({
           service,
           index,
-          env: { ...common, ...own(service, index) },
+          env: { ...common, ...own(service, index), ...linkOf(service, index) },
           logFile: join(logs, `${service}-${index}.log`),
         }),
     ),
@@ -180,6 +207,7 @@ interface Parts {
   readonly partitions: number;
   readonly broker: TestBroker;
   readonly store: ClusterStore;
+  readonly links: ReadonlyMap<string, Proxy>;
   readonly processes: readonly ServiceProcess[];
   readonly ingress: Ingress;
 }
@@ -190,6 +218,7 @@ class LocalCluster implements Cluster {
   readonly partitions: number;
   readonly broker: TestBroker;
   readonly store: ClusterStore;
+  readonly links: ReadonlyMap<string, Proxy>;
   readonly processes: readonly ServiceProcess[];
   readonly ingress: Ingress;
 
@@ -199,6 +228,7 @@ class LocalCluster implements Cluster {
     this.partitions = parts.partitions;
     this.broker = parts.broker;
     this.store = parts.store;
+    this.links = parts.links;
     this.processes = parts.processes;
     this.ingress = parts.ingress;
   }
@@ -252,12 +282,14 @@ class LocalCluster implements Cluster {
 
   async stop(options: { readonly keepFolder?: boolean } = {}): Promise<void> {
     this.broker.resume();
+    for (const link of this.links.values()) link.cut();
     await this.store.heal();
     await this.ingress.stop();
     // Runners first: their stages are reported while somebody is there to hear it.
     for (const service of ['runner', 'webhook-ingest', 'gateway', 'registry', 'auth', 'scheduler'] as const)
       await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
     await Promise.all(this.processes.map((one) => one.close()));
+    await stopLinks(this.links);
     await this.broker.stop();
     await this.store.stop();
     if (options.keepFolder !== true)

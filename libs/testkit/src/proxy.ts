@@ -1,6 +1,7 @@
 /**
  * A TCP proxy between a client and a broker, for what happens to messages on the way: in a blackhole they are lost
- * while both sides still believe in the connection; a cut ends all connections. New ones pass as if nothing had been.
+ * while both sides still believe in the connection; a cut ends all connections. New ones pass as if nothing had been, unless
+ * it is shut.
  */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -9,6 +10,8 @@ export interface Proxy {
   readonly url: string;
   /** From now on bytes in this direction are thrown away, until the next `cut`. */
   blackhole(direction: 'to-broker' | 'to-client'): void;
+  /** Ends all connections, and each new one at once, until the next `cut`. */
+  shut(): void;
   cut(): void;
   stop(): Promise<void>;
 }
@@ -25,21 +28,31 @@ class TcpProxy implements Proxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #dropped: 'to-broker' | 'to-client' | null = null;
+  #isShut = false;
 
   constructor(server: Server, brokerPort: number) {
     const address = server.address();
     if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
     this.url = `nats://127.0.0.1:${address.port}`;
     this.#server = server;
-    server.on('connection', (client) => this.#join(client, connect(brokerPort, '127.0.0.1')));
+    server.on('connection', (client) => {
+      if (this.#isShut) client.destroy();
+      else this.#join(client, connect(brokerPort, '127.0.0.1'));
+    });
   }
 
   blackhole(direction: 'to-broker' | 'to-client'): void {
     this.#dropped = direction;
   }
 
+  shut(): void {
+    this.cut();
+    this.#isShut = true;
+  }
+
   cut(): void {
     this.#dropped = null;
+    this.#isShut = false;
     for (const socket of this.#sockets) socket.destroy();
   }
 
