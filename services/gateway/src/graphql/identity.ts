@@ -118,6 +118,7 @@ const SDL = /* GraphQL */ `
   extend type Mutation {
     "Scopes: read, trigger, publish."
     createApiToken(name: String, scopes: [String]): CreateApiTokenResult!
+    "True where it was the caller's and is deleted; else an error."
     revokeApiToken(id: String): Boolean!
     "For the token parameter of the run's log stream: to be used within 60 s, then good for that run until 5 minutes after its end (additional)."
     createStreamTicket(runId: String, run_id: String): String!

@@ -126,8 +126,9 @@ export const SCHEMA = /* GraphQL */ `
   type Mutation {
     """
     Runs the pipeline whose file is 'yaml'. Answers when the run ends, or after 'waitSeconds' (0 to 300) with the run as it
-    then stands. 'runId' makes repeating safe after UNAVAILABLE: it is that error's extensions.runId. 'lock' says which versions
-    of extensions the file was locked to.
+    then stands. The run starts without files of the client's: an empty workspace. 'runId' makes repeating safe after
+    UNAVAILABLE: it is that error's extensions.runId. 'priority', -1000 to 1000, is for the API key. 'lock' says which
+    versions of extensions the file was locked to.
     """
     triggerPipeline(
       yaml: String
@@ -136,7 +137,7 @@ export const SCHEMA = /* GraphQL */ `
       priority: Int
       lock: [LockEntryInput!]
     ): TriggerResult!
-    "Only runs that are PENDING, QUEUED or RUNNING."
+    "Only runs that are PENDING, QUEUED or RUNNING; answers with the run already CANCELLED."
     cancelPipeline(id: String): CancelResult!
   }
 `;
