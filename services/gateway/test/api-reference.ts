@@ -12,8 +12,10 @@ import {
   isInputObjectType,
   isObjectType,
   type GraphQLField,
+  type GraphQLInputField,
   type GraphQLNamedType,
   type GraphQLObjectType,
+  type GraphQLOutputType,
 } from 'graphql';
 import { ERROR_CODES, type ErrorCode } from '@penstock/errors';
 
@@ -35,7 +37,9 @@ function schemaText(): string {
   return sourcesOf('gateway')
     .flatMap((source) => [...source.matchAll(/\/\* GraphQL \*\/ `([^`]+)`/g)])
     .map(([, text = '']) => text)
-    .toSorted((a, b) => Number(b.includes('type Query {\n    "\'ok\'"')) - Number(a.includes('type Query {\n    "\'ok\'"')))
+    .toSorted(
+      (a, b) => Number(b.includes('type Query {\n    "\'ok\'"')) - Number(a.includes('type Query {\n    "\'ok\'"')),
+    )
     .join('\n');
 }
 
@@ -77,11 +81,15 @@ function typeSection(type: GraphQLNamedType): string {
     return [`### ${type.name}`, ...about, `One of ${values.join(', ')}.`].join('\n\n');
   }
   if (!isObjectType(type) && !isInputObjectType(type)) throw new RangeError(`not understood: the type '${type.name}'`);
-  const rows = Object.values(type.getFields()).map((field) => {
+  // Fields of outputs and of inputs have types of their own.
+  const fields: readonly (GraphQLField<unknown, unknown> | GraphQLInputField)[] = Object.values(type.getFields());
+  const rows = fields.map((field) => {
     const given = 'args' in field && field.args.length > 0 ? ` (${argumentsOf(field)})` : '';
-    return `| \`${field.name}\`${given} | ${typeLink(String(field.type), getNamedType(field.type))} | ${cell(field.description ?? '')} |`;
+    return `| \`${field.name}\`${given} | ${typeLink(String(field.type), getNamedType(field.type as GraphQLOutputType))} | ${cell(field.description ?? '')} |`;
   });
-  return [`### ${type.name}`, ...about, ['| field | type | meaning |', '|---|---|---|', ...rows].join('\n')].join('\n\n');
+  return [`### ${type.name}`, ...about, ['| field | type | meaning |', '|---|---|---|', ...rows].join('\n')].join(
+    '\n\n',
+  );
 }
 
 function typeLink(text: string, named: GraphQLNamedType): string {
@@ -109,7 +117,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',
   'GET, HEAD /pipeline/:id/logs':
     'What happens to a run, as server-sent events: [events.md](events.md). Token in the header or as `?token=`, `Last-Event-ID` continues.',
-  'POST /auth/device': 'Begins the login of a device: `{device_code, user_code, verification_uri, expires_in, interval}`.',
+  'POST /auth/device':
+    'Begins the login of a device: `{device_code, user_code, verification_uri, expires_in, interval}`.',
   'POST /auth/device/token': '`{device_code}`: `authorized` with the tokens, `pending`, `expired` or `denied`.',
   'GET /auth/device/verify': 'The page where the code is entered.',
   'POST /auth/device/verify': 'Its form.',
@@ -124,7 +133,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /auth/logout': '`{refresh_token}`: ends all sessions of the user.',
   'GET /auth/me': 'The user of an access token.',
   'POST /webhook': 'A delivery of GitHub or GitLab: [webhooks.md](webhooks.md). Signed at most 25 MiB, unsigned 1 MiB.',
-  'PUT /registry/packages/:hash': "Uploads an extension's package under its SHA-256; `publishExtension` makes it a version.",
+  'PUT /registry/packages/:hash':
+    "Uploads an extension's package under its SHA-256; `publishExtension` makes it a version.",
   'GET, HEAD /registry/packages/:hash': 'The package of a version that the caller may see.',
 };
 
@@ -135,7 +145,8 @@ export function routesReference(routes: readonly Route[]): string {
   const gone = Object.keys(ROUTES).filter((key) => !keys.includes(key));
   if (gone.length > 0) throw new RangeError(`no service has: ${gone.join(', ')}`);
   const rows = routes.map(
-    ({ methods, path, tier, service }) => `| ${methods} | \`${path}\` | ${service} | ${tier} | ${ROUTES[`${methods} ${path}`]} |`,
+    ({ methods, path, tier, service }) =>
+      `| ${methods} | \`${path}\` | ${service} | ${tier} | ${ROUTES[`${methods} ${path}`]} |`,
   );
   return [
     '## Routes',
@@ -195,9 +206,11 @@ function sourcesOf(service: string): string[] {
 
 const CODES: Readonly<Record<ErrorCode, string>> = {
   UNAUTHENTICATED: 'No credential, or one that is not valid, or of another kind than is needed here.',
-  FORBIDDEN: 'The credential is valid and does not suffice: a scope is missing, or the run may be seen and not changed.',
+  FORBIDDEN:
+    'The credential is valid and does not suffice: a scope is missing, or the run may be seen and not changed.',
   NOT_FOUND: 'There is nothing of that name that the caller may see.',
-  BAD_USER_INPUT: 'An argument is missing or makes no sense, a pipeline file has mistakes, or an answer would be too large.',
+  BAD_USER_INPUT:
+    'An argument is missing or makes no sense, a pipeline file has mistakes, or an answer would be too large.',
   CONFLICT: 'It is not in a state that allows this: a run that has ended cannot be cancelled.',
   QUOTA_EXCEEDED: "The tier's runs of this month are used up.",
   RATE_LIMITED: 'Too many requests, streams or costly queries of this caller at a time.',
