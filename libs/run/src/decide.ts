@@ -7,7 +7,7 @@ import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstoc
 import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
 import type { RunEvent } from './events.ts';
-import { evolve, isEnded, stageNamed } from './evolve.ts';
+import { evolve, isEnded, numberOf, stageNamed } from './evolve.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
 import {
@@ -57,7 +57,9 @@ export class Decision {
     const { at, runner, session, credit } = command;
     const stage = stageNamed(this.#run, this.#plan, command.stage);
     const attempt = stage.attempt + 1;
-    this.#emit({ type: 'stage_started', at, stage: stage.name, attempt, runner, session, credit });
+    const again = stage.lastReturned === stage.attempt && stage.attempt > 0 ? { again: true as const } : {};
+    const number = numberField({ ...stage, attempt });
+    this.#emit({ type: 'stage_started', at, stage: stage.name, attempt, ...number, ...again, runner, session, credit });
     this.effects.push({ type: 'send-grant', stage: stage.name, attempt });
     this.effects.push({ type: 'wake-at', at: at + this.#definitionOf(stage).timeoutMs + TIMEOUT_BACKSTOP_MS });
   }
@@ -218,7 +220,17 @@ export class Decision {
     const { attempt, name } = stage;
     if (stage.failures < retry.max && retry.on.includes(retryCauseOf(reason)) && !this.#familyIsOver(stage)) {
       const dueAt = at + retryDelayMs(retry, stage.failures + 1);
-      this.#emit({ type: 'stage_retrying', at, stage: name, attempt, reason, ...exit, logBytes, dueAt });
+      this.#emit({
+        type: 'stage_retrying',
+        at,
+        stage: name,
+        attempt,
+        ...numberField(stage),
+        reason,
+        ...exit,
+        logBytes,
+        dueAt,
+      });
       this.effects.push({ type: 'wake-at', at: dueAt });
       return;
     }
@@ -235,7 +247,7 @@ export class Decision {
   }
 
   #complete(at: number, stage: StageState, event: Extract<RunEvent, { type: 'stage_completed' }>): void {
-    this.#emit(event);
+    this.#emit(event.attempt === 0 ? event : { ...event, ...numberField(stage) });
     const planned = this.#planned(stage.name);
     const matrix = planned.definition.matrix;
     if (event.status === 'FAILED' && matrix?.failFast === true && !planned.definition.allowFailure)
@@ -460,6 +472,11 @@ function stagesOf(run: RunState, plan: Plan): ProxyHandler<StagesInScope> {
       return value && { value, enumerable: true, configurable: true };
     },
   };
+}
+
+/** Of an attempt that is another execution than it is a grant. */
+function numberField(stage: Pick<StageState, 'attempt' | 'returned'>): { readonly number?: number } {
+  return stage.returned === undefined ? {} : { number: numberOf(stage) };
 }
 
 function namedIn(names: readonly string[]): (stage: StageState) => boolean {

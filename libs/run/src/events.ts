@@ -70,6 +70,10 @@ interface StageStarted {
   readonly stage: string;
   /** Counts grants of this stage from 1; never used again. */
   readonly attempt: number;
+  /** Which execution of the stage it is, where earlier grants came to nothing (P12); absent: as `attempt`. */
+  readonly number?: number | undefined;
+  /** Its beginning has been shown already, with the grant before it, which came to nothing. */
+  readonly again?: true | undefined;
   readonly runner: string;
   readonly session: string;
   readonly credit: number;
@@ -98,6 +102,8 @@ interface StageRetrying {
   readonly at: number;
   readonly stage: string;
   readonly attempt: number;
+  /** As in `stage_started`. */
+  readonly number?: number | undefined;
   readonly reason: StageReason;
   readonly exitCode?: number | undefined;
   /** How many bytes of the attempt's log belong to the run's event stream (P21). */
@@ -111,6 +117,8 @@ interface StageCompleted {
   readonly stage: string;
   /** 0 where it never started. */
   readonly attempt: number;
+  /** As in `stage_started`. */
+  readonly number?: number | undefined;
   readonly status: 'SUCCESS' | 'FAILED' | 'CANCELLED';
   readonly reason?: StageReason | undefined;
   readonly exitCode?: number | undefined;

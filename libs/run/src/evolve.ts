@@ -83,6 +83,8 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     case 'stage_returned': {
       const stage = endLive(run, plan, event.stage, event.attempt);
       stage.status = 'QUEUED';
+      stage.returned = (stage.returned ?? 0) + 1;
+      stage.lastReturned = event.attempt;
       // Nothing of it has run yet, however often it was granted.
       if (stage.failures === 0) delete stage.startedAt;
       freeUnusedWorkspace(run, plan, event.stage);
@@ -159,6 +161,11 @@ export function isEnded(status: RunState['status']): boolean {
 /** Ended and every attempt confirmed gone: its group, its quota and its workspaces are free. */
 export function isSettled(run: RunState): boolean {
   return isEnded(run.status) && run.liveAttempts === 0;
+}
+
+/** Which execution of the stage an attempt is: grants that came to nothing do not count (P12). */
+export function numberOf({ attempt, returned = 0 }: Pick<StageState, 'attempt' | 'returned'>): number {
+  return attempt - returned;
 }
 
 export function stageNamed(run: RunState, plan: Plan, name: string): StageState {

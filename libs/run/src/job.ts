@@ -2,6 +2,7 @@
 import { evaluate, renderTemplate, type Expression } from '@penstock/pipeline';
 import { environmentOf, scopeOf } from './decide.ts';
 import { WorkTooLarge } from './errors.ts';
+import { numberOf } from './evolve.ts';
 import type { Plan } from './plan.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
 
@@ -13,6 +14,8 @@ export interface StageWork {
   readonly shell?: string | undefined;
   readonly outputs: readonly string[];
   readonly timeoutMs: number;
+  /** Which execution of the stage it is, where that is another than the number of its grant (P12). */
+  readonly number?: number | undefined;
   /** The extension that the stage comes from: its package is to lie where `SERVICE_EXTENSION_PATH` says. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;
 }
@@ -24,6 +27,7 @@ const WORK_TEXT_MAX = 1024 * 1024;
 export function workOf(run: RunState, plan: Plan, stageName: string): StageWork {
   const index = plan.indexOf.get(stageName) ?? -1;
   const definition = plan.stages[index]?.definition;
+  const stage = run.stages[index];
   if (definition === undefined) throw new RangeError(`there is no stage '${stageName}'`);
   const verdicts = { success: true, failure: false };
   let length = 0;
@@ -52,6 +56,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
     timeoutMs: definition.timeoutMs,
+    ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
     ...(definition.extension === undefined ? {} : { extension: definition.extension }),
   };
 }

@@ -1,5 +1,5 @@
 /** State as the API shows it. */
-import { isEnded } from './evolve.ts';
+import { isEnded, numberOf } from './evolve.ts';
 import type { RunState, RunView, StageState, StageView, TriggerOrigin } from './state.ts';
 
 export function viewOf(run: RunState): RunView {
@@ -62,7 +62,7 @@ function stageViewOf(stage: StageState): StageView {
     outputs: Object.entries(stage.outputs ?? {}).map(([key, value]) => ({ key, value })),
     reason: isEnded(stage.status) ? (stage.reason ?? null) : null,
     exitCode: stage.exitCode ?? null,
-    attempt: stage.attempt,
+    attempt: numberOf(stage),
     ...(stage.failedAttempts === undefined ? {} : { failedAttempts: stage.failedAttempts }),
   };
 }

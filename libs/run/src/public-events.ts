@@ -6,6 +6,7 @@
  *  PUBLIC-1 Every event has `type`, which is also the name of the server-sent event, and `timestamp`.
  *  PUBLIC-2 The last event of a run is `pipeline_completed` or `pipeline_cancelled`, and no other event ends a run.
  *  PUBLIC-3 A field that does not apply is absent, never null. Clients pass over events and fields that they do not know.
+ *  PUBLIC-4 What never ran is no attempt: a grant that came to nothing has no number, and the beginning of an attempt is told once.
  */
 import type { RunEvent } from './events.ts';
 import { isoTime } from './projection.ts';
@@ -138,14 +139,15 @@ export function publicEventOf(event: RunEvent, text: () => StageText): PublicRun
   const timestamp = isoTime(event.at);
   switch (event.type) {
     case 'stage_started':
-      return { type: 'stage_started', stage: event.stage, status: 'Running', timestamp, attempt: event.attempt };
+      if (event.again === true) return null;
+      return { type: 'stage_started', stage: event.stage, status: 'Running', timestamp, attempt: numberIn(event) };
     case 'stage_retrying':
       return {
         type: 'stage_retrying',
         stage: event.stage,
         status: 'Failed',
         timestamp,
-        attempt: event.attempt,
+        attempt: numberIn(event),
         reason: event.reason,
         exitCode: event.exitCode,
         dueAt: isoTime(event.dueAt),
@@ -159,7 +161,7 @@ export function publicEventOf(event: RunEvent, text: () => StageText): PublicRun
         logs: logs.text,
         ...(logs.truncated ? { truncated: true } : {}),
         timestamp,
-        attempt: event.attempt,
+        attempt: numberIn(event),
         reason: event.reason,
         exitCode: event.exitCode,
       };
@@ -181,6 +183,17 @@ export function publicEventOf(event: RunEvent, text: () => StageText): PublicRun
     default:
       return null;
   }
+}
+
+/** Grants that came to nothing are no attempts to clients (PUBLIC-4). */
+function numberIn({
+  attempt,
+  number = attempt,
+}: {
+  readonly attempt: number;
+  readonly number?: number | undefined;
+}): number {
+  return number;
 }
 
 /** Whether the run ends with this event of its journal (PUBLIC-2). */

@@ -67,6 +67,10 @@ export interface StageState {
   status: RunStatus;
   /** The last attempt granted; 0 before the first. */
   attempt: number;
+  /** How many grants came to nothing: they are no attempts to anybody outside (P12). */
+  returned?: number | undefined;
+  /** The last of those. */
+  lastReturned?: number | undefined;
   /** Attempts that failed and count against `retry.max`. */
   failures: number;
   /** Of these, those whose runner was not lost; absent where there is none. */

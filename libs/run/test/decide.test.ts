@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nextDeadline, planOf, RUN_OUTPUTS_MAX } from '@penstock/run';
+import { nextDeadline, planOf, publicEventOf, RUN_OUTPUTS_MAX, viewOf, workOf } from '@penstock/run';
 import { always, failure, matrix, pipeline, settings, stage, DrivenRun, types } from './support.ts';
 
 describe('order', () => {
@@ -199,6 +199,34 @@ describe('retry', () => {
     expect(driven.stage('a').startedAt).toBeUndefined();
     driven.grant('a');
     expect(driven.stage('a').attempt).toBe(3);
+  });
+
+  it('P12: what never ran is no attempt to anybody: it is neither counted, nor told again', () => {
+    const driven = new DrivenRun(retried(['failure'], 1));
+    const shown = (): (number | undefined)[] => viewOf(driven.run).stages.map(({ attempt }) => attempt);
+    driven.grant('a');
+    driven.tell({ type: 'return-grant', stage: 'a', attempt: 1 });
+    expect(shown()).toEqual([0]);
+    driven.grant('a');
+    driven.tell({ type: 'return-grant', stage: 'a', attempt: 2 });
+    driven.grant('a');
+    expect(shown()).toEqual([1]);
+    expect(workOf(driven.run, planOf(driven.definition), 'a').number).toBe(1);
+    driven.fail('a');
+    driven.tell({ type: 'wake', at: driven.stage('a').dueAt ?? 0 });
+    driven.grant('a');
+    driven.tell({ type: 'return-grant', stage: 'a', attempt: 4 });
+    driven.grant('a');
+    driven.succeed('a');
+    expect(shown()).toEqual([2]);
+    const told = driven.events.flatMap((event) => publicEventOf(event, () => ({ text: '', truncated: false })) ?? []);
+    expect(told.map((event) => `${event.type} ${'attempt' in event ? event.attempt : ''}`.trim())).toEqual([
+      'stage_started 1',
+      'stage_retrying 1',
+      'stage_started 2',
+      'stage_completed 2',
+      'pipeline_completed',
+    ]);
   });
 });
 

@@ -29,6 +29,7 @@ import type { SimStore } from '../world/store.ts';
 import type { Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkEvent } from './event-rules.ts';
+import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
@@ -195,6 +196,7 @@ export class Oracle implements Witness {
           observed: 0,
           storedVersion: 0,
           waits: new Map(),
+          told: new Set(),
         };
         this.#runs.set(id, run);
         if (event.group !== undefined) this.#group(run).push(id);
@@ -232,6 +234,7 @@ export class Oracle implements Witness {
     const fail = (rule: string, message: string): void =>
       world.check(false, rule, `run ${run.id.slice(-4)}: ${message}`);
     checkEvent(run, event, fail, (condition) => world.mark(condition));
+    checkTold(run, event, fail);
     if (event.type === 'stage_started') {
       const credit = `${event.session}/${event.credit}`;
       world.check(!this.#spentCredits.has(credit), 'P11', `credit ${credit} is taken a second time`);

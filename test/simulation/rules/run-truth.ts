@@ -12,6 +12,8 @@ export interface RunTruth {
   /** The highest version that any client has seen. */
   observed: number;
   storedVersion: number;
+  /** Beginnings of attempts that clients were told of. */
+  readonly told: Set<string>;
   /** Of each stage: when, and in which epoch, the commit was stored that began its present wait. */
   readonly waits: Map<string, { readonly at: number; readonly epoch: number }>;
 }

@@ -202,6 +202,8 @@ export interface PullReply {
 
 /** `job.<runner>`: a grant, with everything the runner needs to execute it. */
 export interface Job extends AttemptRef {
+  /** Which execution of the stage it is, as the stage and its readers know it; absent: as `attempt`, which counts grants. */
+  readonly number?: number | undefined;
   readonly partition: number;
   readonly epoch: Epoch;
   /** A helper process serves the stages of one key only. */

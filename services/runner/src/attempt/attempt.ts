@@ -199,7 +199,7 @@ export class Attempt {
         runId: job.runId,
         pipeline: job.pipelineName,
         stage: job.stage,
-        attempt: job.attempt,
+        attempt: job.number ?? job.attempt,
         workspace: folders.workspace,
         outputFile: folders.outputFile,
         trigger: job.origin.kind,

@@ -1,0 +1,21 @@
+/** What clients are told of attempts: what never ran is neither counted nor told again (P12). */
+import { publicEventOf, viewOf, type RunEvent } from '@penstock/run';
+import type { RunTruth } from './run-truth.ts';
+
+/** `run` is as it was before the event. */
+export function checkTold(run: RunTruth, event: RunEvent, fail: (rule: string, message: string) => void): void {
+  const told = publicEventOf(event, () => ({ text: '', truncated: false }));
+  if (told === null || !('attempt' in told) || told.attempt === 0) return;
+  const stage = run.state.stages[run.plan.indexOf.get(told.stage) ?? -1];
+  // Each attempt that counts has failed before the next one begins.
+  const number = (stage?.failures ?? 0) + 1;
+  if (told.attempt !== number)
+    fail('P12', `clients are told of attempt ${told.attempt} of ${told.stage}, which is its ${number}. execution`);
+  if (told.type === 'stage_started') {
+    const id = `${told.stage}#${told.attempt}`;
+    if (run.told.has(id))
+      fail('P12', `clients are told a second time that attempt ${told.attempt} of ${told.stage} begins`);
+    run.told.add(id);
+  } else if (viewOf(run.state).stages.find(({ name }) => name === told.stage)?.attempt !== told.attempt)
+    fail('P12', `the view of ${told.stage} has another attempt than ${told.type} tells`);
+}
