@@ -36,7 +36,8 @@ beforeAll(async () => {
   for (const [name, text] of Object.entries(pipeline(STAGES))) writeFileSync(join(cwd, name), text);
   server = spawn(process.execPath, [BOOTSTRAP, 'serve', '--listen', '127.0.0.1:0'], {
     cwd,
-    env: { ...process.env, ...dataFolder() },
+    // Stages wait for files that only the tests' own user may write.
+    env: { ...process.env, ...dataFolder(), SERVICE_STAGE_UIDS: 'off', SERVICE_DRAIN: '10s' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   server.stderr?.resume();
