@@ -8,9 +8,9 @@
  */
 import { Worker } from 'node:worker_threads';
 import { Unavailable } from '@penstock/errors';
-import { parseRemembered, recall, rememberForeign, type ParseResult } from '@penstock/pipeline';
+import { adoptForeign, parseRemembered, recall, usesOf, type ParseResult } from '@penstock/pipeline';
 import { FairQueue } from './fair-queue.ts';
-import type { ParseAnswer, ParseOptions } from './parse-task.ts';
+import type { ParseAnswer, ParseOptions, ParseTask } from './parse-task.ts';
 
 export interface ParsePoolOptions {
   /** Threads that read at a time; each is started at its first file. */
@@ -23,10 +23,8 @@ export interface ParsePoolOptions {
   readonly workerUrl?: URL;
 }
 
-interface Task {
-  readonly text: string;
-  readonly options: ParseOptions;
-  readonly settle: (outcome: ParseResult | Error) => void;
+interface Task extends ParseTask {
+  readonly settle: (outcome: ParseAnswer | Error) => void;
 }
 
 interface Thread {
@@ -60,13 +58,27 @@ export class ParsePool {
 
   /** As `parsePipeline`. Throws `Unavailable` where the key's files, or this one, cannot be read in time. */
   async parse(text: string, options: ParseOptions, key: string, deadlineMs: number): Promise<ParseResult> {
-    const known = recall(text);
-    if (known !== undefined) return known;
-    if (this.#isSmall(text, options)) return parseRemembered(text, options);
-    const { promise, resolve, reject } = Promise.withResolvers<ParseResult>();
+    if (this.isReadAtOnce(text, options)) return parseRemembered(text, options);
+    const result = (await this.#ask({ text, options }, key, deadlineMs)) as ParseResult;
+    adoptForeign(text, options, result);
+    return result;
+  }
+
+  /** As `usesOf`. Throws as `parse` does. */
+  async uses(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
+    if (!text.includes('uses') || text.length <= this.#inlineLengthMax) return usesOf(text);
+    return (await this.#ask({ text, options: undefined }, key, deadlineMs)) as readonly string[];
+  }
+
+  /** Whether `parse` reads it on the calling thread. */
+  isReadAtOnce(text: string, options: ParseOptions): boolean {
+    return recall(text) !== undefined || this.#isSmall(text, options);
+  }
+
+  #ask(question: ParseTask, key: string, deadlineMs: number): Promise<ParseAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<ParseAnswer>();
     const task: Task = {
-      text,
-      options,
+      ...question,
       settle: (outcome) => {
         clearTimeout(timer);
         if (outcome instanceof Error) reject(outcome);
@@ -100,20 +112,19 @@ export class ParsePool {
     const thread = idle ?? this.#start();
     thread.task = task;
     thread.worker.ref();
-    thread.worker.postMessage({ text: task.text, options: task.options });
+    thread.worker.postMessage({ text: task.text, options: task.options } satisfies ParseTask);
   }
 
   #start(): Thread {
     const worker = new Worker(this.#workerUrl, { resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX } });
     const thread: Thread = { worker, task: undefined };
     this.#threads.add(thread);
-    worker.on('message', ({ result }: ParseAnswer) => {
+    worker.on('message', (answer: ParseAnswer) => {
       const { task } = thread;
       thread.task = undefined;
       // A thread without a file keeps no process alive.
       worker.unref();
-      if (task !== undefined && isPlain(task.options)) rememberForeign(task.text, result);
-      task?.settle(result);
+      task?.settle(answer);
       this.#pump();
     });
     worker.on('error', (cause) => {
@@ -139,8 +150,4 @@ export class ParsePool {
     task?.settle(outcome);
     await thread.worker.terminate();
   }
-}
-
-function isPlain(options: ParseOptions): boolean {
-  return Object.values(options).every((value) => value === undefined || value === false);
 }

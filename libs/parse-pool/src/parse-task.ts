@@ -3,11 +3,10 @@ import type { parsePipeline, ParseResult } from '@penstock/pipeline';
 
 export type ParseOptions = NonNullable<Parameters<typeof parsePipeline>[1]>;
 
+/** Without options: which extensions the file uses is all that is asked. */
 export interface ParseTask {
   readonly text: string;
-  readonly options: ParseOptions;
+  readonly options: ParseOptions | undefined;
 }
 
-export interface ParseAnswer {
-  readonly result: ParseResult;
-}
+export type ParseAnswer = ParseResult | readonly string[];

@@ -1,9 +1,10 @@
 /** The thread that reads files: one message is one file, one answer its result. */
 import { parentPort } from 'node:worker_threads';
-import { parsePipeline } from '@penstock/pipeline';
+import { parsePipeline, usesOf } from '@penstock/pipeline';
 import type { ParseAnswer, ParseTask } from './parse-task.ts';
 
 parentPort?.on('message', ({ text, options }: ParseTask) => {
   // What stages share stays shared on the way, so that a definition costs the other side no more than here.
-  parentPort?.postMessage({ result: parsePipeline(text, options) } satisfies ParseAnswer);
+  const answer: ParseAnswer = options === undefined ? usesOf(text) : parsePipeline(text, options);
+  parentPort?.postMessage(answer);
 });

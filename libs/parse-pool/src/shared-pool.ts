@@ -13,3 +13,13 @@ export function parsePipelineOffThread(
 ): Promise<ParseResult> {
   return shared.parse(text, options, key, deadlineMs);
 }
+
+/** As `usesOf`, with the threads of this process. @throws Unavailable */
+export function usesOffThread(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
+  return shared.uses(text, key, deadlineMs);
+}
+
+/** Whether a file is read on the calling thread, by all pools: it takes a few milliseconds. */
+export function isReadAtOnce(text: string, options: ParseOptions): boolean {
+  return shared.isReadAtOnce(text, options);
+}

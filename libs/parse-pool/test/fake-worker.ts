@@ -4,5 +4,5 @@ import { parentPort } from 'node:worker_threads';
 parentPort?.on('message', ({ text }: { readonly text: string }) => {
   if (text.startsWith('crash')) throw new Error('crashed');
   while (text.startsWith('stuck'));
-  parentPort?.postMessage({ result: { ok: false, diagnostics: [{ message: text }] } });
+  parentPort?.postMessage({ ok: false, diagnostics: [{ message: text }] });
 });

@@ -82,6 +82,21 @@ describe('a pool of threads that read files', () => {
     expect(env === undefined ? 'none' : Object.getPrototypeOf(env)).toBe(null);
   });
 
+  it('takes the prototypes off what was read with options, and remembers it for nobody else', async () => {
+    const text = 'pipeline: {name: p}\nstages: {a: {run: "echo ${{ webhook.ref }}", env: {constructor: y}}}\n';
+    const result = await poolOf({ inlineLengthMax: 0 }).parse(text, { template: true }, 'k', MINUTE);
+    const env = result.ok ? result.definition.stages[0]?.env : undefined;
+    expect(env === undefined ? 'none' : Object.getPrototypeOf(env)).toBe(null);
+    expect(parseRemembered(text).ok).toBe(false);
+  });
+
+  it('finds the extensions that a file uses as reading it here would', async () => {
+    const pool = poolOf({ inlineLengthMax: 0 });
+    const text = `${stages(300)}  used: {uses: test/vitest@^1}\n`;
+    expect(await pool.uses(text, 'k', MINUTE)).toEqual(['test/vitest@^1']);
+    expect(await pool.uses('uses: [', 'k', MINUTE)).toEqual([]);
+  });
+
   it('never reads a file with a matrix here, however small: it may be a thousand stages', async () => {
     const text = 'pipeline: {name: p}\nstages: {a: {run: x, matrix: {n: [1, 2]}}}\n';
     expect(await poolOf({ workerUrl: FAKE }).parse(text, {}, 'k', MINUTE)).toEqual({

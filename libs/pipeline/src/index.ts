@@ -11,6 +11,6 @@ export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
 export { matchesPush } from './push/push-filter.ts';
 export { workdirFault } from './file/workdir.ts';
-export { parseRemembered, recall, rememberForeign } from './file/remembered.ts';
+export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
 export { nearest } from './text/suggest.ts';
 export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './file/uses.ts';

@@ -242,6 +242,31 @@ describe('what is read back (P6)', () => {
     expect(run?.state.stages[0]?.live).toMatchObject({ session: 's' });
   });
 
+  it('the text of each run where it is read elsewhere, none on this thread', async () => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    stored.add('runs', {
+      runs: ['run1', 'run2'].map((id) => ({ id, from: 1, events: [created, queued] })),
+    });
+    const opening = stored.opening();
+    const opened = await openPartition(opening);
+    const read: string[] = [];
+    const nowhere = { find: () => expect.unreachable('a text was read on this thread') };
+    const loaded =
+      opened &&
+      (await loadPartition(opened, opening, {
+        definitions: nowhere,
+        settings,
+        log: { error: () => {} },
+        read: async (run) => {
+          read.push(run.yaml);
+          return definitions;
+        },
+      }));
+    expect(read).toEqual([yaml, yaml]);
+    expect(loaded?.runs.map(({ state }) => state.stages.length)).toEqual([2, 2]);
+  });
+
   it('documents, and the commits behind their checkpoint; what both tell is told once', async () => {
     const stored = new StoredPartition();
     const first = stored.add('opened');

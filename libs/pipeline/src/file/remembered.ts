@@ -38,13 +38,13 @@ export function recall(text: string): ParseResult | undefined {
 }
 
 /**
- * Keeps what another thread has made of a file that is good by itself, without any options. Records that have come from
- * there have prototypes, which a definition's have not: keys such as `constructor` are data.
+ * Takes over what another thread has made of a file with `options`, and remembers it where they decide nothing. Records that
+ * have come from there have prototypes, which a definition's have not: keys such as `constructor` are data.
  */
-export function rememberForeign(text: string, result: ParseResult): void {
+export function adoptForeign(text: string, options: ParseOptions, result: ParseResult): void {
   if (!result.ok) return;
   removePrototypes(result.definition);
-  remember(text, result);
+  if (isPlain(options)) remember(text, result);
 }
 
 function remember(text: string, result: ParseResult): void {

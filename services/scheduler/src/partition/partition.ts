@@ -63,6 +63,7 @@ export class Partition {
   readonly settings: PartitionSettings;
   readonly #ports: PartitionPorts;
   readonly #dispatch: Dispatch;
+  readonly #definitions: DefinitionSource;
   readonly #load: SchedulerLoad;
   readonly #runs = new Map<RunId, LiveRun>();
   readonly #slots: ConcurrencySlots;
@@ -89,6 +90,7 @@ export class Partition {
     this.settings = settings;
     this.#ports = ports;
     this.#dispatch = shared.dispatch;
+    this.#definitions = shared.definitions;
     this.#load = shared.load;
     this.#cycle = new CommitCycle(settings, ports);
     this.#reads = new Reads({
@@ -112,7 +114,6 @@ export class Partition {
     this.#creation = new RunCreation({
       settings,
       ports,
-      definitions: shared.definitions,
       load: shared.load,
       runs: this.#runs,
       ids: this.#ids,
@@ -228,8 +229,9 @@ export class Partition {
 
   // --- Requests ----------------------------------------------------------------------------------------------------
 
-  create(request: CreateRequest, reply: (reply: CreateReply) => void): void {
-    this.#creation.create(request, reply);
+  /** `definitions` has what the request's text means where it was read before; else it is read here. */
+  create(request: CreateRequest, reply: (reply: CreateReply) => void, definitions = this.#definitions): void {
+    this.#creation.create(request, reply, definitions);
   }
 
   cancel(request: CancelRequest, reply: (reply: CancelReply) => void): void {

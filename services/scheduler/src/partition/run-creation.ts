@@ -3,6 +3,7 @@
  * Owns nothing: the run goes to its partition, what it takes to the counts and the concurrency slots of its key.
  */
 import type { CreateReply, CreateRequest, OwnerRefusal } from '@penstock/bus';
+import { Unavailable } from '@penstock/errors';
 import { viewOf, type RunCommand, type RunId } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
@@ -22,7 +23,6 @@ type Reply = (reply: CreateReply) => void;
 export interface RunCreationDependencies {
   readonly settings: PartitionSettings;
   readonly ports: Pick<PartitionPorts, 'isStored'>;
-  readonly definitions: DefinitionSource;
   readonly load: SchedulerLoad;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
   readonly ids: Pick<RememberedIds, 'has' | 'mayBeStored'>;
@@ -51,7 +51,8 @@ export class RunCreation {
     this.#partition = partition;
   }
 
-  create(request: CreateRequest, reply: Reply): void {
+  /** `definitions`: where the meaning of this request's text stands. */
+  create(request: CreateRequest, reply: Reply, definitions: DefinitionSource): void {
     const { runs, ids, ports, settings, now, accepts } = this.#partition;
     const { epoch } = settings;
     if (!accepts()) return;
@@ -61,15 +62,15 @@ export class RunCreation {
       return;
     }
     if (!ids.mayBeStored(request.runId, now())) {
-      this.#createNew(request, reply);
+      this.#createNew(request, reply, definitions);
       return;
     }
     ports.isStored(request.runId, (stored) => {
       if (!accepts()) return;
-      if (runs.has(request.runId)) this.create(request, reply);
+      if (runs.has(request.runId)) this.create(request, reply, definitions);
       else if (stored === 'unavailable') reply(unavailable(epoch, 'the store does not answer'));
       else if (stored || ids.has(request.runId)) reply({ ok: true, created: false, epoch, run: null });
-      else this.#createNew(request, reply);
+      else this.#createNew(request, reply, definitions);
     });
   }
 
@@ -81,7 +82,7 @@ export class RunCreation {
     else reads.whenCommitted(run, () => reply({ ok: true, created: false, epoch, run: viewOf(run.committedState()) }));
   }
 
-  #createNew(request: CreateRequest, reply: Reply): void {
+  #createNew(request: CreateRequest, reply: Reply, definitions: DefinitionSource): void {
     const { settings, cycle, advance } = this.#partition;
     const { epoch } = settings;
     const refused = this.#noRoomFor(request);
@@ -89,7 +90,7 @@ export class RunCreation {
       reply(refused);
       return;
     }
-    const run = this.#newRun(request, reply);
+    const run = this.#newRun(request, reply, definitions);
     if (run === undefined) return;
     this.#take(run, request);
     cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch, run: viewOf(run.committedState()) }));
@@ -97,12 +98,13 @@ export class RunCreation {
   }
 
   /** Undefined: it is refused, and answered so. */
-  #newRun(request: CreateRequest, reply: Reply): LiveRun | undefined {
-    const { settings, definitions, slots, counts, now } = this.#partition;
+  #newRun(request: CreateRequest, reply: Reply, definitions: DefinitionSource): LiveRun | undefined {
+    const { settings, slots, counts, now } = this.#partition;
     try {
       return newRunOf(request, { now: now(), settings, definitions, slots, counts });
     } catch (error) {
       if (error instanceof BadPipeline) reply(refusal(settings.epoch, 'BAD_USER_INPUT', error.message));
+      else if (error instanceof Unavailable) reply(unavailable(settings.epoch, error.message));
       else if (error instanceof MonthUsedUp) this.#answerMonthUsedUp(error, reply);
       else throw error;
       return undefined;

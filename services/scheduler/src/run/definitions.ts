@@ -1,6 +1,12 @@
 /** Parsed definitions, shared by all runs of one text: a three-stage file costs more to parse than to run. */
 import { createHash } from 'node:crypto';
-import { diagnosticLine, parseRemembered, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
+import {
+  diagnosticLine,
+  parseRemembered,
+  type ParseResult,
+  type PipelineDefinition,
+  type ResolvedExtension,
+} from '@penstock/pipeline';
 import type { RunCreated } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
@@ -50,18 +56,26 @@ export class Definitions implements DefinitionSource {
 
   /** Throws BadPipeline for a text that is none; senders check first, so this is a sender's mistake. */
   find(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline {
-    const digest = createHash('sha256').update(yaml);
-    // No text holds NUL, so no text looks like another with its extensions.
-    if (extensions !== undefined) digest.update(`\0${JSON.stringify(extensions)}`);
-    const hash = digest.digest('base64');
+    return this.recall(yaml, extensions) ?? this.keep(yaml, extensions, parseRemembered(yaml, readOptions(extensions)));
+  }
+
+  /** What is at hand without reading the text. */
+  recall(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline | undefined {
+    const hash = hashOf(yaml, extensions);
     const known = this.#cache.get(hash);
-    if (known !== undefined) {
-      this.#cache.delete(hash);
-      this.#cache.set(hash, known);
-      return known;
-    }
-    const parsed = parseRemembered(yaml, { template: true, ...(extensions === undefined ? {} : { extensions }) });
+    if (known === undefined) return undefined;
+    this.#cache.delete(hash);
+    this.#cache.set(hash, known);
+    return known;
+  }
+
+  /** Keeps what was read of a text with `readOptions`; throws BadPipeline where it is none. */
+  keep(yaml: string, extensions: readonly ResolvedExtension[] | undefined, parsed: ParseResult): DefinedPipeline {
     if (!parsed.ok) throw new BadPipeline(parsed.diagnostics.map(diagnosticLine).join('\n'));
+    // Two that were read at the same time are one for their runs.
+    const known = this.recall(yaml, extensions);
+    if (known !== undefined) return known;
+    const hash = hashOf(yaml, extensions);
     const length = yaml.length + (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
     const entry: Entry = { definition: parsed.definition, yaml, extensions, length };
     this.#cache.set(hash, entry);
@@ -74,4 +88,19 @@ export class Definitions implements DefinitionSource {
     }
     return entry;
   }
+}
+
+/** How the engine reads a text: what was good at its door, whether sent or the server's template. */
+export function readOptions(extensions: readonly ResolvedExtension[] | undefined): {
+  readonly template: true;
+  readonly extensions?: readonly ResolvedExtension[];
+} {
+  return { template: true, ...(extensions === undefined ? {} : { extensions }) };
+}
+
+function hashOf(yaml: string, extensions: readonly ResolvedExtension[] | undefined): string {
+  const digest = createHash('sha256').update(yaml);
+  // No text holds NUL, so no text looks like another with its extensions.
+  if (extensions !== undefined) digest.update(`\0${JSON.stringify(extensions)}`);
+  return digest.digest('base64');
 }

@@ -2,7 +2,7 @@
  * One partition in one scheduler, from opening it to giving it up: wires a `Partition` to the broker, the store and the
  * clock, and throws it away when its log says that it is another's (P2). Opened again, it begins from what is stored.
  */
-import type { RunId, Sequence } from '@penstock/run';
+import type { RunCreated, RunId, Sequence } from '@penstock/run';
 import { randomUUID } from 'node:crypto';
 import { bootMs } from '@penstock/async';
 import {
@@ -35,11 +35,13 @@ import {
 import type { RunsLedger } from '@penstock/store';
 import type { Logger } from '@penstock/telemetry';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
-import type { Definitions } from '../run/definitions.ts';
+import type { Definitions, DefinitionSource } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
 import { Partition } from '../partition/partition.ts';
 import type { AttemptLogRef, PartitionPorts } from '../run/ports.ts';
+import type { CreateIntake } from './create-intake.ts';
+import type { DefinitionReader } from './definition-reader.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -54,6 +56,8 @@ export interface OwnerOptions {
   readonly partition: number;
   readonly settings: Omit<PartitionSettings, 'partition' | 'member' | 'epoch'>;
   readonly definitions: Definitions;
+  readonly reader: DefinitionReader;
+  readonly intake: CreateIntake;
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
   mayAct(): boolean;
@@ -116,7 +120,12 @@ export class PartitionOwner {
     const opened = await openPartition(opening);
     if (opened === null) return false;
     this.#opened = opened;
-    const { runs, usages } = await loadPartition(opened, opening, { definitions, settings, log });
+    const { runs, usages } = await loadPartition(opened, opening, {
+      definitions,
+      settings,
+      log,
+      read: (created) => this.#readAgain(created),
+    });
     await this.#options.refreshSessions(sessionsIn(runs), this.#abort.signal);
     if (this.#abort.signal.aborted) return false;
     const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), {
@@ -238,7 +247,7 @@ export class PartitionOwner {
     const reply = (answer: unknown): void => call.answer(answer);
     switch (verb) {
       case 'create':
-        core.create(body as CreateRequest, reply);
+        this.#create(core, body as CreateRequest, call);
         break;
       case 'cancel':
         core.cancel(body as CancelRequest, reply);
@@ -259,6 +268,26 @@ export class PartitionOwner {
         call.fail();
     }
     this.#armTimer();
+  }
+
+  /** Its turn comes once its text has been read, on another thread where that takes a while. */
+  #create(core: Partition, request: CreateRequest, call: Responder<unknown>): void {
+    const decide = (source: DefinitionSource): void => {
+      core.create(request, (answer) => call.answer(answer), source);
+      this.#armTimer();
+    };
+    this.#options.intake.take(
+      request,
+      this.#guarded('partition.request', decide, () => call.fail()),
+    );
+  }
+
+  /** Of a run that was created before: its text is good. */
+  async #readAgain(created: RunCreated): Promise<DefinitionSource> {
+    const { reader, definitions, partition } = this.#options;
+    if (created.yaml === '') return definitions;
+    const defined = await reader.readAgain(created, partition);
+    return { find: () => defined };
   }
 
   #armTimer(): void {

@@ -32,6 +32,8 @@ import { DemandAnnouncer } from '../dispatch/demand.ts';
 import { Dispatch } from '../dispatch/dispatch.ts';
 import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
+import { CreateIntake } from './create-intake.ts';
+import { DefinitionReader } from './definition-reader.ts';
 import { InvariantSamples } from './invariant-samples.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
@@ -59,6 +61,8 @@ class SchedulerService implements Scheduler {
   readonly #ledger: RunsLedger;
   readonly #dispatch = new Dispatch();
   readonly #definitions = new Definitions();
+  readonly #reader: DefinitionReader;
+  readonly #intake: CreateIntake;
   readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
   readonly #membership: SchedulerMembership;
   readonly #invariants: InvariantSamples;
@@ -88,6 +92,8 @@ class SchedulerService implements Scheduler {
     this.#options = options;
     this.#ledger = withBoundedWrites(options.ledger);
     this.#invariants = new InvariantSamples(options.log);
+    this.#reader = new DefinitionReader(this.#definitions, options.log);
+    this.#intake = new CreateIntake(this.#reader);
     this.#membership = new SchedulerMembership({
       bus: options.bus,
       ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
@@ -287,6 +293,8 @@ class SchedulerService implements Scheduler {
           liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
         },
         definitions: this.#definitions,
+        reader: this.#reader,
+        intake: this.#intake,
         dispatch: this.#dispatch,
         load: this.#load,
         mayAct: () => this.#membership.mayAct(),

@@ -5,6 +5,7 @@
 import { RUN_ID_AHEAD_MS, type PartitionLog } from '@penstock/bus';
 import {
   RunInvariantError,
+  type RunCreated,
   type RunEvent,
   type RunSettings,
   type Epoch,
@@ -39,6 +40,14 @@ export interface OpenedPartition {
 export interface LoadedPartition {
   readonly runs: LiveRun[];
   readonly usages: KeyUsage[];
+}
+
+export interface Restoring {
+  readonly definitions: DefinitionSource;
+  readonly settings: RunSettings;
+  readonly log: Pick<Log, 'error'>;
+  /** Reads a run's text where it holds up nobody; `definitions` reads it where this is absent. */
+  readonly read?: ((created: RunCreated) => Promise<DefinitionSource>) | undefined;
 }
 
 export interface Opening {
@@ -147,17 +156,18 @@ async function appendReleased(
 export async function loadPartition(
   opened: OpenedPartition,
   { partition, log, ledger, signal, now }: Opening,
-  shared: {
-    readonly definitions: DefinitionSource;
-    readonly settings: RunSettings;
-    readonly log: Pick<Log, 'error'>;
-  },
+  shared: Restoring,
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
     const loaded = await loadHistories(opened, { partition, log, ledger, signal });
     if (loaded !== undefined) {
       const usages = await loadUsages(ledger, partition, loaded.replayed, now());
-      return { runs: [...loaded.histories].map(([id, history]) => liveRunOf(id, history, shared)), usages };
+      const runs: LiveRun[] = [];
+      for (const [id, history] of loaded.histories) {
+        signal.throwIfAborted();
+        runs.push(await liveRunOf(id, history, shared));
+      }
+      return { runs, usages };
     }
     if (attempt === LOAD_TRIES)
       throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
@@ -249,25 +259,21 @@ async function stands(log: PartitionLog, checkpoint: Checkpoint, signal: AbortSi
   return false;
 }
 
-function liveRunOf(
+async function liveRunOf(
   id: RunId,
   history: History,
-  shared: {
-    readonly definitions: DefinitionSource;
-    readonly settings: RunSettings;
-    readonly log: Pick<Log, 'error'>;
-  },
-): LiveRun {
+  { definitions, settings, log, read }: Restoring,
+): Promise<LiveRun> {
   try {
     const [created] = history.events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
-    const defined = definedRun(created, shared.definitions);
+    const defined = definedRun(created, (await read?.(created)) ?? definitions);
     history.events[0] = defined.created;
-    return LiveRun.restore(id, defined.definition, history, shared.settings);
+    return LiveRun.restore(id, defined.definition, history, settings);
   } catch (error) {
-    shared.log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
+    log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
     const restoreError = `not restored: ${error instanceof Error ? error.message : String(error)}`;
-    return LiveRun.unrestorable(id, history, shared.settings, restoreError);
+    return LiveRun.unrestorable(id, history, settings, restoreError);
   }
 }
 

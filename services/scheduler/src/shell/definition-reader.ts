@@ -1,0 +1,76 @@
+/**
+ * Reads the texts of runs where they hold up nobody: leases, grants and commits go on meanwhile. What it has read goes into
+ * the definitions that all partitions share, and to whoever asked for it.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Unavailable } from '@penstock/errors';
+import { isReadAtOnce, parsePipelineOffThread } from '@penstock/parse-pool';
+import type { ResolvedExtension } from '@penstock/pipeline';
+import type { Log } from '@penstock/telemetry/log';
+import { readOptions, type DefinedPipeline, type Definitions } from '../run/definitions.ts';
+
+/** The costliest files take half a second; the rest is waiting for those of others. A sender asks again after 3 s. */
+const CREATE_MS_MAX = 5_000;
+/** The runs of a partition are read one after the other, and partitions take turns. */
+const RESTORE_MS_MAX = 60_000;
+/** Small texts are read on this thread for so long, then others have a turn. */
+const TURN_MS = 10;
+
+interface Text {
+  readonly yaml: string;
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
+}
+
+type OffThread = typeof parsePipelineOffThread;
+
+export class DefinitionReader {
+  readonly #definitions: Definitions;
+  readonly #log: Pick<Log, 'warn'>;
+  readonly #offThread: OffThread;
+  #turnBeganAt = 0;
+  #turns: Promise<void> = Promise.resolve();
+
+  constructor(definitions: Definitions, log: Pick<Log, 'warn'>, offThread: OffThread = parsePipelineOffThread) {
+    this.#definitions = definitions;
+    this.#log = log;
+    this.#offThread = offThread;
+  }
+
+  /** What needs no waiting: it is known, or small. Undefined: it is to be read. Throws BadPipeline. */
+  atOnce({ yaml, extensions }: Text): DefinedPipeline | undefined {
+    const known = this.#definitions.recall(yaml, extensions);
+    if (known !== undefined) return known;
+    return isReadAtOnce(yaml, readOptions(extensions)) ? this.#definitions.find(yaml, extensions) : undefined;
+  }
+
+  /** Throws BadPipeline, and Unavailable where the text cannot be read in time. Keys take turns. */
+  async read(text: Text, key: string, msMax = CREATE_MS_MAX): Promise<DefinedPipeline> {
+    const { yaml, extensions } = text;
+    const atOnce = this.atOnce(text);
+    if (atOnce !== undefined) return atOnce;
+    const parsed = await this.#offThread(yaml, { ...readOptions(extensions), key }, msMax);
+    return this.#definitions.keep(yaml, extensions, parsed);
+  }
+
+  /** Of a run that exists: it is read whatever that takes, here in the end. Throws BadPipeline. */
+  async readAgain(text: Text, partition: number): Promise<DefinedPipeline> {
+    await this.#giveWay();
+    try {
+      return await this.read(text, `partition ${partition}`, RESTORE_MS_MAX);
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      this.#log.warn({ err: error, partition }, 'a text could not be read on another thread; it is read on this one');
+      return this.#definitions.find(text.yaml, text.extensions);
+    }
+  }
+
+  /** Partitions that open at the same time have their turns one after the other, with those of everybody else between. */
+  async #giveWay(): Promise<void> {
+    if (performance.now() - this.#turnBeganAt < TURN_MS) return;
+    this.#turns = this.#turns.then(async () => {
+      await nextTurn();
+      this.#turnBeganAt = performance.now();
+    });
+    await this.#turns;
+  }
+}
