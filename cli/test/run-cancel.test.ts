@@ -40,7 +40,11 @@ describe('^C during penstock run', () => {
     expect(code).toBe(130);
     expect(stderr).toContain('a second ^C ends it at once');
     const events = eventsOf(stdout);
-    expect(outlineOf(events)).toEqual(['stage_started sleeper', 'pipeline_cancelled CANCELLED']);
+    expect(outlineOf(events)).toEqual([
+      'stage_started sleeper',
+      'pipeline_cancelling ',
+      'pipeline_cancelled CANCELLED',
+    ]);
     expect(events.at(-1)).toMatchObject({ type: 'pipeline_cancelled', cancelledStages: 2 });
     expect(processesWith(mark)).toEqual([]);
     expect(
@@ -65,6 +69,23 @@ describe('^C during penstock run', () => {
     expect(stdout).toContain('tidy     | tidying up\n');
     expect(stdout).toMatch(/\ntidy +CANCELLED .*\n\nCANCELLED in [\d.]+ s: 1 cancelled\n$/);
     expect(readFileSync(join(cwd, 'tidied'), 'utf8')).toBe('done\n');
+  });
+
+  it('tells what a stage prints while it is stopped between pipeline_cancelling and pipeline_cancelled, as a server does', async () => {
+    const cwd = folder(
+      pipeline(`  tidy: {run: "trap 'echo tidying up; exit 0' TERM; echo ready; while :; do sleep 0.05; done"}`),
+    );
+    const command = start(['run', '--json'], { cwd });
+    await command.until('stdout', '"ready"');
+    command.child.kill('SIGINT');
+    const events = eventsOf((await command.ended).stdout);
+    expect(events.map(({ type, line }) => line ?? type)).toEqual([
+      'stage_started',
+      'ready',
+      'pipeline_cancelling',
+      'tidying up',
+      'pipeline_cancelled',
+    ]);
   });
 
   it('kills at once when it comes a second time', async () => {

@@ -230,8 +230,9 @@ describe('the event stream of a cancelled run', () => {
     state: 'ended',
   });
 
-  it('may lack what an attempt wrote while the cancel was being committed, and a watcher nothing of it', () => {
-    expect(checkStream(watched([line(1), line(2), cancelled]), [line(1), cancelled])).toEqual([]);
+  it('is the same live and afterwards, also what its stages wrote while they were being stopped', () => {
+    expect(checkStream(watched([line(1), line(2), cancelled]), [line(1), line(2), cancelled])).toEqual([]);
+    expect(checkStream(watched([line(1), line(2), cancelled]), [line(1), cancelled])).not.toEqual([]);
     expect(checkStream(watched([line(1), cancelled]), [line(1), line(2), cancelled])).not.toEqual([]);
     expect(checkStream(watched([line(2), cancelled]), [line(1), cancelled])).not.toEqual([]);
   });

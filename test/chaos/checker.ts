@@ -151,7 +151,7 @@ function checkAfterEnd(events: readonly RunEvent[], report: Report): void {
     ({ type }) => type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined',
   );
   for (const event of end < 0 ? [] : events.slice(end + 1)) {
-    if (event.type !== 'attempt_gone' && event.type !== 'workspace_lost')
+    if (event.type !== 'attempt_gone' && event.type !== 'run_stopped' && event.type !== 'workspace_lost')
       report('late', `${event.type} after the end of the run`);
   }
 }

@@ -2,9 +2,6 @@
  * What a watcher heard over all its connections, against the whole event stream as a new client is shown it: the same events in
  * their order, the same lines in theirs, the same event stream of each stage. How the lines of one stage and the events of another
  * stand to each other is not fixed.
- *
- * One difference is allowed, for it is stated (docs/guarantees.md): what an attempt wrote between the decision to cancel its
- * run and the commit of it may have been emitted live, and is no part of the event stream afterwards.
  */
 import type { StreamEvent } from '../support/sse.ts';
 import type { Watched } from './watcher.ts';
@@ -18,9 +15,8 @@ export function checkStream(watched: Watched, replay: readonly StreamEvent[] | n
     ];
   if (replay === null) return ['its event stream could not be read again'];
   const problems: string[] = [];
-  const events = withoutCancelledTails(watched.events, replay);
   const compare = (what: string, keep: (event: StreamEvent) => boolean): void => {
-    const difference = firstDifference(events.filter(keep), replay.filter(keep));
+    const difference = firstDifference(watched.events.filter(keep), replay.filter(keep));
     if (difference !== null) problems.push(`${what}, over ${watched.reconnects} reconnects: ${difference}`);
   };
   compare('events', ({ event }) => event !== 'stage_log');
@@ -28,21 +24,6 @@ export function checkStream(watched: Watched, replay: readonly StreamEvent[] | n
   for (const stage of new Set(replay.map(({ data }) => data['stage'])))
     compare(`the event stream of ${String(stage)}`, ({ data }) => data['stage'] === stage);
   return problems;
-}
-
-/** Of a cancelled run: the lines of each stage that the cancel ended, as far as the whole event stream has them. */
-function withoutCancelledTails(heard: readonly StreamEvent[], replay: readonly StreamEvent[]): readonly StreamEvent[] {
-  if (replay.at(-1)?.event !== 'pipeline_cancelled') return heard;
-  const ended = new Set(replay.filter(({ event }) => event === 'stage_completed').map(({ data }) => data['stage']));
-  const isOpenLine = ({ event, data }: StreamEvent): boolean => event === 'stage_log' && !ended.has(data['stage']);
-  const left = new Map<unknown, number>();
-  for (const { data } of replay.filter(isOpenLine)) left.set(data['stage'], (left.get(data['stage']) ?? 0) + 1);
-  return heard.filter((event) => {
-    if (!isOpenLine(event)) return true;
-    const lines = left.get(event.data['stage']) ?? 0;
-    left.set(event.data['stage'], lines - 1);
-    return lines > 0;
-  });
 }
 
 function firstDifference(heard: readonly StreamEvent[], whole: readonly StreamEvent[]): string | null {

@@ -42,7 +42,7 @@ describe('the tables of events', () => {
   it('name every field that the mapping of run events gives', () => {
     const emitted = EVENTS.map((each) => publicEventOf(each, () => ({ text: 'text', truncated: true })));
     const given = emitted.filter((each): each is Exclude<typeof each, null> => each !== null);
-    expect(new Set(given.map(({ type }) => type)).size).toBe(6);
+    expect(new Set(given.map(({ type }) => type)).size).toBe(7);
     for (const each of given) {
       const [, table = ''] = page.split(`### \`${each.type}\`\n`);
       const [section = ''] = table.split('\n### ');
@@ -60,5 +60,7 @@ const EVENTS: readonly RunEvent[] = [
   { type: 'run_completed', at, status: 'FAILED', outcome: 'interrupted', reason: 'runner_lost' },
   { type: 'run_quarantined', at, cause: 'a fault' },
   { type: 'run_cancelled', at, cancelledStages: 1 },
+  { type: 'run_stopped', at, status: 'CANCELLED', cancelledStages: 1 },
+  { type: 'run_stopped', at, status: 'FAILED' },
   { type: 'run_admitted', at },
 ];

@@ -158,7 +158,6 @@ export async function execute(
     inheritedEnv: inheritedEnvironment(env),
     extensionFolders,
     keepText: json,
-    showsLastWords: !json,
   });
   let isOver = false;
   const interrupts = new Interrupts({

@@ -9,19 +9,13 @@ export class AttemptOutput implements OutputSink {
   bytes = 0;
   readonly #stage: string;
   readonly #reporter: Reporter;
-  readonly #isMuted: () => boolean;
   readonly #tail: TailBuffer | undefined;
   readonly #splitters = new Map<OutputStreamName, LineSplitter>();
   #room: void | Promise<void> = undefined;
 
-  constructor(
-    stage: string,
-    reporter: Reporter,
-    options: { readonly keepText: boolean; readonly isMuted: () => boolean },
-  ) {
+  constructor(stage: string, reporter: Reporter, options: { readonly keepText: boolean }) {
     this.#stage = stage;
     this.#reporter = reporter;
-    this.#isMuted = options.isMuted;
     this.#tail = options.keepText ? new TailBuffer(STAGE_TEXT_BYTES_MAX) : undefined;
   }
 
@@ -53,7 +47,6 @@ export class AttemptOutput implements OutputSink {
   }
 
   #take(stream: OutputStreamName, lines: Uint8Array): void {
-    if (this.#isMuted()) return;
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.length);
     this.bytes += bytes.length;
     this.#tail?.push(bytes);

@@ -55,8 +55,6 @@ export interface LocalRunOptions {
   readonly extensionFolders: ReadonlyMap<string, string>;
   /** Whether `stage_completed` carries the stage's text. */
   readonly keepText: boolean;
-  /** Whether stages are heard in the grace that a cancel leaves them, though the run's event stream is over. */
-  readonly showsLastWords: boolean;
 }
 
 interface Attempt {
@@ -199,8 +197,8 @@ export class LocalRun {
   }
 
   async #execute(stage: string, number: number): Promise<void> {
-    const { reporter, keepText, showsLastWords } = this.#options;
-    const output = new AttemptOutput(stage, reporter, { keepText, isMuted: () => this.#hasEnded && !showsLastWords });
+    const { reporter, keepText } = this.#options;
+    const output = new AttemptOutput(stage, reporter, { keepText });
     const attempt: Attempt = {
       attempt: number,
       output,
@@ -211,7 +209,8 @@ export class LocalRun {
     this.#attempts.set(stage, attempt);
     const result = await this.#run(stage, attempt, workOf(this.#actor.run, this.#actor.plan, stage));
     await output.end();
-    this.#tell({ ...result, at: this.#now(), stage, attempt: number, logBytes: output.bytes });
+    const about = { at: this.#now(), stage, attempt: number };
+    this.#tell(result.type === 'lose' ? { ...about, ...result } : { ...about, ...result, logBytes: output.bytes });
     // The text was needed until here; the slot is free from here on.
     this.#attempts.delete(stage);
     this.#pump();

@@ -17,6 +17,7 @@ export {
   CREDIT_RENEWED_AFTER_MS,
   CREDIT_SPENT_WITHIN_MS,
   FENCE_MS,
+  GONE_WITHOUT_LOG_MS,
   JOB_REPEAT_MS,
   MEMBERSHIP_MS,
   MEMBERSHIP_RENEWALS,
@@ -46,8 +47,9 @@ export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from 
 export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/lease.ts';
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
+export { markLogEnds } from './jetstream/log-marks.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
-export { type LiveChunk, readChunks, type StoredChunk, subscribeLiveChunks } from './jetstream/log-reader.ts';
+export { lastChunks, type LiveChunk, readChunks, type StoredChunk, subscribeLiveChunks } from './jetstream/log-reader.ts';
 export {
   type BrokerPermissions,
   brokerPermissions,

@@ -8,6 +8,7 @@ import {
   ensureStreams,
   type LiveChunk,
   type LogWriter,
+  markLogEnds,
   readChunks,
   type StoredChunk,
   subjects,
@@ -140,5 +141,31 @@ describe('log chunks', () => {
     writer.close();
     expect(await waiting).toMatchObject({ tag: 'BrokerAway' });
     await expect(writer.room()).rejects.toMatchObject({ tag: 'BrokerAway' });
+  });
+});
+
+describe('marks (P21)', () => {
+  const log = { runner: 'r1', stage: 'build', attempt: 1 };
+  const signal = new AbortController().signal;
+
+  it('stand behind what a runner has stored, are seen live, and the first one counts however often they are stored', async () => {
+    await writer.publish(subjects.log('run1', 'r1'), chunk(0));
+    const heard = Promise.withResolvers<LiveChunk>();
+    subscribeLiveChunks(bus, 'run1', (live) => live.chunk.mark === true && heard.resolve(live));
+    await bus.flush();
+    const [first] = await markLogEnds(bus, 'run1', [log], 0, signal);
+    expect(await heard.promise).toMatchObject({ runner: 'r1', sequence: first, lastSequenceOfSubject: 1 });
+    await writer.publish(subjects.log('run1', 'r1'), chunk(7));
+    const [again] = await markLogEnds(bus, 'run1', [log], 0, signal);
+    expect(again).toBe(first);
+    expect((await read('run1')).map((stored) => stored.chunk.mark ?? stored.chunk.offset)).toEqual([0, true, 7, true]);
+  });
+
+  it('of many attempts of a run are stored together, each with its own sequence', async () => {
+    const logs = Array.from({ length: 200 }, (_, index) => ({ ...log, stage: `s${index}`, runner: `r${index % 7}` }));
+    const [late] = await markLogEnds(bus, 'run1', [logs[150] ?? log], 0, signal);
+    const sequences = await markLogEnds(bus, 'run1', logs, 0, signal);
+    expect(new Set(sequences).size).toBe(200);
+    expect(sequences[150]).toBe(late);
   });
 });

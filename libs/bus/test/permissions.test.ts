@@ -529,7 +529,6 @@ const forbidden: {
     user: 'scheduler',
     publish: [
       ...everywhere,
-      'log.run1.r1',
       '$KV.runners.r1.s',
       '$JS.API.STREAM.UPDATE.JOURNAL',
       '$JS.API.STREAM.CREATE.JOURNAL',

@@ -17,13 +17,14 @@ export type RunCommand =
   | GrantCommand
   | { readonly type: 'return-grant'; readonly at: number; readonly stage: string; readonly attempt: number }
   | ResultCommand
-  /** The attempt's runner is gone and so are its processes (P5, P15). `logBytes`: what is stored of its log. */
+  /** The attempt ended without a result: its session is over (P5, P15), or its runner says that it is gone (P14). */
   | {
       readonly type: 'lose';
       readonly at: number;
       readonly stage: string;
       readonly attempt: number;
-      readonly logBytes: number;
+      /** Of the mark that closes its log (P21). */
+      readonly logSequence?: number | undefined;
     }
   /**
    * A deadline of the run has come. `due`: of these stages, as their owner's boot clock has it (P5); absent: which one, the

@@ -6,7 +6,7 @@
 import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstock/pipeline';
 import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
-import type { RunEvent } from './events.ts';
+import type { LogEnd, RunEvent } from './events.ts';
 import { evolve, isEnded, numberOf, stageNamed } from './evolve.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
@@ -73,7 +73,7 @@ export class Decision {
       const isFree = Object.keys(this.#run.workspaces).length < bound;
       this.effects.push({ type: 'offer-stages', stages: isFree ? this.#waiting() : [name] });
     } else {
-      this.#completeStopped(at, stage, stage.live.stopping, 0);
+      this.#completeStopped(at, stage, stage.live.stopping, { logBytes: 0 });
     }
   }
 
@@ -104,14 +104,14 @@ export class Decision {
       }
       return;
     }
-    if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, logBytes);
-    else this.#fail(at, stage, command.reason ?? 'exit', logBytes, command.exitCode);
+    if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, { logBytes });
+    else this.#fail(at, stage, command.reason ?? 'exit', { logBytes }, command.exitCode);
   }
 
-  lose(at: number, name: string, logBytes: number): void {
+  lose(at: number, name: string, log: LogEnd): void {
     const stage = stageNamed(this.#run, this.#plan, name);
-    if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, logBytes);
-    else this.#fail(at, stage, 'runner_lost', logBytes, undefined);
+    if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, log);
+    else this.#fail(at, stage, 'runner_lost', log, undefined);
   }
 
   /** Everything whose time has come; then the next time to look. */
@@ -160,25 +160,25 @@ export class Decision {
 
   cancel(at: number): void {
     this.#emit({ type: 'run_cancelled', at, cancelledStages: this.#run.openStages });
-    this.#stopLive();
+    this.#stopLive(at);
   }
 
   quarantine(at: number, cause: string): void {
     this.#emit({ type: 'run_quarantined', at, cause });
-    this.#stopLive();
+    this.#stopLive(at);
   }
 
-  /** An attempt of a run that has ended is gone; what its result says is no part of the run's event stream. */
-  confirmGone(at: number, stage: string, attempt: number): void {
-    this.#emit({ type: 'attempt_gone', at, stage, attempt });
-    if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
+  /** An attempt of a run that has ended is gone. How it ended does not matter any more, but its log is told. */
+  confirmGone(at: number, stage: string, attempt: number, log: LogEnd): void {
+    this.#emit({ type: 'attempt_gone', at, stage, attempt, ...log });
+    this.#stopIfGone(at);
   }
 
   #waiting(): string[] {
     return this.#run.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
   }
 
-  #stopLive(): void {
+  #stopLive(at: number): void {
     for (const stage of this.#run.stages) {
       if (stage.live !== undefined)
         this.effects.push({
@@ -188,7 +188,15 @@ export class Decision {
           reason: 'cancelled',
         });
     }
-    if (this.#run.liveAttempts === 0) this.effects.push({ type: 'settle' });
+    this.#stopIfGone(at);
+  }
+
+  #stopIfGone(at: number): void {
+    const { status, liveAttempts, cancelledStages } = this.#run;
+    if (liveAttempts > 0) return;
+    if (status === 'CANCELLED') this.#emit({ type: 'run_stopped', at, status, cancelledStages });
+    else this.#emit({ type: 'run_stopped', at, status: 'FAILED' });
+    this.effects.push({ type: 'settle' });
   }
 
   #stop(at: number, stage: StageState, reason: 'cancelled' | 'timeout'): void {
@@ -198,9 +206,9 @@ export class Decision {
     this.effects.push({ type: 'stop-attempt', stage: stage.name, attempt, reason });
   }
 
-  #completeStopped(at: number, stage: StageState, stopping: 'cancelled' | 'timeout', logBytes: number): void {
+  #completeStopped(at: number, stage: StageState, stopping: 'cancelled' | 'timeout', log: LogEnd): void {
     if (stopping === 'timeout') {
-      this.#fail(at, stage, 'timeout', logBytes, undefined);
+      this.#fail(at, stage, 'timeout', log, undefined);
       return;
     }
     this.#complete(at, stage, {
@@ -210,11 +218,11 @@ export class Decision {
       attempt: stage.attempt,
       status: 'CANCELLED',
       reason: 'cancelled',
-      logBytes,
+      ...log,
     });
   }
 
-  #fail(at: number, stage: StageState, reason: StageReason, logBytes: number, exitCode: number | undefined): void {
+  #fail(at: number, stage: StageState, reason: StageReason, log: LogEnd, exitCode: number | undefined): void {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
@@ -228,7 +236,7 @@ export class Decision {
         ...numberField(stage),
         reason,
         ...exit,
-        logBytes,
+        ...log,
         dueAt,
       });
       this.effects.push({ type: 'wake-at', at: dueAt });
@@ -242,7 +250,7 @@ export class Decision {
       status: 'FAILED',
       reason,
       ...exit,
-      logBytes,
+      ...log,
     });
   }
 

@@ -21,7 +21,17 @@ export type RunEvent =
   | WorkspaceLost
   | RunCancelled
   | RunCompleted
-  | RunQuarantined;
+  | RunQuarantined
+  | RunStopped;
+
+/**
+ * Where an attempt's log ends in the run's event stream (P21): behind so many bytes, as its result says, or, where it has
+ * ended without one, before the mark that its owner has stored at this sequence of `LOGS`.
+ */
+export interface LogEnd {
+  readonly logBytes?: number | undefined;
+  readonly logSequence?: number | undefined;
+}
 
 export interface RunCreated {
   readonly type: 'run_created';
@@ -97,7 +107,7 @@ interface StageStopping {
 }
 
 /** The attempt failed and another follows at `dueAt`. */
-interface StageRetrying {
+interface StageRetrying extends LogEnd {
   readonly type: 'stage_retrying';
   readonly at: number;
   readonly stage: string;
@@ -106,12 +116,10 @@ interface StageRetrying {
   readonly number?: number | undefined;
   readonly reason: StageReason;
   readonly exitCode?: number | undefined;
-  /** How many bytes of the attempt's log belong to the run's event stream (P21). */
-  readonly logBytes: number;
   readonly dueAt: number;
 }
 
-interface StageCompleted {
+interface StageCompleted extends LogEnd {
   readonly type: 'stage_completed';
   readonly at: number;
   readonly stage: string;
@@ -123,7 +131,6 @@ interface StageCompleted {
   readonly reason?: StageReason | undefined;
   readonly exitCode?: number | undefined;
   readonly outputs?: Readonly<Record<string, string>> | undefined;
-  readonly logBytes: number;
 }
 
 interface StageSkipped {
@@ -134,8 +141,8 @@ interface StageSkipped {
   readonly reason: 'dependency' | 'when';
 }
 
-/** A cancelled run's attempt is confirmed gone or fenced; no output after `run_cancelled` is part of the run's event stream. */
-interface AttemptGone {
+/** An attempt of a cancelled or quarantined run is confirmed gone or fenced. */
+interface AttemptGone extends LogEnd {
   readonly type: 'attempt_gone';
   readonly at: number;
   readonly stage: string;
@@ -170,4 +177,13 @@ interface RunQuarantined {
   readonly type: 'run_quarantined';
   readonly at: number;
   readonly cause: string;
+}
+
+/** The attempts of a cancelled or quarantined run are gone, and all that they wrote is told: its event stream ends. */
+interface RunStopped {
+  readonly type: 'run_stopped';
+  readonly at: number;
+  readonly status: 'CANCELLED' | 'FAILED';
+  /** Of a cancelled run: how many stages had not ended at the cancel. */
+  readonly cancelledStages?: number | undefined;
 }

@@ -149,6 +149,9 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       run.cause = event.cause;
       abandonStages(run, event.at, 'CANCELLED');
       return;
+    case 'run_stopped':
+      if (!isSettled(run)) throw new RunInvariantError(run.id, 'stopped while it goes on or an attempt lives');
+      return;
     default:
       assertNever(event);
   }

@@ -11,7 +11,7 @@ import { assign, createActor, setup, type Actor } from 'xstate';
 import type { RunCommand } from './commands.ts';
 import { Decision } from './decide.ts';
 import type { RunEffect } from './effects.ts';
-import type { RunEvent } from './events.ts';
+import type { LogEnd, RunEvent } from './events.ts';
 import { isEnded } from './evolve.ts';
 import { planOf, type Plan } from './plan.ts';
 import type { RunState } from './state.ts';
@@ -57,6 +57,12 @@ const on = <Type extends RunCommand['type']>(
     if (command.type === type) apply(decision, command as Extract<RunCommand, { type: Type }>);
   });
 
+/** What was never started has written nothing. */
+function logEndOf(command: RunCommand): LogEnd {
+  if (command.type === 'lose') return { logSequence: command.logSequence };
+  return { logBytes: command.type === 'result' ? command.logBytes : 0 };
+}
+
 export const runMachine = setup({
   types: { context: {} as RunContext, events: {} as RunCommand, input: {} as RunInput },
   guards: {
@@ -78,14 +84,14 @@ export const runMachine = setup({
     grant: assign(on('grant', (decision, command) => decision.grant(command))),
     returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
     takeResult: assign(on('result', (decision, command) => decision.result(command))),
-    lose: assign(on('lose', (decision, { at, stage, logBytes }) => decision.lose(at, stage, logBytes))),
+    lose: assign(on('lose', (decision, { at, stage, logSequence }) => decision.lose(at, stage, { logSequence }))),
     wake: assign(on('wake', (decision, { at, due }) => decision.wake(at, due))),
     loseWorkspace: assign(on('lose-workspace', (decision, { at, runner }) => decision.loseWorkspace(at, runner))),
     cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
     quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),
     confirmGone: assign(
       decide((decision, command) => {
-        if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt);
+        if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt, logEndOf(command));
       }),
     ),
   },

@@ -4,7 +4,8 @@
  * `docs/events.md` are made from this file; a test compares them.
  *
  *  PUBLIC-1 Every event has `type`, which is also the name of the server-sent event, and `timestamp`.
- *  PUBLIC-2 The last event of a run is `pipeline_completed` or `pipeline_cancelled`, and no other event ends a run.
+ *  PUBLIC-2 The last event of a run is `pipeline_completed` or `pipeline_cancelled`, and no other event ends a run's stream.
+ *     A cancelled run has one `pipeline_cancelling` before it; only lines of its stages come between the two.
  *  PUBLIC-3 A field that does not apply is absent, never null. Clients pass over events and fields that they do not know.
  *  PUBLIC-4 What never ran is no attempt: a grant that came to nothing has no number, and the beginning of an attempt is told once.
  */
@@ -20,6 +21,7 @@ export type PublicEvent =
   | PublicStageCompleted
   | PublicStageSkipped
   | PublicPipelineCompleted
+  | PublicPipelineCancelling
   | PublicPipelineCancelled;
 
 /** Those that events of the run bring about; the others are its log, line by line. */
@@ -114,7 +116,16 @@ interface PublicPipelineCompleted {
   readonly reason?: StageReason | undefined;
 }
 
-/** The run was cancelled; the stream ends with this event, in place of `pipeline_completed`. */
+/** The run was cancelled: nothing starts any more, what runs is stopped, and `pipeline_cancelled` follows when it is gone. */
+interface PublicPipelineCancelling {
+  readonly type: 'pipeline_cancelling';
+  /** How many stages had not ended. */
+  readonly cancelledStages: number;
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
+/** The processes of a cancelled run are gone and all they wrote was sent; the stream ends with this event, in place of `pipeline_completed`. */
 interface PublicPipelineCancelled {
   readonly type: 'pipeline_cancelled';
   readonly status: 'CANCELLED';
@@ -176,10 +187,12 @@ export function publicEventOf(event: RunEvent, text: () => StageText): PublicRun
         outcome: event.outcome,
         reason: event.reason,
       };
-    case 'run_quarantined':
-      return { type: 'pipeline_completed', status: 'FAILED', timestamp, outcome: 'quarantined', reason: 'quarantined' };
     case 'run_cancelled':
-      return { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: event.cancelledStages, timestamp };
+      return { type: 'pipeline_cancelling', cancelledStages: event.cancelledStages, timestamp };
+    case 'run_stopped':
+      return event.status === 'CANCELLED'
+        ? { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: event.cancelledStages ?? 0, timestamp }
+        : { type: 'pipeline_completed', status: 'FAILED', timestamp, outcome: 'quarantined', reason: 'quarantined' };
     default:
       return null;
   }
@@ -196,9 +209,14 @@ function numberIn({
   return number;
 }
 
-/** Whether the run ends with this event of its journal (PUBLIC-2). */
+/** Whether the run has its final status from this event of its journal on; processes of a cancelled one may live a while. */
 export function endsRun({ type }: Pick<RunEvent, 'type'>): boolean {
   return type === 'run_completed' || type === 'run_cancelled' || type === 'run_quarantined';
+}
+
+/** Whether the run's event stream ends with this event of its journal (PUBLIC-2): nothing of the run lives any more. */
+export function closesRun({ type }: Pick<RunEvent, 'type'>): boolean {
+  return type === 'run_completed' || type === 'run_stopped';
 }
 
 /** Whether the event stream ends with this event (PUBLIC-2). */
@@ -213,6 +231,7 @@ const KNOWN_TYPES: Readonly<Record<PublicEvent['type'], true>> = {
   stage_completed: true,
   stage_skipped: true,
   pipeline_completed: true,
+  pipeline_cancelling: true,
   pipeline_cancelled: true,
 };
 

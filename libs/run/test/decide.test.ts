@@ -351,11 +351,26 @@ describe('cancel (P14)', () => {
           : type === 'lose'
             ? driven.lose('a')
             : driven.tell({ type, stage: 'a', attempt: 1 });
-      expect(types(decided)).toEqual(['attempt_gone']);
+      expect(types(decided)).toEqual(['attempt_gone', 'run_stopped']);
+      expect(decided?.events[0]).toMatchObject(type === 'lose' ? { logSequence: 3 } : { logBytes: type === 'result' ? 7 : 0 });
+      expect(decided?.events[1]).toMatchObject({ status: 'CANCELLED', cancelledStages: 1 });
       expect(decided?.effects).toEqual([{ type: 'settle' }]);
       expect(driven.stage('a').status).toBe('CANCELLED');
     },
   );
+
+  it('a run of which nothing lives is cancelled and stopped at once', () => {
+    const decided = new DrivenRun(pipeline(stage('a'))).tell({ type: 'cancel' });
+    expect(types(decided)).toEqual(['run_cancelled', 'run_stopped']);
+    expect(decided?.effects).toEqual([{ type: 'settle' }]);
+  });
+
+  it('a quarantined run is stopped as FAILED when its last attempt is gone', () => {
+    const driven = new DrivenRun(pipeline(stage('a')));
+    driven.grant('a');
+    expect(types(driven.tell({ type: 'quarantine', cause: 'x' }))).toEqual(['run_quarantined']);
+    expect(driven.lose('a')?.events.at(-1)).toMatchObject({ type: 'run_stopped', status: 'FAILED' });
+  });
 
   it('nothing is granted, and nothing ends twice, afterwards', () => {
     const driven = new DrivenRun(pipeline(stage('a'), stage('b')));

@@ -31,7 +31,7 @@ describe('the phases of a run', () => {
     const driven = new DrivenRun(pipeline(stage('a')));
     driven.grant('a');
     expect(driven.tell({ type: 'result', stage: 'a', attempt: 2, status: 'success', logBytes: 0 })).toBeUndefined();
-    expect(driven.tell({ type: 'lose', stage: 'a', attempt: 0, logBytes: 0 })).toBeUndefined();
+    expect(driven.tell({ type: 'lose', stage: 'a', attempt: 0 })).toBeUndefined();
     expect(driven.tell({ type: 'return-grant', stage: 'nobody', attempt: 1 })).toBeUndefined();
     expect(driven.grant('a')).toBeUndefined();
     driven.succeed('a');
@@ -118,10 +118,8 @@ describe('events and state', () => {
     driven.tell({ type: 'cancel' });
     const actor = new RunActor({ run: structuredClone(driven.run), definition: driven.definition, settings });
     expect(actor.tell({ type: 'cancel', at: 1 })).toBeUndefined();
-    expect(types(actor.tell({ type: 'lose', at: 1, stage: 'a', attempt: 2, logBytes: 0 }))).toEqual(['attempt_gone']);
-    expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1, logBytes: 0 })?.effects).toEqual([
-      { type: 'settle' },
-    ]);
+    expect(types(actor.tell({ type: 'lose', at: 1, stage: 'a', attempt: 2 }))).toEqual(['attempt_gone']);
+    expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1 })?.effects).toEqual([{ type: 'settle' }]);
   });
 
   const grant: RunEvent = {
@@ -155,6 +153,16 @@ describe('events and state', () => {
         { type: 'run_completed', at: 1, status: 'FAILED' },
       ],
     ],
+    [
+      'is stopped while an attempt lives',
+      [
+        { type: 'stages_queued', at: 1, stages: ['a'] },
+        grant,
+        { type: 'run_cancelled', at: 1, cancelledStages: 1 },
+        { type: 'run_stopped', at: 1, status: 'CANCELLED', cancelledStages: 1 },
+      ],
+    ],
+    ['is stopped before it has ended', [{ type: 'run_stopped', at: 1, status: 'CANCELLED', cancelledStages: 1 }]],
     ['knows a stage that does not exist', [{ ...grant, stage: 'nobody' }]],
   ])('an event stream that %s is refused', (_what, events) => {
     const plan = planOf(pipeline(stage('a')));

@@ -124,7 +124,7 @@ export class DrivenRun {
   }
 
   lose(name: string): Decided | undefined {
-    return this.tell({ type: 'lose', stage: name, attempt: this.stage(name).attempt, logBytes: 3 });
+    return this.tell({ type: 'lose', stage: name, attempt: this.stage(name).attempt, logSequence: 3 });
   }
 
   stage(name: string): RunState['stages'][number] {

@@ -1,6 +1,6 @@
 /** Runs as a journal and a stream would hold them, made from small descriptions, and what their event streams must be. */
 import type { Chunk, OutputStream, StoredChunk } from '@penstock/bus';
-import type { RunEvent } from '@penstock/run';
+import type { LogEnd, RunEvent } from '@penstock/run';
 import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
 
 export const RUN_ID = '019ac000-0000-7000-8000-00000000beef';
@@ -72,6 +72,26 @@ export const runCancelled = (cancelledStages: number, at = T0 + 5): RunEvent => 
   at,
   cancelledStages,
 });
+
+export const gone = (stage: string, end: LogEnd, attempt = 1): RunEvent => ({
+  type: 'attempt_gone',
+  at: T0 + 6,
+  stage,
+  attempt,
+  ...end,
+});
+export const runStopped = (cancelledStages: number): RunEvent => ({
+  type: 'run_stopped',
+  at: T0 + 7,
+  status: 'CANCELLED',
+  cancelledStages,
+});
+
+/** The mark that an owner stores behind the log of an attempt (P21). */
+export function mark(sequence: number, stage: string, fields: Pick<ChunkFields, 'attempt' | 'runner'> = {}): StoredChunk {
+  const stored = chunk(sequence, stage, '', fields);
+  return { ...stored, chunk: { ...stored.chunk, parts: [], mark: true } };
+}
 
 export interface ChunkFields {
   readonly attempt?: number;

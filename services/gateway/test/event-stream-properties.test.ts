@@ -9,6 +9,8 @@ import {
   chunk,
   completed,
   created,
+  gone,
+  mark,
   outlineOf,
   queued,
   retrying,
@@ -16,6 +18,7 @@ import {
   RUN_ID,
   runCancelled,
   runCompleted,
+  runStopped,
   skipped,
   started,
 } from './event-stream-fixtures.ts';
@@ -140,19 +143,22 @@ function replay({ events, chunks }: History): EmittedMessage[] {
   return eventStream.take();
 }
 
-/** Events and chunks arrive in any interleaving of their two orders; whatever the event stream waits for is asked at times. */
+/** Events and the chunks of each runner arrive in any interleaving of their orders; what one runner wrote may come long after. */
 function watchLive({ events, chunks }: History, next: (max: number) => number): EmittedMessage[] {
   const eventStream = new EventStream();
   const messages: EmittedMessage[] = [];
+  const queues = [...Map.groupBy(chunks, ({ runner }) => runner).values()].map((queue) => [...queue]);
   let version = 0;
-  let stored = 0;
-  while (version < events.length || stored < chunks.length) {
+  while (version < events.length || queues.length > 0) {
     if (next(2) === 0 && version < events.length) {
       const count = 1 + next(3);
       eventStream.addEvents(version + 1, events.slice(version, version + count));
       version = Math.min(events.length, version + count);
-    } else if (stored < chunks.length) {
-      eventStream.addChunk(chunks[stored++] as StoredChunk);
+    } else if (queues.length > 0) {
+      const index = next(queues.length);
+      const queue = queues[index] ?? [];
+      for (const arrived of queue.splice(0, 1 + next(3))) eventStream.addChunk(arrived);
+      if (queue.length === 0) queues.splice(index, 1);
     }
     if (next(3) > 0) messages.push(...eventStream.take());
   }
@@ -219,13 +225,38 @@ describe('EVENTSTREAM-1: one event stream, however it is heard', () => {
   });
 });
 
-describe('EVENTSTREAM-4: a run that is cancelled at any moment', () => {
-  const cancelled = (seed: number, share: number): History => {
-    const { events, chunks } = makeHistory(choices(seed));
-    // Never the last one: a run that has ended is not cancelled.
-    const kept = events.slice(0, 1 + Math.floor(share * (events.length - 2)));
-    return { events: [...kept, runCancelled(1)], chunks };
+/** The history, cut by a cancel: what lived then ends with a result, or without one behind a mark somewhere in its log. */
+function cancelled(seed: number, share: number): History {
+  const next = choices(seed ^ 0x5f3759df);
+  const { events, chunks } = makeHistory(choices(seed));
+  // Never the last one: a run that has ended is not cancelled.
+  const kept = events.slice(0, 1 + Math.floor(share * (events.length - 2)));
+  const live = new Map<string, Extract<RunEvent, { type: 'stage_started' }>>();
+  for (const event of kept) {
+    if (event.type === 'stage_started') live.set(event.stage, event);
+    else if ('stage' in event) live.delete(event.stage);
+  }
+  // Room for marks between them.
+  const stored = chunks.map((each) => ({ ...each, sequence: each.sequence * 10 }));
+  const ends = [...live.values()].map(({ stage, attempt, runner }, index) => {
+    const own = stored.filter(
+      (each) => each.runner === runner && each.chunk.stage === stage && each.chunk.attempt === attempt,
+    );
+    if (next(2) === 0)
+      return gone(stage, { logBytes: Math.max(0, ...own.map((each) => each.chunk.offset + each.chunk.output.length)) }, attempt);
+    const sequence = (own[next(own.length)]?.sequence ?? 0) + 1 + index;
+    const first = mark(sequence, stage, { attempt, runner });
+    const again = mark(sequence + 10_000, stage, { attempt, runner });
+    stored.push(...(next(3) === 0 ? [first, again] : [first]));
+    return gone(stage, { logSequence: sequence }, attempt);
+  });
+  return {
+    events: [...kept, runCancelled(1), ...ends, runStopped(1)],
+    chunks: stored.toSorted((one, other) => one.sequence - other.sequence),
   };
+}
+
+describe('EVENTSTREAM-5: a run that is cancelled at any moment', () => {
   const moment = fc.double({ min: 0, max: 1, noNaN: true });
 
   it('ends with pipeline_cancelled, emitted once and last, and each stage is emitted alike however it is heard', () => {
@@ -236,6 +267,7 @@ describe('EVENTSTREAM-4: a run that is cancelled at any moment', () => {
         const live = watchLive(history, choices(arrivals));
         expect(live.filter(({ event }) => event === 'pipeline_cancelled')).toHaveLength(1);
         expect(live.at(-1)?.event).toBe('pipeline_cancelled');
+        expect(live.filter(({ event }) => event === 'pipeline_cancelling')).toHaveLength(1);
         expect(eventsOf(live)).toEqual(eventsOf(whole));
         for (const stage of stagesOf(history)) expect(ofStage(live, stage)).toEqual(ofStage(whole, stage));
       }),
@@ -289,6 +321,20 @@ describe('resuming by cursor', () => {
         for (const stage of stagesOf(history)) expect(ofStage(whole, stage)).toEqual(ofStage(heard, stage));
       }),
       { numRuns: 500 },
+    );
+  });
+
+  it('any cut of a cancelled run, resumed by a replay, is the whole event stream without loss or repetition', () => {
+    const share = fc.double({ min: 0, max: 1, noNaN: true });
+    fc.assert(
+      fc.property(fc.integer(), fc.integer(), share, share, (seed, arrivals, moment, cut) => {
+        const history = cancelled(seed, moment);
+        const heard = watchLive(history, choices(arrivals));
+        const whole = resumed(heard, Math.round(cut * heard.length), replay(history));
+        expect(eventsOf(whole)).toEqual(eventsOf(heard));
+        for (const stage of stagesOf(history)) expect(ofStage(whole, stage)).toEqual(ofStage(heard, stage));
+      }),
+      { numRuns: 300 },
     );
   });
 

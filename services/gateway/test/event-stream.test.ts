@@ -10,8 +10,11 @@ import {
   retrying,
   returned,
   RUN_ID,
+  gone,
+  mark,
   runCancelled,
   runCompleted,
+  runStopped,
   skipped,
   started,
   T0,
@@ -166,7 +169,13 @@ describe('the messages of an event stream', () => {
 
   it('a quarantined run ends as a failed pipeline', () => {
     const messages = replay(
-      [created(), started('t'), { type: 'run_quarantined', at: T0 + 9, cause: 'broken' }],
+      [
+        created(),
+        started('t'),
+        { type: 'run_quarantined', at: T0 + 9, cause: 'broken' },
+        gone('t', { logBytes: 2 }),
+        { type: 'run_stopped', at: T0 + 9, status: 'FAILED' },
+      ],
       [chunk(1, 't', 'x\n')],
     );
     expect(outlineOf(messages)).toEqual(['stage_started t', 't| x', 'pipeline_completed']);
@@ -373,42 +382,126 @@ describe('P21: which chunks belong to the event stream', () => {
   });
 });
 
-describe('a cancelled run', () => {
-  it('pipeline_cancelled is the last message: its stages have no stage_completed', () => {
+describe('EVENTSTREAM-5: a cancelled run', () => {
+  it('is being cancelled at the cancel, and cancelled at the last: behind all that its stages wrote meanwhile', () => {
     const messages = replay(
-      [created(), started('t'), runCancelled(2), { type: 'attempt_gone', at: T0 + 9, stage: 't', attempt: 1 }],
-      [chunk(1, 't', 'before\n'), chunk(2, 't', 'after\n', { offset: 7, at: T0 + 6 })],
+      [created(), started('t'), runCancelled(2), gone('t', { logBytes: 13 }), runStopped(2)],
+      [chunk(1, 't', 'before\n'), chunk(2, 't', 'after\n', { offset: 7, at: T0 - 3_600_000 })],
     );
-    expect(outlineOf(messages)).toEqual(['stage_started t', 't| before', 'pipeline_cancelled']);
+    expect(outlineOf(messages)).toEqual([
+      'stage_started t',
+      'pipeline_cancelling',
+      't| before',
+      't| after',
+      'pipeline_cancelled',
+    ]);
+    expect(dataOf(messages, 'pipeline_cancelling')).toEqual([
+      { type: 'pipeline_cancelling', cancelledStages: 2, timestamp: '2026-11-21T12:00:00.005Z' },
+    ]);
     expect(dataOf(messages, 'pipeline_cancelled')).toEqual([
-      { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: 2, timestamp: '2026-11-21T12:00:00.005Z' },
+      { type: 'pipeline_cancelled', status: 'CANCELLED', cancelledStages: 2, timestamp: '2026-11-21T12:00:00.007Z' },
     ]);
   });
 
-  it('waits for what was logged before the cancel', () => {
+  it('waits for the last chunk of an attempt that its runner has ended', () => {
     const eventStream = new EventStream();
-    eventStream.addEvents(1, [created(), started('t'), runCancelled(1)]);
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    eventStream.addEvents(1, [created(), started('t'), runCancelled(1), gone('t', { logBytes: 7 }), runStopped(1)]);
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 'pipeline_cancelling']);
     expect(eventStream.waitsFor).toBe('chunks');
     eventStream.addChunk(chunk(1, 't', 'before\n'));
-    expect(outlineOf(eventStream.take())).toEqual(['t| before']);
-    eventStream.chunksAsked(3);
-    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
+    expect(outlineOf(eventStream.take())).toEqual(['t| before', 'pipeline_cancelled']);
     eventStream.addChunk(chunk(2, 't', 'more\n', { offset: 7 }));
     expect(eventStream.take()).toEqual([]);
   });
 
-  it('of a run that was cancelled before anything ran it is the only message, and waits for nothing', () => {
+  it('of which nothing has run has two messages, and waits for nothing', () => {
     const eventStream = new EventStream();
-    eventStream.addEvents(1, [created(), queued('t'), runCancelled(1)]);
+    eventStream.addEvents(1, [created(), queued('t'), runCancelled(1), runStopped(1)]);
+    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelling', 'pipeline_cancelled']);
+  });
+});
+
+describe('EVENTSTREAM-4: a log that a mark closes', () => {
+  it('what stands behind the mark waits for the event that names it, and is no part of the event stream', () => {
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t'), runCancelled(1)]);
+    eventStream.addChunk(chunk(1, 't', 'one\n'));
+    eventStream.addChunk(mark(2, 't'));
+    eventStream.addChunk(chunk(3, 't', 'late\n', { offset: 4 }));
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 'pipeline_cancelling', 't| one']);
+    expect(eventStream.waitsFor).toBe(null);
+    eventStream.addEvents(4, [gone('t', { logSequence: 2 }), runStopped(1)]);
     expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
+  });
+
+  it('a result that is committed after all has what stands behind the mark told', () => {
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t')]);
+    eventStream.addChunk(chunk(1, 't', 'one\n'));
+    eventStream.addChunk(mark(2, 't'));
+    eventStream.addChunk(chunk(3, 't', 'two\n', { offset: 4 }));
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| one']);
+    eventStream.addEvents(3, [completed('t', 8), runCompleted()]);
+    expect(outlineOf(eventStream.take())).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
+  });
+
+  it('the end of a lost attempt waits for all before its mark, and says which bytes never came', () => {
+    const eventStream = new EventStream();
+    const lost = completed('t', 0, { status: 'FAILED', reason: 'runner_lost', logBytes: undefined, logSequence: 5 });
+    eventStream.addEvents(1, [created(), started('t'), lost, runCompleted('FAILED')]);
+    eventStream.addChunk(chunk(3, 't', 'two\n', { offset: 4 }));
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    eventStream.addChunk(mark(5, 't'));
+    expect(outlineOf(eventStream.take())).toEqual([
+      't! [4 bytes of this log are no longer available]',
+      't| two',
+      'stage_completed t',
+      'pipeline_completed',
+    ]);
+  });
+
+  it('a mark that is gone from the stream is waited for until that was asked', () => {
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t'), runCancelled(1), gone('t', { logSequence: 5 }), runStopped(1)]);
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 'pipeline_cancelling']);
+    expect(eventStream.waitsFor).toBe('chunks');
+    eventStream.chunksAsked(4);
+    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
+  });
+
+  it('a mark of another runner than the one of the attempt closes nothing', () => {
+    const messages = replay(
+      [created(), started('t'), completed('t', 8), runCompleted()],
+      [chunk(1, 't', 'one\n'), mark(2, 't', { runner: 'evil' }), chunk(3, 't', 'two\n', { offset: 4 })],
+    );
+    expect(outlineOf(messages)).toContain('t| two');
+  });
+
+  it('what waits behind a mark is bounded: behind more than an owner leaves room for, the log goes on', () => {
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t')]);
+    eventStream.addChunk(mark(1, 't'));
+    const size = 64 * 1024;
+    for (let index = 0; index < 130; index++)
+      eventStream.addChunk(chunk(index + 2, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
+    expect(eventStream.take()).toHaveLength(1 + 2);
   });
 });
 
 describe('cursors', () => {
   it('a cursor comes back as it was given', () => {
-    const cursor = Object.assign(new Cursor(), { version: 7, sequence: 123_456_789, lines: 3, notes: 1 });
+    const cursor = Object.assign(new Cursor(), { version: 7, notes: 1 });
+    cursor.advance({ kind: 'line', runner: 2, sequence: 123_456_789, index: 3 });
+    cursor.advance({ kind: 'line', runner: 0, sequence: 7, index: 0 });
     expect(Cursor.decode(cursor.encode(RUN_ID), RUN_ID)).toEqual(cursor);
+  });
+
+  it('a cursor knows what was emitted for each runner: a chunk that was missed beside a later one is still admitted', () => {
+    const cursor = new Cursor();
+    cursor.advance({ kind: 'line', runner: 1, sequence: 9, index: 0 });
+    expect(cursor.admits({ kind: 'line', runner: 0, sequence: 5, index: 0 })).toBe(true);
+    expect(cursor.admits({ kind: 'line', runner: 1, sequence: 9, index: 0 })).toBe(false);
+    expect(cursor.admits({ kind: 'line', runner: 1, sequence: 9, index: 1 })).toBe(true);
   });
 
   it('a garbled cursor, or that of another run, is none', () => {

@@ -200,6 +200,8 @@ export class FakeOwner {
       return { ok: false, code: 'CONFLICT', message: 'it has ended', epoch: this.epoch };
     const cancelledStages = run.state.openStages;
     this.commit(request.runId, [{ type: 'run_cancelled', at: Date.now(), cancelledStages }]);
+    if (run.state.liveAttempts === 0)
+      this.commit(request.runId, [{ type: 'run_stopped', at: Date.now(), status: 'CANCELLED', cancelledStages }]);
     return { ok: true, epoch: this.epoch, cancelledStages, run: viewOf(run.state) };
   }
 

@@ -195,6 +195,7 @@ describe('time on a log stream', () => {
     runId: RUN_ID,
     events: async (after: number) => [created()].slice(after),
     chunks: async function* chunks() {},
+    lastSequences: async () => new Map<string, number>(),
     listen: () => () => {},
   };
 
@@ -246,9 +247,14 @@ describe('time on a log stream', () => {
       true,
     );
     await vi.advanceTimersByTimeAsync(1_000);
-    events.push(happened.queued('t'), { type: 'run_cancelled', at: 0, cancelledStages: 1 });
+    events.push(
+      happened.queued('t'),
+      { type: 'run_cancelled', at: 0, cancelledStages: 1 },
+      { type: 'run_stopped', at: 0, status: 'CANCELLED', cancelledStages: 1 },
+    );
     await vi.advanceTimersByTimeAsync(15_000);
     await serving;
+    expect(response.written.join('')).toContain('event: pipeline_cancelling');
     expect(response.written.join('')).toContain('event: pipeline_cancelled');
     streams.stop();
   });

@@ -260,20 +260,43 @@ describe('the stream', () => {
     ]);
   });
 
-  it('pipeline_cancelled is the last message of a cancelled run', async () => {
+  it('pipeline_cancelled is the last message of a cancelled run, behind all that its stages wrote while they were stopped', async () => {
     const { url } = await listening();
     const { id, log } = newRun();
     const client = await watch(url, id);
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);
-    await log.write('build', 'before\n', { at: Date.now() - 1000 });
+    // The clocks of runner and owner are hours apart: they are never compared.
+    await log.write('build', 'before\n', { at: Date.now() + 7_200_000 });
     await client.count(2);
-    world.owner.commit(id, [{ type: 'run_cancelled', at: Date.now(), cancelledStages: 2 }]);
-    await log.write('build', 'after\n', { at: Date.now() + 1000 });
-    await client.ended;
+    const at = Date.now() - 3_600_000;
+    world.owner.commit(id, [{ type: 'run_cancelled', at, cancelledStages: 2 }]);
+    await client.count(3);
+    const late = await watch(url, id);
+    await late.count(3);
+    const logBytes = await log.write('build', 'after\n', { at: Date.now() + 7_200_000 });
+    world.owner.commit(id, [
+      { type: 'attempt_gone', at, stage: 'build', attempt: 1, logBytes },
+      { type: 'run_stopped', at, status: 'CANCELLED', cancelledStages: 2 },
+    ]);
+    await Promise.all([client.ended, late.ended]);
+    await log.write('build', 'nobody hears this\n');
     const replay = await watch(url, id);
     await replay.ended;
-    expect(client.outline()).toEqual(['stage_started build', 'build| before', 'pipeline_cancelled']);
-    expect(replay.outline()).toEqual(client.outline());
+    await world.owner.project(id);
+    const fromStore = await watch(url, id);
+    await fromStore.ended;
+    expect(client.outline()).toEqual([
+      'stage_started build',
+      'build| before',
+      'pipeline_cancelling',
+      'build| after',
+      'pipeline_cancelled',
+    ]);
+    const dataOf = (heard: SseClient, isLog: boolean): unknown[] =>
+      heard.messages.filter(({ event }) => (event === 'stage_log') === isLog).map(({ data }) => data);
+    for (const again of [late, replay, fromStore])
+      for (const isLog of [true, false]) expect(dataOf(again, isLog)).toEqual(dataOf(client, isLog));
+    expect((await watch(url, id, { lastEventId: client.messages.at(-1)?.id })).status).toBe(204);
     expect(client.messages.at(-1)?.data).toMatchObject({ status: 'CANCELLED', cancelledStages: 2 });
   });
 

@@ -5,7 +5,8 @@
  * RUNNER-1. An attempt starts at most once: from an open credit of the present session, and never after its stop (P12, P14).
  * RUNNER-2. An attempt is listed in the lease from its grant until its result is answered, in that of a later session too
  *     (P13).
- * RUNNER-3. `gone` is answered only for what is not held here and can never start here any more (P14).
+ * RUNNER-3. `gone` is answered only for what has no process here and can never have one any more (P14). A cancelled attempt that
+ *     has ended is told by its result instead, unless the broker does not take its log.
  * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
@@ -17,6 +18,7 @@ import {
   type Bus,
   type BusSubscription,
   createLogWriter,
+  GONE_WITHOUT_LOG_MS,
   type Job,
   type JobReply,
   LATER,
@@ -71,6 +73,8 @@ export interface RunnerOptions {
   readonly freeBytesMin?: number | undefined;
   /** Between SIGTERM and SIGKILL, default 10,000. */
   readonly graceMs?: number | undefined;
+  /** How long a cancelled attempt waits for the broker to take its log. Default `GONE_WITHOUT_LOG_MS`. */
+  readonly goneWithoutLogMs?: number | undefined;
   /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
   readonly mirrors?: MirrorCache | undefined;
   /** Where the runner is root: stages of each key run as a user of their own from this range. Absent: as the runner. */
@@ -495,7 +499,8 @@ class RunnerService implements Runner {
     const held = this.#held.get(id);
     if (held !== undefined && isSame(held.ref, request)) {
       held.stop(request.reason);
-      return answer('stopping');
+      const { goneWithoutLogMs = GONE_WITHOUT_LOG_MS } = this.#options;
+      return answer(request.reason === 'cancelled' && held.goneForMs > goneWithoutLogMs ? 'gone' : 'stopping');
     }
     if (this.#outbox.has(request) || request.session === this.#ending) return answer('stopping');
     // Its grant, should it still come, is refused; so the slot can be offered anew.

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectBus, type Bus } from '@penstock/bus';
+import { connectBus, connectionOf, ensureStreams, type Bus } from '@penstock/bus';
 import { ProcessExecutor, type Guard } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
@@ -236,6 +236,18 @@ describe('a stop (P14)', () => {
     const job = scheduler.jobFor(await scheduler.offers.next());
     expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
     expect((await scheduler.send(job)).answer).toBe('refused');
+  });
+
+  it('of an attempt whose processes are gone is answered gone in the end where the broker does not take its log', async () => {
+    await start({ goneWithoutLogMs: 100 });
+    const { job } = await scheduler.grant({ script: 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done' });
+    while ((await scheduler.logOf(job.runId)) === '') continue;
+    await connectionOf(scheduler.bus).request('$JS.API.STREAM.DELETE.LOGS');
+    expect((await scheduler.stopAttempt(job)).answer).toBe('stopping');
+    await expect.poll(async () => (await scheduler.stopAttempt(job)).answer, { timeout: 10_000 }).toBe('gone');
+    expect(processesOf(job.runId)).toEqual([]);
+    await ensureStreams(scheduler.bus, { partitions: 1, journalBytesMax: 16 * 1024 ** 2, logsBytesMax: 512 * 1024 ** 2 });
+    expect(await scheduler.results.next()).toMatchObject({ runId: job.runId });
   });
 
   it('of what an earlier process ran is answered gone', async () => {

@@ -74,7 +74,7 @@ describe('commits', () => {
     expect(() => cycle.assertInvariants([run])).not.toThrow();
     cycle.acknowledged(101);
     expect(() => cycle.assertInvariants([run])).not.toThrow();
-    expect(run).toMatchObject({ committedVersion: 3, committedSequence: 101 });
+    expect(run).toMatchObject({ committedVersion: 4, committedSequence: 101 });
   });
 
   it('say so when events of a run join them out of their order', () => {

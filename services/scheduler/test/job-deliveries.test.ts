@@ -144,3 +144,32 @@ describe('stops (P14)', () => {
     expect(world.stops).toHaveLength(1);
   });
 });
+
+describe('the log of an attempt that ends without a result (P21)', () => {
+  it.each<[string, (world: Harness) => void]>([
+    ['whose session is over', (world) => world.partition.sessionLost('r1-s', 'r1')],
+    ['that its runner says is gone', (world) => world.stops[0]?.answer('gone')],
+  ])('%s is closed by a mark before its end is committed', (_how, end) => {
+    const { world, id } = granted();
+    world.jobs[0]?.answer('accepted');
+    world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    world.settle();
+    expect(world.closedLogs).toEqual([]);
+    if (_how.includes('session')) world.dispatch.sessionGone('r1-s');
+    end(world);
+    expect(world.closedLogs).toEqual([{ runId: id, runner: 'r1', stage: 'a', attempt: 1 }]);
+    world.settle();
+    const last = world.appended.at(-1)?.commit.runs[0]?.events;
+    expect(last).toMatchObject([{ type: 'attempt_gone', logSequence: 1 }, { type: 'run_stopped' }]);
+  });
+
+  it('that was never started needs no mark', () => {
+    const { world, id } = granted();
+    world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    world.settle();
+    world.jobs[0]?.answer('refused');
+    world.settle();
+    expect(world.closedLogs).toEqual([]);
+    expect(world.appended.at(-1)?.commit.runs[0]?.events[0]).toMatchObject({ type: 'attempt_gone', logBytes: 0 });
+  });
+});

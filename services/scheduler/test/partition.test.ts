@@ -409,7 +409,7 @@ describe('take-over', () => {
     ]);
     const world = new Harness({ runs: [first, held] });
     world.settle();
-    expect(world.events()).toEqual(['run_quarantined', 'run_quarantined']);
+    expect(world.events()).toEqual(['run_quarantined', 'run_stopped', 'run_quarantined', 'run_stopped']);
   });
 
   it('a run that ended before it could not be restored ends no second time', () => {
@@ -436,7 +436,7 @@ describe('take-over', () => {
     });
     world.result(world.job(0), 'failed');
     world.settle();
-    expect(world.events().slice(-2)).toEqual(['run_quarantined', 'attempt_gone']);
+    expect(world.events().slice(-3)).toEqual(['run_quarantined', 'attempt_gone', 'run_stopped']);
   });
 });
 

@@ -10,6 +10,7 @@ import {
   decodeCommit,
   Dispatch,
   Partition,
+  type AttemptLogRef,
   type Commit,
   type DefinitionSource,
   type JobAnswer,
@@ -85,6 +86,8 @@ export class Harness {
   /** How many runs each message to a runner released. */
   readonly releases: number[] = [];
   readonly askedStore: string[] = [];
+  /** The logs that were closed by a mark; the first mark has the sequence 1. */
+  readonly closedLogs: AttemptLogRef[] = [];
   readonly partition: Partition;
   readonly #bare: Partition;
   #steps = 0;
@@ -118,7 +121,10 @@ export class Harness {
         this.askedStore.push(runId);
         then(this.stored);
       },
-      storedLogBytes: (_log, then) => then(5),
+      closeLog: (log, then) => {
+        this.closedLogs.push(log);
+        then(this.closedLogs.length);
+      },
       projectSoon: () => {},
       broken: (error) => {
         throw error;

@@ -46,7 +46,7 @@ describe('too much for a message', () => {
     world.settle();
     expect(replies).toMatchObject([{ ok: true, answer: 'committed' }]);
     expect(Math.max(...bytesOf(world))).toBeLessThan(PAYLOAD_BYTES_MAX);
-    expect(world.events().slice(-2)).toEqual(['run_quarantined', 'attempt_gone']);
+    expect(world.events().slice(-3)).toEqual(['run_quarantined', 'attempt_gone', 'run_stopped']);
     expect([...world.partition.liveRuns].find(({ id }) => id === other.id)?.state.status).toBe('RUNNING');
   });
 

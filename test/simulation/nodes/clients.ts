@@ -3,7 +3,7 @@
  * they are answered against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
  */
 import type { CancelReply, CommittedEvents, CreateReply, CreateRequest, GetReply, WatchReply } from '@penstock/bus';
-import { isEnded, newRunId, partitionOf, type RunEvent } from '@penstock/run';
+import { closesRun, endsEventStream, isEnded, newRunId, partitionOf, publicEventOf, type RunEvent } from '@penstock/run';
 import type { Partition } from '@penstock/scheduler/testing';
 import type { Network } from '../world/network.ts';
 import { drawPipeline } from '../world/pipelines.ts';
@@ -41,6 +41,8 @@ interface Watcher {
   have: number;
   asking: boolean;
   ended: boolean;
+  /** It was told `pipeline_cancelling`. */
+  isCancelling: boolean;
 }
 
 export class Clients {
@@ -246,7 +248,7 @@ export class Clients {
     const { random } = this.#world;
     const watchers = random.int(3);
     for (let count = 0; count < watchers; count++) {
-      const watcher: Watcher = { intent, gateway: random.pick(this.#gateways), have: 0, asking: false, ended: false };
+      const watcher: Watcher = { intent, gateway: random.pick(this.#gateways), have: 0, asking: false, ended: false, isCancelling: false };
       this.#world.after(random.exponential(3_000), () => {
         this.#watchers.push(watcher);
         this.#askMore(watcher);
@@ -414,9 +416,24 @@ export class Clients {
       if (version !== watcher.have + 1) return;
       watcher.have = version;
       this.#world.witness.eventSeen(runId, version, event);
-      if (event.type === 'run_completed' || event.type === 'run_cancelled' || event.type === 'run_quarantined')
-        watcher.ended = true;
+      this.#checkShown(watcher, event);
     });
+  }
+
+  /** What its client is shown of the event: one stream, which ends once, and nothing after it (PUBLIC-2). */
+  #checkShown(watcher: Watcher, event: RunEvent): void {
+    const { runId } = watcher.intent.request;
+    const shown = publicEventOf(event, () => ({ text: '', truncated: false }));
+    if (shown === null || this.#world.witness.isDisturbed(runId)) {
+      if (closesRun(event)) watcher.ended = true;
+      return;
+    }
+    const fail = (what: string): void => this.#world.check(false, 'PUBLIC-2', `a watcher of run ${runId} is told ${what}`);
+    if (watcher.ended) fail(`${shown.type} after the end`);
+    if (watcher.isCancelling && shown.type !== 'pipeline_cancelled') fail(`${shown.type} after pipeline_cancelling`);
+    if (shown.type === 'pipeline_cancelled' && !watcher.isCancelling) fail('pipeline_cancelled alone');
+    watcher.isCancelling ||= shown.type === 'pipeline_cancelling';
+    watcher.ended = endsEventStream(shown);
   }
 
   // --- Requests ------------------------------------------------------------------------------------------------------

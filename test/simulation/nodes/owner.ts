@@ -6,6 +6,7 @@ import {
   openPartition,
   Partition,
   Projector,
+  type AttemptLogRef,
   type JobAnswer,
   type OpenedPartition,
   type Opening,
@@ -26,6 +27,8 @@ import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { mutatedLedger, mutatedRestore } from './mutated.ts';
 import { RUNNER_ANSWER_MS } from '@penstock/bus';
+
+const MARK_TIMEOUT_MS = 2_000;
 
 /** The scheduler whose process the owner lives in. */
 export interface OwningScheduler {
@@ -262,12 +265,27 @@ export class SimOwner {
           () => then('unavailable'),
         );
       },
-      storedLogBytes: (_log, then) => node.after(world.latency() * 2, () => then(10)),
+      closeLog: (log, then) => this.#closeLog(log, then),
       projectSoon: () => this.#projector?.projectSoon(),
       // A fault of the code: the simulation ends with it.
       broken: (error) => world.fail(error instanceof Error ? error : new Error(String(error))),
       warn: (fields, message) => world.trace(() => `${this.member}: ${message} ${JSON.stringify(fields)}`),
     };
+  }
+
+  /** Until the broker has answered; a mark that was stored twice does no harm, for the first one counts (P21). */
+  #closeLog(log: AttemptLogRef, then: (sequence: number) => void): void {
+    this.#network.askBroker(
+      this.#scheduler.node,
+      (broker) => broker.markLog(log),
+      MARK_TIMEOUT_MS,
+      (sequence) => {
+        if (this.#abort.signal.aborted) return;
+        if (sequence === undefined) this.#closeLog(log, then);
+        else then(sequence);
+        this.#stepped();
+      },
+    );
   }
 
   #sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void {

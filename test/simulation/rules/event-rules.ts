@@ -9,7 +9,7 @@ export function checkEvent(
   fail: Fail,
   mark: (name: string) => void,
 ): void {
-  if (isEnded(state.status) && event.type !== 'attempt_gone') {
+  if (isEnded(state.status) && event.type !== 'attempt_gone' && event.type !== 'run_stopped') {
     fail(event.type === 'stage_started' ? 'P14' : 'terminal', `${event.type} after its end as ${state.status}`);
     return;
   }
@@ -60,11 +60,32 @@ export function checkEvent(
   }
 }
 
+/** P21: what ends an attempt says where its log ends: by its result, or by the first mark behind it. */
+export function checkLogEnd(
+  event: RunEvent,
+  markOf: (stage: string, attempt: number) => number | undefined,
+  fail: Fail,
+): void {
+  if (event.type !== 'stage_completed' && event.type !== 'stage_retrying' && event.type !== 'attempt_gone') return;
+  const { stage, attempt, logBytes, logSequence } = event;
+  if ((logBytes === undefined) === (logSequence === undefined))
+    fail('P21', `${event.type} of attempt ${attempt} of ${stage} ends at ${logBytes} bytes and at mark ${logSequence}`);
+  if (logSequence !== undefined && markOf(stage, attempt) !== logSequence)
+    fail('P21', `${event.type} names ${logSequence}, the first mark of ${stage} is ${markOf(stage, attempt)}`);
+}
+
 function checkRunEvent(state: RunState, event: RunEvent, fail: Fail, mark: (name: string) => void): void {
   switch (event.type) {
     case 'run_completed': {
       const open = state.stages.filter(({ status }) => !isEnded(status));
       if (open.length > 0) fail('terminal', `completes while stage ${open[0]?.name ?? ''} is ${open[0]?.status ?? ''}`);
+      break;
+    }
+    case 'run_stopped': {
+      const live = state.stages.find((stage) => stage.live !== undefined);
+      if (!isEnded(state.status)) fail('P21', `is stopped while it is ${state.status}`);
+      if (live !== undefined) fail('P21', `is stopped while attempt ${live.live?.attempt} of ${live.name} lives`);
+      mark('cancelled run stopped');
       break;
     }
     case 'workspace_lost':

@@ -9,6 +9,7 @@ import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
 import {
   evolve,
   isEnded,
+  closesRun,
   isSettled,
   newRun,
   planOf,
@@ -17,7 +18,7 @@ import {
   type RunState,
   type RunView,
 } from '@penstock/run';
-import { decodeCommit, type Commit } from '@penstock/scheduler/testing';
+import { decodeCommit, type AttemptLogRef, type Commit } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Clients } from '../nodes/clients.ts';
 import type { Processes } from '../nodes/processes.ts';
@@ -28,7 +29,7 @@ import type { SimBroker } from '../world/broker.ts';
 import type { SimStore } from '../world/store.ts';
 import type { Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
-import { checkEvent } from './event-rules.ts';
+import { checkEvent, checkLogEnd } from './event-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
@@ -62,6 +63,8 @@ export class Oracle implements Witness {
   /** Runs that have not settled, by group, in the order of their creation. */
   readonly #groups = new Map<string, string[]>();
   readonly #spentCredits = new Set<string>();
+  /** The first mark behind each attempt's log. */
+  readonly #marks = new Map<string, number>();
   readonly #quotas: QuotaRules;
 
   constructor(observed: Observed) {
@@ -97,6 +100,21 @@ export class Oracle implements Witness {
   /** The most that the key has had in any month; undefined: its log has lost something. */
   runsOfMonth(key: string): number | undefined {
     return this.#quotas.runsOfMonth(key, (partition) => this.#partition(partition).disturbed);
+  }
+
+  logMarked({ runId, runner, stage, attempt }: AttemptLogRef, sequence: number): number {
+    const world = this.#world;
+    const alive = this.#observed.processes.ofStage(runId, stage);
+    world.check(
+      this.isDisturbed(runId) || alive?.ref.attempt !== attempt,
+      'P21',
+      `the log of attempt ${attempt} of ${stage} is closed while its process lives`,
+    );
+    const first = this.#marks.get(`${runId}/${stage}/${attempt}`);
+    if (first !== undefined) world.mark('log closed again');
+    this.#marks.set(`${runId}/${stage}/${attempt}`, first ?? sequence);
+    world.trace(() => `the log of ${stage}/${attempt} of run ${runId.slice(-4)} at ${runner} is closed at ${first ?? sequence}`);
+    return first ?? sequence;
   }
 
   // --- The log -------------------------------------------------------------------------------------------------------
@@ -235,6 +253,7 @@ export class Oracle implements Witness {
       world.check(false, rule, `run ${run.id.slice(-4)}: ${message}`);
     checkEvent(run, event, fail, (condition) => world.mark(condition));
     checkTold(run, event, fail);
+    checkLogEnd(event, (stage, attempt) => this.#marks.get(`${run.id}/${stage}/${attempt}`), fail);
     if (event.type === 'stage_started') {
       const credit = `${event.session}/${event.credit}`;
       world.check(!this.#spentCredits.has(credit), 'P11', `credit ${credit} is taken a second time`);
@@ -508,6 +527,7 @@ export class Oracle implements Witness {
         return `run ${run.id} has not ended: ${JSON.stringify(run.state.stages.filter(({ status }) => !isEnded(status)))} ${run.state.held ? '(held)' : ''}`;
       if (!isSettled(run.state))
         return `run ${run.id} has ended, but not settled: ${JSON.stringify(run.state.stages.filter(({ live }) => live !== undefined))}`;
+      if (!run.events.some(closesRun)) return `the event stream of run ${run.id} has no end`;
       if (document === undefined || document.open) return `run ${run.id} is not closed in the store`;
     }
     const unsaid = this.#quotas.missing(store.counters, (partition) => this.#partition(partition).disturbed);

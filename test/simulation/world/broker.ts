@@ -4,6 +4,7 @@
  * ends of its logs.
  */
 import type { LogEntry } from '@penstock/bus';
+import type { AttemptLogRef } from '@penstock/scheduler/testing';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
@@ -91,6 +92,12 @@ export class SimBroker {
     const log = this.log(partition);
     const lost = log.splice(Math.max(1, log.length - count));
     if (lost.length > 0) this.#world.witness.lostEnd(partition, log.at(-1), lost);
+  }
+
+  /** Stores a mark; answers the sequence of the first one of this log (P21). */
+  markLog(log: AttemptLogRef): number {
+    const sequence = ++this.#sequence;
+    return this.#world.witness.logMarked(log, sequence);
   }
 
   // --- Keys --------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
  */
 import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
 import type { RunEvent, RunState, RunView } from '@penstock/run';
+import type { AttemptLogRef } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Process } from './attempts.ts';
 
@@ -13,6 +14,8 @@ export interface Witness {
   acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void;
   purged(partition: number, upTo: number): void;
   lostEnd(partition: number, last: LogEntry | undefined, lost: readonly LogEntry[]): void;
+  /** An owner has stored a mark behind an attempt's log; answers the sequence of the first one. */
+  logMarked(log: AttemptLogRef, sequence: number): number;
   // The store.
   documented(document: EncodedRun): void;
   checkpointed(checkpoint: Checkpoint): void;

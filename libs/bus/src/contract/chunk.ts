@@ -14,6 +14,11 @@ interface ChunkHead {
   readonly at: number;
   /** The output's parts in order: whose they are and their length in bytes. They add up to the length of the output. */
   readonly parts: readonly (readonly [stream: OutputStream, bytes: number])[];
+  /**
+   * A mark, without output: stored by the run's owner where the attempt has ended without a result. What stands behind its
+   * first mark is no part of the event stream (P21).
+   */
+  readonly mark?: true | undefined;
 }
 
 export interface Chunk extends ChunkHead {

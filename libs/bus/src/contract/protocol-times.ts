@@ -41,6 +41,8 @@ export const JOB_REPEAT_MS = 2_000;
 export const RUNNER_ANSWER_MS = 2_000;
 /** P14: a runner refuses a grant that comes after its stop, and remembers stops for so long. */
 export const STOPS_KEPT_MS = 60_000;
+/** P14: a cancelled attempt whose processes are gone is `gone` so much later, whatever the broker lacks of its log. */
+export const GONE_WITHOUT_LOG_MS = 10_000;
 /** P16: a runner sends a result again that no owner has answered. */
 export const RESULT_REPEAT_MS = 2_000;
 

@@ -51,8 +51,8 @@ export async function* readChunks(
 }
 
 /** The last stored chunk of each runner that wrote for the run. */
-export async function lastChunks(bus: Bus, runId: string): Promise<readonly StoredChunk[]> {
-  return (await lastMessages(bus, runId)).map(storedChunk);
+export async function lastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly StoredChunk[]> {
+  return (await abortable(lastMessages(bus, runId), signal)).map(storedChunk);
 }
 
 function lastMessages(bus: Bus, runId: string): Promise<StoredMessage[]> {

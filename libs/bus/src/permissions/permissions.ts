@@ -133,6 +133,8 @@ function schedulerUser(): CoreUser {
       subjects.release('*'),
       subjects.job('*'),
       subjects.stop('*'),
+      // Marks, at the end of a lost attempt's log (P21).
+      subjects.log('*', '*'),
       CROSSED_REPLIES,
     ],
     [subjects.ownerAll(ANY), subjects.pull('*', '*'), subjects.released('*')],

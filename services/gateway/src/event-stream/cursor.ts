@@ -1,47 +1,76 @@
 /**
- * How far a client has come in the event stream of a run: the position in both of its orders, that of the run's events and
- * that of its log in the stream `LOGS`. It survives any interleaving of the two, so it stays valid when the event stream is
- * merged again.
+ * How far a client has come in the event stream of a run: the position in the run's events, and in the log of each runner
+ * that wrote some of it (P21). It survives any interleaving of them, so it stays valid when the event stream is merged
+ * again, and a chunk that was missed while another runner's later one was emitted is emitted after the resume.
  */
 
 /** Where a message stands. `note`: one of the messages that only the event of `version` brings about, just before it. */
 export type StreamPosition =
   | { readonly kind: 'event'; readonly version: number }
-  | { readonly kind: 'line'; readonly sequence: number; readonly index: number }
+  | {
+      readonly kind: 'line';
+      /** The runner's number in the order in which the journal names runners. */
+      readonly runner: number;
+      readonly sequence: number;
+      readonly index: number;
+    }
   | { readonly kind: 'note'; readonly version: number; readonly index: number };
 
-const ENCODED = /^(\d{1,15})\.(\d{1,15})\.(\d{1,15})\.(\d{1,15})\.([0-9a-f]{4})$/u;
-const ENCODED_LENGTH_MAX = 120;
+interface RunnerPosition {
+  /** Of the chunk whose line was emitted last. */
+  readonly sequence: number;
+  /** How many lines at that sequence were emitted. */
+  readonly lines: number;
+}
+
+const RADIX = 36;
+const ENCODED = /^([\da-z]{1,10})\.([\da-z]{1,10})((?:\.[\da-z]{1,4}:[\da-z]{1,10}:[\da-z]{1,10})*)\.([0-9a-f]{4})$/u;
+/** About a thousand runners of one run; a request with a longer header would be refused. */
+const ENCODED_LENGTH_MAX = 12 * 1024;
 
 export class Cursor {
   /** Of the last event that was emitted. */
   version = 0;
-  /** Of the chunk whose line was emitted last. */
-  sequence = 0;
-  /** How many lines at that sequence were emitted. */
-  lines = 0;
   /** How many notes before the event `version + 1` were emitted. */
   notes = 0;
+  /** By the runners' numbers. */
+  readonly runners = new Map<number, RunnerPosition>();
 
   /** Null: the text is not a cursor of this run. */
   static decode(text: string, runId: string): Cursor | null {
     if (text.length > ENCODED_LENGTH_MAX) return null;
     const match = ENCODED.exec(Buffer.from(text, 'base64url').toString('latin1'));
-    if (match === null || match[5] !== runId.slice(-4)) return null;
+    if (match === null || match[4] !== runId.slice(-4)) return null;
+    const [, version = '', notes = '', runners = ''] = match;
     const cursor = new Cursor();
-    [cursor.version = 0, cursor.sequence = 0, cursor.lines = 0, cursor.notes = 0] = match.slice(1, 5).map(Number);
+    cursor.version = Number.parseInt(version, RADIX);
+    cursor.notes = Number.parseInt(notes, RADIX);
+    for (const position of runners.split('.').slice(1)) {
+      const [runner = 0, sequence = 0, lines = 0] = position.split(':').map((digits) => Number.parseInt(digits, RADIX));
+      cursor.runners.set(runner, { sequence, lines });
+    }
     return cursor.encode(runId) === text ? cursor : null;
   }
 
   encode(runId: string): string {
-    return Buffer.from(
-      `${this.version}.${this.sequence}.${this.lines}.${this.notes}.${runId.slice(-4)}`,
-      'latin1',
-    ).toString('base64url');
+    const runners = [...this.runners]
+      .toSorted(([one], [other]) => one - other)
+      .map(([runner, { sequence, lines }]) => [runner, sequence, lines].map((number) => number.toString(RADIX)).join(':'));
+    const parts = [this.version.toString(RADIX), this.notes.toString(RADIX), ...runners, runId.slice(-4)];
+    return Buffer.from(parts.join('.'), 'latin1').toString('base64url');
   }
 
   copy(): Cursor {
-    return Object.assign(new Cursor(), this);
+    const copy = new Cursor();
+    copy.set(this);
+    return copy;
+  }
+
+  set(other: Cursor): void {
+    this.version = other.version;
+    this.notes = other.notes;
+    this.runners.clear();
+    for (const [runner, position] of other.runners) this.runners.set(runner, position);
   }
 
   /** False: the message was emitted before. */
@@ -50,9 +79,7 @@ export class Cursor {
       case 'event':
         return position.version > this.version;
       case 'line':
-        return (
-          position.sequence > this.sequence || (position.sequence === this.sequence && position.index >= this.lines)
-        );
+        return !this.#reaches(position.runner, { sequence: position.sequence, lines: position.index + 1 });
       case 'note':
         return (
           position.version > this.version && !(position.version === this.version + 1 && position.index < this.notes)
@@ -68,8 +95,7 @@ export class Cursor {
         this.notes = 0;
         return;
       case 'line':
-        this.sequence = position.sequence;
-        this.lines = position.index + 1;
+        this.runners.set(position.runner, { sequence: position.sequence, lines: position.index + 1 });
         return;
       case 'note':
         this.version = Math.max(this.version, position.version - 1);
@@ -81,7 +107,12 @@ export class Cursor {
   /** Whether everything up to `other` lies before this cursor too. */
   covers(other: Cursor): boolean {
     const events = this.version > other.version || (this.version === other.version && this.notes >= other.notes);
-    const log = this.sequence > other.sequence || (this.sequence === other.sequence && this.lines >= other.lines);
-    return events && log;
+    return events && [...other.runners].every(([runner, position]) => this.#reaches(runner, position));
+  }
+
+  #reaches(runner: number, { sequence, lines }: RunnerPosition): boolean {
+    const reached = this.runners.get(runner);
+    if (reached === undefined) return false;
+    return reached.sequence > sequence || (reached.sequence === sequence && reached.lines >= lines);
   }
 }

@@ -2,34 +2,38 @@
  * The event stream of a run: its events and its log, merged into the messages that a watcher receives. Pure: events and
  * chunks are given in their orders, from anywhere and at any time; `take` answers the messages that can be emitted now.
  *
- *  EVENTSTREAM-1 Events are emitted in the order of their versions, chunks in the order of the stream `LOGS`. Between the
- *     two orders only this is fixed: a line comes after the `stage_started` of its attempt and before the event that ends the
- *     attempt (P21). Apart from that, how the two interleave depends on when they arrive; every watcher sees the same
- *     messages, and those of one stage in the same order.
+ *  EVENTSTREAM-1 Events are emitted in the order of their versions, the chunks of each runner in the order of the stream
+ *     `LOGS`. Between these orders only this is fixed: a line comes after the `stage_started` of its attempt and before the
+ *     event that ends the attempt (P21). Apart from that, how they interleave depends on when they arrive; every watcher sees
+ *     the same messages, and those of one stage in the same order.
  *  EVENTSTREAM-2 Chunks are emitted only if they are of the runner that the journal names for their attempt, bytes only if
- *     they lie before the final offset, and each byte once. Whether a chunk is dropped depends on the journal and the stream
- *     `LOGS` alone.
- *  EVENTSTREAM-3 `stage_completed` and `stage_retrying` wait until the log is emitted up to their offset. A chunk that is not
- *     in `LOGS` any more is emitted as a line of the stream `system`.
- *  EVENTSTREAM-4 Of a cancelled run the lines are emitted whose chunks were closed before the cancel; nothing follows its
- *     event.
+ *     they lie before its end (the final offset of its result, or the mark that closes its log), and each byte once. Whether
+ *     a chunk is dropped depends on the journal and the stream `LOGS` alone; clocks are never compared.
+ *  EVENTSTREAM-3 The event that ends an attempt waits until its log is emitted up to its end. A chunk that is not in `LOGS`
+ *     any more is emitted as a line of the stream `system`.
+ *  EVENTSTREAM-4 What stands behind a mark waits for the event that ends its attempt, and so does what its runner wrote
+ *     after it: only that event says whether it belongs to the event stream.
+ *  EVENTSTREAM-5 Nothing follows the event that closes the run: of a cancelled run it comes when its attempts are gone.
  *
  * Waiting ends by asking: `eventsAsked` and `chunksAsked` say what an answer covers, `waitsFor` what to ask next.
  */
 import type { StoredChunk } from '@penstock/bus';
-import { endsRun, publicEventOf, type RunEvent, type StageText } from '@penstock/run';
+import { closesRun, publicEventOf, type RunEvent, type StageText } from '@penstock/run';
 import { OrderedAttemptLog, type Piece } from './ordered-attempt-log.ts';
 import type { StreamPosition } from './cursor.ts';
 import { EventMessage, LineMessage, lineEnvelope, type EmittedMessage } from './emitted-message.ts';
+import { RunnerLog } from './runner-log.ts';
 
 const NO_TEXT: StageText = { text: '', truncated: false };
+type AttemptEnd = Extract<RunEvent, { type: 'stage_retrying' | 'stage_completed' | 'attempt_gone' }>;
 
 export class EventStream {
   /** Known events that are not emitted yet; the first one has the version `#emitted + 1`. */
   #events: RunEvent[] = [];
   #emitted = 0;
-  /** Chunks that are not handled yet. */
-  #chunks: StoredChunk[] = [];
+  readonly #runners = new Map<string, RunnerLog>();
+  /** How many runners the journal has named. */
+  #named = 0;
   #sequence = 0;
   #eventsAsked = 0;
   #chunksAsked = 0;
@@ -38,12 +42,7 @@ export class EventStream {
   readonly #lastAttempt = new Map<string, number>();
   readonly #completedStages = new Set<string>();
   #endKnown = false;
-  /** When a cancel (or a quarantine) cut the log off. */
-  #cutAt: number | undefined;
   #ended = false;
-  /** The position of the line that was emitted last. */
-  #lineSequence = 0;
-  #lineIndex = 0;
   #messages: EmittedMessage[] = [];
 
   /** Of the last event known. */
@@ -51,7 +50,7 @@ export class EventStream {
     return this.#emitted + this.#events.length;
   }
 
-  /** Of the last chunk given. */
+  /** The highest of the chunks given. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -79,10 +78,10 @@ export class EventStream {
     }
   }
 
-  /** In the order of the stream. One with a lower sequence than another before it is emitted where it comes. */
+  /** Those of one runner in the order of the stream; how those of several interleave does not matter. */
   addChunk(chunk: StoredChunk): void {
     this.#sequence = Math.max(this.#sequence, chunk.sequence);
-    if (!this.#ended) this.#chunks.push(chunk);
+    if (!this.#ended) this.#runnerLog(chunk.runner).queue.push(chunk);
   }
 
   /** All events that were committed when the chunk of this sequence had been stored are known. */
@@ -107,6 +106,7 @@ export class EventStream {
     this.#events.push(event);
     switch (event.type) {
       case 'stage_started':
+        this.#runnerLog(event.runner).number ??= this.#named++;
         this.#attempts.set(
           attemptKey(event.stage, event.attempt),
           new OrderedAttemptLog(event.stage, event.attempt, event.runner, version),
@@ -114,17 +114,18 @@ export class EventStream {
         this.#lastAttempt.set(event.stage, event.attempt);
         return;
       case 'stage_retrying':
-      case 'stage_completed': {
+      case 'stage_completed':
+      case 'attempt_gone': {
         const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
-        if (attempt !== undefined) attempt.end = event.logBytes;
+        if (attempt !== undefined) {
+          attempt.endSequence = event.logSequence;
+          attempt.end = event.logBytes ?? (event.logSequence === undefined ? 0 : undefined);
+        }
         if (event.type === 'stage_completed') this.#completedStages.add(event.stage);
         return;
       }
       case 'run_cancelled':
       case 'run_quarantined':
-        this.#cutAt = event.at;
-        this.#endKnown = true;
-        return;
       case 'run_completed':
         this.#endKnown = true;
         return;
@@ -148,45 +149,53 @@ export class EventStream {
   }
 
   #canEmit(event: RunEvent): boolean {
-    switch (event.type) {
-      case 'stage_completed':
-      case 'stage_retrying':
-        return this.#attempts.get(attemptKey(event.stage, event.attempt))?.complete ?? true;
-      case 'run_cancelled':
-      case 'run_quarantined':
-        return ![...this.#attempts.values()].some((attempt) => this.#isOpen(attempt));
-      default:
-        return true;
-    }
+    if (!endsAttempt(event)) return true;
+    const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
+    return attempt === undefined || attempt.isComplete(this.#runnerLog(attempt.runner).handled);
   }
 
   #emit(version: number, event: RunEvent): void {
     const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
+    // The chunks that its mark closes off are handled: what they waited for does not come any more.
+    if (attempt?.endSequence !== undefined) this.#flush(attempt, version, event.at);
     const shown = publicEventOf(event, () => attempt?.text() ?? NO_TEXT);
     if (shown !== null) this.#messages.push(new EventMessage(version, shown));
-    if (event.type === 'stage_completed' || event.type === 'stage_retrying' || event.type === 'stage_returned')
-      attempt?.close();
-    if (endsRun(event)) {
+    if (endsAttempt(event) || event.type === 'stage_returned') attempt?.close();
+    if (closesRun(event)) {
       this.#ended = true;
-      this.#chunks = [];
+      this.#runners.clear();
     }
   }
 
+  /** One chunk of the runner whose next one is the earliest of those that can be handled. */
   #handleChunk(): boolean {
-    const chunk = this.#chunks[0];
-    if (chunk === undefined || this.#ended) return false;
-    const fate = this.#fateOf(chunk);
-    if (fate === 'wait') return false;
-    this.#chunks.shift();
-    if (fate === 'emit') {
-      const attempt = this.#attemptOf(chunk) as OrderedAttemptLog;
-      this.#emitPieces(attempt, attempt.accept(chunk.chunk), () => this.#linePosition(chunk.sequence), chunk.chunk.at);
+    if (this.#ended) return false;
+    const waiting = [...this.#runners.values()].filter(({ head }) => head !== undefined);
+    if (waiting.length > 1) waiting.sort((one, other) => (one.head?.sequence ?? 0) - (other.head?.sequence ?? 0));
+    for (const log of waiting) {
+      const { head } = log;
+      if (head === undefined) continue;
+      const fate = this.#fateOf(head, log);
+      if (fate === 'wait') continue;
+      log.take();
+      if (fate === 'emit') this.#accept(head, log);
+      return true;
     }
-    return true;
+    return false;
   }
 
-  #fateOf(stored: StoredChunk): 'emit' | 'drop' | 'wait' {
-    const { stage, attempt: number, at } = stored.chunk;
+  #accept(stored: StoredChunk, log: RunnerLog): void {
+    const attempt = this.#attemptOf(stored);
+    if (attempt === undefined) return;
+    if (stored.chunk.mark === true) {
+      attempt.markedAt ??= stored.sequence;
+      return;
+    }
+    this.#emitPieces(attempt, attempt.accept(stored.chunk), () => log.linePosition(stored.sequence), stored.chunk.at);
+  }
+
+  #fateOf(stored: StoredChunk, log: RunnerLog): 'emit' | 'drop' | 'wait' {
+    const { stage, attempt: number } = stored.chunk;
     const attempt = this.#attemptOf(stored);
     if (attempt === undefined) {
       const never = this.#endKnown || this.#completedStages.has(stage) || number < (this.#lastAttempt.get(stage) ?? 0);
@@ -194,17 +203,28 @@ export class EventStream {
     }
     if (attempt.runner !== stored.runner || attempt.closed) return 'drop';
     if (attempt.version > this.#emitted) return 'wait';
-    return this.#cutAt !== undefined && attempt.end === undefined && at > this.#cutAt ? 'drop' : 'emit';
+    if (attempt.endSequence !== undefined) return stored.sequence > attempt.endSequence ? 'drop' : 'emit';
+    const isBehindMark = attempt.markedAt !== undefined && !attempt.hasEnd;
+    return isBehindMark && !log.hasTooMuch ? 'wait' : 'emit';
   }
 
-  /** The next chunk is of an attempt that no known event names; those behind it may be what an event waits for. */
+  /** The next chunk of some runner is of an attempt that no known event names; those behind it may be what an event waits for. */
   #awaitsName(): boolean {
-    const chunk = this.#chunks[0];
-    return chunk !== undefined && this.#attemptOf(chunk) === undefined && this.#fateOf(chunk) === 'wait';
+    for (const log of this.#runners.values()) {
+      const { head } = log;
+      if (head !== undefined && this.#attemptOf(head) === undefined && this.#fateOf(head, log) === 'wait') return true;
+    }
+    return false;
   }
 
   #attemptOf(stored: StoredChunk): OrderedAttemptLog | undefined {
     return this.#attempts.get(attemptKey(stored.chunk.stage, stored.chunk.attempt));
+  }
+
+  #runnerLog(runner: string): RunnerLog {
+    let log = this.#runners.get(runner);
+    if (log === undefined) this.#runners.set(runner, (log = new RunnerLog()));
+    return log;
   }
 
   /** The next event waits for chunks, and all that there are have been handled, or wait for it in turn. */
@@ -212,25 +232,19 @@ export class EventStream {
     const event = this.#events[0];
     const version = this.#emitted + 1;
     if (event === undefined || this.#ended || this.#chunksAsked < version || this.#awaitsName()) return false;
-    const gap = { index: 0 };
-    const position = (): StreamPosition => ({ kind: 'note', version, index: gap.index++ });
-    const flush = (attempt: OrderedAttemptLog): void => this.#emitPieces(attempt, attempt.flush(), position, event.at);
-    if (event.type === 'stage_completed' || event.type === 'stage_retrying') {
-      const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
-      if (attempt !== undefined) flush(attempt);
-      return attempt !== undefined;
-    }
-    if (event.type !== 'run_cancelled' && event.type !== 'run_quarantined') return false;
-    for (const attempt of this.#attempts.values()) {
-      if (!this.#isOpen(attempt)) continue;
-      flush(attempt);
-      attempt.close();
-    }
+    if (!endsAttempt(event)) return false;
+    const attempt = this.#attempts.get(attemptKey(event.stage, event.attempt));
+    if (attempt === undefined) return false;
+    this.#flush(attempt, version, event.at);
+    const log = this.#runnerLog(attempt.runner);
+    log.handled = Math.max(log.handled, attempt.endSequence ?? 0);
     return true;
   }
 
-  #isOpen(attempt: OrderedAttemptLog): boolean {
-    return !attempt.closed && attempt.version <= this.#emitted;
+  /** What waits in the attempt's log for chunks that do not come, with a line for each gap. */
+  #flush(attempt: OrderedAttemptLog, version: number, at: number): void {
+    let index = 0;
+    this.#emitPieces(attempt, attempt.flush(), () => ({ kind: 'note', version, index: index++ }), at);
   }
 
   #emitPieces(
@@ -243,15 +257,6 @@ export class EventStream {
       const envelope = lineEnvelope(attempt.stage, piece.stream, piece.at ?? gapAt);
       for (const line of linesOf(piece.text)) this.#messages.push(new LineMessage(position(), envelope, line));
     }
-  }
-
-  /** A chunk out of its order has its lines counted on from those emitted last, so that cursors only grow. */
-  #linePosition(sequence: number): StreamPosition {
-    if (sequence > this.#lineSequence) {
-      this.#lineSequence = sequence;
-      this.#lineIndex = 0;
-    }
-    return { kind: 'line', sequence: this.#lineSequence, index: this.#lineIndex++ };
   }
 }
 
@@ -268,4 +273,8 @@ function linesOf(text: string): string[] {
 /** Attempts are numbers, so a blank cannot be mistaken for a part of the name. */
 function attemptKey(stage: string, attempt: number): string {
   return `${attempt} ${stage}`;
+}
+
+function endsAttempt(event: RunEvent): event is AttemptEnd {
+  return event.type === 'stage_retrying' || event.type === 'stage_completed' || event.type === 'attempt_gone';
 }

@@ -25,8 +25,12 @@ export class OrderedAttemptLog {
   readonly runner: string;
   /** The version of its `stage_started`. */
   readonly version: number;
-  /** Known once the attempt's end is known: what lies beyond is no part of the event stream. */
+  /** Known once the attempt's result is known: what lies beyond is no part of the event stream. */
   end: number | undefined;
+  /** Of an attempt that has ended without a result: the sequence of the mark that closes its log. */
+  endSequence: number | undefined;
+  /** Of the first mark that was seen in its log (P21). */
+  markedAt: number | undefined;
   /** The event that ends it was emitted. */
   closed = false;
   #next = 0;
@@ -41,13 +45,14 @@ export class OrderedAttemptLog {
     this.version = version;
   }
 
-  /** Whether all bytes before `end` were emitted. */
-  get complete(): boolean {
-    return this.end === undefined || this.#next >= this.end;
+  /** Whether how the attempt ended is known. */
+  get hasEnd(): boolean {
+    return this.end !== undefined || this.endSequence !== undefined;
   }
 
-  get hasWaiting(): boolean {
-    return this.#waiting.length > 0;
+  /** Whether all bytes before the end were emitted; `handled` is the sequence of the last chunk of its runner that was. */
+  isComplete(handled: number): boolean {
+    return this.endSequence === undefined ? this.end === undefined || this.#next >= this.end : handled >= this.endSequence;
   }
 
   /** What can be emitted now that this chunk is there: nothing, itself, or also chunks that waited for it. */

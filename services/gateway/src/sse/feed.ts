@@ -6,6 +6,7 @@
  *  FEED-2 A gap in versions or in a runner's sequences, a new owner, a reconnection and each ping ask again.
  *  FEED-3 At most one round of asking is under way, and one more is remembered.
  *  FEED-4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
+ *  FEED-5 A round of asking compares what each runner has stored with what was given of it, and reads what is missing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
@@ -40,6 +41,8 @@ export class Feed {
   readonly #onOver: () => void;
   /** The sequence of each runner's last chunk that the event stream was given. */
   readonly #lastOf = new Map<string, number>();
+  /** Up to this sequence the event stream was given the chunks of all runners. */
+  #completeTo = 0;
   #held: LiveChunk[] = [];
   /** Held chunks whose predecessors are looked for. */
   readonly #missed = new Set<LiveChunk>();
@@ -168,24 +171,27 @@ export class Feed {
     eventStream.eventsAsked(sequence);
     this.#advance();
     const { version } = eventStream;
-    // Reading begins behind the runner that is known least far: what it lacks may lie before what others have sent.
-    const from = this.#lowestHole() + 1;
-    let given = 0;
-    for await (const chunk of this.source.chunks(from, this.#stopped.signal)) {
-      this.#add(chunk);
-      given += 1;
-      if (given % CHUNKS_IN_A_GO === 0) this.#advance();
-    }
+    await this.#readMissing();
     eventStream.chunksAsked(version);
   }
 
-  /** The sequence behind which something may be missing. */
-  #lowestHole(): number {
-    const holes = this.#held.flatMap((chunk) => {
-      const last = this.#lastOf.get(chunk.runner) ?? 0;
-      return chunk.lastSequenceOfSubject > last ? [last] : [];
+  /** Reading begins behind the runner that lacks the most: that may lie before what others have sent (FEED-5). */
+  async #readMissing(): Promise<void> {
+    const { signal } = this.#stopped;
+    const stored = await this.source.lastSequences(signal);
+    const lacking = [...stored].flatMap(([runner, last]) => {
+      const given = Math.max(this.#lastOf.get(runner) ?? 0, this.#completeTo);
+      return last > given ? [given] : [];
     });
-    return Math.min(this.#eventStream.sequence, ...holes);
+    if (lacking.length > 0) {
+      let given = 0;
+      for await (const chunk of this.source.chunks(Math.min(...lacking) + 1, signal)) {
+        this.#add(chunk);
+        given += 1;
+        if (given % CHUNKS_IN_A_GO === 0) this.#advance();
+      }
+    }
+    this.#completeTo = Math.max(this.#completeTo, ...stored.values());
   }
 
   #giveHeld(): void {

@@ -53,7 +53,7 @@ export class Follower {
     }
     this.#filtering = false;
     this.client.write(batch.bytes);
-    Object.assign(this.cursor, batch.after);
+    this.cursor.set(batch.after);
   }
 
   /**

@@ -1,6 +1,6 @@
 /** `GET /pipeline/{id}/logs`: decides who may watch and from where on, and opens the stream. */
 import type { Bus } from '@penstock/bus';
-import { endsRun, isEnded, isRunId, type RunEvent } from '@penstock/run';
+import { closesRun, isEnded, isRunId, type RunEvent, type RunView } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
@@ -48,13 +48,14 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       if (run === null) throw new NotFound('There is no such run.');
       if (ticket !== undefined) await tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));
       const source = new BusRunSource(options, runId, tenants);
-      const ended = isEnded(run.status);
+      let isLive = !isEnded(run.status);
 
       let cursor = cursorOf(request, runId);
-      if (cursor.version > 0 && ended) {
+      if (!isLive && (cursor.version > 0 || mayStillStop(run))) {
         const events = await source.events(0);
+        isLive = !events.some(closesRun);
         const last = lastVersion(events);
-        if (cursor.version === last) return reply.code(204).send();
+        if (!isLive && cursor.version === last) return reply.code(204).send();
         if (cursor.version > last) cursor = new Cursor();
       } else if (cursor.version > run.version) {
         // The cursor is of a history that this run does not have: the client receives everything anew.
@@ -74,7 +75,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       // It may have been revoked since it was looked at.
       if (revocations.isRevoked(credential)) client.end();
       try {
-        await streams.serve(client, source, cursor, !ended);
+        await streams.serve(client, source, cursor, isLive);
       } finally {
         stopWaiting();
         giveBack();
@@ -120,8 +121,13 @@ function queryText(request: FastifyRequest, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The version of the event that is emitted last. */
+/** A run that was cancelled or quarantined has ended, and its processes may live a while. */
+function mayStillStop({ status, outcome }: RunView): boolean {
+  return status === 'CANCELLED' || outcome === 'quarantined';
+}
+
+/** The version of the event that is emitted last, as far as it is known. */
 function lastVersion(events: readonly RunEvent[]): number {
-  const index = events.findIndex(endsRun);
+  const index = events.findIndex(closesRun);
   return index < 0 ? events.length : index + 1;
 }

@@ -1,5 +1,6 @@
 /** Where a run's events and log come from: the events from its owner while it goes on, then from the store; the log from the stream `LOGS`. */
 import {
+  lastChunks,
   readChunks,
   subjects,
   subscribeLiveChunks,
@@ -8,7 +9,7 @@ import {
   type LiveChunk,
   type StoredChunk,
 } from '@penstock/bus';
-import { endsRun, isEnded, type RunEvent } from '@penstock/run';
+import { closesRun, isSettled, type RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import { NotFound, Unavailable } from '@penstock/errors';
 import { type Owners, unavailableStore } from '@penstock/run-client';
@@ -22,6 +23,8 @@ export interface RunSource {
   events(after: number): Promise<readonly RunEvent[]>;
   /** The stored chunks from this sequence on, in stored order, up to the last at the time of the call. */
   chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk>;
+  /** The sequence of the last chunk that each runner has stored for the run. */
+  lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
   /** What happens from now on; whatever may have been missed is announced by `onAskAgain`. Answers how to stop. */
   listen(listeners: {
     readonly onEvents: (first: number, events: readonly RunEvent[]) => void;
@@ -62,13 +65,18 @@ export class BusRunSource implements RunSource {
       if (!(error instanceof Unavailable)) throw error;
       // The document of a run that has ended holds everything, whoever is away.
       const events = await this.#documentEvents().catch(() => null);
-      if (events === null || !events.some(endsRun)) throw error;
+      if (events === null) throw error;
       return events.slice(after);
     }
   }
 
   chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk> {
     return readChunks(this.#bus, this.runId, fromSequence, signal);
+  }
+
+  async lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+    const chunks = await lastChunks(this.#bus, this.runId, signal);
+    return new Map(chunks.map(({ runner, sequence }) => [runner, sequence]));
   }
 
   listen(listeners: Parameters<RunSource['listen']>[0]): () => void {
@@ -94,7 +102,19 @@ export class BusRunSource implements RunSource {
       throw unavailableStore(error);
     }
     if (document === null) throw new NotFound(`There is no run '${this.runId}'.`);
-    if (!isEnded(document.state.status)) throw new Unavailable('The run is changing hands.');
-    return document.events;
+    if (!isSettled(document.state)) throw new Unavailable('The run is changing hands.');
+    return closed(document.events);
   }
+}
+
+/** A cancelled or quarantined run of release 0.6 has no event that says that its processes are gone: its last one does. */
+function closed(events: readonly RunEvent[]): readonly RunEvent[] {
+  const last = events.at(-1);
+  const end = events.find(({ type }) => type === 'run_cancelled' || type === 'run_quarantined');
+  if (last === undefined || end === undefined || events.some(closesRun)) return events;
+  const stopped: RunEvent =
+    end.type === 'run_cancelled'
+      ? { type: 'run_stopped', at: last.at, status: 'CANCELLED', cancelledStages: end.cancelledStages }
+      : { type: 'run_stopped', at: last.at, status: 'FAILED' };
+  return [...events, stopped];
 }

@@ -65,6 +65,7 @@ export class Attempt {
   readonly #preparing = new AbortController();
   #stopped: StopReason | null = null;
   #abandoned = false;
+  #processGoneAt: number | undefined;
   #onProcessGone: () => void = () => {};
   #kept: ResultRequest | null = null;
 
@@ -73,7 +74,10 @@ export class Attempt {
     this.ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session: job.session, credit: job.credit };
     this.#parts = parts;
     this.processGone = new Promise((done) => {
-      this.#onProcessGone = done;
+      this.#onProcessGone = () => {
+        this.#processGoneAt ??= performance.now();
+        done();
+      };
     });
     this.result = this.#execute()
       .catch((error: unknown) => {
@@ -83,6 +87,11 @@ export class Attempt {
         return this.#keep({ ...failedBecause('runner_lost'), logBytes: 0 });
       })
       .finally(() => this.#onProcessGone());
+  }
+
+  /** For how long none of its processes has existed, milliseconds; 0 while one may. */
+  get goneForMs(): number {
+    return this.#processGoneAt === undefined ? 0 : performance.now() - this.#processGoneAt;
   }
 
   stop(reason: StopReason): void {

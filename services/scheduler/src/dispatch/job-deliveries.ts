@@ -38,6 +38,8 @@ export interface JobDeliveryHost {
   inFlight(run: LiveRun): boolean;
   /** The grant came to nothing: the machine decides. */
   returned(run: LiveRun, stage: string, attempt: number): void;
+  /** The attempt was being stopped, and has ended without a result. */
+  gone(run: LiveRun, stage: string, attempt: number, runner: string): void;
   /** The job can never be sent: its stage fails. */
   undeliverable(run: LiveRun, stage: string, attempt: number): void;
 }
@@ -151,7 +153,7 @@ export class JobDeliveries {
       if (answer === 'stopping') stop.acknowledged = true;
       if (answer === 'gone' && liveAttemptOf(stop.run, stop.stage)?.attempt === stop.attempt) {
         this.#stops.delete(deliveryId(stop.run, stop.stage));
-        this.#host.returned(stop.run, stop.stage, stop.attempt);
+        this.#host.gone(stop.run, stop.stage, stop.attempt, live.runner);
       }
     });
   }

@@ -133,6 +133,7 @@ export class Partition {
       inFlight: (run) => this.#cycle.isUnderWay(run),
       returned: (run, stage, attempt) =>
         this.#decideLater(run, { type: 'return-grant', at: this.#at(run), stage, attempt }),
+      gone: (run, stage, attempt, runner) => this.#loseAttempt(run, stage, attempt, runner),
       undeliverable: (run, stage, attempt) =>
         this.#decideLater(run, {
           type: 'result',
@@ -498,9 +499,10 @@ export class Partition {
     this.#tell(run, { type: 'quarantine', at: this.#at(run), cause });
   }
 
+  /** The attempt ends without a result, and what it has written is known first. */
   #loseAttempt(run: LiveRun, stage: string, attempt: number, runner: string): void {
-    this.#ports.storedLogBytes({ runId: run.id, runner, stage, attempt }, (logBytes) => {
-      this.#decideLater(run, { type: 'lose', at: this.#at(run), stage, attempt, logBytes });
+    this.#ports.closeLog({ runId: run.id, runner, stage, attempt }, (logSequence) => {
+      this.#decideLater(run, { type: 'lose', at: this.#at(run), stage, attempt, logSequence });
     });
   }
 

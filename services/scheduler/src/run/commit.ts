@@ -15,7 +15,7 @@ import {
 import { TaggedError } from '@penstock/errors';
 
 /** The format this build writes and the newest that it can read. */
-export const COMMIT_FORMAT = 1;
+export const COMMIT_FORMAT = 2;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
 export const COMMIT_BYTES_MAX = 512 * 1024;

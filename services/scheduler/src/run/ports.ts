@@ -35,8 +35,8 @@ export interface PartitionPorts {
   release(runner: string, runIds: readonly RunId[]): void;
   /** Whether the store knows the run (P7). */
   isStored(runId: RunId, then: (stored: boolean | 'unavailable') => void): void;
-  /** How many bytes of an attempt's log are stored now; tried until it is known. */
-  storedLogBytes(log: AttemptLogRef, then: (bytes: number) => void): void;
+  /** Stores a mark behind an attempt's log; calls back with the sequence of its first mark, tried until it is known (P21). */
+  closeLog(log: AttemptLogRef, then: (sequence: number) => void): void;
   /** There is something to project. */
   projectSoon(): void;
   /** Something threw that must not, and what it had done cannot be told: the partition is to be thrown away. */

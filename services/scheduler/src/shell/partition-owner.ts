@@ -22,7 +22,6 @@ import {
   type PartitionLog,
   type PartitionOpened,
   type PartitionReleased,
-  readChunks,
   type Responder,
   type ResultRequest,
   RUNNER_ANSWER_MS,
@@ -39,15 +38,14 @@ import type { Definitions, DefinitionSource } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
 import { Partition } from '../partition/partition.ts';
-import type { AttemptLogRef, PartitionPorts } from '../run/ports.ts';
+import type { PartitionPorts } from '../run/ports.ts';
 import type { CreateIntake } from './create-intake.ts';
 import type { DefinitionReader } from './definition-reader.ts';
+import { LogEnds } from './log-ends.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
-
-const LOG_RETRY_MS = 1_000;
 
 export interface OwnerOptions {
   readonly bus: Bus;
@@ -85,6 +83,7 @@ export class PartitionOwner {
   #partition: Partition | undefined;
   #projector: Projector | undefined;
   #timer: NodeJS.Timeout | undefined;
+  readonly #logEnds: LogEnds;
   readonly #onLost: (reason: LossReason) => void;
 
   /** `onLost` is called once, when the partition turns out to be another's, or what is in memory of it is worth nothing. */
@@ -92,6 +91,7 @@ export class PartitionOwner {
     this.#options = options;
     this.#member = member;
     this.#onLost = onLost;
+    this.#logEnds = new LogEnds({ bus: options.bus, log: options.log, signal: this.#abort.signal });
     this.#journal = openLog(options.bus, options.partition, {
       onTrouble: ({ operation, attempt, error }) =>
         options.log.warn(
@@ -324,12 +324,7 @@ export class PartitionOwner {
             () => 'unavailable' as const,
           )
           .then(this.#guarded('partition.id-looked-up', then)),
-      storedLogBytes: (attempt, then) =>
-        void this.#storedLogBytes(attempt).then(
-          this.#answered(attempt.runId, (bytes) => {
-            if (bytes !== undefined) then(bytes);
-          }),
-        ),
+      closeLog: (attempt, then) => this.#logEnds.close(attempt, this.#answered(attempt.runId, then)),
       projectSoon: this.#guarded('partition.projector', () => this.#projector?.projectSoon()),
       broken: this.#drop,
       warn: (fields, message) => log.warn(fields, message),
@@ -419,26 +414,6 @@ export class PartitionOwner {
     } catch {
       return 'no-answer';
     }
-  }
-
-  /** The end of what is stored of an attempt's log, decided once, when its runner is lost (P21). */
-  async #storedLogBytes({ runId, runner, stage, attempt }: AttemptLogRef): Promise<number | undefined> {
-    while (!this.#abort.signal.aborted) {
-      try {
-        let end = 0;
-        for await (const stored of readChunks(this.#options.bus, runId, 1, this.#abort.signal)) {
-          const { chunk } = stored;
-          if (stored.runner === runner && chunk.stage === stage && chunk.attempt === attempt)
-            end = Math.max(end, chunk.offset + chunk.output.length);
-        }
-        return end;
-      } catch (error) {
-        if (this.#abort.signal.aborted) break;
-        this.#options.log.warn({ err: error, runId }, 'the log of a lost attempt could not be read; trying again');
-        await new Promise((resolve) => setTimeout(resolve, LOG_RETRY_MS));
-      }
-    }
-    return undefined;
   }
 }
 

@@ -1,0 +1,65 @@
+/**
+ * Closes the logs of attempts that have ended without a result (P21). Those of one run are closed together, so that its log
+ * is read once for all of them; of several runs a few at a time.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { markLogEnds, type Bus } from '@penstock/bus';
+import type { RunId } from '@penstock/run';
+import type { Log } from '@penstock/telemetry/log';
+import PQueue from 'p-queue';
+import type { AttemptLogRef } from '../run/ports.ts';
+
+const RUNS_AT_ONCE = 8;
+const RETRY_MS = 1_000;
+
+interface Waiting {
+  readonly log: AttemptLogRef;
+  readonly then: (sequence: number) => void;
+}
+
+export interface LogEndsOptions {
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export class LogEnds {
+  readonly #options: LogEndsOptions;
+  readonly #queue = new PQueue({ concurrency: RUNS_AT_ONCE });
+  readonly #waiting = new Map<RunId, Waiting[]>();
+
+  constructor(options: LogEndsOptions) {
+    this.#options = options;
+  }
+
+  /** Calls back with the sequence of the log's first mark; tried until it is stored, or never after the signal. */
+  close(log: AttemptLogRef, then: (sequence: number) => void): void {
+    const waiting = this.#waiting.get(log.runId);
+    if (waiting !== undefined) {
+      waiting.push({ log, then });
+      return;
+    }
+    this.#waiting.set(log.runId, [{ log, then }]);
+    void this.#queue.add(() => this.#closeAll(log.runId));
+  }
+
+  async #closeAll(runId: RunId): Promise<void> {
+    const { bus, log, signal } = this.#options;
+    while (!signal.aborted) {
+      const batch = [...(this.#waiting.get(runId) ?? [])];
+      try {
+        const logs = batch.map((each) => each.log);
+        const sequences = await markLogEnds(bus, runId, logs, Date.now(), signal);
+        const later = (this.#waiting.get(runId) ?? []).slice(batch.length);
+        if (later.length === 0) this.#waiting.delete(runId);
+        else this.#waiting.set(runId, later);
+        batch.forEach(({ then }, index) => then(sequences[index] ?? 0));
+        if (later.length === 0) return;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.warn({ err: error, runId }, 'the log of a lost attempt could not be closed; trying again');
+        await pause(RETRY_MS, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+}
