@@ -114,6 +114,32 @@ describe('penstock serve, through its public API', () => {
     expect(again.errors?.[0]?.extensions?.code).toBe('CONFLICT');
   });
 
+  it('what a stage prints while it is being stopped is told between pipeline_cancelling and pipeline_cancelled, live and afterwards', async () => {
+    const run = "exec 2>/dev/null; trap 'echo tidying; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    const runId = await trigger(server, `pipeline:\n  name: tidy\nstages:\n  tidy:\n    run: "${run}"\n`);
+    const ready = Promise.withResolvers<void>();
+    const live = readStream(logsUrl(server, runId), server.apiKey, {
+      onEvent: ({ data }) => void (data['line'] === 'ready' && ready.resolve()),
+    });
+    await ready.promise;
+    await server.graphql('mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages } }', { id: runId });
+    const outlineOf = ({ events }: Awaited<typeof live>): unknown[] =>
+      events.map(({ event, data }) => data['line'] ?? event);
+    expect(outlineOf(await live)).toEqual([
+      'stage_started',
+      'ready',
+      'pipeline_cancelling',
+      'tidying',
+      'pipeline_cancelled',
+    ]);
+    const replay = await readStream(logsUrl(server, runId), server.apiKey);
+    const linesOf = ({ events }: Awaited<typeof live>): unknown[] => events.flatMap(({ data }) => data['line'] ?? []);
+    expect(linesOf(replay)).toEqual(['ready', 'tidying']);
+    expect(replay.events.map(({ event }) => event).toSorted()).toEqual(
+      (await live).events.map(({ event }) => event).toSorted(),
+    );
+  });
+
   it('a client that comes back with the last id of an ended run gets 204, any other cursor its rest', async () => {
     const runId = await trigger(server, 'pipeline:\n  name: two\nstages:\n  a:\n    run: echo one; echo two\n');
     const { events } = await readStream(logsUrl(server, runId), server.apiKey);

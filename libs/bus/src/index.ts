@@ -49,7 +49,13 @@ export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease
 export { putExpiring } from './jetstream/expiring-keys.ts';
 export { markLogEnds } from './jetstream/log-marks.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
-export { lastChunks, type LiveChunk, readChunks, type StoredChunk, subscribeLiveChunks } from './jetstream/log-reader.ts';
+export {
+  lastChunks,
+  type LiveChunk,
+  readChunks,
+  type StoredChunk,
+  subscribeLiveChunks,
+} from './jetstream/log-reader.ts';
 export {
   type BrokerPermissions,
   brokerPermissions,

@@ -352,7 +352,9 @@ describe('cancel (P14)', () => {
             ? driven.lose('a')
             : driven.tell({ type, stage: 'a', attempt: 1 });
       expect(types(decided)).toEqual(['attempt_gone', 'run_stopped']);
-      expect(decided?.events[0]).toMatchObject(type === 'lose' ? { logSequence: 3 } : { logBytes: type === 'result' ? 7 : 0 });
+      expect(decided?.events[0]).toMatchObject(
+        type === 'lose' ? { logSequence: 3 } : { logBytes: type === 'result' ? 7 : 0 },
+      );
       expect(decided?.events[1]).toMatchObject({ status: 'CANCELLED', cancelledStages: 1 });
       expect(decided?.effects).toEqual([{ type: 'settle' }]);
       expect(driven.stage('a').status).toBe('CANCELLED');

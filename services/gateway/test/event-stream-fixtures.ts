@@ -88,7 +88,11 @@ export const runStopped = (cancelledStages: number): RunEvent => ({
 });
 
 /** The mark that an owner stores behind the log of an attempt (P21). */
-export function mark(sequence: number, stage: string, fields: Pick<ChunkFields, 'attempt' | 'runner'> = {}): StoredChunk {
+export function mark(
+  sequence: number,
+  stage: string,
+  fields: Pick<ChunkFields, 'attempt' | 'runner'> = {},
+): StoredChunk {
   const stored = chunk(sequence, stage, '', fields);
   return { ...stored, chunk: { ...stored.chunk, parts: [], mark: true } };
 }

@@ -243,7 +243,11 @@ function cancelled(seed: number, share: number): History {
       (each) => each.runner === runner && each.chunk.stage === stage && each.chunk.attempt === attempt,
     );
     if (next(2) === 0)
-      return gone(stage, { logBytes: Math.max(0, ...own.map((each) => each.chunk.offset + each.chunk.output.length)) }, attempt);
+      return gone(
+        stage,
+        { logBytes: Math.max(0, ...own.map((each) => each.chunk.offset + each.chunk.output.length)) },
+        attempt,
+      );
     const sequence = (own[next(own.length)]?.sequence ?? 0) + 1 + index;
     const first = mark(sequence, stage, { attempt, runner });
     const again = mark(sequence + 10_000, stage, { attempt, runner });

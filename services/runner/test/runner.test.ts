@@ -240,13 +240,19 @@ describe('a stop (P14)', () => {
 
   it('of an attempt whose processes are gone is answered gone in the end where the broker does not take its log', async () => {
     await start({ goneWithoutLogMs: 100 });
-    const { job } = await scheduler.grant({ script: 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done' });
+    const { job } = await scheduler.grant({
+      script: 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done',
+    });
     while ((await scheduler.logOf(job.runId)) === '') continue;
     await connectionOf(scheduler.bus).request('$JS.API.STREAM.DELETE.LOGS');
     expect((await scheduler.stopAttempt(job)).answer).toBe('stopping');
     await expect.poll(async () => (await scheduler.stopAttempt(job)).answer, { timeout: 10_000 }).toBe('gone');
     expect(processesOf(job.runId)).toEqual([]);
-    await ensureStreams(scheduler.bus, { partitions: 1, journalBytesMax: 16 * 1024 ** 2, logsBytesMax: 512 * 1024 ** 2 });
+    await ensureStreams(scheduler.bus, {
+      partitions: 1,
+      journalBytesMax: 16 * 1024 ** 2,
+      logsBytesMax: 512 * 1024 ** 2,
+    });
     expect(await scheduler.results.next()).toMatchObject({ runId: job.runId });
   });
 

@@ -3,7 +3,15 @@
  * they are answered against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
  */
 import type { CancelReply, CommittedEvents, CreateReply, CreateRequest, GetReply, WatchReply } from '@penstock/bus';
-import { closesRun, endsEventStream, isEnded, newRunId, partitionOf, publicEventOf, type RunEvent } from '@penstock/run';
+import {
+  closesRun,
+  endsEventStream,
+  isEnded,
+  newRunId,
+  partitionOf,
+  publicEventOf,
+  type RunEvent,
+} from '@penstock/run';
 import type { Partition } from '@penstock/scheduler/testing';
 import type { Network } from '../world/network.ts';
 import { drawPipeline } from '../world/pipelines.ts';
@@ -248,7 +256,14 @@ export class Clients {
     const { random } = this.#world;
     const watchers = random.int(3);
     for (let count = 0; count < watchers; count++) {
-      const watcher: Watcher = { intent, gateway: random.pick(this.#gateways), have: 0, asking: false, ended: false, isCancelling: false };
+      const watcher: Watcher = {
+        intent,
+        gateway: random.pick(this.#gateways),
+        have: 0,
+        asking: false,
+        ended: false,
+        isCancelling: false,
+      };
       this.#world.after(random.exponential(3_000), () => {
         this.#watchers.push(watcher);
         this.#askMore(watcher);
@@ -428,7 +443,8 @@ export class Clients {
       if (closesRun(event)) watcher.ended = true;
       return;
     }
-    const fail = (what: string): void => this.#world.check(false, 'PUBLIC-2', `a watcher of run ${runId} is told ${what}`);
+    const fail = (what: string): void =>
+      this.#world.check(false, 'PUBLIC-2', `a watcher of run ${runId} is told ${what}`);
     if (watcher.ended) fail(`${shown.type} after the end`);
     if (watcher.isCancelling && shown.type !== 'pipeline_cancelled') fail(`${shown.type} after pipeline_cancelling`);
     if (shown.type === 'pipeline_cancelled' && !watcher.isCancelling) fail('pipeline_cancelled alone');

@@ -113,7 +113,9 @@ export class Oracle implements Witness {
     const first = this.#marks.get(`${runId}/${stage}/${attempt}`);
     if (first !== undefined) world.mark('log closed again');
     this.#marks.set(`${runId}/${stage}/${attempt}`, first ?? sequence);
-    world.trace(() => `the log of ${stage}/${attempt} of run ${runId.slice(-4)} at ${runner} is closed at ${first ?? sequence}`);
+    world.trace(
+      () => `the log of ${stage}/${attempt} of run ${runId.slice(-4)} at ${runner} is closed at ${first ?? sequence}`,
+    );
     return first ?? sequence;
   }
 

@@ -55,7 +55,9 @@ export class Cursor {
   encode(runId: string): string {
     const runners = [...this.runners]
       .toSorted(([one], [other]) => one - other)
-      .map(([runner, { sequence, lines }]) => [runner, sequence, lines].map((number) => number.toString(RADIX)).join(':'));
+      .map(([runner, { sequence, lines }]) =>
+        [runner, sequence, lines].map((number) => number.toString(RADIX)).join(':'),
+      );
     const parts = [this.version.toString(RADIX), this.notes.toString(RADIX), ...runners, runId.slice(-4)];
     return Buffer.from(parts.join('.'), 'latin1').toString('base64url');
   }

@@ -52,7 +52,9 @@ export class OrderedAttemptLog {
 
   /** Whether all bytes before the end were emitted; `handled` is the sequence of the last chunk of its runner that was. */
   isComplete(handled: number): boolean {
-    return this.endSequence === undefined ? this.end === undefined || this.#next >= this.end : handled >= this.endSequence;
+    return this.endSequence === undefined
+      ? this.end === undefined || this.#next >= this.end
+      : handled >= this.endSequence;
   }
 
   /** What can be emitted now that this chunk is there: nothing, itself, or also chunks that waited for it. */

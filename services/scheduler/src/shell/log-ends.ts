@@ -14,7 +14,7 @@ const RETRY_MS = 1_000;
 
 interface Waiting {
   readonly log: AttemptLogRef;
-  readonly then: (sequence: number) => void;
+  readonly closed: (sequence: number) => void;
 }
 
 export interface LogEndsOptions {
@@ -33,13 +33,13 @@ export class LogEnds {
   }
 
   /** Calls back with the sequence of the log's first mark; tried until it is stored, or never after the signal. */
-  close(log: AttemptLogRef, then: (sequence: number) => void): void {
+  close(log: AttemptLogRef, closed: (sequence: number) => void): void {
     const waiting = this.#waiting.get(log.runId);
     if (waiting !== undefined) {
-      waiting.push({ log, then });
+      waiting.push({ log, closed });
       return;
     }
-    this.#waiting.set(log.runId, [{ log, then }]);
+    this.#waiting.set(log.runId, [{ log, closed }]);
     void this.#queue.add(() => this.#closeAll(log.runId));
   }
 
@@ -53,7 +53,7 @@ export class LogEnds {
         const later = (this.#waiting.get(runId) ?? []).slice(batch.length);
         if (later.length === 0) this.#waiting.delete(runId);
         else this.#waiting.set(runId, later);
-        batch.forEach(({ then }, index) => then(sequences[index] ?? 0));
+        batch.forEach(({ closed }, index) => closed(sequences[index] ?? 0));
         if (later.length === 0) return;
       } catch (error) {
         if (signal.aborted) return;
