@@ -73,7 +73,9 @@ describe('^C during penstock run', () => {
 
   it('tells what a stage prints while it is stopped between pipeline_cancelling and pipeline_cancelled, as a server does', async () => {
     const cwd = folder(
-      pipeline(`  tidy: {run: "exec 2>/dev/null; trap 'echo tidying up; exit 0' TERM; echo ready; while :; do sleep 0.05; done"}`),
+      pipeline(
+        `  tidy: {run: "exec 2>/dev/null; trap 'echo tidying up; exit 0' TERM; echo ready; while :; do sleep 0.05; done"}`,
+      ),
     );
     const command = start(['run', '--json'], { cwd });
     await command.until('stdout', '"ready"');
