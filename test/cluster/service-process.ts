@@ -69,7 +69,7 @@ export class ServiceProcess {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Where it answers /health, /ready and /metrics; undefined before it listens. */
+  /** Where it answers /health and /ready; undefined before it listens. */
   get internalUrl(): string | undefined {
     return this.lives && this.#internalPort !== undefined ? `http://127.0.0.1:${this.#internalPort}` : undefined;
   }

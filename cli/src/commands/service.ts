@@ -26,7 +26,7 @@ export const serviceCommand: Command = {
     environment: [
       ['SERVICE_NATS_URL', 'the broker, user and password in it'],
       ['SERVICE_STORE_URL', 'the database (gateway, scheduler)'],
-      ['SERVICE_INTERNAL_LISTEN', 'where /health, /ready and /metrics are answered; default 127.0.0.1:9090'],
+      ['SERVICE_INTERNAL_LISTEN', 'where /health and /ready are answered; default 127.0.0.1:9090'],
     ],
     examples: [
       ['penstock service scheduler', 'one more owner of partitions'],

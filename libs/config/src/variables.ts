@@ -59,7 +59,7 @@ export const variables = {
     defaultText: '`127.0.0.1:9090`',
     services: ownProcesses,
     meaning:
-      'Where a service process answers `/health`, `/ready` and `/metrics`; for probes, not for clients. Port 0 takes a free one.',
+      'Where a service process answers `/health` and `/ready`; for probes, not for clients. Port 0 takes a free one.',
   }),
   runnerId: optional({
     name: 'SERVICE_RUNNER_ID',

@@ -1,10 +1,9 @@
 /**
- * The internal port of a service process: `/health` says that the process lives, `/ready` that it can do its work,
- * `/metrics` what it counts. For probes inside the installation; nothing here is for clients.
+ * The internal port of a service process: `/health` says that the process lives, `/ready` that it can do its work. For
+ * probes inside the installation; nothing here is for clients.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Metrics } from '@penstock/telemetry';
 import { within } from '@penstock/async';
 
 export interface InternalServer {
@@ -16,7 +15,6 @@ export interface InternalServerOptions {
   readonly listen: { readonly host: string; readonly port: number };
   /** Rejects, with the reason as its message, while the service cannot do its work. */
   ready(): Promise<void>;
-  readonly metrics?: Metrics | undefined;
 }
 
 /** A probe that takes longer has its answer: not ready. */
@@ -38,9 +36,7 @@ export async function startInternalServer(options: InternalServerOptions): Promi
       if (request.method !== 'GET' && request.method !== 'HEAD') answer(405, 'only GET\n');
       else if (request.url === '/health') answer(200, 'ok');
       else if (request.url === '/ready') void readiness(options.ready).then(({ status, body }) => answer(status, body));
-      else if (request.url === '/metrics' && options.metrics !== undefined)
-        answer(200, options.metrics.render(), 'text/plain; version=0.0.4; charset=utf-8');
-      else answer(404, 'there are /health, /ready and /metrics\n');
+      else answer(404, 'there are /health and /ready\n');
     },
   );
   await listening(server, options.listen);

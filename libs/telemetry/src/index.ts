@@ -1,2 +1,1 @@
 export { createLogger, type Logger, type LogLevel, silentLogger } from './logger.ts';
-export { Metrics } from './metrics.ts';
