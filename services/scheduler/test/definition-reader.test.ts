@@ -35,7 +35,7 @@ describe('texts of runs that are read off the thread', () => {
     await expect(reader.read({ yaml: LARGE }, 'ada')).rejects.toThrow(Unavailable);
   });
 
-  it('of a run that exists are read all the same (P29), with a warning', async () => {
+  it('of a run that exists are read all the same, with a warning', async () => {
     const warnings: string[] = [];
     const reader = new DefinitionReader(
       new Definitions(),
