@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ferretdbBinary } from './mongodb/ferretdb-binary.ts';
+import { javaServer } from './mongodb/java-server.ts';
 import { reportNotRun, startMongoServer } from './mongodb/index.ts';
 
 describe('finding a server for tests', () => {
@@ -50,6 +51,26 @@ describe('finding a server for tests', () => {
     expect(
       await ferretdbBinary(await fakeGo('while [ "$1" != -o ]; do shift; done\necho binary > "$2"'), env),
     ).toHaveProperty('path');
+  });
+
+  it('has the classes of mongo-java-server by Maven and a JDK once; where one of them fails it says which, and why', async () => {
+    const fake = async (name: string, script: string): Promise<string> => {
+      const file = join(folder, name);
+      await writeFile(file, `#!/bin/sh\n${script}\n`);
+      await chmod(file, 0o755);
+      return file;
+    };
+    const maven = await fake('mvn', 'for one; do case $one in -DoutputDirectory=*) mkdir -p "${one#*=}";; esac; done');
+    const javac = await fake('javac', 'while [ "$1" != -d ]; do shift; done\nmkdir "$2"');
+    expect(await javaServer(await fake('away', 'echo "no such host"; exit 1'), javac, env)).toEqual({
+      problem: 'mvn ended with 1: no such host',
+    });
+    expect(await javaServer(maven, await fake('old', 'echo "release 17 not supported" >&2; exit 2'), env)).toEqual({
+      problem: 'javac ended with 2: release 17 not supported',
+    });
+    const built = await javaServer(maven, javac, env);
+    expect('path' in built ? (await readdir(built.path)).toSorted() : built).toEqual(['classes', 'lib']);
+    expect(await javaServer('/none', '/none', env)).toEqual(built);
   });
 
   it('a lock whose holder has ended does not hold', async () => {

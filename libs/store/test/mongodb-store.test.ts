@@ -12,6 +12,6 @@ await withMongoServer("the store's contract on MongoDB", (server) => {
         remove: () => database.drop(),
       };
     },
-    { concurrency: server.isAtomic },
+    { concurrency: server.isAtomic, sortsByCodePoints: server.sortsByCodePoints },
   );
 });

@@ -1,7 +1,7 @@
 /**
  * A server that speaks MongoDB's protocol, for tests: the one that SERVICE_TEST_MONGODB_URL names; `mongo:8` where a Docker
- * engine answers; `mongod` on the PATH; FerretDB where Go is installed. The last one stands in for MongoDB where races do
- * not matter: it does not decide them.
+ * engine answers; `mongod` on the PATH; mongo-java-server where a JDK 17 and Maven are installed; FerretDB where Go is. The last
+ * two stand in for MongoDB: the one decides races and keeps everything in memory, the other decides none and keeps it in files.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,6 +13,7 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { MongoClient } from 'mongodb';
 import { ferretdbBinary } from './ferretdb-binary.ts';
+import { classPathOf, javaServer } from './java-server.ts';
 
 export interface TestMongoServer {
   /** Without a database. */
@@ -23,6 +24,8 @@ export interface TestMongoServer {
   readonly name: string;
   /** It decides races as MongoDB does. */
   readonly isAtomic: boolean;
+  /** It sorts strings as MongoDB does, by code points; else by UTF-16 units. */
+  readonly sortsByCodePoints: boolean;
   /** The address of a database of its own, not made yet. */
   freshDatabase(): { readonly url: string; drop(): Promise<void> };
   stop(): Promise<void>;
@@ -30,14 +33,26 @@ export interface TestMongoServer {
 
 export type NoServer = { readonly missing: string };
 
+/** What a stand-in may lack. */
+type Faithfulness = Pick<TestMongoServer, 'isAtomic' | 'sortsByCodePoints'>;
+const MONGODB: Faithfulness = { isAtomic: true, sortsByCodePoints: true };
+
 const START_MS = 60_000;
 const IMAGE = 'mongo:8';
 
 /** The first of them that there is; else why there is none, in words for the end of the test run. */
 export async function startMongoServer(env: NodeJS.ProcessEnv = process.env): Promise<TestMongoServer | NoServer> {
   const named = env['SERVICE_TEST_MONGODB_URL'];
-  if (named) return testServer(named, 'the MongoDB of SERVICE_TEST_MONGODB_URL', true, async () => undefined);
-  return (await startContainer(env)) ?? (await startMongod(env)) ?? startFerretdb(env);
+  if (named) return testServer(named, 'the MongoDB of SERVICE_TEST_MONGODB_URL', MONGODB, async () => undefined);
+  const real = (await startContainer(env)) ?? (await startMongod(env));
+  if (real !== null) return real;
+  const inJava = await startJavaServer(env);
+  if (!('missing' in inJava)) return inJava;
+  const inGo = await startFerretdb(env);
+  if (!('missing' in inGo)) return inGo;
+  return {
+    missing: `no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod, ${inJava.missing}, ${inGo.missing} on this machine`,
+  };
 }
 
 /** Told at the end of `npm test`, where nobody overlooks it. */
@@ -63,7 +78,7 @@ async function startContainer(env: NodeJS.ProcessEnv): Promise<TestMongoServer |
       .start();
     const url = `mongodb://${container.getHost()}:${container.getMappedPort(27017)}/?directConnection=true`;
     await initiate(url);
-    return testServer(url, `${IMAGE} in a container`, true, async () => void (await container.stop()));
+    return testServer(url, `${IMAGE} in a container`, MONGODB, async () => void (await container.stop()));
   } catch {
     // No engine behind the socket, or no image to be had: the next of the list.
     return null;
@@ -83,39 +98,49 @@ async function startMongod(env: NodeJS.ProcessEnv): Promise<TestMongoServer | nu
   const url = `mongodb://127.0.0.1:${port}/?directConnection=true`;
   await child.firstLine((line) => (line.includes('Waiting for connections') ? url : undefined));
   await initiate(url, `127.0.0.1:${port}`);
-  return testServer(url, 'mongod', true, async () => {
+  return testServer(url, 'mongod', MONGODB, async () => {
     await child.stop();
     await rm(folder, { recursive: true, force: true });
   });
+}
+
+/** Its heap is small: a test keeps some megabytes. */
+const JAVA_OPTIONS = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+
+async function startJavaServer(env: NodeJS.ProcessEnv): Promise<TestMongoServer | NoServer> {
+  const [java, javac, maven] = ['java', 'javac', 'mvn'].map((tool) => onPath(tool, env));
+  if (java == null || javac == null || maven == null)
+    return { missing: 'no JDK 17 with Maven (for mongo-java-server)' };
+  const built = await javaServer(maven, javac, env);
+  if ('problem' in built) return { missing: `mongo-java-server cannot be built: ${built.problem}` };
+  // It ends with its standard input, and so with this process.
+  const argv = [...JAVA_OPTIONS, '-cp', classPathOf(built.path), 'TestServer'];
+  const child = new ServerProcess(spawn(java, argv, { stdio: ['pipe', 'pipe', 'ignore'] }));
+  const url = await child.firstLine((line) => (line.startsWith('mongodb://') ? line : undefined));
+  return testServer(url, 'mongo-java-server', { isAtomic: true, sortsByCodePoints: false }, () => child.stop());
 }
 
 async function startFerretdb(env: NodeJS.ProcessEnv): Promise<TestMongoServer | NoServer> {
   const go = onPath('go', env);
-  if (go === null)
-    return {
-      missing: 'no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod and no Go (to build FerretDB) on this machine',
-    };
+  if (go === null) return { missing: 'no Go (to build FerretDB)' };
   const built = await ferretdbBinary(go, env);
-  if ('problem' in built)
-    return {
-      missing: `no SERVICE_TEST_MONGODB_URL, no Docker engine, no mongod, and FerretDB cannot be built: ${built.problem}`,
-    };
+  if ('problem' in built) return { missing: `FerretDB cannot be built: ${built.problem}` };
   const folder = await mkdtemp(join(tmpdir(), 'penstock-ferretdb-'));
   // It ends with its standard input, and so with this process.
   const child = new ServerProcess(spawn(built.path, [folder], { stdio: ['pipe', 'pipe', 'ignore'] }));
   const url = await child.firstLine((line) => (line.startsWith('mongodb://') ? line : undefined));
-  return testServer(url, 'FerretDB', false, async () => {
+  return testServer(url, 'FerretDB', { isAtomic: false, sortsByCodePoints: true }, async () => {
     await child.stop();
     await rm(folder, { recursive: true, force: true });
   });
 }
 
-function testServer(url: string, name: string, isAtomic: boolean, stop: () => Promise<void>): TestMongoServer {
+function testServer(url: string, name: string, faithfulness: Faithfulness, stop: () => Promise<void>): TestMongoServer {
   const parsed = new URL(url);
   return {
     url,
     name,
-    isAtomic,
+    ...faithfulness,
     stop,
     host: parsed.hostname,
     port: Number(parsed.port || 27017),
