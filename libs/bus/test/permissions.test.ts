@@ -18,6 +18,7 @@ import {
   encodeChunk,
   ensureStreams,
   inboxPrefixOf,
+  leaseAtLeader,
   type LeaseEvent,
   type LiveChunk,
   openDeliveryLog,
@@ -175,6 +176,8 @@ describe('each service does its whole job as its own user', () => {
       tag: 'LeaseHeld',
     });
     expect(await member.renew()).toMatchObject({ kind: 'accepted' });
+    expect(await leaseAtLeader(bus, buckets.members, member.key)).toEqual({ value: {}, revision: member.revision });
+    expect(await leaseAtLeader(bus, buckets.runners, 'r.s')).toBeNull();
     await member.release();
     for (const watch of watches) watch.stop();
   });
@@ -192,7 +195,9 @@ describe('each service does its whole job as its own user', () => {
     const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
     const long = 'x'.repeat(3 * MIB);
     scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => (subject.endsWith('.watch') ? long : subject));
+    scheduler.respond(subjects.committing, (_body, { subject }) => subject);
     await scheduler.flush();
+    expect(await gateway.request(subjects.committing, null, soon)).toBe(subjects.committing);
     for (const verb of ['create', 'cancel', 'get'] as const) {
       expect(await gateway.request(subjects.owner(2, verb), {}, soon)).toBe(subjects.owner(2, verb));
     }
@@ -246,6 +251,7 @@ describe('each service does its whole job as its own user', () => {
     runner.subscribe(subjects.demand('*'), demand.resolve);
     runner.subscribe(subjects.release('r1'), release.resolve);
     await Promise.all([scheduler.flush(), runner.flush()]);
+    expect(await leaseAtLeader(runner, buckets.members, 'm1')).toBeNull();
     for (const subject of [subjects.pull('m1', 'r1'), subjects.result(1, 'r1'), subjects.owner(1, 'open')]) {
       expect(await runner.request(subject, {}, soon)).toBe(subject);
     }
@@ -311,6 +317,9 @@ describe('each service does its whole job as its own user', () => {
       });
       await watch.ready;
       expect(heard).toContain('session.first');
+      expect(await leaseAtLeader(await busOf(user), buckets.revocations, 'session.first')).toMatchObject({
+        value: { before: 1 },
+      });
       await putExpiring(auth, buckets.revocations, `user.${user}`, { before: 2 }, 60_000);
       await second.promise;
       watch.stop();
@@ -337,7 +346,9 @@ describe('each service does its whole job as its own user', () => {
     expect(await log.find('d1')).toBeNull();
     await consumer.stop();
     scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => subject);
+    scheduler.respond(subjects.committing, (_body, { subject }) => subject);
     await scheduler.flush();
+    expect(await ingest.request(subjects.committing, null, soon)).toBe(subjects.committing);
     for (const verb of ['create', 'cancel', 'get', 'watch'] as const)
       expect(await ingest.request(subjects.owner(2, verb), {}, soon)).toBe(subjects.owner(2, verb));
   });
@@ -430,6 +441,7 @@ const forbidden: {
       ...journals,
       ...ownersOnly,
       'log.run1.r2',
+      'committing',
       'pull.m1.r2',
       'run.0.result.r2',
       'run.0.create',
@@ -511,6 +523,7 @@ const forbidden: {
       'svc.auth.token',
       'run.*.>',
       'run.0.create',
+      'committing',
       'pull.*.*',
       'job.*',
       'job.r1',

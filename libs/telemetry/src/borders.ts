@@ -16,6 +16,7 @@ export const borders = {
   'scheduler.tick': 'one tick',
   'scheduler.demand': "one announcement of a scheduler's demand",
   'scheduler.journal-level': 'one measurement',
+  'scheduler.committing': 'whether it can commit is said a second later',
   'scheduler.silent-sessions': 'one look',
   'partition.request': 'the request',
   'partition.tick': 'the partition is dropped and opened anew',

@@ -10,7 +10,7 @@ import { addInfoRoutes } from './http/info-routes.ts';
 import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
 import type { GatewayOptions } from './ports.ts';
-import { Owners, RunReads } from '@penstock/run-client';
+import { CommittingSchedulers, Owners, RunReads } from '@penstock/run-client';
 import { within } from '@penstock/async';
 import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
@@ -84,7 +84,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     await identity.close();
   });
 
-  addInfoRoutes(app, { version, bus, store });
+  addInfoRoutes(app, { version, bus, store, committing: new CommittingSchedulers(bus) });
   const server = {
     mode: options.mode ?? 'development',
     logLevel: options.logLevel ?? 'info',

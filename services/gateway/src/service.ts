@@ -1,6 +1,7 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them can stand behind an ingress. */
 import { sessionsSpec } from '@penstock/identity';
 import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
+import { CommittingSchedulers } from '@penstock/run-client';
 import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
@@ -73,9 +74,12 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           introspection: settings.introspection,
           streamsPerUser: settings.streamsPerUser,
         });
+        const committing = new CommittingSchedulers(bus);
         log.info({ url: gateway.url, mode, publicRead }, 'listens');
         return {
-          ready: () => store.ping(),
+          ready: async () => {
+            await Promise.all([store.ping(), committing.check()]);
+          },
           drain: [
             ['peers', () => peers.stop()],
             ['gateway', () => gateway.close(CLOSE_MS_MAX)],

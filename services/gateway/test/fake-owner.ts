@@ -8,6 +8,7 @@ import {
   type BusSubscription,
   type CancelReply,
   type CancelRequest,
+  type Committing,
   type CreateReply,
   type CreateRequest,
   type GetReply,
@@ -87,6 +88,7 @@ export class FakeOwner {
         ),
       );
     }
+    this.#subscriptions.push(this.#bus.respond<null, Committing>(subjects.committing, () => ({ scheduler: 'fake' })));
     await this.#bus.flush();
   }
 

@@ -47,6 +47,17 @@ describe('information', () => {
     ]);
   });
 
+  it('GET /ready answers 503 with the reason while no scheduler can commit', async () => {
+    const app = await world.gateway();
+    await world.owner.leave();
+    const response = await app.inject('/ready');
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/u)]);
+    expect(response.json()).toMatchObject({
+      error: 'unavailable',
+      message: expect.stringContaining('no scheduler can commit'),
+    });
+  });
+
   it('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
     const app = await world.gateway();
     expect((await app.inject('/ready')).statusCode).toBe(200);

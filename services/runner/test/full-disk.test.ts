@@ -2,13 +2,12 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectBus, type Bus, type ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
-import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { canMount, SmallDisk, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Outbox } from '../src/report/outbox.ts';
 import { ResultFile } from '../src/report/result-file.ts';
 import { startRunner, type Runner } from '../src/runner.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
-import { canMount, SmallDisk } from './small-disk.ts';
 
 const MIB = 1024 ** 2;
 const silentBus = { request: () => new Promise(() => {}) } as unknown as Bus;
@@ -18,7 +17,7 @@ function result(credit: number): ResultRequest {
   return { ...ref, status: 'success', outputs: { v: 'x'.repeat(60_000) }, logBytes: 0 };
 }
 
-describe.runIf(canMount())('a full disk (only where a file system can be mounted)', () => {
+describe.runIf(canMount("the runner's full disk"))('a full disk (only where a file system can be mounted)', () => {
   let disk: SmallDisk;
   beforeEach(() => {
     disk = new SmallDisk(40 * MIB);

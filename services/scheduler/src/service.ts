@@ -29,7 +29,10 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
           }),
         );
         return {
-          ready: () => store.ping(),
+          ready: async () => {
+            if (scheduler.trouble !== undefined) throw new Error(`it cannot commit: ${scheduler.trouble}`);
+            await store.ping();
+          },
           drain: [
             ['scheduler', () => scheduler.close()],
             ['store', () => store.close()],

@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path';
 import { ConfigurationError, defaultDataFolder, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
+import { CommittingSchedulers } from '@penstock/run-client';
 import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './model/collections.ts';
@@ -65,10 +66,13 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
             tiers: loadTiers(settings.tiersFile),
           }),
         );
+        const committing = new CommittingSchedulers(bus);
         await ingest.addRoutes(server.app);
         await server.listen();
         return {
-          ready: () => store.ping(),
+          ready: async () => {
+            await Promise.all([store.ping(), committing.check()]);
+          },
           drain: [
             ...server.drain,
             ['ingest', () => ingest.close()],

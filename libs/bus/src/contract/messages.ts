@@ -176,6 +176,11 @@ export interface PartitionReleased {
   readonly partition: number;
 }
 
+/** Answer to `committing` (see `subjects`). */
+export interface Committing {
+  readonly scheduler: string;
+}
+
 // --- Runners -------------------------------------------------------------------------------------------------------
 
 /** `demand.<scheduler>`, about every second while stages wait that no credit at hand can take (P11). */

@@ -9,6 +9,8 @@ export const subjects = {
   events: (runId: string) => `events.${runId}`,
   opened: (partition: number | '*') => `opened.${partition}`,
   released: (partition: number | '*') => `released.${partition}`,
+  /** Asks for a scheduler that can commit at present; the others do not listen. */
+  committing: 'committing',
   demand: (scheduler: string | '*') => `demand.${scheduler}`,
   pull: (scheduler: string, runner: string | '*') => `pull.${scheduler}.${runner}`,
   job: (runner: string) => `job.${runner}`,

@@ -137,7 +137,7 @@ function schedulerUser(): CoreUser {
       subjects.log('*', '*'),
       CROSSED_REPLIES,
     ],
-    [subjects.ownerAll(ANY), subjects.pull('*', '*'), subjects.released('*')],
+    [subjects.ownerAll(ANY), subjects.pull('*', '*'), subjects.released('*'), subjects.committing],
   );
 }
 
@@ -208,7 +208,10 @@ function webhookIngestUser(): PeerUser {
 }
 
 function ownersAsked(): readonly Ask[] {
-  return (['create', 'cancel', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb)));
+  return [
+    ...(['create', 'cancel', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb))),
+    one(subjects.committing),
+  ];
 }
 
 /** Verbs of a service may have several parts. */

@@ -8,6 +8,7 @@ export interface InfoRoutesOptions {
   readonly version: string;
   readonly bus: Bus;
   readonly store: { ping(): Promise<void> };
+  readonly committing: { check(): Promise<void> };
 }
 
 /** A probe that takes longer counts as a failure. */
@@ -26,15 +27,18 @@ export function addInfoRoutes(app: FastifyInstance, options: InfoRoutesOptions):
   app.get('/health', READ, (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
 
   app.get('/ready', READ, async (_request, reply) => {
-    const [broker, store] = await Promise.all([
+    const [broker, store, committing] = await Promise.all([
       answers(async () => {
         if (!options.bus.connected) throw new Error('not connected');
         await options.bus.flush(PROBE_MS_MAX);
       }),
       answers(() => options.store.ping()),
+      answers(() => options.committing.check()),
     ]);
     const away = [...(broker ? [] : ['broker']), ...(store ? [] : ['store'])];
     if (away.length > 0) throw new Unavailable(`Not ready: the ${away.join(' and the ')} cannot be reached.`);
+    if (!committing)
+      throw new Unavailable('Not ready: no scheduler can commit; the broker may be out of room, or electing a leader.');
     return reply.send({ status: 'ready', broker: 'ok', store: 'ok' });
   });
 }

@@ -32,6 +32,7 @@ export class SchedulerMembership {
   readonly #options: MembershipOptions;
   readonly #stopped = new AbortController();
   #lease: Lease | undefined;
+  #trouble: string | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: MembershipOptions) {
@@ -47,6 +48,11 @@ export class SchedulerMembership {
   /** P4: whether the last accepted renewal was sent so lately that nobody else can own anything of ours. */
   mayAct(): boolean {
     return this.#lease !== undefined && bootMs() - this.#lease.sentAtMs < ACT_WITHIN_MS;
+  }
+
+  /** Why the last renewal was not stored; undefined where it was. */
+  get trouble(): string | undefined {
+    return this.#lease === undefined ? (this.#trouble ?? 'it is no member') : this.#trouble;
   }
 
   async leave(): Promise<void> {
@@ -65,6 +71,7 @@ export class SchedulerMembership {
     const member = randomUUID();
     const value: Membership = { member, startedAt: new Date().toISOString() };
     this.#lease = await acquireLease(this.#options.bus, buckets.members, member, value, { ttlMs: this.#options.ttlMs });
+    this.#trouble = undefined;
     this.#options.joined(member);
   }
 
@@ -82,11 +89,13 @@ export class SchedulerMembership {
           continue;
         }
         const result = await this.#lease.renew();
+        this.#trouble = result.kind === 'unanswered' ? result.cause.message : undefined;
         if (result.kind !== 'lost') continue;
         log.warn({}, 'the membership has run out; joining anew');
         this.#lease = undefined;
         this.#options.lost();
       } catch (error) {
+        this.#trouble = error instanceof Error ? error.message : String(error);
         log.warn({ err: error }, 'the membership could not be renewed; tried again');
       }
     }

@@ -84,6 +84,7 @@ export class PartitionOwner {
   #projector: Projector | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #logEnds: LogEnds;
+  #refusal: string | undefined;
   readonly #onLost: (reason: LossReason) => void;
 
   /** `onLost` is called once, when the partition turns out to be another's, or what is in memory of it is worth nothing. */
@@ -93,12 +94,19 @@ export class PartitionOwner {
     this.#onLost = onLost;
     this.#logEnds = new LogEnds({ bus: options.bus, log: options.log, signal: this.#abort.signal });
     this.#journal = openLog(options.bus, options.partition, {
-      onTrouble: ({ operation, attempt, error }) =>
+      onTrouble: ({ operation, attempt, error }) => {
+        if (operation === 'append') this.#refusal = error.message;
         options.log.warn(
           { err: error, partition: options.partition, operation, attempt },
           'the journal does not answer; trying again',
-        ),
+        );
+      },
     });
+  }
+
+  /** Why the last try of its last commit was not stored; undefined where it was. */
+  get refusal(): string | undefined {
+    return this.#refusal;
   }
 
   get partition(): Partition | undefined {
@@ -118,6 +126,7 @@ export class PartitionOwner {
     const { partition, ledger, bus, log, definitions, settings, dispatch, load } = this.#options;
     const opening = this.#opening(this.#abort.signal);
     const opened = await openPartition(opening);
+    this.#refusal = undefined;
     if (opened === null) return false;
     this.#opened = opened;
     const { runs, usages } = await loadPartition(opened, opening, {
@@ -338,6 +347,7 @@ export class PartitionOwner {
     try {
       const result = await this.#journal.append(bytes, options, this.#abort.signal);
       if (result.ok) {
+        this.#refusal = undefined;
         this.#partition?.acknowledged(result.sequence);
         this.#armTimer();
         return;

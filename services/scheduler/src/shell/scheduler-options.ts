@@ -30,6 +30,8 @@ export interface Scheduler {
   readonly owned: number;
   /** How many samples of its memory have found an invariant broken: any is a fault of the code. */
   readonly brokenInvariants: number;
+  /** Why it cannot commit at present: the broker has not stored its last renewal, or the last try of a commit. Undefined where it can. */
+  readonly trouble: string | undefined;
   /** Resolves when every partition has been opened that should be this scheduler's as things stand. */
   settled(): Promise<void>;
   /** Hands its partitions over and leaves. */

@@ -6,12 +6,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { bootMs } from '@penstock/async';
 import {
-  bucketAgeMs,
   buckets,
   type BusSubscription,
+  type Committing,
   type Demand,
   LATER,
-  leaseAtLeader,
   type LeaseWatch,
   type Membership,
   MEMBERSHIP_MS,
@@ -35,6 +34,7 @@ import { ownerOf } from '../membership/ownership.ts';
 import { CreateIntake } from './create-intake.ts';
 import { DefinitionReader } from './definition-reader.ts';
 import { InvariantSamples } from './invariant-samples.ts';
+import { LeaseLookups } from './lease-lookups.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -66,6 +66,7 @@ class SchedulerService implements Scheduler {
   readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
   readonly #membership: SchedulerMembership;
   readonly #invariants: InvariantSamples;
+  readonly #leases: LeaseLookups;
   readonly #members = new Set<string>();
   readonly #owners = new Map<number, PartitionOwner>();
   /** Partitions whose logs may still name this member although it does not answer for them: to be handed back. */
@@ -79,6 +80,8 @@ class SchedulerService implements Scheduler {
   /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
   readonly #expired = new Set<string>();
   #pulls: BusSubscription | undefined;
+  /** Answers who looks for a scheduler that can commit; listens only while this one can. */
+  #committing: BusSubscription | undefined;
   /** Tells of partitions that others have handed over: one that is ours is opened at once. */
   #releases: BusSubscription | undefined;
   #ticker: NodeJS.Timeout | undefined;
@@ -94,6 +97,7 @@ class SchedulerService implements Scheduler {
     this.#invariants = new InvariantSamples(options.log);
     this.#reader = new DefinitionReader(this.#definitions, options.log);
     this.#intake = new CreateIntake(this.#reader);
+    this.#leases = new LeaseLookups(options);
     this.#membership = new SchedulerMembership({
       bus: options.bus,
       ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
@@ -112,6 +116,11 @@ class SchedulerService implements Scheduler {
 
   get brokenInvariants(): number {
     return this.#invariants.broken;
+  }
+
+  get trouble(): string | undefined {
+    for (const { refusal } of this.#owners.values()) if (refusal !== undefined) return refusal;
+    return this.#membership.trouble;
   }
 
   async start(): Promise<void> {
@@ -144,6 +153,7 @@ class SchedulerService implements Scheduler {
     );
     await Promise.all([members.ready, runners.ready]);
     await this.#membership.join();
+    this.#sayWhetherCommitting();
     this.#ticker = setInterval(
       this.#guarded('scheduler.tick', () => this.#tick()),
       TICK_MS,
@@ -168,6 +178,7 @@ class SchedulerService implements Scheduler {
     this.#owners.clear();
     this.#leaving.clear();
     this.#pulls?.stop();
+    this.#committing?.stop();
     this.#releases?.stop();
     for (const watch of this.#watches) watch.stop();
     await this.#membership.leave();
@@ -298,7 +309,7 @@ class SchedulerService implements Scheduler {
         dispatch: this.#dispatch,
         load: this.#load,
         mayAct: () => this.#membership.mayAct(),
-        isGone: (member) => this.#isGone(member),
+        isGone: (member) => this.#leases.isGone(member),
         refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
       },
       (reason) => {
@@ -321,19 +332,13 @@ class SchedulerService implements Scheduler {
     await Promise.all(owners.map((owner) => owner.forget()));
   }
 
-  /** As the stream's leader says (P5). */
-  async #isGone(member: string): Promise<boolean> {
-    const lease = await leaseAtLeader<Membership>(this.#options.bus, buckets.members, member);
-    return lease === null && (await this.#youngForMs(buckets.members)) <= 0;
-  }
-
   /** While one of the sessions is missing, until the bucket is old enough to say so. */
   async #refreshSessions(sessions: readonly RunnerSession[], signal: AbortSignal): Promise<void> {
     for (;;) {
-      for (const [key, lease] of await this.#keysNow<RunnerLease>(buckets.runners)) this.#leaseSeen(key, lease);
+      for (const [key, lease] of await this.#leases.runnersNow()) this.#leaseSeen(key, lease);
       const missing = await this.#missingSessions(sessions);
       if (missing === 0) return;
-      const leftMs = await this.#youngForMs(buckets.runners);
+      const leftMs = await this.#leases.youngForMs(buckets.runners);
       if (leftMs <= 0) return;
       this.#options.log.warn(
         { leftMs },
@@ -349,30 +354,11 @@ class SchedulerService implements Scheduler {
     for (const { runner, session } of sessions) {
       if (this.#dispatch.hasSession(session)) continue;
       const key = `${runner}.${session}`;
-      const lease = await leaseAtLeader<RunnerLease>(this.#options.bus, buckets.runners, key);
+      const lease = await this.#leases.ofSession(key);
       if (lease === null) missing += 1;
-      else this.#leaseSeen(key, lease.value);
+      else this.#leaseSeen(key, lease);
     }
     return missing;
-  }
-
-  /** How long the absence of a key in the bucket does not mean yet that its lease is over; 0 or less: it does (P5). */
-  async #youngForMs(bucket: string): Promise<number> {
-    const { leasesProvenDead, membershipMs = MEMBERSHIP_MS, runnerLeaseMs = RUNNER_LEASE_MS } = this.#options;
-    if (leasesProvenDead === true) return 0;
-    return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await bucketAgeMs(this.#options.bus, bucket));
-  }
-
-  /** A bucket as one replica has it now: a watch that ends once it has shown the present values. What it lacks is asked of the leader. */
-  async #keysNow<V>(bucket: string): Promise<Map<string, V>> {
-    const values = new Map<string, V>();
-    const watch = watchLeases<V>(this.#options.bus, bucket, (event) => {
-      if (event.kind === 'put') values.set(event.key, event.value);
-      else values.delete(event.key);
-    });
-    await watch.ready;
-    watch.stop();
-    return values;
   }
 
   // --- Runners -----------------------------------------------------------------------------------------------------
@@ -428,8 +414,8 @@ class SchedulerService implements Scheduler {
       for (const [session, known] of this.#sessions) {
         if (!isSilent(known)) continue;
         const key = `${known.lease.runner}.${session}`;
-        const held = await leaseAtLeader<RunnerLease>(this.#options.bus, buckets.runners, key);
-        if (held !== null) this.#leaseSeen(key, held.value);
+        const held = await this.#leases.ofSession(key);
+        if (held !== null) this.#leaseSeen(key, held);
         else if (isSilent(this.#sessions.get(session) ?? known)) this.#leaseExpired(key);
       }
     } catch (error) {
@@ -453,10 +439,19 @@ class SchedulerService implements Scheduler {
     this.#dispatch.forgetIdle(bootMs());
     this.#invariants.tick([this.#dispatch, ...[...this.#owners.values()].flatMap(({ partition }) => partition ?? [])]);
     this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
+    this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting())();
     this.#guarded('scheduler.demand', () => this.#announceDemand())();
     this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.
     this.#rebalance();
+  }
+
+  #sayWhetherCommitting(): void {
+    const { bus } = this.#options;
+    if (this.trouble !== undefined) {
+      this.#committing?.stop();
+      this.#committing = undefined;
+    } else this.#committing ??= bus.respond<null, Committing>(subjects.committing, () => ({ scheduler: this.member }));
   }
 
   #announceDemand(): void {

@@ -36,8 +36,8 @@ export class SmallDisk {
   }
 }
 
-/** Says so in the summary where it is not. */
-export function canMount(): boolean {
+/** Says so in the summary where it is not: then `what` has not run. */
+export function canMount(what: string): boolean {
   try {
     if (!existsSync('/proc/self/mounts')) throw new Error('no mounts here');
     new SmallDisk(64 * 1024).remove();
@@ -45,7 +45,7 @@ export function canMount(): boolean {
   } catch {
     const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
     if (notRunFile !== undefined)
-      appendFileSync(notRunFile, "the runner's full disk: no file system can be mounted here (it needs root)\n");
+      appendFileSync(notRunFile, `${what}: no file system can be mounted here (it needs root)\n`);
     return false;
   }
 }

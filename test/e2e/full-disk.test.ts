@@ -1,0 +1,56 @@
+/** A disk that is full under `penstock serve`: what it says meanwhile, and that it goes on by itself when there is room again. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { canMount, SmallDisk } from '@penstock/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startServer, TRIGGER, type RunningServer } from '../support/server.ts';
+import { until } from '../support/wait.ts';
+
+const DISK_BYTES = 200 * 1024 ** 2;
+const STEP_MS_MAX = 90_000;
+const TEST_MS_MAX = 300_000;
+const SMALL = 'pipeline:\n  name: p\nstages:\n  a:\n    run: echo hello\n';
+/** Does not fit into what is left of the blocks that files have already. */
+const LARGE = `# ${randomBytes(32 * 1024).toString('hex')}\n${SMALL}`;
+
+describe.runIf(canMount('a full disk under serve'))('a full disk (only where a file system can be mounted)', () => {
+  let disk: SmallDisk;
+  let server: RunningServer;
+  beforeEach(async () => {
+    disk = new SmallDisk(DISK_BYTES);
+    server = await startServer({ dataDir: join(disk.folder, 'data') });
+  });
+  afterEach(async () => {
+    disk.empty();
+    await server.stop();
+    disk.remove();
+  });
+
+  /** How the run has ended, else why there is none. */
+  async function outcomeOf(yaml: string, waitSeconds: number): Promise<string | undefined> {
+    const answer = await server.graphql<{ triggerPipeline: { run: { status: string } } } | null>(TRIGGER, {
+      yaml,
+      waitSeconds,
+    });
+    return answer.data?.triggerPipeline.run.status ?? answer.errors?.[0]?.extensions?.code;
+  }
+  const ready = (): Promise<Response> => fetch(`${server.url}/ready`);
+
+  it(
+    'is told by /ready with the reason, refuses triggers, and is over without a restart of serve',
+    async () => {
+      expect(await outcomeOf(SMALL, 60)).toBe('SUCCESS');
+      expect((await ready()).status).toBe(200);
+      disk.fill();
+      const refused = outcomeOf(LARGE, 0);
+      await until('it is not ready', async () => (await ready()).status === 503, STEP_MS_MAX);
+      expect(await refused).toBe('UNAVAILABLE');
+      expect(await (await ready()).text()).toContain('no scheduler can commit');
+      disk.empty();
+      await until('it is ready again', async () => (await ready()).status === 200, STEP_MS_MAX);
+      expect(await outcomeOf(SMALL, 60)).toBe('SUCCESS');
+      expect([server.child.exitCode, server.child.signalCode]).toEqual([null, null]);
+    },
+    TEST_MS_MAX,
+  );
+});
