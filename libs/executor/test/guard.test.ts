@@ -156,6 +156,17 @@ describe('the guard', () => {
     await guard.fire();
   });
 
+  it('that is frozen counts as gone when it has not answered for 5 s, and never wakes', async () => {
+    const guard = new Guard();
+    expect(await guard.confirm()).toBe(true);
+    process.kill(guard.identity.pid, 'SIGSTOP');
+    const taken = guard.setDeadline(bootClockMs() + 60_000);
+    await expect(taken).rejects.toMatchObject({ tag: 'GuardGone' });
+    expect(await guard.gone).toContain('SIGKILL');
+    expect(isAlive(guard.identity)).toBe(false);
+    expect(await guard.confirm()).toBe(false);
+  }, 20_000);
+
   it('does not hold, nor kill, a process that only has the number of another', async () => {
     const guard = new Guard();
     const other = sleeper();

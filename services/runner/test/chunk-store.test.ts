@@ -6,6 +6,7 @@ import {
   connectBus,
   createLogWriter,
   ensureStreams,
+  LogQueueFull,
   readChunks,
   type Bus,
   type LogWriter,
@@ -80,5 +81,30 @@ describe('a chunk that is given up', () => {
     ]);
     expect(outcome).toBe('waits');
     expect(kept?.inline).toHaveLength(1);
+  });
+});
+
+describe('a chunk that the full queue refuses (P18)', () => {
+  it('is brought again when there is room, and counts as stored only when it was acknowledged', async () => {
+    let published = 0;
+    const acknowledged = Promise.withResolvers<{ sequence: number }>();
+    const room = Promise.withResolvers<void>();
+    const writer: LogWriter = {
+      pending: 0,
+      publish: () => (published++ === 0 ? Promise.reject(new LogQueueFull(1_024)) : acknowledged.promise),
+      room: () => room.promise,
+      close: () => {},
+    };
+    const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+    const log = storeOn(writer).open('run-1', 'r1');
+    void append(log, 0);
+    let isStored = false;
+    void log.stored().then(() => (isStored = true));
+    room.resolve();
+    await turn();
+    expect([published, isStored]).toEqual([2, false]);
+    acknowledged.resolve({ sequence: 1 });
+    await turn();
+    expect(isStored).toBe(true);
   });
 });

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Bus, ResultReply, ResultRequest } from '@penstock/bus';
+import { RESULT_REPEAT_MS, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Outbox } from '../src/report/outbox.ts';
 
 let folder: string;
@@ -58,5 +58,28 @@ describe('the file of results (P16)', () => {
     expect(next.asked).toEqual(['slow']);
     expect([again.has(result(0, 'slow')), again.hasOf('s'), again.hasOf('t')]).toEqual([true, true, false]);
     again.close();
+  });
+});
+
+describe('a result (P16)', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  it('that an owner does not take is sent again after 2 s, and is forgotten only when one has', async () => {
+    const replies: ResultReply[] = [
+      { ok: false, code: 'UNAVAILABLE', message: 'not now', epoch: 1 },
+      { ok: true, answer: 'committed', epoch: 1, offerTaken: false },
+    ];
+    let asked = 0;
+    const bus = { request: () => Promise.resolve(replies[asked++]) } as unknown as Bus;
+    const outbox = new Outbox({ bus, log: silentLogger(), runner: 'r1', file: join(folder, 'results') });
+    const done = vi.fn<() => void>();
+    outbox.keep({ partition: 0, request: result(1, 'build') });
+    outbox.send(result(1, 'build'), null, { offerTaken: () => {}, done });
+    await vi.advanceTimersByTimeAsync(RESULT_REPEAT_MS - 1);
+    expect([asked, done.mock.calls.length, outbox.has(result(1, 'build'))]).toEqual([1, 0, true]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([asked, done.mock.calls.length, outbox.has(result(1, 'build'))]).toEqual([2, 1, false]);
+    outbox.close();
   });
 });

@@ -23,13 +23,13 @@ afterEach(() => {
 });
 
 /** The folders of a runner whose owners know the runs of `open` as open. */
-function folders(): RunFolders {
+function folders(isBusy: (runId: string) => boolean = () => false): RunFolders {
   const requestRetrying = (_subject: string, request: OpenRequest): Promise<OpenReply> => {
     requests.push(request);
     return Promise.resolve({ ok: true, epoch: 1, open: request.runIds.filter((runId) => open.has(runId)) });
   };
   const bus = { requestRetrying } as unknown as Bus;
-  return new RunFolders({ bus, log: silentLogger(), root, isBusy: () => false });
+  return new RunFolders({ bus, log: silentLogger(), root, isBusy });
 }
 
 async function runFresh(all: RunFolders, runId: string): Promise<void> {
@@ -65,6 +65,20 @@ describe('the folders of runs that nobody releases (P19)', () => {
     await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
     await vi.waitFor(() => expect(left()).not.toContain('run-last'), { timeout: 20_000 });
     expect(left()).toHaveLength(1_200);
+    all.close();
+  });
+});
+
+describe('the folder of a run whose stage is running (P19)', () => {
+  it('stays though its release comes, and goes when the sweep asks about it afterwards', async () => {
+    const busy = new Set(['run-1']);
+    const all = folders((runId) => busy.has(runId));
+    for (const runId of ['run-1', 'run-2']) await runFresh(all, runId);
+    all.release(['run-1', 'run-2']);
+    await vi.waitFor(() => expect(left()).toEqual(['run-1']), { timeout: 20_000 });
+    busy.clear();
+    await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
+    await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 20_000 });
     all.close();
   });
 });

@@ -11,6 +11,7 @@ const awayBroker: Check = { tests: 'services/runner/test/broker-away.test.ts' };
 const guard: Check = { tests: 'libs/executor/test/guard.test.ts' };
 const chunkStore: Check = { tests: 'services/runner/test/chunk-store.test.ts' };
 const credits: Check = { tests: 'services/runner/test/credits.test.ts' };
+const attempt: Check = { tests: 'services/runner/test/attempt.test.ts' };
 const folders: Check = { tests: 'services/runner/test/run-folders.test.ts' };
 
 export const ownerAndRunner: readonly Mutant[] = [
@@ -188,7 +189,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/report/outbox.ts',
     find: 'if (reply.ok) return this.#answered(id, answered);',
     replace: 'return this.#answered(id, answered);',
-    noticedBy: [runner('results (P16)'), { tests: 'services/runner/test/outbox.test.ts' }],
+    noticedBy: [{ tests: 'services/runner/test/outbox.test.ts' }],
   },
   {
     rule: 'P16',
@@ -196,7 +197,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/attempt/attempt.ts',
     find: "if (!isReported(exit) && (exit.kind === 'lost' || this.#abandoned)) {",
     replace: "if (exit.kind === 'lost' || this.#abandoned) {",
-    noticedBy: [{ tests: 'services/runner/test/result-first.test.ts' }],
+    noticedBy: [attempt],
   },
   {
     rule: 'P16',
@@ -204,7 +205,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/attempt/attempt.ts',
     find: 'await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);',
     replace: 'await this.#clear(prepared, workspaces);',
-    noticedBy: [{ tests: 'services/runner/test/result-first.test.ts' }],
+    noticedBy: [attempt],
   },
   {
     rule: 'P17',

@@ -2,7 +2,6 @@
 import type { Check, Mutant } from '../mutant.ts';
 
 const graphql: Check = { tests: 'services/gateway/test/graphql.test.ts' };
-const lifecycle: Check = { tests: 'services/gateway/test/lifecycle.test.ts' };
 const logStream: Check = { tests: 'services/gateway/test/log-stream.test.ts' };
 const eventStream: Check = { tests: 'services/gateway/test/event-stream.test.ts' };
 const quotas: Check = { tests: 'services/scheduler/test/quotas.test.ts' };
@@ -15,7 +14,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     file: 'libs/run-client/src/run-end.ts',
     find: 'const timer = setInterval(() => void ask(), WATCH_ASK_MS);',
     replace: 'const timer = setInterval(() => {}, WATCH_ASK_MS);',
-    noticedBy: [lifecycle, graphql],
+    noticedBy: [{ tests: 'libs/run-client/test/run-end.test.ts' }],
   },
   {
     rule: 'P20',
@@ -31,7 +30,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     file: 'services/gateway/src/sse/feed.ts',
     find: '    if (first > this.#eventStream.version + 1) {\n      void this.ask();\n      return;\n',
     replace: '    if (first > this.#eventStream.version + 1) {\n      return;\n',
-    noticedBy: [logStream],
+    noticedBy: [{ tests: 'services/gateway/test/missed-events.test.ts' }],
   },
   {
     rule: 'P21',
@@ -71,7 +70,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     file: 'libs/run-client/src/run-reads.ts',
     find: 'if (open.length === 0) return [];',
     replace: 'if (open.length >= 0) return [];',
-    noticedBy: [graphql],
+    noticedBy: [{ tests: 'libs/run-client/test/run-reads.test.ts' }],
   },
   {
     rule: 'P23',
@@ -119,7 +118,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     file: 'services/webhook-ingest/src/model/delivery.ts',
     find: "createHmac('sha256', keys.runIds).update(id).digest()",
     replace: "createHash('sha256').update(id).digest()",
-    noticedBy: [deliveries, { tests: 'services/webhook-ingest/test/trust.test.ts' }],
+    noticedBy: [{ tests: 'services/webhook-ingest/test/run-ids.test.ts' }],
   },
   {
     rule: 'P25',

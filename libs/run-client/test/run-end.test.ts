@@ -1,0 +1,66 @@
+/** Waiting for the end of a run, with every message in the hands of the test. */
+import { WATCH_ASK_MS, type Bus } from '@penstock/bus';
+import { newRunId, type RunView } from '@penstock/run';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { waitForRunEnd, type Owners, type RunReads } from '../src/index.ts';
+
+const RUN = newRunId({ now: 0, key: 'k', random: new Uint8Array(8) });
+
+let status: RunView['status'];
+let asked: number;
+let opened: () => void;
+beforeEach(() => {
+  vi.useFakeTimers();
+  status = 'RUNNING';
+  asked = 0;
+  opened = () => {};
+});
+afterEach(() => void vi.useRealTimers());
+
+/** No event ever comes. */
+function waiting(): ReturnType<typeof waitForRunEnd> {
+  const owners = {
+    partitionOf: () => 0,
+    accepts: () => true,
+    onAskAgain: (_partition: number, listener: () => void) => {
+      opened = listener;
+      return () => {};
+    },
+  };
+  const reads = {
+    view: () => {
+      asked += 1;
+      return Promise.resolve({ status } as RunView);
+    },
+  };
+  const bus = { subscribe: () => ({ stop: () => {} }) };
+  return waitForRunEnd(
+    { bus: bus as unknown as Bus, owners: owners as unknown as Owners, reads: reads as unknown as RunReads },
+    RUN,
+    'ada',
+  );
+}
+
+describe('waiting for the end of a run whose last event is lost (P20)', () => {
+  it('asks its owner every 15 s', async () => {
+    const wait = waiting();
+    const outcome = wait.until(60_000, new AbortController().signal);
+    await vi.advanceTimersByTimeAsync(WATCH_ASK_MS);
+    status = 'SUCCESS';
+    await vi.advanceTimersByTimeAsync(WATCH_ASK_MS - 1);
+    expect(asked).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([asked, await outcome]).toEqual([2, 'ended']);
+    wait.stop();
+  });
+
+  it('asks a new owner within half a second', async () => {
+    const wait = waiting();
+    const outcome = wait.until(60_000, new AbortController().signal);
+    status = 'SUCCESS';
+    opened();
+    await vi.advanceTimersByTimeAsync(500);
+    expect([asked, await outcome]).toEqual([1, 'ended']);
+    wait.stop();
+  });
+});
