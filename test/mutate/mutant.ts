@@ -27,10 +27,11 @@ export interface Mutant {
 }
 
 /** What its text is in the file, where that is not once; undefined: it can be applied. */
-export function whyNotFound(root: string, { file, find }: Mutant): string | undefined {
+export function whyNotFound(root: string, mutant: Mutant): string | undefined {
+  const { file, find } = mutant;
   const found = readFileSync(join(root, file), 'utf8').split(find).length - 1;
   if (found === 1) return undefined;
-  return found === 0 ? `its text stands no more in ${file}` : `its text stands ${found} times in ${file}`;
+  return `"${titleOf(mutant)}" is for a text that stands ${found === 0 ? 'no more' : `${found} times`} in ${file}: let it follow the code`;
 }
 
 export function mutated(text: string, { find, replace }: Mutant): string {

@@ -131,8 +131,8 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P14',
     breaks: 'says `gone` of a stage whose processes are still being ended',
     file: 'services/runner/src/runner.ts',
-    find: "      held.stop(request.reason);\n      return answer('stopping');\n",
-    replace: "      held.stop(request.reason);\n      return answer('gone');\n",
+    find: "return answer(request.reason === 'cancelled' && held.goneForMs > goneWithoutLogMs ? 'gone' : 'stopping');",
+    replace: "return answer(held.goneForMs > goneWithoutLogMs ? 'gone' : 'gone');",
     noticedBy: [runner('a stop (P14)')],
   },
   {

@@ -52,7 +52,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P21',
     breaks: 'emits the end of a stage before its log',
     file: 'services/gateway/src/event-stream/event-stream.ts',
-    find: 'return this.#attempts.get(attemptKey(event.stage, event.attempt))?.complete ?? true;',
+    find: 'return attempt === undefined || attempt.isComplete(this.#runnerLog(attempt.runner).handled);',
     replace: 'return true;',
     noticedBy: [eventStream],
   },
