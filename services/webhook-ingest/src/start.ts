@@ -13,6 +13,7 @@ import type { Decision } from './model/decision.ts';
 import { DeliveriesRepository } from './model/deliveries-repository.ts';
 import { ingestKeys, type Delivery } from './model/delivery.ts';
 import { Intake } from './intake/intake.ts';
+import { PayloadReader } from './intake/payload-reader.ts';
 import { OutcomeWaits } from './intake/outcome-waits.ts';
 import type { ClonePolicy, CommitSource, RefSource } from './model/ports.ts';
 import { hostOf, type HomeHosts } from './model/proof.ts';
@@ -121,6 +122,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     beginStatus: (delivery, decision) => beginStatus(statuses, { policy, homes }, delivery, decision),
     concurrency: options.concurrency,
   });
+  const payloads = new PayloadReader();
   const intake = new Intake({
     bus,
     deliveries,
@@ -135,6 +137,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     backlogMax: options.backlogMax,
     waitingIn: (lane) => processing.waitingIn(lane),
     refused: new RefusedDeliveries(deliveries, log, now),
+    payloads,
   });
   const calls = answerCalls(
     bus,
@@ -166,6 +169,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
       await processing.stop();
       await statuses.stop();
       owners.close();
+      await payloads.close();
     },
   };
 }

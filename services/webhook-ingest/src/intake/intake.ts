@@ -6,7 +6,6 @@
  *  INTAKE-3 What is taken in and not processed is bounded, for all together and for each repository.
  *  INTAKE-4 Who signs and who does not share nothing: a key (groups, quotas, order) is that of a provider, a repository and a trust.
  */
-import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import {
   BrokerAway,
@@ -39,10 +38,11 @@ import { laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy } from '../model/ports.ts';
-import { fieldsOf, type Fields, type ProviderName, type PushEvent } from '../providers/provider.ts';
+import type { ProviderName, PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
+import type { PayloadReader } from './payload-reader.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
-import { verify, type VerificationOptions, type Verified } from './verification.ts';
+import { sha256Of, verify, type VerificationOptions, type Verified } from './verification.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface IntakeOptions {
@@ -60,6 +60,7 @@ export interface IntakeOptions {
   /** How many deliveries of one repository this ingest has taken from the stream and not processed. */
   waitingIn(lane: string): number;
   readonly refused: RefusedDeliveries;
+  readonly payloads: PayloadReader;
   readonly log: Log;
   now(): number;
 }
@@ -100,8 +101,7 @@ export class Intake {
     if (verified.by === 'none' && headers.origin !== undefined)
       throw new Forbidden('A delivery from a browser is to be signed.');
     if (verified.by === 'none') assertModest(body);
-    const payload = parse(body);
-    const reading = provider.read(event, payload);
+    const reading = await this.#options.payloads.read(provider, event, body);
     const refuse = (
       push: Parameters<RefusedDeliveries['add']>[0],
       status: 'Ignored' | 'Failed',
@@ -194,7 +194,7 @@ export class Intake {
       answeredBy: now + waitMs,
       message: push.message,
       paths: push.paths,
-      bodySha256: createHash('sha256').update(body).digest('hex'),
+      bodySha256: await sha256Of(body),
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);
@@ -314,20 +314,6 @@ function pendingOf(runId: string): Pick<WebhookResult, 'run_id' | 'status' | 'so
   return { run_id: runId, status: 'Pending', source: 'none' };
 }
 
-function parse(body: Buffer): Fields {
-  let payload: unknown;
-  try {
-    payload = JSON.parse(UTF8.decode(body));
-  } catch {
-    throw new BadUserInput(
-      'The body is not well-formed JSON. Set the content type of the webhook to application/json.',
-    );
-  }
-  if (typeof payload !== 'object' || payload === null || Array.isArray(payload))
-    throw new BadUserInput('The body is not a JSON object.');
-  return fieldsOf(payload);
-}
-
 /** A stranger's body is small and flat before anything is made of it. */
 function assertModest(body: Buffer): void {
   if (body.length > UNSIGNED_BYTES_MAX) throw new BodyTooLarge(UNSIGNED_BYTES_MAX);
@@ -346,5 +332,3 @@ function assertModest(body: Buffer): void {
 }
 
 const [QUOTE, BACKSLASH, BRACE_OPEN, BRACE_CLOSE, BRACKET_OPEN, BRACKET_CLOSE] = [0x22, 0x5c, 0x7b, 0x7d, 0x5b, 0x5d];
-
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

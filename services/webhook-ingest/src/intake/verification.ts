@@ -3,6 +3,7 @@
  * is tried first. The secrets of connected repositories are found by the names of repositories that stand in the bytes:
  * a hint only, since who does not have the secret cannot sign whatever stands there.
  */
+import { subtle } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { InvalidSignature } from '../model/errors.ts';
 import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
@@ -35,10 +36,10 @@ export async function verify(
   const proof = provider.proofOf(headers);
   const own = options.secrets[provider.name];
   if (proof !== undefined) {
-    if (own !== undefined && provider.proves(proof, body, own)) return { by: 'server' };
+    if (own !== undefined && (await provider.proves(proof, body, own))) return { by: 'server' };
     const candidates = await connectionsNamedIn(provider, body, options.connections);
-    const connection = candidates.find(({ secret }) => provider.proves(proof, body, secret));
-    if (connection !== undefined) return { by: 'connection', connection };
+    for (const connection of candidates)
+      if (await provider.proves(proof, body, connection.secret)) return { by: 'connection', connection };
     // A proof for a repository that somebody has connected is not one that nobody here could check.
     if (candidates.length > 0) throw new InvalidSignature();
   }
@@ -61,6 +62,11 @@ async function connectionsNamedIn(
     }
   }
   return (await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)))).flat();
+}
+
+/** In hexadecimal; off the loop. */
+export async function sha256Of(body: Buffer): Promise<string> {
+  return Buffer.from(await subtle.digest('SHA-256', body as Uint8Array<ArrayBuffer>)).toString('hex');
 }
 
 function unquoted(json: string): string {

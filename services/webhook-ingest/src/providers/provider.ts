@@ -34,7 +34,7 @@ export interface Provider {
   /** Signature or token, as sent. */
   proofOf(headers: IncomingHttpHeaders): string | undefined;
   /** Whether the proof was made with this secret. Takes the same time for every proof of the same length. */
-  proves(proof: string, body: Buffer, secret: string): boolean;
+  proves(proof: string, body: Buffer, secret: string): boolean | Promise<boolean>;
   /** Names the repository in the bytes of a payload that nobody has parsed yet. */
   readonly repositoryPattern: RegExp;
   /** Null: the host gave none. */

@@ -1,0 +1,87 @@
+/**
+ * From the bytes of a body to what the provider reads in them. A large body is parsed on a thread of its own, so that nobody's
+ * push holds up the loop that others' requests need.
+ *
+ *  PAYLOAD-1 One large body is parsed at a time, a bounded number wait, and each has a deadline: the thread of one that is late is ended.
+ */
+import { Worker } from 'node:worker_threads';
+import { BoundedQueue } from '@penstock/async';
+import { BadUserInput, Unavailable } from '@penstock/errors';
+import type { Provider, Reading } from '../providers/provider.ts';
+import { readPayload, type PayloadAnswer, type PayloadTask } from './payload.ts';
+
+/** Below a millisecond or two here; handing it over takes about as long. */
+const INLINE_BYTES_MAX = 128 * 1024;
+const WAITING_MAX = 50;
+/** The worst 25 MiB take 2 s, and several times that on a machine that has much else to do. */
+const DEADLINE_MS = 30_000;
+const RETRY_SECS = 5;
+/** What the worst 25 MiB become in memory. */
+const THREAD_HEAP_MB_MAX = 1_024;
+/** Of that for what is new: with the default it would be collected a hundred times over before it is done. */
+const THREAD_YOUNG_MB_MAX = 128;
+
+export interface PayloadReaderOptions {
+  readonly deadlineMs?: number | undefined;
+  /** Another program for the thread, in tests. */
+  readonly workerUrl?: URL | undefined;
+}
+
+export class PayloadReader {
+  readonly #deadlineMs: number;
+  readonly #workerUrl: URL;
+  readonly #queue = new BoundedQueue({ atOnce: 1, waiting: { max: WAITING_MAX, refusal: busy } });
+  #worker: Worker | undefined;
+
+  constructor(options: PayloadReaderOptions = {}) {
+    this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+    this.#workerUrl = options.workerUrl ?? new URL('./payload-worker.ts', import.meta.url);
+  }
+
+  /** Throws `BadUserInput`, and `Unavailable` where it cannot be read in time. */
+  async read(provider: Provider, event: string, body: Buffer): Promise<Reading> {
+    if (body.length <= INLINE_BYTES_MAX) return readPayload(provider, event, body);
+    const answer = await this.#queue.run(() => this.#ask({ provider: provider.name, event, body }));
+    if (answer.ok) return answer.reading;
+    throw new BadUserInput(answer.message);
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #ask(task: PayloadTask): Promise<PayloadAnswer> {
+    const worker = (this.#worker ??= this.#start());
+    const { promise, resolve, reject } = Promise.withResolvers<PayloadAnswer>();
+    const end = (cause?: unknown): void => {
+      this.#worker = undefined;
+      reject(
+        new Unavailable('The body could not be read in time; send it again.', { cause, retryAfterSecs: RETRY_SECS }),
+      );
+    };
+    const late = setTimeout(() => void worker.terminate(), this.#deadlineMs);
+    worker.ref();
+    worker.once('message', resolve).once('error', end).once('exit', end);
+    worker.postMessage(task);
+    return promise.finally(() => {
+      clearTimeout(late);
+      // A thread without work keeps no process alive.
+      worker.unref();
+      worker.removeAllListeners('message').removeAllListeners('exit').removeAllListeners('error');
+      // What goes wrong between two bodies is found out by the next one.
+      worker.on('error', () => {
+        this.#worker = undefined;
+      });
+    });
+  }
+
+  #start(): Worker {
+    return new Worker(this.#workerUrl, {
+      resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX, maxYoungGenerationSizeMb: THREAD_YOUNG_MB_MAX },
+    });
+  }
+}
+
+function busy(): Unavailable {
+  return new Unavailable('Too many large deliveries are being read; send it again.', { retryAfterSecs: RETRY_SECS });
+}

@@ -1,0 +1,101 @@
+import { createHmac } from 'node:crypto';
+import { BadUserInput } from '@penstock/errors';
+import { describe, expect, it } from 'vitest';
+import { PayloadReader } from '../src/intake/payload-reader.ts';
+import { github } from '../src/providers/github.ts';
+
+const MIB = 1024 * 1024;
+
+function push(more: Record<string, unknown>): Buffer {
+  return Buffer.from(
+    JSON.stringify({
+      ref: 'refs/heads/main',
+      after: 'c0ffee'.padEnd(40, '0'),
+      repository: { full_name: 'o/r', clone_url: 'https://git.example/o/r.git' },
+      ...more,
+    }),
+  );
+}
+
+/** Costs the parser most for its bytes: nothing but small objects. */
+const crumbs = (bytes: number): Buffer => push({ filler: Array.from({ length: bytes / 10 }, () => ({ a: [{}] })) });
+
+/** How many turns the event loop makes until the work is done. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await new Promise((resolve) => setImmediate(resolve));
+    turns += 1;
+  }
+  await over;
+  return turns;
+}
+
+describe('a body', () => {
+  it('says the same on the thread of large bodies as on this one, and is refused with the same words', async () => {
+    const reader = new PayloadReader();
+    const commits = [{ id: 'a'.repeat(40), added: ['x'], removed: [], modified: ['y'] }];
+    const small = await reader.read(github, 'push', push({ commits }));
+    expect(small).toMatchObject({ kind: 'push', push: { repository: 'o/r', paths: ['x', 'y'] } });
+    expect(await reader.read(github, 'push', push({ commits, filler: 'x'.repeat(MIB) }))).toEqual(small);
+    for (const wrong of [push({ repository: {} }), Buffer.from('[]'), Buffer.from('{"a":')]) {
+      const refusals = [wrong, Buffer.concat([wrong, Buffer.alloc(MIB, ' ')])].map(async (body) => {
+        const error: unknown = await reader.read(github, 'push', body).catch((refusal: unknown) => refusal);
+        return error instanceof BadUserInput ? error.message : error;
+      });
+      const [here, onThread] = await Promise.all(refusals);
+      expect(onThread).toBe(here);
+      expect(here).toEqual(expect.any(String));
+    }
+    await reader.close();
+  });
+
+  it('of 4 MiB that costs the parser much is read while the loop turns', async () => {
+    const reader = new PayloadReader();
+    await reader.read(github, 'push', push({ filler: 'x'.repeat(MIB) }));
+    const read = reader.read(github, 'push', crumbs(4 * MIB));
+    // Parsed here it would be one turn.
+    expect(await turnsDuring(read)).toBeGreaterThan(20);
+    expect(await read).toMatchObject({ kind: 'push' });
+    await reader.close();
+  });
+
+  it('that is not read in time ends its thread, and the next one gets another', async () => {
+    const workerUrl = new URL('data:text/javascript,setInterval(() => {}, 1000)');
+    const reader = new PayloadReader({ deadlineMs: 50, workerUrl });
+    const large = push({ filler: 'x'.repeat(MIB) });
+    for (let count = 0; count < 2; count++)
+      await expect(reader.read(github, 'push', large)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    // Small ones do not wait for it.
+    expect(await reader.read(github, 'push', push({}))).toMatchObject({ kind: 'push' });
+    await reader.close();
+  });
+
+  it('that breaks its thread is UNAVAILABLE', async () => {
+    const reader = new PayloadReader({ workerUrl: new URL('data:text/javascript,throw new Error("broken")') });
+    const large = push({ filler: 'x'.repeat(MIB) });
+    await expect(reader.read(github, 'push', large)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    await reader.close();
+  });
+});
+
+describe('a signature', () => {
+  it('of a large body is checked as that of a small one', async () => {
+    for (const body of [push({}), push({ filler: 'x'.repeat(MIB) })]) {
+      const proof = `sha256=${createHmac('sha256', 'secret').update(body).digest('hex')}`;
+      expect(await github.proves(proof, body, 'secret')).toBe(true);
+      expect(await github.proves(proof, body, 'other')).toBe(false);
+      expect(
+        await github.proves(
+          proof.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+          body,
+          'secret',
+        ),
+      ).toBe(false);
+    }
+  });
+});
