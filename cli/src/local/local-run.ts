@@ -23,7 +23,7 @@ import {
   newRun,
   newRunId,
   planOf,
-  publicEventOf,
+  publicEventsOf,
   RunActor,
   workOf,
   type ResultCommand,
@@ -140,10 +140,10 @@ export class LocalRun {
 
   #report(event: RunEvent): void {
     if (this.#hasEnded) return;
-    const emitted = publicEventOf(event, () => this.#textOf(event));
-    if (emitted === null) return;
-    this.#hasEnded = endsEventStream(emitted);
-    this.#options.reporter.event(emitted);
+    for (const emitted of publicEventsOf(event, () => this.#textOf(event))) {
+      this.#hasEnded = endsEventStream(emitted);
+      this.#options.reporter.event(emitted);
+    }
   }
 
   #textOf(event: RunEvent): StageText {

@@ -6,8 +6,8 @@
 import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstock/pipeline';
 import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
-import type { LogEnd, RunEvent } from './events.ts';
-import { evolve, isEnded, numberOf, stageNamed } from './evolve.ts';
+import type { LogEnd, RunEvent, StagesSkipped } from './events.ts';
+import { evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
 import {
@@ -18,6 +18,9 @@ import {
   type RunSettings,
   type StageTimer,
 } from './timers.ts';
+
+/** Outputs of one stage, keys and values in UTF-16 units, of which JSON makes six bytes at most: a decision fits its commit (P1). */
+export const STAGE_OUTPUTS_MAX = 64 * 1024;
 
 /** Outputs of a whole run, keys and values in UTF-16 units; what goes beyond fails its stage with reason `quota`. */
 export const RUN_OUTPUTS_MAX = 1024 * 1024;
@@ -314,6 +317,7 @@ export class Decision {
 
   #consider(at: number, first: readonly number[]): void {
     const ready: string[] = [];
+    const skips = { dependency: [] as string[], when: [] as string[] };
     const chosen = new Set<number>();
     let candidates = first;
     while (candidates.length > 0) {
@@ -328,12 +332,15 @@ export class Decision {
           ready.push(stage.name);
           chosen.add(index);
         } else if (verdict !== 'wait') {
-          this.#emit({ type: 'stage_skipped', at, stage: stage.name, reason: verdict });
+          skipStage(this.#run, stage, { at, reason: verdict });
+          skips[verdict].push(stage.name);
           skipped.push(index);
         }
       }
       candidates = skipped.flatMap((index) => this.#plan.stages[index]?.dependents ?? []);
     }
+    for (const reason of ['dependency', 'when'] as const)
+      if (skips[reason].length > 0) this.#count({ type: 'stages_skipped', at, stages: skips[reason], reason });
     this.#queue(at, ready);
     if (this.#run.openStages === 0 && !isEnded(this.#run.status)) this.#end(at);
   }
@@ -403,6 +410,7 @@ export class Decision {
   #outputsFit(outputs: Readonly<Record<string, string>> | undefined): boolean {
     if (outputs === undefined) return true;
     let size = outputsSize(outputs);
+    if (size > STAGE_OUTPUTS_MAX) return false;
     for (const stage of this.#run.stages) {
       if (stage.outputs !== undefined) size += outputsSize(stage.outputs);
     }
@@ -421,6 +429,12 @@ export class Decision {
 
   #emit(event: RunEvent): void {
     evolve(this.#run, this.#plan, event);
+    this.events.push(event);
+  }
+
+  /** An event whose parts are applied already. */
+  #count(event: StagesSkipped): void {
+    this.#run.version += 1;
     this.events.push(event);
   }
 }

@@ -17,6 +17,7 @@ export type RunEvent =
   | StageRetrying
   | StageCompleted
   | StageSkipped
+  | StagesSkipped
   | AttemptGone
   | WorkspaceLost
   | RunCancelled
@@ -133,11 +134,22 @@ interface StageCompleted extends LogEnd {
   readonly outputs?: Readonly<Record<string, string>> | undefined;
 }
 
+/** As journals before 0.7 have it, one for each stage. */
 interface StageSkipped {
   readonly type: 'stage_skipped';
   readonly at: number;
   readonly stage: string;
   /** `dependency`: one it comes after did not succeed; `when`: its condition is false. */
+  readonly reason: 'dependency' | 'when';
+}
+
+/** These stages will not run, for one reason. One event however many they are: a decision has to fit one commit (P1). */
+export interface StagesSkipped {
+  readonly type: 'stages_skipped';
+  readonly at: number;
+  /** In the order in which they were decided. */
+  readonly stages: readonly string[];
+  /** `dependency`: one that they come after did not succeed; `when`: their condition is false. */
   readonly reason: 'dependency' | 'when';
 }
 

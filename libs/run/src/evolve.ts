@@ -117,12 +117,12 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       if (event.outputs !== undefined) stage.outputs = event.outputs;
       return;
     }
-    case 'stage_skipped': {
-      const stage = stageNamed(run, plan, event.stage);
-      endStage(run, stage, 'SKIPPED', event.at);
-      stage.reason = event.reason;
+    case 'stage_skipped':
+      skipStage(run, stageNamed(run, plan, event.stage), event);
       return;
-    }
+    case 'stages_skipped':
+      for (const name of event.stages) skipStage(run, stageNamed(run, plan, name), event);
+      return;
     case 'attempt_gone':
       endLive(run, plan, event.stage, event.attempt);
       return;
@@ -205,6 +205,16 @@ function endStage(run: RunState, stage: StageState, status: StageState['status']
   stage.finishedAt = at;
   delete stage.dueAt;
   run.openStages -= 1;
+}
+
+/** One stage of a skip: who decides applies them one by one, for the next may follow from it, and counts the event once. */
+export function skipStage(
+  run: RunState,
+  stage: StageState,
+  { at, reason }: { readonly at: number; readonly reason: 'dependency' | 'when' },
+): void {
+  endStage(run, stage, 'SKIPPED', at);
+  stage.reason = reason;
 }
 
 function abandonStages(run: RunState, at: number, status: 'CANCELLED'): void {

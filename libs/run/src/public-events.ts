@@ -145,8 +145,15 @@ export interface StageText {
 /** The bound of `stage_completed.logs`: an event has to fit into what a client holds in memory, and the lines came before it. */
 export const STAGE_TEXT_BYTES_MAX = 64 * 1024;
 
-/** Null: clients do not see this event. `text` is called only for an event that shows the stage's text. */
-export function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent | null {
+/** What clients see of an event, in this order; often nothing. `text` is called only for an event that shows the stage's text. */
+export function publicEventsOf(event: RunEvent, text: () => StageText): PublicRunEvent[] {
+  if (event.type !== 'stages_skipped') return [publicEventOf(event, text) ?? []].flat();
+  const { reason } = event;
+  const timestamp = isoTime(event.at);
+  return event.stages.map((stage) => ({ type: 'stage_skipped', stage, status: 'Skipped', reason, timestamp }));
+}
+
+function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent | null {
   const timestamp = isoTime(event.at);
   switch (event.type) {
     case 'stage_started':

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { nextDeadline, planOf, publicEventOf, RUN_OUTPUTS_MAX, viewOf, workOf } from '@penstock/run';
-import { always, failure, matrix, pipeline, settings, stage, DrivenRun, types } from './support.ts';
+import {
+  evolve,
+  newRun,
+  nextDeadline,
+  planOf,
+  publicEventsOf,
+  RUN_OUTPUTS_MAX,
+  STAGE_OUTPUTS_MAX,
+  viewOf,
+  workOf,
+} from '@penstock/run';
+import { always, createdEvent, failure, matrix, pipeline, settings, stage, DrivenRun, types } from './support.ts';
 
 describe('order', () => {
   it('what comes after nothing is queued at the start, in one event', () => {
@@ -49,6 +59,30 @@ describe('order', () => {
     driven.succeed('b');
     expect(driven.statuses()).toEqual({ a: 'FAILED', b: 'SUCCESS' });
     expect(driven.run.status).toBe('SUCCESS');
+  });
+
+  it('all that are skipped for one reason in one decision are one event, and its replay is the same state', () => {
+    const never = { when: { kind: 'literal', value: false } } as const;
+    const driven = new DrivenRun(
+      pipeline(stage('a', never), stage('b', { after: ['a'] }), stage('c', { after: ['b'] }), stage('d', never)),
+    );
+    expect(driven.events.slice(1)).toMatchObject([
+      { type: 'stages_skipped', reason: 'dependency', stages: ['b', 'c'] },
+      { type: 'stages_skipped', reason: 'when', stages: ['a', 'd'] },
+      { type: 'run_completed', status: 'SUCCESS' },
+    ]);
+    const plan = planOf(driven.definition);
+    const replayed = newRun(driven.run.id, createdEvent(), plan);
+    for (const event of driven.events.slice(1)) evolve(replayed, plan, event);
+    expect(replayed).toEqual(driven.run);
+  });
+
+  it('a journal with one event for each skipped stage still reads', () => {
+    const driven = new DrivenRun(pipeline(stage('a'), stage('b')), { started: false });
+    const plan = planOf(driven.definition);
+    evolve(driven.run, plan, { type: 'stage_skipped', at: 2, stage: 'a', reason: 'when' });
+    evolve(driven.run, plan, { type: 'stages_skipped', at: 3, stages: ['b'], reason: 'when' });
+    expect(driven.statuses()).toEqual({ a: 'SKIPPED', b: 'SKIPPED' });
   });
 
   it('a run without stages is SKIPPED at once; one whose stages were all skipped is SUCCESS', () => {
@@ -219,7 +253,7 @@ describe('retry', () => {
     driven.grant('a');
     driven.succeed('a');
     expect(shown()).toEqual([2]);
-    const told = driven.events.flatMap((event) => publicEventOf(event, () => ({ text: '', truncated: false })) ?? []);
+    const told = driven.events.flatMap((event) => publicEventsOf(event, () => ({ text: '', truncated: false })));
     expect(told.map((event) => `${event.type} ${'attempt' in event ? event.attempt : ''}`.trim())).toEqual([
       'stage_started 1',
       'stage_retrying 1',
@@ -404,9 +438,20 @@ describe('bounds and workspaces', () => {
   });
 
   it("outputs beyond a run's budget fail the stage with reason quota", () => {
+    const names = Array.from({ length: RUN_OUTPUTS_MAX / STAGE_OUTPUTS_MAX + 1 }, (_, index) => `s${index}`);
+    const driven = new DrivenRun(pipeline(...names.map((name) => stage(name, { outputs: ['x'] }))));
+    for (const name of names) {
+      driven.grant(name);
+      driven.succeed(name, { x: 'y'.repeat(STAGE_OUTPUTS_MAX - 1) });
+    }
+    expect(names.filter((name) => driven.stage(name).status === 'FAILED')).toEqual([names.at(-1)]);
+    expect(driven.stage(names.at(-1) ?? '')).toMatchObject({ status: 'FAILED', reason: 'quota' });
+  });
+
+  it("outputs beyond a stage's budget fail it with reason quota", () => {
     const driven = new DrivenRun(pipeline(stage('a', { outputs: ['x'] })));
     driven.grant('a');
-    driven.succeed('a', { x: 'y'.repeat(RUN_OUTPUTS_MAX) });
+    driven.succeed('a', { x: 'y'.repeat(STAGE_OUTPUTS_MAX) });
     expect(driven.stage('a')).toMatchObject({ status: 'FAILED', reason: 'quota' });
   });
 

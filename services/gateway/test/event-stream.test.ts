@@ -489,6 +489,23 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
 });
 
 describe('cursors', () => {
+  it('a client that has some of the messages of one event gets the others, each once', () => {
+    const skips: RunEvent = { type: 'stages_skipped', at: 1, reason: 'when', stages: ['a', 'b', 'c'] };
+    const messages = replay([created(), skips, runCompleted()], []);
+    expect(outlineOf(messages)).toEqual([
+      'stage_skipped a',
+      'stage_skipped b',
+      'stage_skipped c',
+      'pipeline_completed',
+    ]);
+    const cursor = new Cursor();
+    messages.forEach((message, index) => {
+      expect(messages.filter(({ position }) => cursor.admits(position))).toEqual(messages.slice(index));
+      cursor.advance(message.position);
+      expect(Cursor.decode(cursor.encode(RUN_ID), RUN_ID)).toEqual(cursor);
+    });
+  });
+
   it('a cursor comes back as it was given', () => {
     const cursor = Object.assign(new Cursor(), { version: 7, notes: 1 });
     cursor.advance({ kind: 'line', runner: 2, sequence: 123_456_789, index: 3 });

@@ -78,7 +78,7 @@ export class Harness {
   stored: boolean | 'unavailable' = false;
   readonly load: SchedulerLoad = { liveRuns: 0, liveRunsMax: 1_000, journalUsed: 0, unprojectedBytes: 0 };
   readonly dispatch = new Dispatch();
-  readonly appended: { readonly commit: Commit; readonly expectedSequence: number }[] = [];
+  readonly appended: { readonly commit: Commit; readonly expectedSequence: number; readonly bytes: number }[] = [];
   readonly jobs: Sent<Job, JobAnswer>[] = [];
   readonly stops: Sent<StopRequest, StopAnswer>[] = [];
   readonly shown: string[] = [];
@@ -106,7 +106,7 @@ export class Harness {
       bootNow: () => this.boot,
       newCommitId: () => `c${++this.#ids}`,
       append: (bytes, { expectedSequence }) =>
-        void this.appended.push({ commit: decodeCommit(bytes), expectedSequence }),
+        void this.appended.push({ commit: decodeCommit(bytes), expectedSequence, bytes: bytes.byteLength }),
       mayAct: () => this.mayAct,
       publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
       sendJob: (runner, message, answer) =>

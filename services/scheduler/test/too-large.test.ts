@@ -1,4 +1,5 @@
 /** What is too large for a message or a commit is the affair of its run alone: the partition and its other runs go on. */
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { RUN_OUTPUTS_MAX } from '@penstock/run';
 import { Harness, stage, text } from './support.ts';
@@ -7,7 +8,7 @@ import { Harness, stage, text } from './support.ts';
 const PAYLOAD_BYTES_MAX = 1024 * 1024;
 
 function bytesOf(world: Harness): number[] {
-  return world.appended.map(({ commit }) => Buffer.byteLength(JSON.stringify(commit)));
+  return world.appended.map(({ bytes }) => bytes);
 }
 
 describe('too much for a message', () => {
@@ -20,7 +21,7 @@ describe('too much for a message', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
-  it('P1: a result that no commit can carry ends its run, and every commit can be sent', () => {
+  it('P1: outputs beyond what a stage may have fail the stage, and every commit can be sent', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 2 });
     world.create(text([stage('a'), stage('b', { after: ['a'] })]));
@@ -46,8 +47,23 @@ describe('too much for a message', () => {
     world.settle();
     expect(replies).toMatchObject([{ ok: true, answer: 'committed' }]);
     expect(Math.max(...bytesOf(world))).toBeLessThan(PAYLOAD_BYTES_MAX);
-    expect(world.events().slice(-3)).toEqual(['run_quarantined', 'attempt_gone', 'run_stopped']);
+    expect(world.events().slice(-3)).toEqual(['stage_completed', 'stages_skipped', 'run_completed']);
     expect([...world.partition.liveRuns].find(({ id }) => id === other.id)?.state.status).toBe('RUNNING');
+  });
+
+  it('P1: 2,000 stages of the longest names that fit are skipped with their text in one commit', () => {
+    const world = new Harness();
+    const root = stage('root', { when: { kind: 'literal', value: false } });
+    const noise = Array.from({ length: 40 }, (_, index) => [`E${index}`, [randomBytes(4_500).toString('base64')]]);
+    const others = Array.from({ length: 1_999 }, (_, index) =>
+      stage(`${'n'.repeat(200)}-${index}`, { after: [index === 0 ? 'root' : `${'n'.repeat(200)}-${index - 1}`] }),
+    );
+    const run = world.create(text([{ ...root, env: Object.fromEntries(noise) }, ...others]));
+    expect(Math.max(...bytesOf(world))).toBeGreaterThan(600 * 1024);
+    world.settle();
+    expect(run.replies).toMatchObject([{ ok: true }]);
+    expect(world.events()).toEqual(['run_created', 'stages_skipped', 'stages_skipped', 'run_completed']);
+    expect(Math.max(...bytesOf(world))).toBeLessThan(PAYLOAD_BYTES_MAX);
   });
 
   it('P12: a job whose values fill no message fails its stage, and the grants behind it in the same commit are sent', () => {
@@ -68,7 +84,7 @@ describe('too much for a message', () => {
         session,
         credit,
         status: 'success',
-        outputs: { v: 'x'.repeat(64 * 1024) },
+        outputs: { v: 'x'.repeat(64 * 1024 - 1) },
         logBytes: 0,
       },
       'r1',

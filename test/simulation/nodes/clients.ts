@@ -9,7 +9,8 @@ import {
   isEnded,
   newRunId,
   partitionOf,
-  publicEventOf,
+  publicEventsOf,
+  type PublicRunEvent,
   type RunEvent,
 } from '@penstock/run';
 import type { Partition } from '@penstock/scheduler/testing';
@@ -438,11 +439,16 @@ export class Clients {
   /** What its client is shown of the event: one stream, which ends once, and nothing after it (PUBLIC-2). */
   #checkShown(watcher: Watcher, event: RunEvent): void {
     const { runId } = watcher.intent.request;
-    const shown = publicEventOf(event, () => ({ text: '', truncated: false }));
-    if (shown === null || this.#world.witness.isDisturbed(runId)) {
+    const all = publicEventsOf(event, () => ({ text: '', truncated: false }));
+    if (all.length === 0 || this.#world.witness.isDisturbed(runId)) {
       if (closesRun(event)) watcher.ended = true;
       return;
     }
+    for (const shown of all) this.#checkOne(watcher, shown);
+  }
+
+  #checkOne(watcher: Watcher, shown: PublicRunEvent): void {
+    const { runId } = watcher.intent.request;
     const fail = (what: string): void =>
       this.#world.check(false, 'PUBLIC-2', `a watcher of run ${runId} is told ${what}`);
     if (watcher.ended) fail(`${shown.type} after the end`);

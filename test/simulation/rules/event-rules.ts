@@ -94,6 +94,14 @@ function checkRunEvent(state: RunState, event: RunEvent, fail: Fail, mark: (name
     case 'run_quarantined':
       mark('run quarantined');
       break;
+    case 'stages_skipped':
+      mark(`stage skipped: ${event.reason}`);
+      for (const name of event.stages) {
+        const stage = state.stages.find((candidate) => candidate.name === name);
+        if (stage?.status !== 'PENDING')
+          fail('replay', `stage ${name} is skipped while it is ${stage?.status ?? 'nothing'}`);
+      }
+      break;
     case 'stages_queued':
       for (const name of event.stages) {
         const stage = state.stages.find((candidate) => candidate.name === name);

@@ -1,11 +1,14 @@
 /** What clients are told of attempts: what never ran is neither counted nor told again (P12). */
-import { publicEventOf, viewOf, type RunEvent } from '@penstock/run';
+import { publicEventsOf, viewOf, type PublicRunEvent, type RunEvent } from '@penstock/run';
 import type { RunTruth } from './run-truth.ts';
 
 /** `run` is as it was before the event. */
 export function checkTold(run: RunTruth, event: RunEvent, fail: (rule: string, message: string) => void): void {
-  const told = publicEventOf(event, () => ({ text: '', truncated: false }));
-  if (told === null || !('attempt' in told) || told.attempt === 0) return;
+  for (const told of publicEventsOf(event, () => ({ text: '', truncated: false }))) checkOne(run, told, fail);
+}
+
+function checkOne(run: RunTruth, told: PublicRunEvent, fail: (rule: string, message: string) => void): void {
+  if (!('attempt' in told) || told.attempt === 0) return;
   const stage = run.state.stages[run.plan.indexOf.get(told.stage) ?? -1];
   // Each attempt that counts has failed before the next one begins.
   const number = (stage?.failures ?? 0) + 1;

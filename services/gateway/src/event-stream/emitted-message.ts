@@ -58,8 +58,8 @@ export class EventMessage implements EmittedMessage {
   readonly event: PublicRunEvent['type'];
   readonly #data: string;
 
-  constructor(version: number, event: PublicRunEvent) {
-    this.position = { kind: 'event', version };
+  constructor(position: StreamPosition, event: PublicRunEvent) {
+    this.position = position;
     this.event = event.type;
     this.#data = JSON.stringify(event);
   }

@@ -18,7 +18,7 @@
  * Waiting ends by asking: `eventsAsked` and `chunksAsked` say what an answer covers, `waitsFor` what to ask next.
  */
 import type { StoredChunk } from '@penstock/bus';
-import { closesRun, publicEventOf, type RunEvent, type StageText } from '@penstock/run';
+import { closesRun, publicEventsOf, type RunEvent, type StageText } from '@penstock/run';
 import { OrderedAttemptLog, type Piece } from './ordered-attempt-log.ts';
 import type { StreamPosition } from './cursor.ts';
 import { EventMessage, LineMessage, lineEnvelope, type EmittedMessage } from './emitted-message.ts';
@@ -158,8 +158,14 @@ export class EventStream {
     const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
     // The chunks that its mark closes off are handled: what they waited for does not come any more.
     if (attempt?.endSequence !== undefined) this.#flush(attempt, version, event.at);
-    const shown = publicEventOf(event, () => attempt?.text() ?? NO_TEXT);
-    if (shown !== null) this.#messages.push(new EventMessage(version, shown));
+    const shown = publicEventsOf(event, () => attempt?.text() ?? NO_TEXT);
+    for (const [index, each] of shown.entries()) {
+      // One event may be many messages: a client that has some of them gets the others.
+      const isLast = index === shown.length - 1;
+      this.#messages.push(
+        new EventMessage(isLast ? { kind: 'event', version } : { kind: 'note', version, index }, each),
+      );
+    }
     if (endsAttempt(event) || event.type === 'stage_returned') attempt?.close();
     if (closesRun(event)) {
       this.#ended = true;

@@ -80,6 +80,9 @@ export function limitOf(number: number | undefined): number {
   return number === undefined || number >= UNLIMITED ? Number.POSITIVE_INFINITY : number;
 }
 
+/** What a first decision holds beside text and names: the events around them, the end of a run whose stages are all skipped. */
+const REST_OF_DECISION_BYTES = 4 * 1024;
+
 function checkSize(created: RunCreated, stages: readonly string[]): void {
   if (Buffer.byteLength(encodeEvent(created)) > DECISION_BYTES_MAX / 2)
     throw new BadPipeline('the pipeline is too large to be stored');
@@ -88,5 +91,6 @@ function checkSize(created: RunCreated, stages: readonly string[]): void {
     throw new BadPipeline('the pipeline and its extensions are too large to be stored');
   // They stand in one commit, with the text: when all of them are queued at once, or skipped.
   const names = stages.reduce((sum, name) => sum + Buffer.byteLength(JSON.stringify(name)) + 1, 0);
-  if (names > DECISION_BYTES_MAX / 2) throw new BadPipeline('the names of the stages are too long to be stored');
+  if (names > DECISION_BYTES_MAX / 2 - REST_OF_DECISION_BYTES)
+    throw new BadPipeline('the names of the stages are too long to be stored');
 }

@@ -31,6 +31,6 @@ function sizeOf(event: RunEvent): number {
   return (
     160 +
     ('outputs' in event && event.outputs !== undefined ? JSON.stringify(event.outputs).length : 0) +
-    (event.type === 'stages_queued' ? event.stages.length * 40 : 0)
+    ('stages' in event ? event.stages.reduce((sum, name) => sum + name.length + 3, 0) : 0)
   );
 }

@@ -14,7 +14,7 @@ import {
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. */
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; all before it is read too. */
 export const COMMIT_FORMAT = 2;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
@@ -77,7 +77,8 @@ function lengthAtMost(event: RunEvent): number {
   let units = 100;
   if (event.type === 'run_created') return Number.POSITIVE_INFINITY;
   if ('stage' in event) units += event.stage.length;
-  if (event.type === 'stages_queued') for (const stage of event.stages) units += stage.length + 1;
+  if (event.type === 'stages_queued' || event.type === 'stages_skipped')
+    for (const stage of event.stages) units += stage.length + 1;
   if (event.type === 'run_quarantined') units += event.cause.length;
   if ('outputs' in event)
     for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;

@@ -244,7 +244,7 @@ export class LiveRun {
 /** A definition with the stages that the events name, and nothing known of them. */
 function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinition {
   const names = new Set(
-    events.flatMap((event) => (event.type === 'stages_queued' ? event.stages : 'stage' in event ? [event.stage] : [])),
+    events.flatMap((event) => ('stages' in event ? event.stages : 'stage' in event ? [event.stage] : [])),
   );
   const stages = [...names].map((stage): StageDefinition => ({
     name: stage,
