@@ -247,7 +247,8 @@ export const variables = {
     kind: integer({ min: 64 * 1024, max: 10 * 1024 ** 3 }),
     default: 16 * 1024 * 1024,
     services: ['serve', 'scheduler'],
-    meaning: 'Bytes of output kept for one attempt of a stage; a marker stands for the rest.',
+    meaning:
+      'Bytes of output kept for one attempt of a stage; of a longer one its beginning and its end, with a marker between them.',
   }),
   dashboardUrl: optional({
     name: 'SERVICE_DASHBOARD_URL',

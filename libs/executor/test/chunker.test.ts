@@ -101,18 +101,46 @@ describe('chunks (P21)', () => {
 });
 
 describe("an attempt's budget", () => {
-  it('ends in one marker line; the whole lines before it are kept, remarks still come', async () => {
-    const { chunker, chunks } = collect(10);
+  const whole = (chunks: readonly LogChunk[]): string => Buffer.concat(chunks.map(({ output }) => output)).toString();
+  const marker = (bytes: number): string =>
+    `… log truncated at ${bytes} bytes: its middle is not kept, its end follows when the stage has ended\n`;
+
+  it('keeps both ends of a longer output in whole lines, with one marker between them; remarks stay where they came', async () => {
+    const { chunker, chunks } = collect(20);
     void chunker.write('stdout', Buffer.from('1234\n5678\n9'));
     expect(chunker.truncated).toBe(false);
+    void chunker.remark('early');
     void chunker.write('stderr', Buffer.from('more\nand more\n'));
-    void chunker.write('stdout', Buffer.from('0\n'));
+    expect(chunker.truncated).toBe(true);
+    void chunker.write('stdout', Buffer.from('0\nlast\n'));
     void chunker.remark('the stage was stopped');
     await chunker.end();
-    expect(textOf(chunks, 'stdout')).toBe('1234\n5678\n');
-    expect(textOf(chunks, 'stderr')).toBe('');
-    expect(Buffer.from(textOf(chunks, 'system'), 'latin1').toString()).toBe(
-      '… log truncated at 10 bytes: the stage goes on, its further output is not kept\nthe stage was stopped\n',
+    expect(whole(chunks)).toBe(`1234\n5678\nearly\n${marker(20)}90\nlast\nthe stage was stopped\n`);
+  });
+
+  it('keeps an output whole that is just as long, without a marker', async () => {
+    const { chunker, chunks } = collect(20);
+    for (const line of ['1234\n', '5678\n', '9abc\n', 'defg\n']) void chunker.write('stdout', Buffer.from(line));
+    await chunker.end();
+    expect(whole(chunks)).toBe('1234\n5678\n9abc\ndefg\n');
+    expect(chunker.truncated).toBe(false);
+  });
+
+  it('is kept to whatever is written, and the beginning and the end of it are those of the output', async () => {
+    const line = fc.tuple(fc.constantFrom<OutputStreamName>('stdout', 'stderr'), fc.stringMatching(/^[a-z]{0,30}$/u));
+    await fc.assert(
+      fc.asyncProperty(fc.array(line, { maxLength: 60 }), fc.integer({ min: 0, max: 300 }), async (lines, bytesMax) => {
+        const { chunker, chunks } = collect(bytesMax);
+        for (const [stream, text] of lines) void chunker.write(stream, Buffer.from(`${text}\n`));
+        await chunker.end();
+        const all = lines.map(([, text]) => `${text}\n`).join('');
+        const [first = '', last] = whole(chunks).split(marker(bytesMax));
+        expect(first.length + (last?.length ?? 0)).toBeLessThanOrEqual(bytesMax);
+        expect(all.startsWith(first)).toBe(true);
+        expect(last === undefined ? first === all : all.endsWith(last)).toBe(true);
+        expect(last === undefined).toBe(!chunker.truncated);
+      }),
+      { numRuns: 300 },
     );
   });
 });

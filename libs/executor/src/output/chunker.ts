@@ -1,16 +1,18 @@
 /**
  * A stage's output as chunks of whole lines (P21), within the bytes that are kept of an attempt.
  *
- * It owns the lines that have not ended and the chunk that is being filled: at most three times 64 KiB. Who takes the
- * chunks makes the pace: while it has not taken one, `write` answers a promise and the stage's pipe fills.
+ * It owns the lines that have not ended and the chunk that is being filled, at most three times 64 KiB, and the end of an output
+ * that is long. Who takes the chunks makes the pace: while it has not taken one, `write` answers a promise and the stage's pipe fills.
  *
  * CHUNKER-1. A chunk holds whole lines, at most 64 KiB; offsets follow each other without gap.
- * CHUNKER-2. No chunk waits longer than FLUSH_MS for more output.
- * CHUNKER-3. Once the budget is used up one marker line follows, whose bytes are not counted; later output is dropped, the
- *     executor's own remarks are kept.
+ * CHUNKER-2. No chunk waits longer than FLUSH_MS for more output, but for those of CHUNKER-3.
+ * CHUNKER-3. Of an output that is longer than its budget both ends are kept, half of the budget each (of the end at most
+ *     END_BYTES_MAX), with one marker line between them, whose bytes are not counted. What comes after the first half waits for
+ *     the end of the stage. The executor's own remarks are kept.
  */
 import type { OutputSink, OutputStreamName } from '../contract/port.ts';
 import { LineSplitter } from './lines.ts';
+import { OutputTail } from './output-tail.ts';
 
 export interface LogChunk {
   /** Of the first byte, in the attempt's log as kept. */
@@ -22,7 +24,7 @@ export interface LogChunk {
 }
 
 export interface ChunkerOptions {
-  /** Of the attempt's output; what is beyond is dropped behind a marker. */
+  /** Of the attempt's output; of a longer one both ends are kept. */
   readonly bytesMax: number;
   /** Called in order. While the promise is pending no more output is read. */
   readonly emit: (chunk: LogChunk) => void | Promise<void>;
@@ -33,6 +35,8 @@ const CHUNK_BYTES_MAX = 64 * 1024;
 /** Long enough to gather a burst of lines, short enough to look live. */
 const FLUSH_MS = 20;
 const LINE_FEED = 0x0a;
+/** The end of an output is held in memory, for each stage that is as loud. */
+const END_BYTES_MAX = 8 * 1024 * 1024;
 
 export class Chunker implements OutputSink {
   readonly #options: ChunkerOptions;
@@ -41,14 +45,19 @@ export class Chunker implements OutputSink {
   #used = 0;
   #parts: [OutputStreamName, number][] = [];
   #offset = 0;
+  /** Of the beginning that is left. */
   #budget: number;
+  /** Undefined: the output has not been longer than its beginning yet. */
+  #tail: OutputTail | undefined;
+  readonly #tailBytesMax: number;
   #truncated = false;
   #flushTimer: NodeJS.Timeout | undefined;
   #pending: Promise<void> | null = null;
 
   constructor(options: ChunkerOptions) {
     this.#options = options;
-    this.#budget = options.bytesMax;
+    this.#tailBytesMax = Math.min(END_BYTES_MAX, Math.floor(options.bytesMax / 2));
+    this.#budget = options.bytesMax - this.#tailBytesMax;
   }
 
   /** True once output was dropped. */
@@ -57,7 +66,6 @@ export class Chunker implements OutputSink {
   }
 
   write(stream: OutputStreamName, bytes: Uint8Array): void | Promise<void> {
-    if (stream !== 'system' && this.#truncated) return undefined;
     this.#splitterOf(stream).push(bytes);
     return this.#pending ?? undefined;
   }
@@ -77,6 +85,7 @@ export class Chunker implements OutputSink {
   /** As `end`, for whoever cannot wait: all chunks were handed over when it returns, and may not be taken yet. */
   finish(): number {
     for (const lines of this.#lines.values()) lines.end();
+    for (const { stream, lines } of this.#tail?.take() ?? []) this.#add(stream, lines);
     this.#flush();
     this.#buffer = null;
     return this.#offset;
@@ -85,9 +94,7 @@ export class Chunker implements OutputSink {
   #splitterOf(stream: OutputStreamName): LineSplitter {
     let splitter = this.#lines.get(stream);
     if (splitter === undefined) {
-      splitter = new LineSplitter(
-        stream === 'system' ? (lines) => this.#add('system', lines) : (lines) => this.#keep(stream, lines),
-      );
+      splitter = new LineSplitter((lines) => this.#keep(stream, lines));
       this.#lines.set(stream, splitter);
     }
     return splitter;
@@ -95,21 +102,29 @@ export class Chunker implements OutputSink {
 
   /** Within the budget, whole lines only. */
   #keep(stream: OutputStreamName, lines: Uint8Array): void {
-    if (this.#truncated) return;
-    if (lines.length <= this.#budget) {
+    if (this.#tail !== undefined) {
+      this.#keepEnd(this.#tail, stream, lines);
+    } else if (stream === 'system') {
+      this.#add(stream, lines);
+    } else if (lines.length <= this.#budget) {
       this.#budget -= lines.length;
       this.#add(stream, lines);
-      return;
+    } else {
+      const fits = this.#budget === 0 ? 0 : lines.lastIndexOf(LINE_FEED, this.#budget - 1) + 1;
+      if (fits > 0) this.#add(stream, lines.subarray(0, fits));
+      this.#tail = new OutputTail(this.#tailBytesMax);
+      this.#keepEnd(this.#tail, stream, lines.subarray(fits));
     }
-    const fits = this.#budget === 0 ? 0 : lines.lastIndexOf(LINE_FEED, this.#budget - 1) + 1;
-    if (fits > 0) this.#add(stream, lines.subarray(0, fits));
-    this.#truncated = true;
-    this.#add(
-      'system',
-      Buffer.from(
-        `… log truncated at ${this.#options.bytesMax} bytes: the stage goes on, its further output is not kept\n`,
-      ),
-    );
+  }
+
+  #keepEnd(tail: OutputTail, stream: OutputStreamName, lines: Uint8Array): void {
+    const { remarks, dropped } = tail.push(stream, lines);
+    if (dropped && !this.#truncated) {
+      this.#truncated = true;
+      const marker = `… log truncated at ${this.#options.bytesMax} bytes: its middle is not kept, its end follows when the stage has ended\n`;
+      this.#add('system', Buffer.from(marker));
+    }
+    for (const remark of remarks) this.#add('system', remark.lines);
   }
 
   #add(stream: OutputStreamName, lines: Uint8Array): void {
