@@ -2,7 +2,6 @@
 import type { Check, Mutant } from '../mutant.ts';
 
 const graphql: Check = { tests: 'services/gateway/test/graphql.test.ts' };
-const logStream: Check = { tests: 'services/gateway/test/log-stream.test.ts' };
 const eventStream: Check = { tests: 'services/gateway/test/event-stream.test.ts' };
 const quotas: Check = { tests: 'services/scheduler/test/quotas.test.ts' };
 const deliveries: Check = { tests: 'services/webhook-ingest/test/deliveries.test.ts' };
@@ -22,7 +21,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     file: 'libs/run-client/src/owners.ts',
     find: '      for (const listener of [...(this.#askAgain.get(partition) ?? [])]) listener();\n',
     replace: '',
-    noticedBy: [{ tests: 'libs/run-client/test/owners.test.ts' }, logStream, graphql],
+    noticedBy: [{ tests: 'libs/run-client/test/opened.test.ts' }],
   },
   {
     rule: 'P20',
