@@ -35,6 +35,8 @@ export interface ClusterOptions {
   readonly linked?: boolean | undefined;
   /** More variables for every service. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** More variables for one kind of service. */
+  readonly envOf?: Readonly<Partial<Record<ServiceName, Readonly<Record<string, string>>>>> | undefined;
 }
 
 export interface Cluster {
@@ -194,7 +196,7 @@ function makeProcesses(
         new ServiceProcess({
           service,
           index,
-          env: { ...common, ...own(service, index), ...linkOf(service, index) },
+          env: { ...common, ...own(service, index), ...linkOf(service, index), ...options.envOf?.[service] },
           logFile: join(logs, `${service}-${index}.log`),
         }),
     ),
