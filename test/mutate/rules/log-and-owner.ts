@@ -136,6 +136,22 @@ export const logAndOwner: readonly Mutant[] = [
   },
   {
     rule: 'P5',
+    breaks: 'takes its own lease for lost since a replica shows an older picture of it',
+    file: 'libs/bus/src/jetstream/lease.ts',
+    find: 'if ((message?.sequence ?? 0) < (leaderLast ?? this.revision)) return null;',
+    replace: '',
+    noticedBy: [lease],
+  },
+  {
+    rule: 'P5',
+    breaks: 'loses the attempts of a session that its picture of the leases lacks',
+    file: 'services/scheduler/src/shell/scheduler.ts',
+    find: 'else this.#leaseSeen(key, lease);',
+    replace: '',
+    noticedBy: [{ tests: 'services/scheduler/test/stale-replica.test.ts' }],
+  },
+  {
+    rule: 'P5',
     breaks: 'renews a lease without its time to live',
     file: 'libs/bus/src/jetstream/lease.ts',
     find: 'const how = { expectedLastSequence: this.revision, ttlMs: this.#ttlMs, more };',
