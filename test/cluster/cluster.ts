@@ -166,6 +166,7 @@ function makeProcesses(
     SERVICE_BASE_URL: shared.url,
     ...(options.runnerLeaseSecs === undefined ? {} : { SERVICE_RUNNER_LEASE_SECS: String(options.runnerLeaseSecs) }),
     // All its clients have one address, and the load that it is made for would be over any limit.
+    SERVICE_STREAMS_PER_USER: '100000',
     SERVICE_RATE_LIMIT_READ: '0',
     SERVICE_RATE_LIMIT_API: '0',
     SERVICE_RATE_LIMIT_WEBHOOK: '0',

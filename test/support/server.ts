@@ -17,6 +17,7 @@ export const NO_RATE_LIMITS = {
 };
 /** All clients of a test have one address, and ask more often than a person does. */
 const WITHOUT_RATE_LIMITS = {
+  SERVICE_STREAMS_PER_USER: '100000',
   SERVICE_RATE_LIMIT_READ: '0',
   SERVICE_RATE_LIMIT_API: '0',
   SERVICE_RATE_LIMIT_WEBHOOK: '0',
