@@ -9,7 +9,14 @@ export {
   type AuditLog,
   type AuditReader,
 } from './audit-log.ts';
-export { decodeRun, encodeRun, runCollections, type EncodedRun, type RunDocument } from './run-documents.ts';
+export {
+  decodeRun,
+  encodeRun,
+  encodeRunInSteps,
+  runCollections,
+  type EncodedRun,
+  type RunDocument,
+} from './run-documents.ts';
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';

@@ -111,10 +111,25 @@ export interface EncodedRun {
   readonly story: string;
 }
 
+/** Of events, encoded between two yields: less than a millisecond. */
+const STEP_CHARACTERS = 128 * 1024;
+
 /** Later changes of the state do not reach what was encoded. Its memory is about two bytes a character, mostly of `story`. */
 export function encodeRun(document: RunDocument): EncodedRun {
+  const steps = encodeRunInSteps(document);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/**
+ * The same with a rest after each part of the events, of which a run may have many MiB. The state is encoded by the first
+ * step, so it may change afterwards; events never do.
+ */
+export function* encodeRunInSteps(document: RunDocument): Generator<undefined, EncodedRun> {
   const { partition, open, incarnation, sequence, state, events, view } = document;
-  return {
+  const run: Omit<EncodedRun, 'story'> = {
     id: state.id,
     partition,
     tenant: state.tenant.toWellFormed(),
@@ -129,8 +144,18 @@ export function encodeRun(document: RunDocument): EncodedRun {
     incarnation,
     sequence,
     view: JSON.stringify(view),
-    story: JSON.stringify({ state, events }),
   };
+  let story = `{"state":${JSON.stringify(state)},"events":[`;
+  let step = 0;
+  for (const [index, event] of events.entries()) {
+    const text = JSON.stringify(event);
+    story += index === 0 ? text : `,${text}`;
+    step += text.length;
+    if (step < STEP_CHARACTERS) continue;
+    step = 0;
+    yield undefined;
+  }
+  return { ...run, story: `${story}]}` };
 }
 
 export function decodeRun(

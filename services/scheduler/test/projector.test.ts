@@ -1,8 +1,9 @@
-import type { EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
+import { newRun, planOf, viewOf } from '@penstock/run';
+import { encodeRunInSteps, StoreUsageError, type EncodedRun, type RunDocument, type RunsLedger } from '@penstock/store';
 import { Projector } from '@penstock/scheduler/testing';
 import { describe, expect, it } from 'vitest';
 import { withBoundedWrites } from '../src/shell/bounded-writes.ts';
-import { Harness } from './support.ts';
+import { Harness, stage, text } from './support.ts';
 
 const RUNS = 60;
 
@@ -65,6 +66,75 @@ function withEndedRuns(): Harness {
   for (let index = 0; index < RUNS; index++) harness.create('', { ended: { pipelineName: 'p', status: 'SKIPPED' } });
   harness.settle();
   return harness;
+}
+
+/** A store that takes all documents but those of one run, and of that one only a small one. */
+function refusing(runId: string): SlowStore {
+  const store = new SlowStore();
+  const save = store.ledger.saveBatch.bind(store.ledger);
+  store.ledger.saveBatch = (documents) => {
+    const tooLarge = documents.some((each) => 'story' in each && each.id === runId && each.story.length > 1_000);
+    return tooLarge ? Promise.reject(new StoreUsageError('memory', 'it has more than 32 MiB')) : save(documents);
+  };
+  return store;
+}
+
+describe('a document that the store refuses for what it is', () => {
+  it('costs its run: that is quarantined and kept without its events, and all others are written', async () => {
+    const harness = new Harness();
+    const others = Array.from({ length: 20 }, () => harness.create(text([stage('a')])).id);
+    const { id } = harness.create(text([stage('b', { env: { LARGE: ['x'.repeat(2_000)] } })]));
+    harness.settle();
+    const store = refusing(id);
+    const { done } = projected(harness, store);
+    await until(() => store.checkpoints.length > 0);
+    expect(store.written).toEqual(expect.arrayContaining([...others, id]));
+    harness.settle();
+    expect([...harness.partition.liveRuns].find((run) => run.id === id)?.state).toMatchObject({
+      status: 'FAILED',
+      outcome: 'quarantined',
+    });
+    await done();
+  });
+});
+
+describe('a run with many events', () => {
+  it('is encoded in steps of at most 256 KiB between two turns of the loop, to the same document', () => {
+    const events = Array.from({ length: 20_000 }, (_, index) => ({
+      type: 'stages_queued' as const,
+      at: index,
+      stages: ['x'.repeat(100)],
+    }));
+    const state = newRun(
+      'run',
+      {
+        type: 'run_created',
+        at: 1,
+        tenant: 't',
+        key: 't',
+        pipelineName: 'p',
+        yaml: '',
+        priority: 0,
+        origin: { kind: 'api' },
+      },
+      planOf({ name: 'p', schedule: [], stages: [] }),
+    );
+    const document = { partition: 0, open: true, incarnation: 1, sequence: 1, state, events, view: viewOf(state) };
+    let rests = 0;
+    const steps = encodeRunInSteps(document);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) rests += 1;
+    expect(step.value.story).toBe(JSON.stringify({ state, events }));
+    expect(step.value.story.length / (rests + 1)).toBeLessThan(256 * 1024);
+  });
+});
+
+/** Turns of the loop until it holds. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds())
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
 }
 
 describe('a store that is behind', () => {

@@ -5,8 +5,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { bootMs } from '@penstock/async';
 import type { PartitionLog } from '@penstock/bus';
-import { viewOf, type Sequence } from '@penstock/run';
-import { encodeRun, type EncodedRun, type RunsLedger } from '@penstock/store';
+import { evolve, newRun, planOf, RunInvariantError, viewOf, type RunEvent, type Sequence } from '@penstock/run';
+import { emptyPipeline } from '../run/definitions.ts';
+import type { DirtyRun } from '../partition/projection-backlog.ts';
+import {
+  encodeRun,
+  encodeRunInSteps,
+  StoreUsageError,
+  type EncodedRun,
+  type RunDocument,
+  type RunsLedger,
+} from '@penstock/store';
 import type { KeyCounter } from '../admission/key-counts.ts';
 import { JournalPurge } from './journal-purge.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -21,8 +30,11 @@ const RETRY_MS_MAX = 5_000;
 /** Documents in one write. Halved by a write that fails, so that a store which is slow takes some in its time, and grown again. */
 const DOCUMENTS_MIN = 4;
 const DOCUMENTS_MAX = 500;
-/** Runs encoded without giving the event loop back. */
+/** Runs, and characters of their documents, encoded without giving the event loop back. */
 const ENCODE_SLICE = 32;
+const ENCODE_CHARACTERS = 256 * 1024;
+/** Encoding takes no more than one part in so many of the time: a large run that changes all the time is written less often. */
+const ENCODE_SHARE = 5;
 /** Time, as the projector needs it; the simulation has its own. */
 export interface ProjectorClock {
   /** The boot clock. */
@@ -116,11 +128,16 @@ export class Projector {
       const { sequence, commitNumber, dirtyRuns } = partition;
       if (dirtyRuns === 0 && sequence === this.#checkpointed && this.#written.size === 0) return;
       const counters = partition.takeCounters();
+      const begunAt = this.#clock.bootNow();
       const { encoded, runs } = await this.#encode(dirtyRuns);
+      const restMs = Math.max(INTERVAL_MS, (ENCODE_SHARE - 1) * (this.#clock.bootNow() - begunAt));
       let taken = 0;
       try {
         for (; taken < runs.length; taken += this.#documentsAtOnce) {
-          await this.#options.ledger.saveBatch(encoded.slice(taken, taken + this.#documentsAtOnce));
+          await this.#save(
+            encoded.slice(taken, taken + this.#documentsAtOnce),
+            runs.slice(taken, taken + this.#documentsAtOnce),
+          );
           for (const run of runs.slice(taken, taken + this.#documentsAtOnce)) this.#written.add(run);
         }
         await this.#writePosition(counters, sequence, commitNumber);
@@ -147,33 +164,79 @@ export class Projector {
       this.#purge.reached(sequence);
       retryMs = RETRY_MS_MIN;
       if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
-      await this.#clock.pause(INTERVAL_MS, signal);
+      await this.#clock.pause(restMs, signal);
     }
   }
 
-  /** Captures and encodes in slices, so that commits are not held up; each slice in one turn, for states live on. */
+  /** Captures and encodes in slices, so that commits are not held up; each run's state in one turn, for states live on. */
   async #encode(count: number): Promise<{ readonly encoded: EncodedRun[]; readonly runs: LiveRun[] }> {
-    const { incarnation, partition } = this.#options;
+    const { partition } = this.#options;
     const encoded: EncodedRun[] = [];
     const runs: LiveRun[] = [];
-    for (let left = count; left > 0; left -= ENCODE_SLICE) {
-      for (const { run, state, events } of partition.takeDirty(Math.min(left, ENCODE_SLICE))) {
-        runs.push(run);
-        encoded.push(
-          encodeRun({
-            partition: partition.settings.partition,
-            open: !(run.settled && run.isCommitted),
-            incarnation,
-            sequence: run.committedSequence,
-            state,
-            events,
-            view: viewOf(state),
-          }),
-        );
+    let inSlice = 0;
+    let characters = 0;
+    for (let left = count; left > 0; left -= 1) {
+      for (const dirty of partition.takeDirty(1)) {
+        const steps = encodeRunInSteps(this.#documentOf(dirty));
+        let step = steps.next();
+        for (; step.done !== true; step = steps.next()) await this.#clock.turn();
+        runs.push(dirty.run);
+        encoded.push(step.value);
+        characters += step.value.story.length + step.value.view.length;
       }
+      inSlice += 1;
+      if (inSlice < ENCODE_SLICE && characters < ENCODE_CHARACTERS) continue;
+      inSlice = 0;
+      characters = 0;
       await this.#clock.turn();
     }
     return { encoded, runs };
+  }
+
+  #documentOf({ run, state, events }: DirtyRun): RunDocument {
+    const { incarnation, partition } = this.#options;
+    return {
+      partition: partition.settings.partition,
+      open: !(run.settled && run.isCommitted),
+      incarnation,
+      sequence: run.committedSequence,
+      state,
+      events,
+      view: viewOf(state),
+    };
+  }
+
+  /** What the store refuses for what it is, not for how it does, is found out and told; the others of the batch are written. */
+  async #save(batch: readonly EncodedRun[], runs: readonly LiveRun[]): Promise<void> {
+    try {
+      await this.#options.ledger.saveBatch(batch);
+    } catch (error) {
+      if (!(error instanceof StoreUsageError)) throw error;
+      const [only] = batch;
+      const [run] = runs;
+      if (batch.length > 1) {
+        const half = Math.ceil(batch.length / 2);
+        await this.#save(batch.slice(0, half), runs.slice(0, half));
+        await this.#save(batch.slice(half), runs.slice(half));
+      } else if (only !== undefined && run !== undefined) await this.#refused(only, run, error);
+    }
+  }
+
+  /** The run is quarantined, and a document without its events stands for it: who takes over knows it as ended (P6, P7). */
+  async #refused(document: EncodedRun, run: LiveRun, error: StoreUsageError): Promise<void> {
+    const { ledger, log, partition } = this.#options;
+    log.warn(
+      { err: error, runId: run.id, characters: document.story.length },
+      'the store refuses the document of a run for what it is: the run is quarantined, and kept without its events',
+    );
+    partition.quarantine(run.id, error);
+    const standIn = standInOf(run, document);
+    try {
+      await ledger.saveBatch([standIn]);
+    } catch (second) {
+      if (!(second instanceof StoreUsageError)) throw second;
+      log.warn({ err: second, runId: run.id }, 'not even that is taken: the run is in no list');
+    }
   }
 
   async #writePosition(counters: readonly KeyCounter[], sequence: Sequence, commit: number): Promise<void> {
@@ -188,4 +251,21 @@ export class Projector {
     this.#options.load.unprojectedBytes += bytes - this.#unprojected;
     this.#unprojected = bytes;
   }
+}
+
+/** As small as a run can be that was created and is quarantined. */
+function standInOf(run: LiveRun, { partition, open, incarnation, sequence }: EncodedRun): EncodedRun {
+  const [created] = run.events;
+  if (created?.type !== 'run_created') throw new RunInvariantError(run.id, 'its events do not begin with run_created');
+  const { extensions: _, ...rest } = created;
+  const plan = planOf(emptyPipeline(created.pipelineName));
+  const cause = 'its document was refused by the store';
+  const ends: RunEvent[] = [
+    { type: 'run_quarantined', at: created.at, cause },
+    { type: 'run_stopped', at: created.at, status: 'FAILED' },
+  ];
+  const events: RunEvent[] = [{ ...rest, yaml: '' }, ...ends];
+  const state = newRun(run.id, { ...rest, yaml: '' }, plan);
+  for (const event of ends) evolve(state, plan, event);
+  return encodeRun({ partition, open, incarnation, sequence, state, events, view: viewOf(state) });
 }
