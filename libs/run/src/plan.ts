@@ -16,7 +16,12 @@ export interface PlannedStage {
   readonly siblings: readonly number[];
   /** `runs_on` joined: stages with equal labels of one run share a workspace. */
   readonly labelSet: string;
+  /** What it comes after, in few words: a whole matrix by its name. Absent where the run has more of them than AFTER_NAMES_MAX. */
+  readonly after: readonly string[] | undefined;
 }
+
+/** Every state and every view of a run carries them: a file of few lines can mean millions. */
+const AFTER_NAMES_MAX = 4_096;
 
 const plans = new WeakMap<PipelineDefinition, Plan>();
 
@@ -47,6 +52,8 @@ function makePlan(definition: PipelineDefinition): Plan {
       return dependency;
     });
   });
+  const after = dependencies.map((indexes) => namesOf(indexes, definition, families));
+  const isAfterTold = after.reduce((count, names) => count + names.length, 0) <= AFTER_NAMES_MAX;
   const stages = definition.stages.map((stage, index): PlannedStage => ({
     definition: stage,
     index,
@@ -54,8 +61,26 @@ function makePlan(definition: PipelineDefinition): Plan {
     dependents: dependents[index] ?? [],
     siblings: stage.matrix === undefined ? [] : (families.get(stage.matrix.of) ?? []),
     labelSet: stage.runsOn.join(','),
+    after: isAfterTold ? after[index] : undefined,
   }));
   return { definition, stages, indexOf };
+}
+
+function namesOf(
+  indexes: readonly number[],
+  { stages }: PipelineDefinition,
+  families: ReadonlyMap<string, readonly number[]>,
+): string[] {
+  const all = new Set(indexes);
+  const whole = new Set(
+    [...families].filter(([, family]) => family.every((index) => all.has(index))).map(([name]) => name),
+  );
+  const names = indexes.flatMap((index) => {
+    const stage = stages[index];
+    if (stage === undefined) return [];
+    return [stage.matrix !== undefined && whole.has(stage.matrix.of) ? stage.matrix.of : stage.name];
+  });
+  return [...new Set(names)];
 }
 
 /** All stages that come before this one, directly or not. */

@@ -56,6 +56,7 @@ export function isoTime(milliseconds: number): string {
 function stageViewOf(stage: StageState): StageView {
   return {
     name: stage.name,
+    ...(stage.after === undefined ? {} : { after: stage.after }),
     status: stage.status,
     startedAt: stage.startedAt === undefined ? null : isoTime(stage.startedAt),
     finishedAt: stage.finishedAt === undefined ? null : isoTime(stage.finishedAt),

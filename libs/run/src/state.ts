@@ -64,6 +64,8 @@ export interface LiveAttempt {
 
 export interface StageState {
   readonly name: string;
+  /** What it comes after; absent in runs of releases before the field, and in those with too many to tell. */
+  readonly after?: readonly string[] | undefined;
   status: RunStatus;
   /** The last attempt granted; 0 before the first. */
   attempt: number;
@@ -145,6 +147,8 @@ export interface RunView {
 
 export interface StageView {
   readonly name: string;
+  /** What it comes after, a whole matrix by its name; absent where that is not known. */
+  readonly after?: readonly string[] | undefined;
   readonly status: RunStatus;
   readonly startedAt: string | null;
   readonly finishedAt: string | null;

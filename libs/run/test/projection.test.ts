@@ -20,6 +20,7 @@ describe("the API's view of a run", () => {
     expect(viewOf(driven.run).stages).toEqual([
       {
         name: 'a',
+        after: [],
         status: 'SUCCESS',
         startedAt: '1970-01-01T00:00:03.000Z',
         finishedAt: '1970-01-01T00:00:04.000Z',
@@ -30,6 +31,7 @@ describe("the API's view of a run", () => {
       },
       {
         name: 'b',
+        after: ['a'],
         status: 'QUEUED',
         startedAt: null,
         finishedAt: null,

@@ -20,6 +20,8 @@ export const SCHEMA = /* GraphQL */ `
 
   type StageRun {
     name: String!
+    "The stages that it comes after, a whole matrix by its name; null where the run has too many to tell (additional)."
+    after: [String!]
     status: RunStatus!
     "ISO 8601 in UTC; null until the first attempt starts."
     startedAt: String
