@@ -86,6 +86,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/logs.ts')).logsCommand,
   },
   {
+    name: 'runs',
+    summary: 'list the runs on a server',
+    load: async () => (await import('./commands/runs.ts')).runsCommand,
+  },
+  {
+    name: 'status',
+    summary: 'show how a run on a server stands, as a graph',
+    load: async () => (await import('./commands/status.ts')).statusCommand,
+  },
+  {
+    name: 'cancel',
+    summary: 'cancel a run on a server',
+    load: async () => (await import('./commands/cancel.ts')).cancelCommand,
+  },
+  {
     name: 'lock',
     summary: 'write down which versions of extensions a pipeline file uses',
     load: async () => (await import('./commands/lock.ts')).lockCommand,

@@ -98,7 +98,12 @@ export interface JsonEvent {
   readonly [field: string]: unknown;
 }
 
+/** Without the line that names the run. */
 export function eventsOf(text: string): JsonEvent[] {
+  return jsonLines(text).filter(({ type }) => type !== 'run');
+}
+
+export function jsonLines(text: string): JsonEvent[] {
   return text
     .split('\n')
     .filter((line) => line !== '')

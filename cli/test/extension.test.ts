@@ -19,7 +19,7 @@ function folder(files: Readonly<Record<string, string>> = {}): string {
 }
 
 async function run(cwd: string, ...args: string[]): Promise<CommandEnd> {
-  return await penstock(args, { cwd, env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_BASE_URL: NOWHERE } });
+  return await penstock(args, { cwd, env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_URL: NOWHERE } });
 }
 
 function write(cwd: string, files: Readonly<Record<string, string>>): void {
@@ -198,7 +198,7 @@ describe('uses without a server', () => {
     write(cwd, { '.pipeline.yaml': 'pipeline: {name: p}\nstages:\n  a: {uses: utility/other@^1}\n' });
     const { code, stderr } = await run(cwd, 'run');
     expect([code, stderr]).toEqual([
-      1,
+      3,
       expect.stringMatching(/cannot reach the server[^]*utility\/other@\^1[^]*penstock lock/),
     ]);
     expect(await run(cwd, 'validate')).toMatchObject({
@@ -281,7 +281,7 @@ describe('a server that cannot resolve all of a file', () => {
     const cwd = folder({ '.pipeline.yaml': file });
     const { code, stdout, stderr } = await penstock(['run'], {
       cwd,
-      env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_BASE_URL: url },
+      env: { XDG_CACHE_HOME: join(cwd, '.cache'), SERVICE_URL: url },
     });
     expect([code, stdout]).toEqual([2, '']);
     expect([...stderr.matchAll(/^error: (.*)$/gm)].map(([, message]) => message)).toEqual([

@@ -64,7 +64,7 @@ async function loggedIn(
 }> {
   const cwd = folder();
   const { url, seen } = await serverOf({ '/auth/device': device, '/auth/device/token': authorized(access), ...routes });
-  const env = { XDG_CONFIG_HOME: join(cwd, 'settings'), SERVICE_BASE_URL: url };
+  const env = { XDG_CONFIG_HOME: join(cwd, 'settings'), SERVICE_URL: url };
   const { code, stderr } = await penstock(['login'], { cwd, env });
   expect([code, stderr]).toEqual([0, expect.stringContaining('as ada')]);
   seen.length = 0;
@@ -107,17 +107,17 @@ describe('penstock login', () => {
   });
 
   it.each([
-    ['declined', [400, { status: 'denied', error: 'access_denied', message: 'no' }], 'the login was declined'],
-    ['over', [400, { status: 'expired', error: 'expired_token', message: 'no' }], 'the code is over'],
-    ['broken', [500, { error: 'internal_server_error', message: 'ask the operator' }], 'ask the operator'],
-  ] as const)('ends with one line when it is %s', async (_, answer, message) => {
+    ['declined', 4, [400, { status: 'denied', error: 'access_denied', message: 'no' }], 'the login was declined'],
+    ['over', 4, [400, { status: 'expired', error: 'expired_token', message: 'no' }], 'the code is over'],
+    ['broken', 3, [500, { error: 'internal_server_error', message: 'ask the operator' }], 'ask the operator'],
+  ] as const)('ends with one line when it is %s', async (_, exitCode, answer, message) => {
     const cwd = folder();
     const { url } = await serverOf({ '/auth/device': device, '/auth/device/token': () => answer });
     const { code, stderr } = await penstock(['login', '--server', url], {
       cwd,
       env: { XDG_CONFIG_HOME: join(cwd, 'settings') },
     });
-    expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
+    expect([code, stderr]).toEqual([exitCode, expect.stringContaining(message)]);
   });
 
   it('says that a server has no logins', async () => {
@@ -168,7 +168,7 @@ describe('a login', () => {
     );
     const { code, stderr } = await penstock(['whoami'], { cwd: folder(), env });
     expect([code, stderr]).toEqual([
-      1,
+      4,
       expect.stringContaining(`your login to ${url} is over: log in again with 'penstock login --server ${url}'`),
     ]);
   });
@@ -206,7 +206,7 @@ describe('a login', () => {
 
   it('is kept when the server could not end it', async () => {
     const { env, cwd } = await loggedIn({ '/auth/logout': () => [503, { error: 'unavailable', message: 'later' }] });
-    expect((await penstock(['logout'], { cwd, env })).code).toBe(1);
+    expect((await penstock(['logout'], { cwd, env })).code).toBe(3);
     expect(loginFiles(cwd).length).toBe(1);
   });
 });
@@ -262,7 +262,7 @@ describe('penstock token', () => {
       stderr: 'The token id-1 is revoked.\n',
     });
     expect(await penstock(['token', 'revoke', 'x'], { cwd, env })).toMatchObject({
-      code: 1,
+      code: 4,
       stderr: expect.stringContaining('There is no such token.'),
     });
   });

@@ -81,31 +81,31 @@ describe('the command and the real server', () => {
   it('`logs` replays whole what `trigger` followed, and ends with the run', async () => {
     const { stdout: id, code } = await command(['trigger', '--detach', '--server', url]);
     expect(code).toBe(0);
-    const followed = await command(['logs', '--json', '--server', url, id.trim()]);
-    const replayed = await command(['logs', '--json', '--no-follow', '--server', url, id.trim()]);
+    const followed = await command(['logs', '-f', '--json', '--server', url, id.trim()]);
+    const replayed = await command(['logs', '--json', '--server', url, id.trim()]);
     expect(followed.code).toBe(1);
     expect(comparable(eventsOf(replayed.stdout))).toEqual(comparable(eventsOf(followed.stdout)));
   });
 
-  it('`logs --no-follow` leaves a run that goes on', async () => {
+  it('`logs` without `--follow` leaves a run that goes on', async () => {
     const { stdout: id } = await command(['trigger', '--detach', '--server', url, '-'], {
       input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e ${cwd}/enough; do date; sleep 0.1; done"}}\n`,
     });
-    const { code, stdout } = await command(['logs', '--no-follow', '--server', url, id.trim()]);
+    const { code, stdout } = await command(['logs', '--server', url, id.trim()]);
     expect(code).toBe(0);
     expect(stdout).not.toContain('STAGE ');
     writeFileSync(join(cwd, 'enough'), '');
-    expect((await command(['logs', '--server', url, id.trim()])).code).toBe(0);
+    expect((await command(['logs', '-f', '--server', url, id.trim()])).code).toBe(0);
   });
 
   it('refuses a wrong key and an unknown run in one line', async () => {
     const wrong = await command(['trigger', '--server', url], { env: { SERVICE_API_KEY: 'wrong' } });
     expect([wrong.code, wrong.stderr]).toEqual([
-      1,
+      4,
       `penstock: the server ${url} does not accept the token from SERVICE_API_KEY\n`,
     ]);
     const unknown = await command(['logs', '--server', url, '0192f0c1-2b3c-7abc-8def-0123456789ab']);
-    expect(unknown.code).toBe(1);
+    expect(unknown.code).toBe(4);
     expect(unknown.stderr).toContain('there is no run 0192f0c1-2b3c-7abc-8def-0123456789ab');
   });
 });

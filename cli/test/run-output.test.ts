@@ -37,12 +37,12 @@ describe('the output of stages', () => {
     );
   });
 
-  it('shows stage names aligned, and cuts long ones', async () => {
+  it('shows stage names aligned, and of long ones both ends', async () => {
     const long = 'a-very-long-name-of-a-stage-that-goes-on';
     const { stdout } = await penstock(['run'], {
       cwd: folder(pipeline(`  ${long}: {run: echo x}\n  ビルド: {run: echo y}`)),
     });
-    expect(stdout).toContain('a-very-long-name-of-a-stage… | x\n');
+    expect(stdout).toContain('a-very-lo…stage-that-goes-on | x\n');
     expect(stdout).toContain(`ビルド${' '.repeat(22)} | y\n`);
   });
 

@@ -31,7 +31,7 @@ describe('penstock run', () => {
     const text = stdout.replaceAll(/[\d.]+ s/g, 'N s');
     expect(text).toContain('build       | one\n');
     expect(text).toContain('build       | two\n');
-    expect(text).toContain('longer-name | three\nlonger-name > passed in N s\n');
+    expect(text).toContain('longer-name | three\nlonger-name > SUCCESS in N s\n');
     expect(text).toMatch(
       /\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +N s\nlonger-name +SUCCESS +N s\n\nSUCCESS in N s: 2 passed\n$/,
     );
@@ -57,7 +57,7 @@ describe('penstock run', () => {
     const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as unknown;
     expect(code).toBe(1);
     expect(all).toEqual([
-      { type: 'stage_started', stage: 'build', status: 'Running', timestamp, attempt: 1 },
+      { type: 'stage_started', stage: 'build', status: 'RUNNING', timestamp, attempt: 1 },
       {
         type: 'stage_log',
         stage: 'build',
@@ -75,24 +75,24 @@ describe('penstock run', () => {
       {
         type: 'stage_completed',
         stage: 'build',
-        status: 'Success',
+        status: 'SUCCESS',
         logs: expect.stringMatching(/^(hello\noops|oops\nhello)\n$/) as unknown,
         timestamp,
         attempt: 1,
         exitCode: 0,
       },
-      { type: 'stage_started', stage: 'test', status: 'Running', timestamp, attempt: 1 },
+      { type: 'stage_started', stage: 'test', status: 'RUNNING', timestamp, attempt: 1 },
       {
         type: 'stage_completed',
         stage: 'test',
-        status: 'Failed',
+        status: 'FAILED',
         logs: '',
         timestamp,
         attempt: 1,
         reason: 'exit',
         exitCode: 3,
       },
-      { type: 'stage_skipped', stage: 'deploy', status: 'Skipped', reason: 'dependency', timestamp },
+      { type: 'stage_skipped', stage: 'deploy', status: 'SKIPPED', reason: 'dependency', timestamp },
       { type: 'pipeline_completed', status: 'FAILED', timestamp },
     ]);
     expect(linesOf(all).toSorted()).toEqual(['hello', 'oops']);
@@ -119,7 +119,7 @@ describe('penstock run', () => {
     expect(Date.parse(String(second?.['timestamp'])) - Date.parse(String(first?.['timestamp']))).toBeGreaterThanOrEqual(
       1000,
     );
-    expect(pick(first, 'status', 'reason', 'exitCode', 'attempt')).toEqual(['Failed', 'exit', 1, 1]);
+    expect(pick(first, 'status', 'reason', 'exitCode', 'attempt')).toEqual(['FAILED', 'exit', 1, 1]);
   });
 
   it('expands a matrix and hands outputs on, as data', async () => {
@@ -143,9 +143,9 @@ describe('penstock run', () => {
       '  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}',
     );
     expect(code).toBe(1);
-    expect(completed(all, 'loose')?.['status']).toBe('Success');
+    expect(completed(all, 'loose')?.['status']).toBe('SUCCESS');
     expect(linesOf(all, 'loose')).toEqual([expect.stringContaining("'x' is dropped")]);
-    expect(completed(all, 'broken')?.['status']).toBe('Failed');
+    expect(completed(all, 'broken')?.['status']).toBe('FAILED');
     expect(all.find((event) => event.stage === 'broken' && event.type === 'stage_log')).toMatchObject({
       stream: 'system',
       line: expect.stringContaining('line 1') as unknown,
@@ -166,15 +166,15 @@ describe('penstock run', () => {
     const ended = Object.fromEntries(
       all
         .filter((event) => event.type === 'stage_completed' || event.type === 'stage_skipped')
-        .map((event) => [event.stage, event['status'] === 'Skipped' ? event['reason'] : event['status']]),
+        .map((event) => [event.stage, event['status'] === 'SKIPPED' ? event['reason'] : event['status']]),
     );
     expect(ended).toEqual({
-      soft: 'Failed',
-      'after-soft': 'Success',
-      hard: 'Failed',
+      soft: 'FAILED',
+      'after-soft': 'SUCCESS',
+      hard: 'FAILED',
       skipped: 'dependency',
-      cleanup: 'Success',
-      alarm: 'Success',
+      cleanup: 'SUCCESS',
+      alarm: 'SUCCESS',
       calm: 'when',
       never: 'when',
     });
@@ -183,7 +183,7 @@ describe('penstock run', () => {
   it('ends a stage at its timeout with reason `timeout`', async () => {
     const { code, all } = await events('  slow: {run: "echo begun; sleep 60", timeout: 1s}');
     expect(code).toBe(1);
-    expect(pick(completed(all, 'slow'), 'status', 'reason')).toEqual(['Failed', 'timeout']);
+    expect(pick(completed(all, 'slow'), 'status', 'reason')).toEqual(['FAILED', 'timeout']);
     expect(linesOf(all)).toEqual(['begun', 'the stage was stopped: it did not end within 1 s']);
   });
 
@@ -272,7 +272,7 @@ describe('penstock run', () => {
     expect(code).toBe(1);
     expect(completed(all, 'fresh')?.['reason']).toBe('checkout');
     expect(linesOf(all, 'fresh')).toEqual([expect.stringContaining('the files that git knows')]);
-    expect(completed(all, 'other')?.['status']).toBe('Success');
+    expect(completed(all, 'other')?.['status']).toBe('SUCCESS');
   });
 
   it('runs no more than --jobs stages at a time', async () => {
@@ -290,7 +290,7 @@ describe('penstock run', () => {
     expect(code).toBe(1);
     expect(completed(all, 'a')?.['exitCode']).toBe(127);
     expect(completed(all, 'b')?.['exitCode']).toBe(126);
-    expect(completed(all, 'c')?.['status']).toBe('Success');
+    expect(completed(all, 'c')?.['status']).toBe('SUCCESS');
   });
 
   it('with --quiet shows the end of failed stages only, and the table', async () => {

@@ -2,7 +2,7 @@ import { writeFileSync, mkdirSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { eventsOf, folder, linesOf, penstock, pipeline, start } from './command.ts';
+import { eventsOf, type JsonEvent, folder, linesOf, penstock, pipeline, start } from './command.ts';
 import { closedPort, fakeServer, frame, knownRun, openStream, resumable, RUN_ID, sentEvents } from './fake-server.ts';
 
 const lines = (count: number): Record<string, unknown>[] =>
@@ -27,8 +27,11 @@ const eventStream = (logLines: Record<string, unknown>[], status = 'SUCCESS'): R
     { type: 'pipeline_completed', status },
   );
 
-const withKey = (url: string): { SERVICE_BASE_URL: string; SERVICE_API_KEY: string } => ({
-  SERVICE_BASE_URL: url,
+const withApiStatus = (event: JsonEvent): JsonEvent =>
+  typeof event['status'] === 'string' ? { ...event, status: event['status'].toUpperCase() } : event;
+
+const withKey = (url: string): { SERVICE_URL: string; SERVICE_API_KEY: string } => ({
+  SERVICE_URL: url,
   SERVICE_API_KEY: 'secret-key',
 });
 
@@ -38,7 +41,7 @@ describe('penstock logs', () => {
     const { code, stdout, stderr } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(
-      /^build {4}\| line 0 \nbuild {4}\| line 1 ü\nbuild {4}> passed in 0\.03 s\n\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +0\.03 s\ntest +PENDING +-\n\nSUCCESS in 0\.04 s: 1 passed\n$/,
+      /^build {4}\| line 0 \nbuild {4}\| line 1 ü\nbuild {4}> SUCCESS in 0\.03 s\n\nSTAGE +STATUS +TIME {2}REASON\nbuild +SUCCESS +0\.03 s\ntest +PENDING +-\n\nSUCCESS in 0\.04 s: 1 passed\n$/,
     );
     expect(logAuthorizations).toEqual(['Bearer secret-key']);
   });
@@ -58,7 +61,7 @@ describe('penstock logs', () => {
       const { url, cursors } = await fakeServer({ logs: [resumable(events, bytes + 250)] });
       const { code, stdout } = await penstock(['logs', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });
       expect(code).toBe(0);
-      expect(stdout).toBe(events.map((event) => `${event.data}\n`).join(''));
+      expect(eventsOf(stdout)).toEqual(events.map(({ data }) => withApiStatus(JSON.parse(data) as JsonEvent)));
       expect(cursors.length).toBeGreaterThan(3);
       expect(cursors[0]).toBeUndefined();
       expect(new Set(cursors).size).toBe(cursors.length);
@@ -93,7 +96,7 @@ describe('penstock logs', () => {
     expect(new Set(cursors.slice(1)).size).toBe(1);
   });
 
-  it('with --no-follow shows what there is and goes when the server pings', async () => {
+  it('without --follow shows what there is and goes when the server pings', async () => {
     const { url } = await fakeServer({
       logs: [
         (_, response) => {
@@ -103,7 +106,7 @@ describe('penstock logs', () => {
         },
       ],
     });
-    const { code, stdout } = await penstock(['logs', '--no-follow', '--json', RUN_ID], {
+    const { code, stdout } = await penstock(['logs', '--json', RUN_ID], {
       cwd: folder(),
       env: withKey(url),
     });
@@ -155,19 +158,20 @@ describe('penstock logs', () => {
         },
       ],
     });
-    const command = start(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
+    const command = start(['logs', '-f', RUN_ID], { cwd: folder(), env: withKey(url) });
     await command.until('stdout', '| here');
     command.child.kill('SIGINT');
     const { code, stderr } = await command.ended;
     expect(code).toBe(130);
-    expect(stderr).toBe(`penstock: the run goes on without us; penstock logs ${RUN_ID} shows it again.\n`);
+    expect(stderr).toBe(`penstock: the run goes on without us; penstock logs -f ${RUN_ID} shows it again.\n`);
     expect(graphql.some(({ query }) => query.includes('cancel'))).toBe(false);
   });
 
   it.each([
-    ['a run that is not there', { graphql: () => ({ body: { data: { run: null } } }) }, `there is no run ${RUN_ID}`],
+    ['a run that is not there', 4, { graphql: () => ({ body: { data: { run: null } } }) }, `there is no run ${RUN_ID}`],
     [
       'a token that is refused',
+      4,
       {
         graphql: () => ({
           body: {
@@ -180,19 +184,21 @@ describe('penstock logs', () => {
     ],
     [
       'a stream that is refused',
+      4,
       { logs: [(_: unknown, response: ServerResponse) => response.writeHead(401).end('{}')] },
       'does not accept the token from SERVICE_API_KEY',
     ],
-    ['another server', { graphql: () => ({ status: 200, body: '<html>' }) }, 'and not as a Penstock server does'],
+    ['another server', 3, { graphql: () => ({ status: 200, body: '<html>' }) }, 'and not as a Penstock server does'],
     [
       'a redirect',
+      3,
       { graphql: () => ({ status: 301, body: '', headers: { location: 'https://elsewhere/graphql' } }) },
       'name the final address with --server',
     ],
-  ])('says what is wrong with %s in one line, without the token', async (_, script, message) => {
+  ])('says what is wrong with %s in one line, without the token', async (_, exitCode, script, message) => {
     const { url } = await fakeServer(script);
     const { code, stderr, stdout } = await penstock(['logs', RUN_ID], { cwd: folder(), env: withKey(url) });
-    expect([code, stdout]).toEqual([1, '']);
+    expect([code, stdout]).toEqual([exitCode, '']);
     expect(stderr).toContain(message);
     expect(stderr.trimEnd().split('\n').length).toBe(1);
     expect(stderr).not.toContain('secret-key');
@@ -201,7 +207,7 @@ describe('penstock logs', () => {
   it('says how to start a server where none listens', async () => {
     const url = `http://127.0.0.1:${await closedPort()}`;
     const { code, stderr } = await penstock(['logs', RUN_ID, '--server', url], { cwd: folder() });
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(stderr).toContain(`cannot reach the server ${url} (nothing listens there); start one with 'penstock serve'`);
   });
 });

@@ -63,7 +63,7 @@ describe('the command as a whole', () => {
       penstock(['logs', '-h'], { cwd }),
     ]);
     expect(byOption).toEqual(byHelp);
-    expect(byHelp.stdout).toContain('Usage: penstock logs [options] <run id>');
+    expect(byHelp.stdout).toContain('Usage: penstock logs [options] <run> [stage]');
   });
 
   it('has a help text for each command that names its options, examples and exit codes within 100 columns', async () => {

@@ -63,6 +63,7 @@ function comparable({ stdout }: CommandEnd): string[] {
   return stdout
     .split('\n')
     .filter((line) => line !== '')
+    .filter((line) => !line.startsWith('{"type":"run"'))
     .map((line) => JSON.stringify({ ...(JSON.parse(line) as object), timestamp: 'T' }))
     .toSorted();
 }
@@ -125,7 +126,7 @@ describe('one server', () => {
   let server: RunningServer;
   const desks: Desk[] = [];
   const desk = (env: Readonly<Record<string, string>> = {}): Desk => {
-    const made = new Desk({ SERVICE_BASE_URL: server.url, SERVICE_API_KEY: server.apiKey, ...env });
+    const made = new Desk({ SERVICE_URL: server.url, SERVICE_API_KEY: server.apiKey, ...env });
     desks.push(made);
     return made;
   };
@@ -176,7 +177,7 @@ describe('one server', () => {
     expect(local.stdout).toContain('1.os-linux-os-linux SUCCESS');
     // The same again from the lock and the cache, with no server to ask.
     expect(await mine.penstock(['lock'])).toMatchObject({ code: 0 });
-    const offline = await mine.penstock(['run', '--json'], { SERVICE_BASE_URL: 'http://127.0.0.1:1' });
+    const offline = await mine.penstock(['run', '--json'], { SERVICE_URL: 'http://127.0.0.1:1' });
     expect(offline.code, offline.stderr).toBe(0);
     expect(comparable(offline)).toEqual(comparable(local));
   });
@@ -240,7 +241,7 @@ describe('services as processes', () => {
       partitions: 1,
       slots: 2,
     });
-    desk = new Desk({ SERVICE_BASE_URL: cluster.url, SERVICE_API_KEY: cluster.apiKey });
+    desk = new Desk({ SERVICE_URL: cluster.url, SERVICE_API_KEY: cluster.apiKey });
   });
   afterAll(async () => {
     desk.remove();

@@ -37,7 +37,7 @@ async function penstock(
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: folder.path,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...inherited, XDG_CONFIG_HOME: join(folder.path, 'settings'), SERVICE_BASE_URL: server.url, ...env },
+    env: { ...inherited, XDG_CONFIG_HOME: join(folder.path, 'settings'), SERVICE_URL: server.url, ...env },
   });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));

@@ -38,8 +38,9 @@ export const lockCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'the lock is written'],
-      [EXIT.failure, 'the server cannot be reached or refused'],
       [EXIT.usage, 'the file has problems, or wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'the server refused'],
     ],
   },
   run: lock,

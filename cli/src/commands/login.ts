@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, ServerError } from '../process/errors.ts';
+import { EXIT, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from '../server/auth-requests.ts';
 import { fieldOf } from '../server/json.ts';
@@ -23,8 +23,9 @@ export const loginCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'logged in'],
-      [EXIT.failure, 'declined, too late, or the server cannot'],
       [EXIT.usage, 'wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'declined, too late, or the server refused'],
     ],
   },
   run: login,
@@ -48,7 +49,7 @@ async function login(args: ParsedArguments, { env, terminal }: CommandContext): 
   const body = await approved(server, code);
   const [accessToken, refreshToken] = [fieldOf(body, 'access_token'), fieldOf(body, 'refresh_token')];
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string')
-    throw new ServerError(`${server.base} gives no tokens: is it a Penstock server?`);
+    throw new ServerUnreached(`${server.base} gives no tokens: is it a Penstock server?`);
   const name = String(fieldOf(fieldOf(body, 'user'), 'git_host_login') ?? '');
   const file = await keepLogin(env, server, { server: server.base, login: name, accessToken, refreshToken });
   terminal.note(`Logged in to ${server.base} as ${printableText(name)}; kept in ${printableText(file)}`);
@@ -61,7 +62,7 @@ async function begin(server: ServerAddress): Promise<DeviceCode> {
     fieldOf(body, field),
   );
   if (status !== 200 || typeof deviceCode !== 'string' || typeof userCode !== 'string' || typeof address !== 'string') {
-    throw new ServerError(`the server does not begin a login (${status}${messageOf(body)})`);
+    throw new ServerRefused(`the server does not begin a login (${status}${messageOf(body)})`);
   }
   return {
     deviceCode,
@@ -82,12 +83,12 @@ async function approved(server: ServerAddress, { deviceCode, intervalSecs, endsA
     const { status, body } = await askAuth(server, '/auth/device/token', { device_code: deviceCode });
     if (status === 200 && fieldOf(body, 'status') === 'authorized') return body;
     const error = fieldOf(body, 'error');
-    if (error === 'access_denied') throw new ServerError('the login was declined');
+    if (error === 'access_denied') throw new ServerRefused('the login was declined');
     if (error === 'expired_token' || performance.now() > endsAt)
-      throw new ServerError("the code is over: nobody has approved it in time; try again with 'penstock login'");
+      throw new ServerRefused("the code is over: nobody has approved it in time; try again with 'penstock login'");
     if (error === 'slow_down') waitSecs = secondsOf(body, 'interval', waitSecs + 5);
     else if (status !== 200 && status !== 429)
-      throw new ServerError(`the server does not go on with the login (${status}${messageOf(body)})`);
+      throw new ServerRefused(`the server does not go on with the login (${status}${messageOf(body)})`);
   }
 }
 

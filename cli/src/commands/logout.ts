@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, ServerError } from '../process/errors.ts';
+import { EXIT, ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from '../server/auth-requests.ts';
 import { forgetLogin, readLogin } from '../server/logins.ts';
@@ -18,8 +18,9 @@ export const logoutCommand: Command = {
     examples: [['penstock logout --server https://ci.example.org', 'everywhere, not only here']],
     exitCodes: [
       [EXIT.success, 'logged out, or there was no login'],
-      [EXIT.failure, 'the server could not be asked; the login is kept'],
       [EXIT.usage, 'wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'the server refused; the login is kept'],
     ],
   },
   run: logout,
@@ -35,7 +36,7 @@ async function logout(args: ParsedArguments, { env, terminal }: CommandContext):
   const { status, body } = await askAuth(server, '/auth/logout', { refresh_token: login.refreshToken });
   // 401: it was over before, and there is nothing left to end.
   if (status !== 200 && status !== 401)
-    throw new ServerError(`the server did not end the login (${status}${messageOf(body)}); it is kept, try again`);
+    throw new ServerRefused(`the server did not end the login (${status}${messageOf(body)}); it is kept, try again`);
   await forgetLogin(env, server);
   terminal.note(
     status === 200

@@ -134,21 +134,24 @@ export async function execute(
   { file, slots, executor, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
-  const { LocalRun } = await import('../local/local-run.ts');
+  const { LocalRun, localRunId } = await import('../local/local-run.ts');
   const { LocalWorkspace } = await import('../local/local-workspace.ts');
   const names = definition.stages.map((stage) => stage.name);
   const json = args.flag('json');
+  const id = localRunId();
   const reporter = json
-    ? new JsonReporter(terminal.out, names)
+    ? new JsonReporter(terminal.out, names, { id })
     : new TextReporter({
         out: terminal.out,
         stages: names,
         color: wantsColor(colorChoice(args), env, terminal.outIsTerminal),
         quiet: args.flag('quiet'),
         startedAtMs: Date.now(),
+        columns: terminal.columns(env),
       });
   const workspace = new LocalWorkspace(cwd);
   const local = new LocalRun({
+    id,
     definition,
     yaml: file.text,
     workspace,

@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, ServerError, UsageError } from '../process/errors.ts';
+import { EXIT, ServerUnreached, UsageError } from '../process/errors.ts';
 import { nearestWord } from '../command-line/nearest.ts';
 import { cellsOf, fitText, printableText } from '../output/printable-text.ts';
 import { readLoginCredentials } from '../server/read-credentials.ts';
@@ -46,8 +46,9 @@ export const tokenCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'done'],
-      [EXIT.failure, 'not logged in, no such token, or the server refused'],
       [EXIT.usage, 'wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'not logged in, no such token, or the server refused'],
     ],
   },
   run: token,
@@ -92,7 +93,8 @@ async function create(
     'createApiToken',
   );
   const text = fieldOf(created, 'token');
-  if (typeof text !== 'string') throw new ServerError(`${client.server.base} gives no token: is it a Penstock server?`);
+  if (typeof text !== 'string')
+    throw new ServerUnreached(`${client.server.base} gives no token: is it a Penstock server?`);
   terminal.print(`${args.flag('json') ? JSON.stringify(created) : printableText(text)}\n`);
   terminal.note(
     `The token ${printableText(String(fieldOf(created, 'id')))} is shown this once: keep it where nobody else reads it.`,
@@ -106,7 +108,8 @@ async function list(
   { terminal }: CommandContext,
 ): Promise<void> {
   const tokens = await result(client, '{ apiTokens { id name scopes createdAt lastUsedAt } }', {}, 'apiTokens');
-  if (!Array.isArray(tokens)) throw new ServerError(`${client.server.base} lists no tokens: is it a Penstock server?`);
+  if (!Array.isArray(tokens))
+    throw new ServerUnreached(`${client.server.base} lists no tokens: is it a Penstock server?`);
   if (args.flag('json')) {
     terminal.print(`${JSON.stringify(tokens)}\n`);
     return;

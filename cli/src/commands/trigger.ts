@@ -32,12 +32,14 @@ export const triggerCommand: Command = {
     examples: [
       ['penstock trigger', 'the pipeline file of this folder, on the server of this machine'],
       ['penstock trigger --server https://ci.example.org --token-file ~/.config/ci-token', 'on another server'],
-      ['id=$(penstock trigger --detach) && penstock logs "$id"', 'start now, look later'],
+      ['id=$(penstock trigger --detach) && penstock logs -f "$id"', 'start now, look later'],
     ],
     exitCodes: [
       [EXIT.success, 'the run ended SUCCESS; with --detach: it was accepted'],
-      [EXIT.failure, 'it ended otherwise, or the server refused'],
+      [EXIT.failure, 'the run ended otherwise'],
       [EXIT.usage, 'the file has problems, or wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'the server refused'],
       [EXIT.interrupted, 'stopped watching after ^C; the run goes on'],
     ],
   },
@@ -56,7 +58,9 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
   const lock = usesOf(file.text).length === 0 ? [] : await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd);
   const run = await send(client, { file, lock, color }, (line) => terminal.note(line));
   if (args.flag('detach')) {
-    terminal.print(`${run.id}\n`);
+    terminal.print(
+      args.flag('json') ? `${JSON.stringify({ type: 'run', id: run.id, server: server.base })}\n` : `${run.id}\n`,
+    );
     return EXIT.success;
   }
   terminal.note(`Run ${printableText(run.id)} on ${server.base}`);

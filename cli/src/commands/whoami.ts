@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, ServerError } from '../process/errors.ts';
+import { EXIT, ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from '../server/auth-requests.ts';
 import { readLoginCredentials } from '../server/read-credentials.ts';
@@ -22,8 +22,9 @@ export const whoamiCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'shown'],
-      [EXIT.failure, 'not logged in, or no longer'],
       [EXIT.usage, 'wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'not logged in, or no longer'],
     ],
   },
   run: whoami,
@@ -34,10 +35,10 @@ async function whoami(args: ParsedArguments, context: CommandContext): Promise<n
   const { token } = await readLoginCredentials(context, server);
   const { status, body } = await askAuth(server, '/auth/me', undefined, token);
   if (status === 401)
-    throw new ServerError(
+    throw new ServerRefused(
       `your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}'`,
     );
-  if (status !== 200) throw new ServerError(`the server does not say who you are (${status}${messageOf(body)})`);
+  if (status !== 200) throw new ServerRefused(`the server does not say who you are (${status}${messageOf(body)})`);
   if (args.flag('json')) {
     context.terminal.print(`${JSON.stringify(body)}\n`);
     return EXIT.success;

@@ -5,7 +5,7 @@
 import { PackageRefused, resolveByLock, type ExtensionCache, type LockEntry } from '@penstock/extension';
 import { usesOf, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { ServerError } from '../process/errors.ts';
+import { ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { readCredentials } from '../server/read-credentials.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { serverAddress } from '../server/server-address.ts';
@@ -46,7 +46,8 @@ export async function resolveFromServer(
     if (error instanceof NotResolved)
       return { extensions: await resolveOthers(client, uses, lock, error.refusals), refusals: error.refusals };
     if (error instanceof ServerError) {
-      throw new ServerError(
+      const Again = error instanceof ServerUnreached ? ServerUnreached : ServerRefused;
+      throw new Again(
         `${error.message}\nThe file uses extensions (${uses.slice(0, 5).join(', ')}${uses.length > 5 ? ', …' : ''}), which a server resolves; with a lock ('penstock lock') and once fetched they are used without one.`,
         { cause: error },
       );
@@ -94,7 +95,7 @@ async function fetchOne(hash: string, cache: ExtensionCache, client: ServerClien
     return await keepPackage(cache, hash, () => downloadPackage(client, hash));
   } catch (error) {
     if (error instanceof PackageRefused)
-      throw new ServerError(`the server ${client.server.base} gave out a package that is refused: ${error.message}`, {
+      throw new ServerRefused(`the server ${client.server.base} gave out a package that is refused: ${error.message}`, {
         cause: error,
       });
     throw error;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { refusalsByUses, type LockEntry } from '@penstock/extension';
 import type { ResolvedExtension } from '@penstock/pipeline';
-import { ServerError } from '../process/errors.ts';
+import { ServerRefused, type ServerError } from '../process/errors.ts';
 import { printableLines, printableText } from '../output/printable-text.ts';
 import { ask, notOurs, refusal } from '../server/graphql.ts';
 import { fieldOf, parseJson } from '../server/json.ts';
@@ -12,7 +12,7 @@ import { readBody, refused, unreachable, type ServerClient } from '../server/htt
 const TRANSFER_MS_MAX = 300_000;
 
 /** The registry knows no extension for some `uses`; why, by each of them. */
-export class NotResolved extends ServerError {
+export class NotResolved extends ServerRefused {
   readonly refusals: ReadonlyMap<string, string>;
 
   constructor(message: string, refusals: ReadonlyMap<string, string>) {
@@ -195,7 +195,7 @@ async function refusedTransfer(client: ServerClient, response: Response, what: s
     return refused(client);
   }
   const message = fieldOf(parseJson(await readBody(response)), 'message');
-  return new ServerError(
+  return new ServerRefused(
     `the server ${client.server.base} ${what}: ${typeof message === 'string' ? printableText(message) : `it answers ${response.status}`}`,
   );
 }

@@ -30,6 +30,7 @@ import {
   type RunCommand,
   type RunEffect,
   type RunEvent,
+  type RunId,
   type RunState,
   type StageText,
   type StageWork,
@@ -44,6 +45,7 @@ const KEY = 'local';
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export interface LocalRunOptions {
+  readonly id: RunId;
   readonly definition: PipelineDefinition;
   readonly yaml: string;
   readonly workspace: LocalWorkspace;
@@ -65,6 +67,10 @@ interface Attempt {
   stopping: 'cancelled' | 'timeout' | undefined;
 }
 
+export function localRunId(): RunId {
+  return newRunId({ now: Date.now(), key: KEY, random: randomBytes(10) });
+}
+
 export class LocalRun {
   readonly settled: Promise<RunState>;
   readonly #options: LocalRunOptions;
@@ -84,9 +90,8 @@ export class LocalRun {
 
   constructor(options: LocalRunOptions) {
     this.#options = options;
-    const { definition, yaml } = options;
+    const { definition, yaml, id } = options;
     const at = this.#now();
-    const id = newRunId({ now: at, key: KEY, random: randomBytes(10) });
     const created = {
       type: 'run_created',
       at,

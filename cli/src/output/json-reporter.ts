@@ -1,4 +1,8 @@
-/** Shows a run as JSON for a program: one event a line, with the same fields as in a server's log stream (docs/events.md). */
+/**
+ * Shows a run as JSON for a program: a line that names the run, then one event a line, with the fields that it has in a
+ * server's log stream (docs/events.md). There a stage's status is spelt in another way than a run's; here every status is
+ * spelt as in the API: `SUCCESS`.
+ */
 import type { LogStreamName, PublicEvent, PublicRunEvent } from '@penstock/run/public-events';
 import { isoTimer } from './iso-time.ts';
 import type { OutputWriter } from './output-writer.ts';
@@ -13,14 +17,16 @@ export class JsonReporter implements Reporter {
   readonly #out: OutputWriter;
   readonly #isoTime = isoTimer();
 
-  constructor(out: OutputWriter, stages: readonly string[]) {
+  /** `id` and whatever else tells which run it is come first, before anything has happened in it. */
+  constructor(out: OutputWriter, stages: readonly string[], run: { readonly id: string; readonly server?: string }) {
     this.#out = out;
+    out.append(Buffer.from(`${JSON.stringify({ type: 'run', ...run })}\n`));
     this.tally = new StageTally(stages);
   }
 
   event(event: PublicRunEvent): void {
     this.tally.take(event);
-    this.#out.append(Buffer.from(`${JSON.stringify(event)}\n`));
+    this.#out.append(Buffer.from(`${JSON.stringify(withApiStatus(event))}\n`));
   }
 
   lines(stage: string, stream: LogStreamName, bytes: Buffer, timestampMs: number): void | Promise<void> {
@@ -41,8 +47,13 @@ export class JsonReporter implements Reporter {
   /** An event whose text came from a server. */
   raw(text: string, event: PublicEvent): void {
     this.tally.take(event);
-    this.#out.append(Buffer.from(`${text.replaceAll('\n', ' ')}\n`));
+    const line = 'status' in event ? JSON.stringify(withApiStatus(event)) : text.replaceAll('\n', ' ');
+    this.#out.append(Buffer.from(`${line}\n`));
   }
 
   finish(): void {}
+}
+
+function withApiStatus(event: PublicEvent): unknown {
+  return 'status' in event ? { ...event, status: event.status.toUpperCase() } : event;
 }

@@ -45,3 +45,28 @@ export function fitText(text: string, width: number): string {
   }
   return `${cut}…${' '.repeat(width - 1 - used)}`;
 }
+
+/** At most `width` cells: of a longer text its beginning and, rather more of it, its end. */
+export function cutMiddle(text: string, width: number): string {
+  if (cellsOf(text) <= width) return text;
+  const head = firstCells([...text], Math.floor((width - 1) / 3));
+  const tail = firstCells([...text].toReversed(), width - 1 - cellsOf(head.join('')));
+  return `${head.join('')}…${tail.toReversed().join('')}`;
+}
+
+function firstCells(characters: readonly string[], width: number): string[] {
+  let used = 0;
+  const beyond = characters.findIndex((character) => (used += cellsOf(character)) > width);
+  return characters.slice(0, beyond === -1 ? undefined : beyond);
+}
+
+/** Breaks a line at its spaces so that no line is longer than `width`, where the words allow that. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || cellsOf(last) + 1 + cellsOf(word) > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}

@@ -2,11 +2,28 @@
 import { isatty } from 'node:tty';
 import { OutputWriter } from './output-writer.ts';
 
+/** Nothing can be told in less. */
+const COLUMNS_MIN = 20;
+/** Of a terminal that does not say. */
+const COLUMNS_USUAL = 80;
+
 export class Terminal {
   readonly out = new OutputWriter(1);
   readonly err = new OutputWriter(2);
   readonly outIsTerminal = isatty(1);
   readonly errIsTerminal = isatty(2);
+
+  /** The width that output is made for: COLUMNS, else the terminal's; undefined where no terminal reads. */
+  columns(env: Readonly<Record<string, string | undefined>>): number | undefined {
+    const given = env['COLUMNS'] ?? '';
+    if (/^[1-9]\d{0,3}$/.test(given)) return Math.max(COLUMNS_MIN, Number(given));
+    return this.outIsTerminal ? Math.max(COLUMNS_MIN, process.stdout.columns || COLUMNS_USUAL) : undefined;
+  }
+
+  /** Of the screen; undefined where no terminal reads. */
+  rows(): number | undefined {
+    return this.outIsTerminal ? process.stdout.rows : undefined;
+  }
 
   /** Writes a line of ours beside what was asked for: progress, a warning, an error. */
   note(line: string): void {

@@ -2,8 +2,8 @@
  * Shows a run as text for a person: each line of output stands behind its stage's name, as it comes; our own remarks stand
  * behind `>` instead of `|`; the table comes at the end.
  *
- *  TEXTREPORT-1 A stage's bytes are shown as they are: the prefix is added, a `\n` where the last line lacks it, nothing else. With
- *     colours the prefix begins by resetting what the line before may have left switched on.
+ *  TEXTREPORT-1 A stage's bytes are shown as they are: the prefix is added, the time where that is wanted, a `\n` where the
+ *     last line lacks it, nothing else. With colours the prefix begins by resetting what the line before may have left switched on.
  *  TEXTREPORT-2 A line stands whole: nothing of another stage comes between its prefix and its end.
  *  TEXTREPORT-3 With `quiet` only a failed stage's last output is shown, from a buffer of TAIL_BYTES a running stage.
  */
@@ -12,18 +12,23 @@ import { TailBuffer } from './tail-buffer.ts';
 import type { OutputWriter } from './output-writer.ts';
 import { painter, RESET, STAGE_COLORS, type Painter } from './painter.ts';
 import { cellsOf, fitText, printableText } from './printable-text.ts';
+import { isoTimer } from './iso-time.ts';
+import { StageLabels } from './stage-labels.ts';
 import type { Reporter } from './reporter.ts';
 import { durationText, reasonText, StageTally } from './stage-tally.ts';
 import { summaryTable } from './summary-table.ts';
 import { tameLines } from './tame-lines.ts';
 
-/** Longer names are cut in the prefix; the table shows more of them. */
+/** Longer names are shortened in the prefix; the table shows more of them. */
 const PREFIX_CELLS_MAX = 28;
+/** The output has the rest of the terminal's width. */
+const PREFIX_SHARE_MAX = 1 / 3;
 /** Where the names are not known beforehand the prefix starts with this and grows. */
 const PREFIX_CELLS_MIN = 8;
 const TAIL_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
 const LINE_END = Buffer.from('\n');
+const NO_TIME = Buffer.alloc(0);
 
 export interface TextReporterOptions {
   readonly out: OutputWriter;
@@ -34,6 +39,10 @@ export interface TextReporterOptions {
   readonly startedAtMs?: number | undefined;
   /** The output is a stranger's and goes to a terminal: of its escape sequences only colours are let through. */
   readonly tame?: boolean | undefined;
+  /** The width of the terminal; absent: there is none, and nothing is made to fit. */
+  readonly columns?: number | undefined;
+  /** Each line begins with its time in UTC. */
+  readonly timestamps?: boolean | undefined;
 }
 
 interface StageLook {
@@ -48,21 +57,23 @@ export class TextReporter implements Reporter {
   readonly #looks = new Map<string, StageLook>();
   readonly #tails = new Map<string, TailBuffer>();
   readonly #indexes = new Map<string, number>();
+  readonly #labels: StageLabels;
+  readonly #isoTime = isoTimer();
   #cells: number;
 
   constructor(options: TextReporterOptions) {
     this.#options = options;
     this.#paint = painter(options.color);
     this.tally = new StageTally(options.stages, options.startedAtMs);
-    this.#cells = Math.min(
-      PREFIX_CELLS_MAX,
-      Math.max(PREFIX_CELLS_MIN, ...options.stages.map((name) => cellsOf(printableText(name)))),
-    );
+    const cellsMax = Math.max(PREFIX_CELLS_MIN, Math.floor((options.columns ?? Infinity) * PREFIX_SHARE_MAX));
+    this.#labels = new StageLabels(options.stages, Math.min(PREFIX_CELLS_MAX, cellsMax));
+    this.#cells = Math.max(PREFIX_CELLS_MIN, this.#labels.cells);
     options.stages.forEach((name, index) => this.#indexes.set(name, index));
   }
 
   event(event: PublicRunEvent): void {
     this.tally.take(event);
+    const atMs = Date.parse(event.timestamp);
     switch (event.type) {
       case 'stage_started':
         this.#tails.delete(event.stage);
@@ -74,6 +85,7 @@ export class TextReporter implements Reporter {
             'yellow',
             `attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`,
           ),
+          atMs,
         );
         return;
       case 'stage_completed': {
@@ -82,14 +94,15 @@ export class TextReporter implements Reporter {
           row?.startedAtMs === undefined || row.finishedAtMs === undefined
             ? ''
             : ` in ${durationText(row.finishedAtMs - row.startedAtMs)}`;
-        if (event.status === 'Failed') this.#showTail(event.stage);
+        if (event.status === 'Failed') this.#showTail(event.stage, atMs);
         this.#tails.delete(event.stage);
         if (event.status === 'Success') {
-          if (!this.#options.quiet) this.#remark(event.stage, this.#paint('green', `passed${time}`));
+          if (!this.#options.quiet) this.#remark(event.stage, this.#paint('green', `SUCCESS${time}`), atMs);
         } else
           this.#remark(
             event.stage,
             this.#paint('red', `FAILED${time}: ${printableText(reasonText(event.reason, event.exitCode))}`),
+            atMs,
           );
         return;
       }
@@ -97,7 +110,8 @@ export class TextReporter implements Reporter {
         if (!this.#options.quiet)
           this.#remark(
             event.stage,
-            this.#paint('dim', `skipped: ${printableText(reasonText(event.reason, undefined))}`),
+            this.#paint('dim', `SKIPPED: ${printableText(reasonText(event.reason, undefined))}`),
+            atMs,
           );
         return;
       default:
@@ -105,10 +119,10 @@ export class TextReporter implements Reporter {
     }
   }
 
-  lines(stage: string, _stream: LogStreamName, bytes: Buffer): void | Promise<void> {
+  lines(stage: string, _stream: LogStreamName, bytes: Buffer, timestampMs: number): void | Promise<void> {
     const shown = this.#options.tame === true ? tameLines(bytes) : bytes;
     if (!this.#options.quiet) {
-      this.#show(stage, shown);
+      this.#show(stage, shown, timestampMs);
       return this.#options.out.room();
     }
     let tail = this.#tails.get(stage);
@@ -120,25 +134,27 @@ export class TextReporter implements Reporter {
   }
 
   finish(): void {
-    this.#options.out.append(Buffer.from(summaryTable(this.tally, this.#paint)));
+    this.#options.out.append(Buffer.from(summaryTable(this.tally, this.#paint, this.#options.columns)));
   }
 
-  #showTail(stage: string): void {
+  #showTail(stage: string, atMs: number): void {
     const tail = this.#tails.get(stage);
     if (tail === undefined) return;
     const { bytes, truncated } = tail.wholeLines();
     if (truncated)
-      this.#remark(stage, this.#paint('dim', `its last ${Math.round(bytes.length / 1024)} KiB of output:`));
-    this.#show(stage, bytes);
+      this.#remark(stage, this.#paint('dim', `its last ${Math.round(bytes.length / 1024)} KiB of output:`), atMs);
+    this.#show(stage, bytes, atMs);
   }
 
-  #show(stage: string, bytes: Buffer): void {
+  #show(stage: string, bytes: Buffer, atMs: number): void {
     const { out } = this.#options;
+    const time = this.#timeOf(atMs);
     const { linePrefix } = this.#lookOf(stage);
     let from = 0;
     while (from < bytes.length) {
       const newline = bytes.indexOf(NEWLINE, from);
       const to = newline === -1 ? bytes.length : newline + 1;
+      out.append(time);
       out.append(linePrefix);
       out.append(bytes, from, to);
       if (newline === -1) out.append(LINE_END);
@@ -146,17 +162,22 @@ export class TextReporter implements Reporter {
     }
   }
 
-  #remark(stage: string, text: string): void {
+  #remark(stage: string, text: string, atMs: number): void {
     const { out } = this.#options;
+    out.append(this.#timeOf(atMs));
     out.append(this.#lookOf(stage).remarkPrefix);
     out.append(Buffer.from(`${text}\n`));
+  }
+
+  #timeOf(atMs: number): Buffer {
+    return this.#options.timestamps === true ? Buffer.from(`${this.#isoTime(atMs)} `) : NO_TIME;
   }
 
   #lookOf(stage: string): StageLook {
     const known = this.#looks.get(stage);
     if (known !== undefined) return known;
-    const name = printableText(stage);
-    const cells = Math.min(PREFIX_CELLS_MAX, cellsOf(name));
+    const label = this.#labels.labelOf(stage);
+    const cells = cellsOf(label);
     if (cells > this.#cells) {
       this.#cells = cells;
       this.#looks.clear();
@@ -167,7 +188,7 @@ export class TextReporter implements Reporter {
       this.#indexes.set(stage, index);
     }
     const color = STAGE_COLORS[index % STAGE_COLORS.length] ?? 'cyan';
-    const fitted = fitText(name, this.#cells);
+    const fitted = fitText(label, this.#cells);
     const reset = this.#options.color ? RESET : '';
     const look = {
       linePrefix: Buffer.from(`${reset}${this.#paint(color, `${fitted} |`)} `),

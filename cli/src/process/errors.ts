@@ -4,9 +4,14 @@ import { causesOf, TaggedError } from '@penstock/errors';
 /** Exit codes, the same for every command. 128 and a signal's number where one ended it. */
 export const EXIT = {
   success: 0,
+  /** The run failed, or Penstock itself did. */
   failure: 1,
   /** Wrong usage, or a pipeline file with problems. */
   usage: 2,
+  /** The server cannot be reached, is not available now, or is none of ours: another try later may do. */
+  unreached: 3,
+  /** The server, or what stands for it here, says no. */
+  refused: 4,
   interrupted: 130,
   terminated: 143,
   /** Whoever read our output has gone: what a shell shows for SIGPIPE. */
@@ -46,10 +51,19 @@ export class RefusedFile extends CommandError {
   }
 }
 
-/** The server cannot be reached, refuses the caller, or answers what no server of ours would. */
-export class ServerError extends CommandError {
-  readonly tag = 'ServerError';
-  readonly exitCode = EXIT.failure;
+/** What was asked of a server did not come about. */
+export abstract class ServerError extends CommandError {}
+
+/** The server cannot be reached, is not available now, or answers what no server of ours would. */
+export class ServerUnreached extends ServerError {
+  readonly tag = 'ServerUnreached';
+  readonly exitCode = EXIT.unreached;
+}
+
+/** The server refuses the caller or what it asks for. */
+export class ServerRefused extends ServerError {
+  readonly tag = 'ServerRefused';
+  readonly exitCode = EXIT.refused;
 }
 
 /** A stage's folder cannot be made or entered: the stage fails, not the command. */

@@ -1,5 +1,5 @@
 /** Requests to the server's `/auth` endpoints, which take and give JSON. */
-import { ServerError } from '../process/errors.ts';
+import { ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { ANSWER_MS_MAX, readBody, serverClient, unreachable } from './http-client.ts';
 import { fieldOf, parseJson } from './json.ts';
@@ -33,9 +33,10 @@ export async function askAuth(
   }
   const body = parseJson(text);
   if (typeof body !== 'object' || body === null)
-    throw new ServerError(`${server.base} answers ${status} and not as a Penstock server does: check the address`);
-  if (status === 404) throw new ServerError(`${server.base} knows no logins: is it a Penstock server of this version?`);
-  if (status === 503) throw new ServerError(`the server ${server.base} cannot do that now${messageOf(body)}`);
+    throw new ServerUnreached(`${server.base} answers ${status} and not as a Penstock server does: check the address`);
+  if (status === 404)
+    throw new ServerUnreached(`${server.base} knows no logins: is it a Penstock server of this version?`);
+  if (status >= 500) throw new ServerUnreached(`the server ${server.base} cannot do that now${messageOf(body)}`);
   return { status, body };
 }
 

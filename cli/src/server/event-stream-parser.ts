@@ -5,7 +5,7 @@
  *
  * Memory is bounded: a message longer than MESSAGE_CHARACTERS_MAX is a broken server.
  */
-import { ServerError } from '../process/errors.ts';
+import { ServerUnreached } from '../process/errors.ts';
 
 /** A server's longest is a stage's last 64 KiB, each byte of which may become six in JSON. */
 const MESSAGE_CHARACTERS_MAX = 4 * 1024 * 1024;
@@ -62,7 +62,7 @@ export class EventStreamParser {
     if (from < text.length) this.#afterCarriageReturn = false;
     this.#text = text.slice(from);
     if (this.#text.length + this.#dataLength > MESSAGE_CHARACTERS_MAX)
-      throw new ServerError('the server sent a message without an end: is it a Penstock server?');
+      throw new ServerUnreached('the server sent a message without an end: is it a Penstock server?');
   }
 
   #line(line: string): void {

@@ -6,6 +6,8 @@ import { JsonReporter } from '../output/json-reporter.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { dieOf } from '../process/interrupts.ts';
+import { StageReporter } from '../output/stage-reporter.ts';
+import type { StageTally } from '../output/stage-tally.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { findRun, type RunOnServer } from './graphql.ts';
@@ -13,10 +15,15 @@ import { fieldOf, parseJson } from './json.ts';
 import type { ServerClient } from './http-client.ts';
 import { readLogStream, type MessageTaken, type StreamEnd } from './log-stream.ts';
 import type { StreamMessage } from './event-stream-parser.ts';
+import { TailGate, type HeldEvent } from './tail-gate.ts';
 
 export const FOLLOW_OPTIONS = {
   quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
-  json: { type: 'boolean', text: 'One JSON event a line, as the server sends them.' },
+  timestamps: { type: 'boolean', short: 't', text: 'Begin each line with its time in UTC.' },
+  json: {
+    type: 'boolean',
+    text: 'One JSON object a line: the run’s id, then its events (docs/events.md) with statuses as in the API.',
+  },
   ...COLOR_OPTIONS,
 } as const;
 
@@ -26,21 +33,25 @@ export interface FollowOptions {
   readonly follow: boolean;
   readonly args: ParsedArguments;
   readonly context: CommandContext;
+  /** Only these stages, which `run` has; what is asked for is over when all of them are. Absent: the whole run. */
+  readonly only?: readonly string[] | undefined;
+  /** Of what has been printed so far, only so many lines. Absent: all. */
+  readonly tail?: number | undefined;
 }
 
+/** A reporter of either kind: events of a server are passed on to a program as they came. */
+type RunReporter = (TextReporter | JsonReporter | StageReporter) & { readonly tally: StageTally };
+
 /** Resolves to the exit code: how the run ended. Leaves the run alone, whatever happens here. */
-export async function followRun({ client, run, follow, args, context }: FollowOptions): Promise<number> {
-  const { terminal, env } = context;
-  const json = args.flag('json');
-  const reporter = json
-    ? new JsonReporter(terminal.out, run.stages)
-    : new TextReporter({
-        out: terminal.out,
-        stages: run.stages,
-        color: wantsColor(colorChoice(args), env, terminal.outIsTerminal),
-        quiet: args.flag('quiet'),
-        tame: terminal.outIsTerminal,
-      });
+export async function followRun(options: FollowOptions): Promise<number> {
+  const { client, run, follow, context } = options;
+  const { terminal } = context;
+  const reporter = reporterOf(options);
+  const gate = new TailGate(options.tail ?? Infinity, {
+    show: (held) => show(held, reporter),
+    passOver: (event) => reporter.tally.take(event),
+  });
+  if (options.tail === undefined) gate.open();
   const stop = new AbortController();
   let exitBySignal: number | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -57,42 +68,71 @@ export async function followRun({ client, run, follow, args, context }: FollowOp
       runId: run.id,
       follow,
       signal: stop.signal,
-      onMessage: (message) => (json ? passOn(message, reporter as JsonReporter) : show(message, reporter)),
+      onMessage: selection(options.only, gate),
+      onCaughtUp: () => gate.open(),
       room: () => terminal.out.room(),
       note: (line) => terminal.note(line),
     });
+    gate.open();
     if (terminal.out.isClosed) throw new OutputClosed('the reader has gone');
     if (exitBySignal !== undefined) {
-      terminal.note(`penstock: the run goes on without us; penstock logs ${run.id} shows it again.`);
+      terminal.note(`penstock: the run goes on without us; penstock logs -f ${run.id} shows it again.`);
       return exitBySignal;
     }
-    return await exitCodeOf(end, reporter, client, run.id);
+    return await exitCodeOf(end, reporter, options);
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
 }
 
-/** Prints the event as the server sent it, so that no field is lost that this command does not know. */
-function passOn(message: StreamMessage, reporter: JsonReporter): MessageTaken {
-  const event = parseJson(message.data);
-  if (!isPublicEvent(event)) return PASSED_OVER;
-  reporter.raw(message.data, event);
-  return { isLast: endsEventStream(event), atMs: Date.parse(event.timestamp) };
+function reporterOf({ client, run, args, context, only }: FollowOptions): RunReporter {
+  const { terminal, env } = context;
+  const stages = only ?? run.stages;
+  const timestamps = args.flag('timestamps');
+  if (args.flag('json')) return new JsonReporter(terminal.out, stages, { id: run.id, server: client.server.base });
+  const [stage] = only ?? [];
+  if (stage !== undefined && only?.length === 1) return new StageReporter({ terminal, stage, timestamps });
+  return new TextReporter({
+    out: terminal.out,
+    stages,
+    color: wantsColor(colorChoice(args), env, terminal.outIsTerminal),
+    quiet: args.flag('quiet'),
+    tame: terminal.outIsTerminal,
+    columns: terminal.columns(env),
+    timestamps,
+  });
 }
 
-function show(message: StreamMessage, reporter: Reporter): MessageTaken {
-  const event = parseJson(message.data);
-  if (!isPublicEvent(event)) return PASSED_OVER;
-  const atMs = Date.parse(event.timestamp);
-  if (event.type !== 'stage_log') reporter.event(event);
-  // `room` slows the reading, once for all lines that came together.
-  else void reporter.lines(event.stage, event.stream, Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`), atMs);
-  return { isLast: endsEventStream(event), atMs };
+/** Hands on what is asked for: events that a newer server may send and this command does not know are passed over. */
+function selection(only: readonly string[] | undefined, gate: TailGate): (message: StreamMessage) => MessageTaken {
+  const open = new Set(only);
+  const isChosen = (event: PublicEvent): boolean =>
+    only === undefined || !('stage' in event) || only.includes(event.stage);
+  return ({ data }) => {
+    const event = parseJson(data);
+    if (!isPublicEvent(event)) return PASSED_OVER;
+    if (isChosen(event)) gate.take({ event, text: data });
+    if (event.type === 'stage_completed' || event.type === 'stage_skipped') open.delete(event.stage);
+    const isLast = endsEventStream(event) || (only !== undefined && open.size === 0);
+    return { isLast, atMs: Date.parse(event.timestamp) };
+  };
+}
+
+function show({ event, text }: HeldEvent, reporter: RunReporter): void {
+  if (reporter instanceof JsonReporter) reporter.raw(text, event);
+  else if (event.type !== 'stage_log') reporter.event(event);
+  else
+    void (reporter as Reporter).lines(
+      event.stage,
+      event.stream,
+      // `room` slows the reading, once for all lines that came together.
+      Buffer.from(`${event.line.replaceAll('\n', ' ')}\n`),
+      Date.parse(event.timestamp),
+    );
 }
 
 const PASSED_OVER: MessageTaken = { isLast: false, atMs: Number.NaN };
 
-/** Events that a newer server may send and this command does not know are passed over. */
 function isPublicEvent(event: unknown): event is PublicEvent {
   const type = fieldOf(event, 'type');
   if (typeof type !== 'string' || !isPublicEventType(type) || typeof fieldOf(event, 'timestamp') !== 'string')
@@ -103,17 +143,20 @@ function isPublicEvent(event: unknown): event is PublicEvent {
 
 async function exitCodeOf(
   end: StreamEnd,
-  reporter: TextReporter | JsonReporter,
-  client: ServerClient,
-  runId: string,
+  reporter: RunReporter,
+  { client, run, only, follow, context }: FollowOptions,
 ): Promise<number> {
-  if (end === 'ended') {
-    reporter.finish();
-    return reporter.tally.runStatus === 'SUCCESS' || reporter.tally.runStatus === 'SKIPPED'
-      ? EXIT.success
-      : EXIT.failure;
+  const { tally } = reporter;
+  if (end === 'caught-up') {
+    if (!follow) context.terminal.note(`penstock: the run goes on; 'penstock logs -f ${run.id}' follows it.`);
+    return EXIT.success;
   }
-  if (end === 'caught-up') return EXIT.success;
-  const run = await findRun(client, runId);
-  return run?.status === 'SUCCESS' || run?.status === 'SKIPPED' ? EXIT.success : EXIT.failure;
+  if (only !== undefined) {
+    if (only.length === 1) reporter.finish();
+    const hasFailed = tally.rows.some(({ status }) => status === 'FAILED' || status === 'CANCELLED');
+    return hasFailed ? EXIT.failure : EXIT.success;
+  }
+  if (end === 'ended') reporter.finish();
+  const status = end === 'ended' ? tally.runStatus : (await findRun(client, run.id))?.status;
+  return status === 'SUCCESS' || status === 'SKIPPED' ? EXIT.success : EXIT.failure;
 }

@@ -1,7 +1,7 @@
 /** Sends GraphQL operations to a server: what every answer has in common, and the operations on runs. */
 import type { LockEntry } from '@penstock/extension';
 import type { Diagnostic } from '@penstock/pipeline';
-import { ServerError } from '../process/errors.ts';
+import { ServerRefused, ServerUnreached, type ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { fieldOf, parseJson } from './json.ts';
 import { ANSWER_MS_MAX, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
@@ -13,7 +13,7 @@ export interface RunOnServer {
 }
 
 /** The file has problems that only the server saw: it is of another version. */
-export class FileRefusedByServer extends ServerError {
+export class FileRefusedByServer extends ServerRefused {
   readonly diagnostics: readonly Diagnostic[];
 
   constructor(message: string, diagnostics: readonly Diagnostic[]) {
@@ -102,15 +102,18 @@ export async function ask(
   }
   if (status === 401) throw refused(client);
   if (status === 429)
-    throw new ServerError(
+    throw new ServerRefused(
       `the server ${client.server.base} takes no more requests from here for now: wait a minute and try again`,
     );
   const body = parseJson(text);
   const errors = fieldOf(body, 'errors');
   if (typeof body !== 'object' || body === null || (!('data' in body) && !Array.isArray(errors))) {
     const message = fieldOf(body, 'message');
-    if (typeof message === 'string') throw new ServerError(`the server answers ${status}: ${printableText(message)}`);
-    throw new ServerError(
+    if (typeof message === 'string') {
+      const Failure = status >= 500 ? ServerUnreached : ServerRefused;
+      throw new Failure(`the server answers ${status}: ${printableText(message)}`);
+    }
+    throw new ServerUnreached(
       `${client.server.base} answers ${status} and not as a Penstock server does: check the address`,
     );
   }
@@ -135,11 +138,15 @@ function errorOf(error: unknown): RefusedOperation {
 export function refusal(client: ServerClient, error: RefusedOperation): ServerError {
   if (error.code === 'UNAUTHENTICATED') return refused(client);
   if (error.diagnostics.length > 0) return new FileRefusedByServer(error.message, error.diagnostics);
-  return new ServerError(`the server refused: ${printableText(error.message)} (${printableText(error.code)})`);
+  if (error.code === 'UNAVAILABLE')
+    return new ServerUnreached(
+      `the server is not available now: ${printableText(error.message)} Try again in a moment.`,
+    );
+  return new ServerRefused(`the server refused: ${printableText(error.message)} (${printableText(error.code)})`);
 }
 
 export function notOurs({ server }: ServerClient): never {
-  throw new ServerError(`${server.base} answers not as a Penstock server does: check the address`);
+  throw new ServerUnreached(`${server.base} answers not as a Penstock server does: check the address`);
 }
 
 function runOf(run: unknown): RunOnServer | undefined {

@@ -1,5 +1,5 @@
 /** Requests to a server of ours: the token, deadlines, bounded answers, and one sentence for each way to fail. */
-import { ServerError } from '../process/errors.ts';
+import { ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import type { ServerCredentials } from './credentials.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -27,7 +27,7 @@ export function serverClient(server: ServerAddress, credentials: ServerCredentia
       if (response.status >= 300 && response.status < 400) {
         await response.body?.cancel();
         const target = response.headers.get('location');
-        throw new ServerError(
+        throw new ServerUnreached(
           `${server.base} sends its callers on${target === null ? '' : ` to ${printableText(target)}`}: name the final address with --server`,
         );
       }
@@ -43,7 +43,7 @@ export async function readBody(response: Response): Promise<string> {
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
     if (size > ANSWER_BYTES_MAX)
-      throw new ServerError(
+      throw new ServerUnreached(
         `the server's answer is longer than ${ANSWER_BYTES_MAX / 1024 / 1024} MiB: is it a Penstock server?`,
       );
     chunks.push(chunk);
@@ -57,7 +57,7 @@ export function unreachable(server: ServerAddress, error: unknown): ServerError 
   const start = server.isLoopback
     ? "; start one with 'penstock serve', or name another with --server"
     : '; check the address and the network';
-  return new ServerError(`cannot reach the server ${server.base} (${causeOf(error)})${start}`, { cause: error });
+  return new ServerUnreached(`cannot reach the server ${server.base} (${causeOf(error)})${start}`, { cause: error });
 }
 
 export function causeOf(error: unknown): string {
@@ -92,12 +92,14 @@ function plainCauseOf(error: Error): string {
 /** The error for 401 and for UNAUTHENTICATED. */
 export function refused({ server, credentials }: ServerClient): ServerError {
   return credentials.token === undefined
-    ? new ServerError(
+    ? new ServerRefused(
         `the server ${server.base} asks for a token: set SERVICE_API_KEY or name a file with --token-file` +
           `, or log in with 'penstock login --server ${server.base}'` +
           (server.isLoopback
             ? ` (for a server on this machine its key is read from ${printableText(credentials.source)}, which is not there; --data-dir names another data folder)`
             : ''),
       )
-    : new ServerError(`the server ${server.base} does not accept the token from ${printableText(credentials.source)}`);
+    : new ServerRefused(
+        `the server ${server.base} does not accept the token from ${printableText(credentials.source)}`,
+      );
 }

@@ -8,19 +8,20 @@
  *  LOGSTREAM-4 Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
  */
 import { pauseOrAbort } from '@penstock/async';
-import { ServerError } from '../process/errors.ts';
+import { ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { ReconnectWaits } from './reconnect-waits.ts';
 import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts';
 import { ANSWER_MS_MAX, causeOf, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
 import { fieldOf, parseJson } from './json.ts';
+import { noSuchRun } from './run-id.ts';
 
 /** The time of three pings of the server. */
 const SILENCE_MS_MAX = 45_000;
 /** A server that is updated or moved is back long before. */
 const AWAY_MS_MAX = 5 * 60_000;
 const RETRY_AFTER_MS_MAX = 60_000;
-/** With `follow: false`: a live run's past has been received when the server has been silent for so long. */
+/** A live run's past has been received when the server has been silent for so long. */
 const CAUGHT_UP_MS = 1_000;
 
 export type StreamEnd =
@@ -41,6 +42,8 @@ export interface LogStreamOptions {
   /** Resolves when more can be shown. */
   room(): void | Promise<void>;
   note(line: string): void;
+  /** Called once, when the past has been received; of a run that has ended perhaps not at all. */
+  onCaughtUp?(): void;
 }
 
 export interface MessageTaken {
@@ -72,8 +75,8 @@ export async function readLogStream(options: LogStreamOptions): Promise<StreamEn
     if (end === 'ended' || end === 'nothing-more' || end === 'caught-up' || end === 'aborted') return end;
     state.awaySince ??= performance.now();
     if (performance.now() - state.awaySince > AWAY_MS_MAX) {
-      throw new ServerError(
-        `the server ${options.client.server.base} has been away for ${AWAY_MS_MAX / 60_000} minutes (${cause}); the run goes on without us: penstock logs ${options.runId}`,
+      throw new ServerUnreached(
+        `the server ${options.client.server.base} has been away for ${AWAY_MS_MAX / 60_000} minutes (${cause}); the run goes on without us: penstock logs -f ${options.runId}`,
       );
     }
     if (state.tellsAway !== true && performance.now() - state.awaySince > 2_000) {
@@ -91,6 +94,7 @@ interface Following {
   awaySince: number | undefined;
   reached?: boolean;
   tellsAway?: boolean;
+  isCaughtUp?: boolean;
 }
 
 async function readConnection(options: LogStreamOptions, state: Following): Promise<ConnectionEnd> {
@@ -129,37 +133,53 @@ async function readMessages(
   silence: Silence,
 ): Promise<ConnectionEnd> {
   // The server's own clock counts, to the second; a stage that never falls silent must not keep us.
-  const nowMs = options.follow ? Infinity : Date.parse(response.headers.get('date') ?? '') + 1000;
+  const nowMs = Date.parse(response.headers.get('date') ?? '') + 1000;
   let hasEnded = false;
   let isCaughtUp = false;
+  const caughtUp = (): void => {
+    isCaughtUp = !options.follow;
+    tellCaughtUp(options, state);
+  };
   const parser = new EventStreamParser({
     message: (message) => {
       if (hasEnded || isCaughtUp) return;
       const { isLast, atMs } = options.onMessage(message);
       hasEnded = isLast;
-      isCaughtUp = atMs > nowMs;
+      if (atMs > nowMs) caughtUp();
     },
     comment: () => {
       // A ping means that everything so far has been received, and nothing is under way.
-      isCaughtUp ||= !options.follow && parser.lastEventId !== '';
+      if (parser.lastEventId !== '') caughtUp();
     },
   });
-  for await (const bytes of response.body ?? []) {
-    silence.stop();
-    parser.push(bytes);
-    if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
-    if (parser.retryMs !== undefined) state.waits.reset(parser.retryMs);
-    if (state.awaySince !== undefined || state.tellsAway === true) {
-      state.awaySince = undefined;
-      state.tellsAway = false;
-      state.waits.reset(parser.retryMs);
+  const pause = options.follow ? setInterval(caughtUp, CAUGHT_UP_MS) : undefined;
+  try {
+    for await (const bytes of response.body ?? []) {
+      silence.stop();
+      pause?.refresh();
+      parser.push(bytes);
+      if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
+      if (parser.retryMs !== undefined) state.waits.reset(parser.retryMs);
+      if (state.awaySince !== undefined || state.tellsAway === true) {
+        state.awaySince = undefined;
+        state.tellsAway = false;
+        state.waits.reset(parser.retryMs);
+      }
+      if (hasEnded) return 'ended';
+      await options.room();
+      if (isCaughtUp) return 'caught-up';
+      silence.restart();
     }
-    if (hasEnded) return 'ended';
-    await options.room();
-    if (isCaughtUp) return 'caught-up';
-    silence.restart();
+    return 'cut';
+  } finally {
+    clearInterval(pause);
   }
-  return 'cut';
+}
+
+function tellCaughtUp(options: LogStreamOptions, state: Following): void {
+  if (state.isCaughtUp === true) return;
+  state.isCaughtUp = true;
+  options.onCaughtUp?.();
 }
 
 /** Undefined: the stream follows. */
@@ -172,7 +192,7 @@ async function refusalOf(
   const { status } = response;
   if (status === 200) {
     if ((response.headers.get('content-type') ?? '').startsWith('text/event-stream')) return undefined;
-    throw new ServerError(`${client.server.base} does not answer as a Penstock server does: check the address`);
+    throw new ServerUnreached(`${client.server.base} does not answer as a Penstock server does: check the address`);
   }
   const text = status === 204 ? '' : await readBody(response);
   switch (status) {
@@ -182,12 +202,10 @@ async function refusalOf(
     case 403:
       throw refused(client);
     case 404:
-      throw new ServerError(
-        `there is no run ${printableText(runId)} on ${client.server.base}, or the token may not see it`,
-      );
+      throw noSuchRun(runId, client.server);
     default:
       if (status === 429 || status >= 500) return { retryInMs: retryAfterMs(response) ?? state.waits.nextMs() };
-      throw new ServerError(`the server answers ${status}${messageIn(text)}`);
+      throw new ServerRefused(`the server answers ${status}${messageIn(text)}`);
   }
 }
 

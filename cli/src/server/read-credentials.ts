@@ -7,7 +7,7 @@ import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { defaultDataFolder } from '@penstock/config/data-folder';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { FileError, ServerError } from '../process/errors.ts';
+import { FileError, ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import type { ServerCredentials } from './credentials.ts';
 import { readLogin } from './logins.ts';
@@ -33,7 +33,7 @@ export async function readLoginCredentials(
 ): Promise<ServerCredentials> {
   const login = await readLogin(env, server);
   if (login === undefined)
-    throw new ServerError(
+    throw new ServerRefused(
       `you are not logged in to ${server.base}; do it with: penstock login --server ${server.base}`,
     );
   const credentials = await sessionOf(env, server, login);

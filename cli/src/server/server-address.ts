@@ -1,4 +1,4 @@
-/** Which server a command talks to. */
+/** Which server a command talks to: SERVICE_BASE_URL is a server's own address and says nothing here. */
 import { isIPv4 } from 'node:net';
 import { UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -17,8 +17,8 @@ export function serverAddress(
   given: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): ServerAddress {
-  const text = given ?? (env['SERVICE_BASE_URL'] || DEFAULT_SERVER);
-  const where = given === undefined ? 'SERVICE_BASE_URL' : '--server';
+  const text = given ?? (env['SERVICE_URL'] || DEFAULT_SERVER);
+  const where = given === undefined ? 'SERVICE_URL' : '--server';
   const url = parseUrl(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw new UsageError(

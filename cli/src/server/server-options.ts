@@ -1,11 +1,12 @@
-/** The options by which `trigger` and `logs` find their server and their token. */
+/** The options by which commands find their server and their token, and how they end where that does not do. */
+import { EXIT } from '../process/errors.ts';
 
 export const SERVER_OPTIONS = {
   server: {
     type: 'string',
     short: 's',
     value: 'URL',
-    text: 'The server; default SERVICE_BASE_URL, else http://127.0.0.1:8080.',
+    text: 'The server; default SERVICE_URL, else http://127.0.0.1:8080.',
   },
   'token-file': {
     type: 'string',
@@ -20,7 +21,7 @@ export const SERVER_OPTIONS = {
 } as const;
 
 export const SERVER_ENVIRONMENT = [
-  ['SERVICE_BASE_URL', 'the address of the server'],
+  ['SERVICE_URL', 'the address of the server'],
   ['SERVICE_API_KEY', 'the API key or a personal token, where --token-file is not given; before a login'],
   ['SERVICE_DATA_DIR', 'where a server on this machine keeps the key that it made for itself'],
 ] as const;
@@ -29,6 +30,11 @@ export const SERVER_ENVIRONMENT = [
 export const LOGIN_OPTIONS = { server: SERVER_OPTIONS.server } as const;
 
 export const LOGIN_ENVIRONMENT = [
-  ['SERVICE_BASE_URL', 'the address of the server'],
+  ['SERVICE_URL', 'the address of the server'],
   ['XDG_CONFIG_HOME', 'where logins are kept, in penstock/logins; default ~/.config'],
+] as const;
+
+export const SERVER_EXIT_CODES = [
+  [EXIT.unreached, 'the server was not reached, or is not available now'],
+  [EXIT.refused, 'the server refused: the token, or what was asked for'],
 ] as const;

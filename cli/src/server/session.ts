@@ -1,6 +1,6 @@
 /** Makes a token of a login: the kept access token while it lasts, else a new one, which the refresh token gives and which is kept in its place. */
 import type { CommandContext } from '../command-line/command.ts';
-import { ServerError } from '../process/errors.ts';
+import { ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from './auth-requests.ts';
 import type { ServerCredentials } from './credentials.ts';
@@ -27,13 +27,13 @@ export async function sessionOf(
 async function renewed(env: CommandContext['env'], server: ServerAddress, login: StoredLogin): Promise<StoredLogin> {
   const { status, body } = await askAuth(server, '/auth/refresh', { refresh_token: login.refreshToken });
   if (status === 401) {
-    throw new ServerError(
+    throw new ServerRefused(
       `your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`,
     );
   }
   const accessToken = fieldOf(body, 'access_token');
   if (status !== 200 || typeof accessToken !== 'string')
-    throw new ServerError(`the server did not renew the login (${status}${messageOf(body)})`);
+    throw new ServerRefused(`the server did not renew the login (${status}${messageOf(body)})`);
   const fresh = { ...login, accessToken };
   await keepLogin(env, server, fresh);
   return fresh;

@@ -1,6 +1,6 @@
 import { extensionIdFault, parseManifest, type ExtensionManifest } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
-import { EXIT, ServerError, UsageError } from '../../process/errors.ts';
+import { EXIT, ServerRefused, UsageError } from '../../process/errors.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { resolveExtensions, showExtension, type FoundVersion } from '../../extensions/registry-client.ts';
 import { readableSize } from '../../extensions/extension-folder.ts';
@@ -22,8 +22,9 @@ export const extensionInfoCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'shown'],
-      [EXIT.failure, 'there is none, or the server refused'],
       [EXIT.usage, 'wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'there is none, or the server refused'],
     ],
   },
   run: info,
@@ -42,7 +43,7 @@ async function info(args: ParsedArguments, context: CommandContext): Promise<num
   const client = await clientOf(args, context)();
   const found = await showExtension(client, id);
   if (found === undefined)
-    throw new ServerError(
+    throw new ServerRefused(
       `there is no extension ${printableText(id)} on ${client.server.base}; look for one with 'penstock extension search'`,
     );
   const wanted = given === id ? found.extension.latestVersion : given.slice(id.length + 1);

@@ -26,8 +26,9 @@ export const extensionKeygenCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'the key is written'],
-      [EXIT.failure, 'the server refused it'],
       [EXIT.usage, 'the file is there already, or cannot be written'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'the server refused it'],
     ],
   },
   run: keygen,

@@ -44,8 +44,10 @@ export const extensionPublishCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'it is published'],
-      [EXIT.failure, 'the extension has problems, or the server refused'],
+      [EXIT.failure, 'the extension has problems'],
       [EXIT.usage, 'there is no such extension, or wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'the server refused'],
     ],
   },
   run: publish,

@@ -31,8 +31,9 @@ const spec: CommandSpec = {
   ],
   exitCodes: [
     [EXIT.success, 'found, or there is none'],
-    [EXIT.failure, 'the server cannot be reached or refused'],
     [EXIT.usage, 'wrong usage'],
+    [EXIT.unreached, 'the server was not reached, or is not available now'],
+    [EXIT.refused, 'the server refused'],
   ],
 };
 

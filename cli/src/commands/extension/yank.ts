@@ -21,8 +21,9 @@ export const extensionYankCommand: Command = {
     ],
     exitCodes: [
       [EXIT.success, 'done'],
-      [EXIT.failure, 'the server refused'],
       [EXIT.usage, 'wrong usage'],
+      [EXIT.unreached, 'the server was not reached, or is not available now'],
+      [EXIT.refused, 'the server refused'],
     ],
   },
   run: yank,

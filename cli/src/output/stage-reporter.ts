@@ -1,0 +1,53 @@
+/** Shows one stage alone: on standard output nothing but its own lines, so that they can be piped; what became of it is a note. */
+import type { LogStreamName, PublicRunEvent } from '@penstock/run/public-events';
+import { isoTimer } from './iso-time.ts';
+import { printableText } from './printable-text.ts';
+import type { Reporter } from './reporter.ts';
+import { durationText, reasonText, StageTally } from './stage-tally.ts';
+import { tameLines } from './tame-lines.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface StageReporterOptions {
+  readonly terminal: Terminal;
+  readonly stage: string;
+  readonly timestamps: boolean;
+}
+
+export class StageReporter implements Reporter {
+  readonly tally: StageTally;
+  readonly #options: StageReporterOptions;
+  readonly #isoTime = isoTimer();
+
+  constructor(options: StageReporterOptions) {
+    this.#options = options;
+    this.tally = new StageTally([options.stage]);
+  }
+
+  event(event: PublicRunEvent): void {
+    this.tally.take(event);
+    const { terminal, stage } = this.#options;
+    if (event.type === 'stage_retrying')
+      terminal.note(
+        `${printableText(stage)}: attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`,
+      );
+  }
+
+  lines(_stage: string, _stream: LogStreamName, bytes: Buffer, timestampMs: number): void {
+    const { terminal, timestamps } = this.#options;
+    if (timestamps) terminal.out.append(Buffer.from(`${this.#isoTime(timestampMs)} `));
+    terminal.out.append(terminal.outIsTerminal ? tameLines(bytes) : bytes);
+  }
+
+  finish(): void {
+    const { terminal, stage } = this.#options;
+    const row = this.tally.rowOf(stage);
+    if (row === undefined || row.status === 'SUCCESS') return;
+    const time =
+      row.startedAtMs === undefined || row.finishedAtMs === undefined
+        ? ''
+        : ` in ${durationText(row.finishedAtMs - row.startedAtMs)}`;
+    terminal.note(
+      `${printableText(stage)}: ${row.status}${time}${row.reason === undefined ? '' : `: ${printableText(row.reason)}`}`,
+    );
+  }
+}
