@@ -11,7 +11,8 @@ import { wantsColor } from '../output/terminal.ts';
 import { EXIT, UsageError } from '../process/errors.ts';
 import { serverClient } from '../server/http-client.ts';
 import { readCredentials } from '../server/read-credentials.ts';
-import { listRuns, type ListedRun, type RunFilters } from '../server/runs.ts';
+import { listRuns, type RunFilters } from '../server/runs.ts';
+import type { ListedRun } from '../output/shown-run.ts';
 import { serverAddress } from '../server/server-address.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 

@@ -4,7 +4,7 @@ import { fitText, printableText, wrapped } from './printable-text.ts';
 import { graphLines, type GraphStage } from './run-graph.ts';
 import { durationText, reasonText } from './stage-tally.ts';
 import { statusColor } from './status-colors.ts';
-import type { ShownRun, ShownStage } from '../server/runs.ts';
+import type { ShownRun, ShownStage } from './shown-run.ts';
 
 export interface PageSize {
   readonly columns?: number | undefined;

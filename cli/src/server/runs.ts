@@ -3,34 +3,7 @@ import { ask, notOurs, refusal } from './graphql.ts';
 import type { ServerClient } from './http-client.ts';
 import { fieldOf } from './json.ts';
 import { noSuchRun } from './run-id.ts';
-
-export interface ListedRun {
-  readonly id: string;
-  readonly pipelineName: string;
-  readonly status: string;
-  readonly startedAt: string;
-  readonly finishedAt: string | null;
-  readonly repository: string | null;
-  readonly ref: string | null;
-  readonly commit: string | null;
-}
-
-export interface ShownStage {
-  readonly name: string;
-  readonly status: string;
-  readonly startedAt: string | null;
-  readonly finishedAt: string | null;
-  readonly reason: string | null;
-  readonly attempt: number;
-  readonly exitCode: number | null;
-  readonly after: readonly string[];
-}
-
-export interface ShownRun extends ListedRun {
-  readonly outcome: string | null;
-  readonly reason: string | null;
-  readonly stages: readonly ShownStage[];
-}
+import type { ListedRun, ShownRun, ShownStage } from '../output/shown-run.ts';
 
 export type RunFilters = Readonly<Partial<Record<'pipelineName' | 'status' | 'repository' | 'ref' | 'before', string>>>;
 

@@ -4,7 +4,7 @@ import type { Terminal } from '../output/terminal.ts';
 import { EXIT, OutputClosed, ServerUnreached } from '../process/errors.ts';
 import { dieOf } from '../process/interrupts.ts';
 import { ReconnectWaits } from './reconnect-waits.ts';
-import type { ShownRun } from './runs.ts';
+import type { ShownRun } from '../output/shown-run.ts';
 
 /** Well below what a server allows a client in a minute. */
 const INTERVAL_MS = 1_000;
