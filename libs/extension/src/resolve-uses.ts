@@ -2,10 +2,19 @@
  * What the gateway, the webhook ingest and the command share when the `uses` of a pipeline file are resolved: what a lock
  * names is known without the registry, and what the registry refuses becomes problems of the file at their places.
  */
-import { parsePipeline, PIPELINE_LIMITS, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
+import {
+  PIPELINE_LIMITS,
+  usesOf,
+  type Diagnostic,
+  type parsePipeline,
+  type ParseResult,
+  type ResolvedExtension,
+} from '@penstock/pipeline';
 import type { LockEntry, Unresolved } from './registry-messages.ts';
 
 type Found = ResolvedExtension | undefined;
+/** As `parsePipeline`, on whatever thread. */
+type Parse = (...asked: Parameters<typeof parsePipeline>) => ParseResult | Promise<ParseResult>;
 
 /**
  * What these `uses` lead to, those that extensions use themselves included, as far as the lock names it and `find` has it.
@@ -47,15 +56,11 @@ export function refusalsByUses(unresolved: readonly Pick<Unresolved, 'uses' | 'm
  * All problems of a file that the registry has refused, the refusals at the places of their `uses`. What the registry has
  * resolved is no problem, though it is not known here.
  */
-export function refusedFileProblems(
+export async function refusedFileProblems(
   text: string,
   unresolved: readonly Unresolved[],
-  options: { readonly template?: boolean | undefined } = {},
-): readonly Diagnostic[] {
-  const parsed = parsePipeline(text, {
-    ...options,
-    refusals: refusalsByUses(unresolved),
-    unresolved: 'accept',
-  });
+  parse: Parse,
+): Promise<readonly Diagnostic[]> {
+  const parsed = await parse(text, { refusals: refusalsByUses(unresolved), unresolved: 'accept' });
   return parsed.ok ? [] : parsed.diagnostics;
 }

@@ -1,5 +1,6 @@
 import type { ResolvedExtension } from '@penstock/pipeline';
 import { describe, expect, it } from 'vitest';
+import { parsePipeline } from '@penstock/pipeline';
 import { refusalsByUses, refusedFileProblems, resolveByLock, unresolvedOf, type LockEntry } from '../src/index.ts';
 
 const entry = (uses: string): LockEntry => ({
@@ -51,9 +52,9 @@ describe('a refusal of the registry', () => {
     expect([...refusalsByUses(unresolved)]).toEqual([['build/a@^1', 'There is no a. Nor is there b.']]);
   });
 
-  it('stands at the place of its uses, beside the other problems of the file', () => {
+  it('stands at the place of its uses, beside the other problems of the file', async () => {
     const text = 'pipeline:\n  name: demo\nstages:\n  one:\n    uses: build/a@^1\n  two:\n    rum: x\n';
-    const problems = refusedFileProblems(text, unresolved);
+    const problems = await refusedFileProblems(text, unresolved, parsePipeline);
     expect(problems).toContainEqual(
       expect.objectContaining({ path: 'stages.one.uses', line: 5, message: 'There is no a. Nor is there b.' }),
     );

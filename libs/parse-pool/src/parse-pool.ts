@@ -1,8 +1,8 @@
 /**
  * Reads pipeline files on threads of its own, so that no file holds up the loop that others' requests and leases need.
  *
- * PARSEPOOL-1. A file has a deadline from when it is given to when its result is there. A thread that is reading one that is
- * late is ended, and the next file gets a new one.
+ * PARSEPOOL-1. A file has a deadline from when it is given to when its result is there. One that is late while it is read is
+ * read on, for whoever asks again, and its thread is ended once it has read for the longest time that any file needs.
  * PARSEPOOL-2. Files wait by key and keys take turns; a key has a bounded number of them waiting, and so has the pool of keys.
  * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
  */
@@ -19,6 +19,8 @@ export interface ParsePoolOptions {
   readonly keysMax?: number;
   /** UTF-16 units of the largest file, and of its extensions' manifests, that is read on the calling thread. */
   readonly inlineLengthMax?: number;
+  /** How long a thread may read one file. */
+  readonly readingMsMax?: number;
   /** Another program for the threads, in tests. */
   readonly workerUrl?: URL;
 }
@@ -30,15 +32,20 @@ interface Task extends ParseTask {
 interface Thread {
   readonly worker: Worker;
   task: Task | undefined;
+  overdue: NodeJS.Timeout | undefined;
 }
 
 const THREADS = 1;
 const WAITING_PER_KEY_MAX = 8;
 const KEYS_MAX = 1_000;
+/** The costliest file takes 1.5 s of a machine that does nothing else. */
+const READING_MS_MAX = 10_000;
 /** 2 KiB take below 5 ms; a matrix can make 1,800 stages of them and 20 ms, and is never read here. */
 const INLINE_LENGTH_MAX = 2 * 1024;
 /** A matrix, or the backslash with which the word could be written otherwise. */
 const MAY_EXPAND = /matrix|\\/;
+/** The word, or the backslash with which it could be written otherwise: without them there is nothing to read. */
+const MAY_USE = /uses|\\/;
 /** What one file of 512 KiB with its extensions needs is below 150 MB. */
 const THREAD_HEAP_MB_MAX = 256;
 
@@ -47,26 +54,26 @@ export class ParsePool {
   readonly #threads = new Set<Thread>();
   readonly #threadsMax: number;
   readonly #inlineLengthMax: number;
+  readonly #readingMsMax: number;
   readonly #workerUrl: URL;
 
   constructor(options: ParsePoolOptions = {}) {
     this.#queue = new FairQueue(options.waitingPerKeyMax ?? WAITING_PER_KEY_MAX, options.keysMax ?? KEYS_MAX);
     this.#threadsMax = options.threads ?? THREADS;
     this.#inlineLengthMax = options.inlineLengthMax ?? INLINE_LENGTH_MAX;
+    this.#readingMsMax = options.readingMsMax ?? READING_MS_MAX;
     this.#workerUrl = options.workerUrl ?? new URL('./parse-worker.ts', import.meta.url);
   }
 
   /** As `parsePipeline`. Throws `Unavailable` where the key's files, or this one, cannot be read in time. */
   async parse(text: string, options: ParseOptions, key: string, deadlineMs: number): Promise<ParseResult> {
     if (this.isReadAtOnce(text, options)) return parseRemembered(text, options);
-    const result = (await this.#ask({ text, options }, key, deadlineMs)) as ParseResult;
-    adoptForeign(text, options, result);
-    return result;
+    return (await this.#ask({ text, options }, key, deadlineMs)) as ParseResult;
   }
 
   /** As `usesOf`. Throws as `parse` does. */
   async uses(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
-    if (!text.includes('uses') || text.length <= this.#inlineLengthMax) return usesOf(text);
+    if (!MAY_USE.test(text) || text.length <= this.#inlineLengthMax) return usesOf(text);
     return (await this.#ask({ text, options: undefined }, key, deadlineMs)) as readonly string[];
   }
 
@@ -85,7 +92,10 @@ export class ParsePool {
         else resolve(outcome);
       },
     };
-    const timer = setTimeout(() => this.#isLate(key, task), deadlineMs);
+    const timer = setTimeout(() => {
+      this.#queue.remove(key, task);
+      task.settle(late());
+    }, deadlineMs);
     if (this.#queue.add(key, task)) this.#pump();
     else task.settle(new Unavailable('Too many pipeline files are being read at the moment.'));
     return promise;
@@ -107,47 +117,58 @@ export class ParsePool {
   #pump(): void {
     const idle = [...this.#threads].find(({ task }) => task === undefined);
     if (idle === undefined && this.#threads.size >= this.#threadsMax) return;
-    const task = this.#queue.next();
+    const task = this.#next();
     if (task === undefined) return;
     const thread = idle ?? this.#start();
     thread.task = task;
+    thread.overdue = setTimeout(() => void this.#end(thread, late()), this.#readingMsMax);
     thread.worker.ref();
     thread.worker.postMessage({ text: task.text, options: task.options } satisfies ParseTask);
   }
 
+  /** What another has read meanwhile is not read again. */
+  #next(): Task | undefined {
+    for (;;) {
+      const task = this.#queue.next();
+      const known = task?.options === undefined ? undefined : recall(task.text);
+      if (task === undefined || known === undefined) return task;
+      task.settle(known);
+    }
+  }
+
   #start(): Thread {
     const worker = new Worker(this.#workerUrl, { resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX } });
-    const thread: Thread = { worker, task: undefined };
+    const thread: Thread = { worker, task: undefined, overdue: undefined };
     this.#threads.add(thread);
-    worker.on('message', (answer: ParseAnswer) => {
-      const { task } = thread;
-      thread.task = undefined;
-      // A thread without a file keeps no process alive.
-      worker.unref();
-      task?.settle(answer);
-      this.#pump();
-    });
+    worker.on('message', (answer: ParseAnswer) => this.#answered(thread, answer));
     worker.on('error', (cause) => {
       void this.#end(thread, new Unavailable('The pipeline file could not be read.', { cause }));
-      this.#pump();
     });
     return thread;
   }
 
-  #isLate(key: string, task: Task): void {
-    this.#queue.remove(key, task);
-    const thread = [...this.#threads].find((candidate) => candidate.task === task);
-    const late = new Unavailable('The pipeline file could not be read in time.');
-    if (thread === undefined) task.settle(late);
-    else void this.#end(thread, late);
+  #answered(thread: Thread, answer: ParseAnswer): void {
+    const { task, worker } = thread;
+    clearTimeout(thread.overdue);
+    thread.task = undefined;
+    // A thread without a file keeps no process alive.
+    worker.unref();
+    if (task?.options !== undefined) adoptForeign(task.text, task.options, answer as ParseResult);
+    task?.settle(answer);
     this.#pump();
   }
 
   async #end(thread: Thread, outcome: Error): Promise<void> {
     this.#threads.delete(thread);
     const { task } = thread;
+    clearTimeout(thread.overdue);
     thread.task = undefined;
     task?.settle(outcome);
+    this.#pump();
     await thread.worker.terminate();
   }
+}
+
+function late(): Unavailable {
+  return new Unavailable('The pipeline file could not be read in time.');
 }

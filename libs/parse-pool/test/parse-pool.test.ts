@@ -34,9 +34,9 @@ describe('a pool of threads that read files', () => {
     expect((await pool.parse(text, {}, 'k', MINUTE)).ok).toBe(false);
   });
 
-  it('ends a thread that is late with a file, and reads the next ones with a new one', async () => {
-    const pool = fake();
-    const stuck = pool.parse('stuck', {}, 'a', 200);
+  it('ends a thread that reads a file for too long, and reads the next ones with a new one', async () => {
+    const pool = fake({ readingMsMax: 200 });
+    const stuck = pool.parse('stuck', {}, 'a', MINUTE);
     const next = pool.parse('next', {}, 'a', MINUTE);
     await expect(stuck).rejects.toThrow(Unavailable);
     expect(await next).toEqual({ ok: false, diagnostics: [{ message: 'next' }] });
@@ -68,10 +68,20 @@ describe('a pool of threads that read files', () => {
   });
 
   it('gives up on a file that has waited until its deadline, without ending the thread of another', async () => {
-    const pool = fake();
-    const stuck = pool.parse('stuck', {}, 'a', 1_000);
+    const pool = fake({ readingMsMax: 1_000 });
+    const stuck = pool.parse('stuck', {}, 'a', MINUTE);
     await expect(pool.parse('late', {}, 'b', 50)).rejects.toThrow('in time');
     await expect(stuck).rejects.toThrow('in time');
+  });
+
+  it('reads on what is late, so that whoever asks again has it, and a text that waits behind itself is read once', async () => {
+    const text = `${stages(2_000)}# read on\n`;
+    const pool = poolOf({ inlineLengthMax: 0 });
+    const asked = [pool.parse(text, {}, 'a', 1), pool.parse(text, {}, 'a', MINUTE), pool.parse(text, {}, 'b', MINUTE)];
+    const [first, second, third] = await Promise.allSettled(asked);
+    expect(first?.status).toBe('rejected');
+    expect(second).toMatchObject({ status: 'fulfilled', value: { ok: true } });
+    expect(third?.status === 'fulfilled' && third.value).toBe(second?.status === 'fulfilled' && second.value);
   });
 
   it('remembers a good file for whoever reads it next, its records without prototypes', async () => {

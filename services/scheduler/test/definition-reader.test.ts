@@ -14,7 +14,7 @@ const late = async (): Promise<never> => {
 describe('texts of runs that are read off the thread', () => {
   it('mean what they mean when they are read here', async () => {
     const reader = new DefinitionReader(new Definitions(), { warn: () => {} });
-    const { definition } = await reader.read({ yaml: LARGE }, 'ada');
+    const { definition } = await reader.read({ yaml: LARGE }, 'ada', 50_000);
     expect(definition).toEqual(new Definitions().find(LARGE).definition);
     expect(Object.getPrototypeOf(definition.stages[0]?.env)).toBe(null);
   });

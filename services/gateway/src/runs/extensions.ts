@@ -15,7 +15,8 @@ import {
 } from '@penstock/extension';
 import { BadUserInput, Unavailable } from '@penstock/errors';
 import { onBehalfOf, type Caller, type OnBehalf } from '@penstock/identity';
-import { parseUses, usesOf, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
+import { parsePipelineOffThread, usesOffThread } from '@penstock/parse-pool';
+import { parseUses, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
 import { callService } from '@penstock/service';
 import { badPipeline } from './bad-pipeline.ts';
 
@@ -34,14 +35,18 @@ const ASK_MS_MAX = 5_000;
 /** The wait where the answer is known in any case. */
 const ASK_LOCKED_MS_MAX = 1_000;
 
+/** As a trigger waits for its file. */
+const PARSE_MS_MAX = 5_000;
+
 export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
   const remembered = new Map<string, ResolvedExtension>();
   return {
     async resolve(caller, yaml, lock) {
-      // Most files use none, and are not read twice for that.
-      const uses = yaml.includes('uses') ? usesOf(yaml) : [];
-      if (uses.length === 0) return [];
       const asking = onBehalfOf(caller);
+      const key = asking.tenant ?? '';
+      // Most files use none, and are not read twice for that.
+      const uses = await usesOffThread(yaml, key, PARSE_MS_MAX);
+      if (uses.length === 0) return [];
       const known = await resolveByLock(uses, lock ?? [], (entry) => remembered.get(keyOf(asking, entry)));
       const deadlineMs = known === undefined ? askMsMax : Math.min(askMsMax, ASK_LOCKED_MS_MAX);
       const request: ResolveRequest = { caller: asking, uses, ...(lock === undefined ? {} : { lock }) };
@@ -56,7 +61,7 @@ export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
         for (const each of extensions) remember(remembered, keyOf(asking, each), each);
         return extensions;
       } catch (error) {
-        if (error instanceof BadUserInput) throw withPlaces(yaml, error);
+        if (error instanceof BadUserInput) throw await withPlaces(yaml, key, error);
         if (error instanceof Unavailable && known !== undefined) return known;
         throw error;
       }
@@ -79,7 +84,7 @@ function keyOf(
 }
 
 /** All problems of the file, the registry's refusals at the places of the `uses` that they are about. */
-function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
+async function withPlaces(yaml: string, key: string, error: BadUserInput): Promise<BadUserInput> {
   const unresolved = unresolvedOf(error);
   if (unresolved === undefined) return error;
   // There are several where an extension uses several others.
@@ -87,7 +92,10 @@ function withPlaces(yaml: string, error: BadUserInput): BadUserInput {
   const refusals = refusalsByUses(unresolved);
   const byMessage = new Map([...faultsOf].map(([uses, faults]) => [refusals.get(uses), faults]));
   const placed = new Set<string>();
-  const diagnostics = refusedFileProblems(yaml, unresolved).flatMap((diagnostic) => {
+  const problems = await refusedFileProblems(yaml, unresolved, (text, options) =>
+    parsePipelineOffThread(text, { ...options, key }, PARSE_MS_MAX),
+  );
+  const diagnostics = problems.flatMap((diagnostic) => {
     const faults = diagnostic.path.endsWith('.uses') ? byMessage.get(diagnostic.message) : undefined;
     if (faults === undefined) return [diagnostic];
     placed.add(diagnostic.message);

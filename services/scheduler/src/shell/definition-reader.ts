@@ -9,9 +9,9 @@ import type { ResolvedExtension } from '@penstock/pipeline';
 import type { Log } from '@penstock/telemetry/log';
 import { readOptions, type DefinedPipeline, type Definitions } from '../run/definitions.ts';
 
-/** The costliest files take half a second; the rest is waiting for those of others. A sender asks again after 3 s. */
-const CREATE_MS_MAX = 5_000;
-/** The runs of a partition are read one after the other, and partitions take turns. */
+/** The costliest files take half a second; the rest is waiting for those of others. Senders ask for 10 s. */
+const CREATE_MS_MAX = 9_000;
+/** Of a take-over (P6): the runs of a partition are read one after the other, and partitions take turns. */
 const RESTORE_MS_MAX = 60_000;
 /** Small texts are read on this thread for so long, then others have a turn. */
 const TURN_MS = 10;

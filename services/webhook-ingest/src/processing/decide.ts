@@ -15,14 +15,13 @@ import {
   type ResolveRequest,
   type Unresolved,
 } from '@penstock/extension';
-import { parsePipelineOffThread } from '@penstock/parse-pool';
+import { parsePipelineOffThread, usesOffThread } from '@penstock/parse-pool';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
 import {
   diagnosticLine,
   matchesPush,
   PIPELINE_FILES,
   PIPELINE_LIMITS,
-  usesOf,
   type Diagnostic,
   type ParseResult,
   type ResolvedExtension,
@@ -175,16 +174,16 @@ async function readPipeline(
   delivery: Delivery,
   sources: DecisionSources,
 ): Promise<Read> {
-  const uses = usesOf(text);
+  const key = delivery.repository;
+  const uses = await usesOffThread(text, key, PARSE_MS_MAX);
   let extensions: readonly ResolvedExtension[] = [];
   if (uses.length > 0) {
     const lock = lockOf(await readLock());
     if ('problem' in lock) return lock;
     const resolved = await resolve(uses, lock.entries, delivery, sources);
-    if ('problem' in resolved) return { problem: placed(text, resolved, sources) };
+    if ('problem' in resolved) return { problem: await placed(text, key, resolved, sources) };
     extensions = resolved.extensions;
   }
-  const key = delivery.repository;
   const parsed = await parsePipelineOffThread(
     text,
     { template: sources.template !== null, extensions, key },
@@ -205,8 +204,16 @@ interface Refusal {
 }
 
 /** The registry's refusals with the places of their `uses`, and whatever else is wrong with the file. */
-function placed(text: string, { problem, unresolved }: Refusal, sources: DecisionSources): string {
-  const problems = refusedFileProblems(text, unresolved, { template: sources.template !== null });
+async function placed(
+  text: string,
+  key: string,
+  { problem, unresolved }: Refusal,
+  sources: DecisionSources,
+): Promise<string> {
+  const template = sources.template !== null;
+  const problems = await refusedFileProblems(text, unresolved, (file, options) =>
+    parsePipelineOffThread(file, { ...options, template, key }, PARSE_MS_MAX),
+  );
   return problems.length === 0 || unresolved.length === 0 ? problem : listed(problems);
 }
 
