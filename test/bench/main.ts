@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   local: async () => (await import('./local-run.ts')).benchLocalRun(),
   runs: async () => (await import('./runs.ts')).benchRuns(),
   cluster: async () => (await import('./cluster.ts')).benchCluster(),
+  'owner-loop': async () => (await import('./owner-loop.ts')).benchOwnerLoop(),
   trigger: async () => (await import('./trigger.ts')).benchTrigger(),
   logs: async () => (await import('./logs.ts')).benchLogs(),
   memory: async () => (await import('./memory.ts')).benchMemory(),

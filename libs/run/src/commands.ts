@@ -31,7 +31,13 @@ export type RunCommand =
    * machine looks up by `at`.
    */
   | { readonly type: 'wake'; readonly at: number; readonly due?: readonly string[] | undefined }
-  | { readonly type: 'lose-workspace'; readonly at: number; readonly runner: string }
+  /** `labelSets`: of these alone; absent: all that the runner holds. */
+  | {
+      readonly type: 'lose-workspace';
+      readonly at: number;
+      readonly runner: string;
+      readonly labelSets?: readonly string[] | undefined;
+    }
   | { readonly type: 'cancel'; readonly at: number }
   | { readonly type: 'quarantine'; readonly at: number; readonly cause: string };
 

@@ -155,8 +155,8 @@ export class Decision {
     return timerOf(this.#run, stage, this.#definitionOf(stage), this.#settings);
   }
 
-  loseWorkspace(at: number, runner: string): void {
-    this.#emit({ type: 'workspace_lost', at, runner });
+  loseWorkspace(at: number, runner: string, labelSets: readonly string[] | undefined): void {
+    this.#emit({ type: 'workspace_lost', at, runner, ...(labelSets === undefined ? {} : { labelSets }) });
     const waiting = this.#waiting();
     if (waiting.length > 0) this.effects.push({ type: 'offer-stages', stages: waiting });
   }

@@ -161,11 +161,13 @@ interface AttemptGone extends LogEnd {
   readonly attempt: number;
 }
 
-/** The runner that held a shared workspace of this run is gone for good; later stages get a fresh one elsewhere (P19). */
+/** The runner that held a shared workspace of this run is gone for good, or has its labels no more; later stages get a fresh one elsewhere (P19). */
 interface WorkspaceLost {
   readonly type: 'workspace_lost';
   readonly at: number;
   readonly runner: string;
+  /** The sets of labels, joined by commas, whose workspaces it held; absent: all. */
+  readonly labelSets?: readonly string[] | undefined;
 }
 
 interface RunCancelled {

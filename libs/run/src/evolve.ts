@@ -134,7 +134,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       return;
     case 'workspace_lost':
       for (const [labelSet, runner] of Object.entries(run.workspaces)) {
-        if (runner === event.runner) delete run.workspaces[labelSet];
+        if (runner === event.runner && event.labelSets?.includes(labelSet) !== false) delete run.workspaces[labelSet];
       }
       return;
     case 'run_cancelled':

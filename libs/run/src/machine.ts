@@ -86,7 +86,9 @@ export const runMachine = setup({
     takeResult: assign(on('result', (decision, command) => decision.result(command))),
     lose: assign(on('lose', (decision, { at, stage, logSequence }) => decision.lose(at, stage, { logSequence }))),
     wake: assign(on('wake', (decision, { at, due }) => decision.wake(at, due))),
-    loseWorkspace: assign(on('lose-workspace', (decision, { at, runner }) => decision.loseWorkspace(at, runner))),
+    loseWorkspace: assign(
+      on('lose-workspace', (decision, { at, runner, labelSets }) => decision.loseWorkspace(at, runner, labelSets)),
+    ),
     cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
     quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),
     confirmGone: assign(

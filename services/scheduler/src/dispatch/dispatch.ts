@@ -13,6 +13,7 @@
 import type { RunnerLease } from '@penstock/bus';
 import { EarlierResults } from './earlier-results.ts';
 import { Heap } from '../run/heap.ts';
+import { ReadyClasses } from './ready-classes.ts';
 import { invariant } from '../run/invariant.ts';
 import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
 
@@ -20,6 +21,11 @@ import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
 const CREDITS_PER_SESSION_MAX = 4096;
 /** A lane is cleared up when it has doubled, so that each stage in it is looked at about twice; below this it is not worth it. */
 const LANE_ROOM_MIN = 256;
+/** Classes looked at in one match: 10 ms at the most. */
+const LOOKS_MAX = 50_000;
+/** Of so many new classes each idle session is asked about each; of more, each session looks for itself. */
+const OFFERED_LOOKS_MAX = 16;
+const PASSES_ROOM_MIN = 4 * 1024;
 
 export interface ReadyStage {
   readonly key: string;
@@ -77,8 +83,19 @@ interface ReadyClass {
 export class Dispatch {
   readonly #sessions = new Map<string, Session>();
   readonly #earlierResults = new EarlierResults();
+  readonly #ofRunner = new Map<string, Set<Session>>();
   readonly #classes = new Map<string, ReadyClass>();
+  readonly #near = new ReadyClasses<ReadyClass>();
+  /** Sessions that may find something: they have new credits or labels, or the last match left them to the next. */
+  readonly #wanting = new Set<Session>();
+  /** Sessions that have found nothing for their credits: nothing is for them until more is offered. */
+  readonly #idle = new Set<Session>();
+  /** Classes in which something was offered since. */
+  readonly #offered = new Set<ReadyClass>();
+  #looksLeft = 0;
   readonly #passes = new Map<string, number>();
+  /** How many passes there may be before those that say nothing are forgotten. */
+  #passesRoom = PASSES_ROOM_MIN;
   readonly #weightOf: (key: string) => number;
   #virtualTime = 0;
   #waiting = 0;
@@ -99,7 +116,9 @@ export class Dispatch {
     if (ready === undefined) {
       ready = { id, labels: stage.labels, runner, lanes: new Map(), order: new Heap(comesBefore) };
       this.#classes.set(id, ready);
+      this.#near.add(ready);
     }
+    this.#offered.add(ready);
     const laneId = `${stage.priority}\n${stage.key}`;
     let lane = ready.lanes.get(laneId);
     if (lane === undefined) {
@@ -125,7 +144,8 @@ export class Dispatch {
     },
   ): void {
     const session = this.#session(offer.runner, offer.session);
-    if (offer.labels !== undefined) session.labels = new Set(offer.labels);
+    if (offer.labels !== undefined) this.#setLabels(session, offer.labels);
+    this.#mayFind(session);
     for (const credit of offer.credits) {
       if (
         session.credits.size < CREDITS_PER_SESSION_MAX &&
@@ -145,14 +165,17 @@ export class Dispatch {
 
   sessionSeen(lease: RunnerLease): void {
     const session = this.#session(lease.runner, lease.session);
-    if (!session.leased) this.#closeEarlier(session);
-    session.labels = new Set(lease.labels);
-    session.leased = true;
+    if (!session.leased) {
+      this.#closeEarlier(session);
+      session.leased = true;
+      this.#mayFind(session);
+    }
+    this.#setLabels(session, lease.labels);
     this.#earlierResults.seen(lease);
   }
 
   sessionGone(sessionId: string): void {
-    this.#sessions.delete(sessionId);
+    this.#deleteSession(sessionId);
     this.#earlierResults.gone(sessionId);
   }
 
@@ -166,22 +189,86 @@ export class Dispatch {
   }
 
   hasRunner(runner: string): boolean {
-    for (const session of this.#sessions.values()) if (session.leased && session.runner === runner) return true;
+    for (const { leased } of this.#ofRunner.get(runner) ?? []) if (leased) return true;
     return false;
   }
 
-  /** Spends credits on stages until one of the two is used up. */
-  match(now: number): void {
-    if (this.#waiting === 0) return;
-    for (const session of this.#sessions.values()) {
-      while (session.leased && this.#waiting > 0) {
-        const credit = nextCredit(session, now);
-        if (credit === undefined) break;
-        const stage = this.#pick(session);
-        if (stage === undefined) break;
-        if (stage.grant({ runner: session.runner, session: session.session, credit })) spend(session, credit);
+  /** Whether the runner is here, and none of its sessions has all of these labels any more (P19). */
+  lacks(runner: string, labels: readonly string[]): boolean {
+    const leased = [...(this.#ofRunner.get(runner) ?? [])].filter((session) => session.leased);
+    return leased.length > 0 && !leased.some((session) => hasLabels(session, labels));
+  }
+
+  /**
+   * Spends credits on stages until one of the two is used up. True: there is more to do, which is left to the next call, so
+   * that none takes long whatever waits for whom.
+   */
+  match(now: number): boolean {
+    this.#looksLeft = LOOKS_MAX;
+    do {
+      this.#wakeIdle();
+      for (const session of this.#wanting) {
+        if (!this.#serve(session, now)) return true;
+        this.#wanting.delete(session);
       }
+    } while (this.#offered.size > 0 && this.#idle.size > 0);
+    this.#offered.clear();
+    return false;
+  }
+
+  /** False: it is to be served on at the next match. */
+  #serve(session: Session, now: number): boolean {
+    while (session.leased) {
+      const credit = nextCredit(session, now);
+      if (credit === undefined) return true;
+      if (this.#looksLeft <= 0) return false;
+      const stage = this.#waiting === 0 ? undefined : this.#pick(session);
+      if (stage === undefined) {
+        this.#idle.add(session);
+        return true;
+      }
+      if (stage.grant({ runner: session.runner, session: session.session, credit })) spend(session, credit);
     }
+    return true;
+  }
+
+  /** Those for whom something may have been offered. */
+  #wakeIdle(): void {
+    if (this.#offered.size === 0) return;
+    const offered = [...this.#offered];
+    this.#offered.clear();
+    for (const session of this.#idle)
+      if (offered.length > OFFERED_LOOKS_MAX || offered.some((ready) => canTake(session, ready)))
+        this.#mayFind(session);
+  }
+
+  #mayFind(session: Session): void {
+    if (!session.leased) return;
+    this.#idle.delete(session);
+    this.#wanting.add(session);
+  }
+
+  #setLabels(session: Session, labels: readonly string[]): void {
+    if (session.labels.size === labels.length && hasLabels(session, labels)) return;
+    session.labels = new Set(labels);
+    this.#mayFind(session);
+  }
+
+  #deleteSession(id: string): void {
+    const session = this.#sessions.get(id);
+    if (session === undefined) return;
+    this.#sessions.delete(id);
+    this.#wanting.delete(session);
+    this.#idle.delete(session);
+    const ofRunner = this.#ofRunner.get(session.runner);
+    ofRunner?.delete(session);
+    if (ofRunner?.size === 0) this.#ofRunner.delete(session.runner);
+  }
+
+  #deleteClass(ready: ReadyClass): void {
+    this.#classes.delete(ready.id);
+    this.#near.delete(ready);
+    this.#offered.delete(ready);
   }
 
   /**
@@ -191,7 +278,7 @@ export class Dispatch {
   forgetIdle(now: number): void {
     for (const ready of this.#classes.values()) {
       for (const lane of ready.lanes.values()) this.#dropIdle(lane);
-      if (this.#firstLane(ready) === undefined) this.#classes.delete(ready.id);
+      if (this.#firstLane(ready) === undefined) this.#deleteClass(ready);
     }
     for (const [id, session] of this.#sessions) {
       for (const numbers of [session.credits, session.spent]) {
@@ -200,7 +287,7 @@ export class Dispatch {
           numbers.delete(credit);
         }
       }
-      if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#sessions.delete(id);
+      if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#deleteSession(id);
     }
   }
 
@@ -255,10 +342,8 @@ export class Dispatch {
    * grant to it would be answered by nobody and end as lost (P12), without ever having been started.
    */
   #closeEarlier(session: Session): void {
-    for (const other of this.#sessions.values()) {
-      if (other !== session && other.runner === session.runner)
-        for (const credit of [...other.credits.keys()]) spend(other, credit);
-    }
+    for (const other of this.#ofRunner.get(session.runner) ?? [])
+      if (other !== session) for (const credit of [...other.credits.keys()]) spend(other, credit);
   }
 
   #session(runner: string, id: string): Session {
@@ -266,6 +351,9 @@ export class Dispatch {
     if (session === undefined) {
       session = { runner, session: id, labels: new Set(), leased: false, credits: new Map(), spent: new Map() };
       this.#sessions.set(id, session);
+      const ofRunner = this.#ofRunner.get(runner);
+      if (ofRunner === undefined) this.#ofRunner.set(runner, new Set([session]));
+      else ofRunner.add(session);
     }
     return session;
   }
@@ -274,12 +362,13 @@ export class Dispatch {
   #pick(session: Session): ReadyStage | undefined {
     for (;;) {
       let best: ReadyClass | undefined;
-      for (const ready of this.#classes.values()) {
-        if (ready.runner !== undefined && ready.runner !== session.runner) continue;
-        if (!ready.labels.every((label) => session.labels.has(label))) continue;
+      this.#looksLeft -= 1;
+      for (const ready of this.#near.near(session.runner, session.labels)) {
+        this.#looksLeft -= 1;
+        if (!canTake(session, ready)) continue;
         const lane = this.#firstLane(ready);
         if (lane === undefined) {
-          this.#classes.delete(ready.id);
+          this.#deleteClass(ready);
           continue;
         }
         const bestLane = best && this.#firstLane(best);
@@ -352,13 +441,24 @@ export class Dispatch {
     const pass = Math.max(this.#passes.get(stage.key) ?? 0, this.#virtualTime);
     this.#virtualTime = pass;
     this.#passes.set(stage.key, pass + 1 / this.#weightOf(stage.key));
-    if (this.#passes.size > 4 * 1024) this.#forgetIdleKeys();
+    if (this.#passes.size <= this.#passesRoom) return;
+    this.#forgetIdleKeys();
+    // However many keys are ahead of the others, each is looked at about once for each that comes.
+    this.#passesRoom = Math.max(PASSES_ROOM_MIN, 2 * this.#passes.size);
   }
 
   /** A key whose pass is not ahead of the others starts from the virtual time again: nothing is remembered of it. */
   #forgetIdleKeys(): void {
     for (const [key, pass] of this.#passes) if (pass <= this.#virtualTime) this.#passes.delete(key);
   }
+}
+
+function canTake(session: Session, { runner, labels }: ReadyClass): boolean {
+  return (runner === undefined || runner === session.runner) && hasLabels(session, labels);
+}
+
+function hasLabels(session: Session, labels: readonly string[]): boolean {
+  return labels.every((label) => session.labels.has(label));
 }
 
 function classId({ labelSet }: ReadyStage, runner: string | undefined): string {

@@ -50,6 +50,7 @@ import type { RestoredPartition } from './restored-partition.ts';
 import { awaitsResult, resultCommand } from './results.ts';
 import { RunBorder } from './run-border.ts';
 import { RunCreation } from './run-creation.ts';
+import { RunnerRuns } from './runner-runs.ts';
 import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
@@ -77,6 +78,9 @@ export class Partition {
   readonly #backlog = new ProjectionBacklog();
   readonly #ids = new RememberedIds();
   readonly #absentRunners: AbsentRunners;
+  readonly #runnerRuns: RunnerRuns;
+  /** The last match has left something to the next. */
+  #matchesMore = false;
   readonly #heldAttempts: HeldAttempts;
   #open = false;
   #advancing = false;
@@ -107,6 +111,7 @@ export class Partition {
     });
     this.#deadlines = new Deadlines();
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
+    this.#runnerRuns = new RunnerRuns(shared.dispatch);
     this.#heldAttempts = new HeldAttempts(shared.dispatch, (run, stage, attempt, runner) =>
       this.#loseAttempt(run, stage, attempt, runner),
     );
@@ -182,10 +187,12 @@ export class Partition {
       this.#remember(run);
       this.#backlog.add(run);
       run.times.restore(run.state, now);
+      this.#runnerRuns.happened(run, run.events);
     }
     this.#counts.restore(usages, inOrder, now.wall);
     this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
     for (const run of inOrder) this.#border.run(run, () => this.#resume(run));
+    for (const runner of this.#runnerRuns.names) this.#runnerRuns.lookAtLabels(runner);
     this.#slots.open();
     this.#ports.projectSoon();
     this.#advance();
@@ -301,17 +308,20 @@ export class Partition {
   leaseSeen(lease: RunnerLease): void {
     if (!this.#open) return;
     this.#absentRunners.delete(lease.runner);
+    this.#runnerRuns.seen(lease.runner, lease.session, lease.labels);
     this.#jobs.leaseLists(lease, (runId) => this.#runs.get(runId));
   }
 
   /** The broker says that the session's lease has run out, or that it was given up (P5). */
   sessionLost(session: string, runner: string): void {
     if (!this.#open) return;
-    for (const run of this.#runs.values()) {
+    for (const run of this.#runnerRuns.runsOf(runner)) {
+      if (run.state.liveAttempts === 0) continue;
       for (const { name, live } of run.state.stages) {
         if (live?.session === session) this.#border.run(run, () => this.#heldAttempts.loseUnlessHeld(run, name, live));
       }
     }
+    this.#runnerRuns.sessionLost(runner);
     this.#watchRunner(runner);
   }
 
@@ -325,10 +335,10 @@ export class Partition {
     this.#deadlines.look(this.#runs, boot);
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
-    for (const runner of this.#absentRunners.takeLost(boot)) {
-      if (this.#dispatch.hasRunner(runner)) continue;
-      for (const run of this.#runs.values()) this.#decide(run, { type: 'lose-workspace', at: this.#at(run), runner });
-    }
+    for (const runner of this.#absentRunners.takeLost(boot)) this.#runnerRuns.away(runner);
+    this.#runnerRuns.lookOn((run, runner, labelSets) => {
+      this.#decide(run, { type: 'lose-workspace', at: this.#at(run), runner, labelSets });
+    });
     this.#ids.forgetOld(boot);
     this.#counts.forgetOld(this.#ports.now());
     this.#advance();
@@ -336,7 +346,7 @@ export class Partition {
 
   /** When `tick` has a timer to handle, by the boot clock; undefined: none. */
   nextWake(): number | undefined {
-    return this.#deadlines.next;
+    return this.#matchesMore || this.#runnerRuns.isBusy ? this.#ports.bootNow() : this.#deadlines.next;
   }
 
   // --- Commits and documents ---------------------------------------------------------------------------------------
@@ -386,10 +396,14 @@ export class Partition {
     for (const run of closed) {
       this.#runs.delete(run.id);
       this.#load.liveRuns -= 1;
-      this.#slots.forget(run);
       this.#ids.remember(run.id, this.#ports.bootNow());
     }
-    for (const { runner, runIds } of releasesOf(closed)) this.#ports.release(runner, runIds);
+    for (const { runner, runIds } of releasesOf(closed, (run) => this.#runnerRuns.runnersOf(run)))
+      this.#ports.release(runner, runIds);
+    for (const run of closed) {
+      this.#slots.forget(run);
+      this.#runnerRuns.forget(run);
+    }
   }
 
   /** Gives free slots to waiting stages, then sends the next commit if none is under way. */
@@ -397,8 +411,8 @@ export class Partition {
     if (!this.#open) return;
     this.#advancing = true;
     try {
-      if (mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined)
-        this.#dispatch.match(this.#ports.bootNow());
+      const mayMatch = mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined;
+      this.#matchesMore = mayMatch && this.#dispatch.match(this.#ports.bootNow());
     } finally {
       this.#advancing = false;
       this.#send();
@@ -453,6 +467,7 @@ export class Partition {
   ): void {
     const boot = this.#ports.bootNow();
     run.times.happened(events, boot);
+    this.#runnerRuns.happened(run, events);
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
     carryOut(run, decided?.effects ?? [], {
       jobs: this.#jobs,

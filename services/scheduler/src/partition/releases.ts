@@ -1,4 +1,4 @@
-/** What runners hear of runs that are closed: which workspaces can go (P19). */
+/** What runners hear of runs that are closed: which workspaces and folders can go (P19), also where no two stages shared one. */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
@@ -7,10 +7,11 @@ const RELEASED_IDS_MAX = 1_000;
 
 export function releasesOf(
   closed: Iterable<LiveRun>,
+  runnersOf: (run: LiveRun) => readonly string[],
 ): { readonly runner: string; readonly runIds: readonly RunId[] }[] {
   const idsOf = new Map<string, string[]>();
   for (const run of closed) {
-    for (const runner of new Set(Object.values(run.state.workspaces))) {
+    for (const runner of runnersOf(run)) {
       const ids = idsOf.get(runner);
       if (ids === undefined) idsOf.set(runner, [run.id]);
       else ids.push(run.id);
