@@ -205,6 +205,26 @@ describe('the checker', () => {
     expect(kindsOf(changes)).toContain(kind);
   });
 
+  describe('grants that came to nothing (P12)', () => {
+    const returned: RunEvent = { type: 'stage_returned', at: 5_100, stage: 'b', attempt: 1 };
+    const events: readonly RunEvent[] = [
+      ...EVENTS.slice(0, 9),
+      returned,
+      started('b', 2, 5_100),
+      completed('b', 2, 6_000),
+      { type: 'run_completed', at: 6_000, status: 'SUCCESS' },
+    ];
+
+    it('are no attempts: what their stage counts as its first is the first that ran', () => {
+      expect(kindsOf({ events })).toEqual([]);
+    });
+
+    it('and ran all the same are doubled', () => {
+      const b = [mark('start', 1, 5_050), mark('start', 1, 5_150), mark('end', 1, 5_900)];
+      expect(kindsOf({ events, marks: { ...MARKS, b } })).toContain('doubled');
+    });
+  });
+
   it('takes two runs of a group that live at a time for an overlap', () => {
     const evidence = evidenceWith({});
     const other = ID.replace('01a1', '01a2');

@@ -9,6 +9,7 @@ import type { StreamEvent } from '../support/sse.ts';
 import type { ChaosPipeline } from './pipelines.ts';
 import { endOf, isOver, type JournaledRun } from './journal.ts';
 import type { AcceptedRun, LoadAccount } from './load.ts';
+import { executions } from './executions.ts';
 import type { Mark, Marks } from './marks.ts';
 import { checkStream } from './stream-checks.ts';
 
@@ -132,9 +133,10 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
   }
   checkAfterEnd(run.events, report);
   const marks = evidence.marks.get(run.id) ?? new Map<string, readonly Mark[]>();
+  const executed = executions(run.events);
   for (const stage of pipeline.stages) {
     const own = marks.get(stage.name) ?? [];
-    checkAttempts(stage.name, own, run.events, evidence.mayLoseAttempts, report);
+    checkAttempts(stage.name, own, executed, evidence.mayLoseAttempts, report);
     const started = own.find(({ kind }) => kind === 'start');
     for (const before of stage.after) {
       const last = (marks.get(before) ?? []).at(-1);
@@ -143,7 +145,7 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
     }
   }
   const replay = evidence.replays.get(run.id);
-  if (replay !== undefined && replay !== null) checkLines(replay, run.events, pipeline, report);
+  if (replay !== undefined && replay !== null) checkLines(replay, executed, pipeline, report);
 }
 
 function checkAfterEnd(events: readonly RunEvent[], report: Report): void {
@@ -185,8 +187,7 @@ function checkAttempts(
         event.attempt === attempt,
     );
     if (over === undefined) continue;
-    if (over.type === 'stage_returned') report('doubled', `${name} was journaled as never started, and did start`);
-    else if (Math.floor(last) > over.at + CLOCK_SLACK_MS)
+    if (Math.floor(last) > over.at + CLOCK_SLACK_MS)
       report('late', `${name} lived at ${last}, after ${over.type} at ${over.at}`);
   }
   for (const event of own) {
