@@ -74,6 +74,12 @@ export class SimBroker {
   purge(partition: number, sequenceExclusive: number): number | 'refused' {
     const log = this.log(partition);
     const index = log.findIndex((entry) => entry.sequence === sequenceExclusive);
+    const [first] = log;
+    if (first !== undefined && sequenceExclusive < first.sequence) {
+      // Asked before a later one, and on its way for longer: what it would remove is gone.
+      this.#world.mark('purge overtaken by another');
+      return 'refused';
+    }
     if (index < 0) {
       // A purge that was long under way comes after a later one, and finds nothing to do.
       if ((log[0]?.sequence ?? 0) > sequenceExclusive) return 0;
