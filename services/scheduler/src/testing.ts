@@ -31,6 +31,7 @@ export {
   type RunEntry,
 } from './run/commit.ts';
 export { ownerOf } from './membership/ownership.ts';
+export { SchedulerMembership, type MembershipPorts } from './membership/membership.ts';
 export { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './shell/take-over.ts';
 export { Projector } from './shell/projector.ts';
 export { JournalPurge } from './shell/journal-purge.ts';

@@ -4,6 +4,7 @@ import type { Check, Mutant } from '../mutant.ts';
 const partition: Check = { tests: 'services/scheduler/test/partition.test.ts' };
 const takeOver: Check = { tests: 'services/scheduler/test/take-over.test.ts' };
 const membership: Check = { tests: 'services/scheduler/test/membership.test.ts' };
+const lateMembership: Check = { tests: 'services/scheduler/test/membership-lease.test.ts' };
 const tooLarge: Check = { tests: 'services/scheduler/test/too-large.test.ts' };
 const partitionLog: Check = { tests: 'libs/bus/test/partition-log.test.ts' };
 const lease: Check = { tests: 'libs/bus/test/lease.test.ts' };
@@ -97,7 +98,15 @@ export const logAndOwner: readonly Mutant[] = [
     file: 'services/scheduler/src/membership/membership.ts',
     find: 'this.#lease.sentAtMs < ACT_WITHIN_MS',
     replace: 'this.#lease.sentAtMs < 10 * ACT_WITHIN_MS',
-    noticedBy: [membership],
+    noticedBy: [lateMembership],
+  },
+  {
+    rule: 'P3',
+    breaks: 'goes on with its partitions after its membership was lost',
+    file: 'services/scheduler/src/membership/membership.ts',
+    find: '        this.#options.lost();\n',
+    replace: '',
+    noticedBy: [lateMembership],
   },
   {
     rule: 'P4',

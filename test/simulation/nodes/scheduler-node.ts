@@ -1,18 +1,19 @@
 /**
- * A scheduler's process: the real Partition, Dispatch, Projector and take-over behind a shell that mirrors scheduler.ts
+ * A scheduler's process: the real Partition, Dispatch, Projector, membership and take-over behind a shell that mirrors scheduler.ts
  * and partition-owner.ts over the simulated broker, store and clock.
  */
 import type { PullReply, PullRequest, RunnerLease } from '@penstock/bus';
-import { Dispatch, ownerOf, type SchedulerLoad } from '@penstock/scheduler/testing';
+import { Dispatch, ownerOf, SchedulerMembership, type SchedulerLoad } from '@penstock/scheduler/testing';
 import { SimLedger } from '../world/ledger.ts';
 import { SimOutage } from '../world/errors.ts';
-import { leased, SimLease } from '../world/leases.ts';
+import { leased } from '../world/leases.ts';
 import { SimNode } from '../world/sim-node.ts';
 import type { SchedulerPort } from '../world/subjects.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
+import { simMembershipPorts } from './membership-ports.ts';
 import { SimOwner, type OwningScheduler } from './owner.ts';
-import { MEMBERSHIP_MS, ACT_WITHIN_MS, MEMBERSHIP_RENEWALS } from '@penstock/bus';
+import { MEMBERSHIP_MS } from '@penstock/bus';
 
 const TICK_MS = 1_000;
 const REJOIN_MS = 500;
@@ -34,7 +35,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
   stopping = false;
   readonly #dependencies: NodeDependencies;
   readonly #world: World;
-  #lease: SimLease | undefined;
+  #membership: SchedulerMembership;
   #members = new Set<string>();
   #sessions = new Map<string, { readonly lease: RunnerLease; seenAt: number }>();
   #expired = new Set<string>();
@@ -54,6 +55,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     this.ledger = new SimLedger(network, this.node);
     this.skewMs = Math.floor(world.random.between(-1, 1) * world.profile.clockSkewMs);
     this.#upSinceMs = world.random.between(0, 10_000_000);
+    this.#membership = this.#newMembership();
   }
 
   start(): void {
@@ -63,7 +65,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     this.dispatch = new Dispatch();
     this.load = { liveRuns: 0, liveRunsMax: 100_000, journalUsed: 0, unprojectedBytes: 0 };
     this.owners = new Map();
-    this.#lease = undefined;
+    this.#membership = this.#newMembership();
     this.#members = new Set();
     this.#sessions = new Map();
     this.#expired = new Set();
@@ -83,7 +85,6 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     const start = (): void => {
       if (++ready < 2) return;
       this.#join();
-      this.#renewLater();
       this.#tickLater();
     };
     broker.whenCurrent(this.node, 'members', start);
@@ -92,7 +93,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
 
   mayAct(): boolean {
     if (this.#world.mutation === 'acts-for-ever') return true;
-    return this.#lease !== undefined && this.#world.now - this.#lease.sentAt < ACT_WITHIN_MS;
+    return this.#membership.mayAct();
   }
 
   /** Whether anything is kept for runs in this process. */
@@ -121,7 +122,7 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     await Promise.all(
       [...this.owners.values(), ...this.#halfOpen.values()].map((owner) => owner.release(deadline.signal)),
     );
-    this.#lease?.release();
+    await this.#membership.leave();
   }
 
   crash(): void {
@@ -131,42 +132,41 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
 
   // --- Membership ----------------------------------------------------------------------------------------------------
 
+  /** A start that finds no broker fails, and is made again. */
   #join(): void {
-    const member = `${this.node.name}-${this.#world.newId()}`;
-    const lease = new SimLease(this.#dependencies.network, this.node, 'members', member, MEMBERSHIP_MS);
-    lease.write({ member }, (result) => {
-      if (result.kind !== 'accepted') {
-        this.node.after(REJOIN_MS, () => this.#join());
-        return;
-      }
-      this.#lease = lease;
-      this.#membershipOver = new AbortController();
-      this.member = member;
-      this.#members.add(member);
-      this.#world.trace(() => `${this.node.name} joins as ${member}`);
-      this.#rebalance();
+    const joining = this.#membership.join().catch((error: unknown) => {
+      if (!(error instanceof SimOutage)) throw error;
+      this.node.after(REJOIN_MS, () => this.#join());
+    });
+    void this.#world.settle(this.node, joining);
+  }
+
+  #newMembership(): SchedulerMembership {
+    return new SchedulerMembership({
+      ports: simMembershipPorts(this.#dependencies.network, this.node, () => this.bootNow()),
+      ttlMs: MEMBERSHIP_MS,
+      log: { warn: () => {} },
+      joined: (member) => this.#joined(member),
+      lost: () => this.#forgetAll(),
     });
   }
 
-  #renewLater(): void {
-    this.node.after(MEMBERSHIP_MS / MEMBERSHIP_RENEWALS, () => {
-      const lease = this.#lease;
-      if (lease !== undefined && !lease.busy && !lease.over) {
-        lease.write({ member: this.member }, (result) => {
-          if (result.kind !== 'lost' || this.#lease !== lease) return;
-          this.#world.mark('membership lost');
-          this.#lease = undefined;
-          this.#members.delete(this.member);
-          this.member = '';
-          this.#membershipOver.abort();
-          for (const owner of [...this.owners.values(), ...this.#halfOpen.values()]) owner.forget();
-          this.owners.clear();
-          this.#halfOpen.clear();
-          this.#join();
-        });
-      }
-      this.#renewLater();
-    });
+  #joined(member: string): void {
+    this.#membershipOver = new AbortController();
+    this.member = member;
+    this.#members.add(member);
+    this.#world.trace(() => `${this.node.name} joins as ${member}`);
+    this.#rebalance();
+  }
+
+  #forgetAll(): void {
+    this.#world.mark('membership lost');
+    this.#members.delete(this.member);
+    this.member = '';
+    this.#membershipOver.abort();
+    for (const owner of [...this.owners.values(), ...this.#halfOpen.values()]) owner.forget();
+    this.owners.clear();
+    this.#halfOpen.clear();
   }
 
   // --- Partitions ----------------------------------------------------------------------------------------------------

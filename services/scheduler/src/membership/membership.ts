@@ -14,14 +14,36 @@ import {
   type Membership,
   MEMBERSHIP_RENEWALS,
 } from '@penstock/bus';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 
 const REJOIN_MS = 500;
 
+/** The world of a membership; the simulation has its own. */
+export interface MembershipPorts {
+  /** Milliseconds of the boot clock, by which a lease says when it was sent. */
+  bootNow(): number;
+  newId(): string;
+  /** Ends early, without an error, when the signal aborts. */
+  pause(milliseconds: number, signal: AbortSignal): Promise<void>;
+  acquire(member: string): Promise<Pick<Lease, 'sentAtMs' | 'renew' | 'release'>>;
+}
+
+export function membershipPorts(bus: Bus, ttlMs: number): MembershipPorts {
+  return {
+    bootNow: bootMs,
+    newId: randomUUID,
+    pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
+    acquire: (member) => {
+      const value: Membership = { member, startedAt: new Date().toISOString() };
+      return acquireLease(bus, buckets.members, member, value, { ttlMs });
+    },
+  };
+}
+
 export interface MembershipOptions {
-  readonly bus: Bus;
+  readonly ports: MembershipPorts;
   readonly ttlMs: number;
-  readonly log: Logger;
+  readonly log: Pick<Log, 'warn'>;
   /** Called with each new id, before anything is done under it. */
   joined(member: string): void;
   /** The id is worth nothing any more: everything owned under it is to be forgotten at once. */
@@ -31,7 +53,7 @@ export interface MembershipOptions {
 export class SchedulerMembership {
   readonly #options: MembershipOptions;
   readonly #stopped = new AbortController();
-  #lease: Lease | undefined;
+  #lease: Awaited<ReturnType<MembershipPorts['acquire']>> | undefined;
   #trouble: string | undefined;
   #running: Promise<void> | undefined;
 
@@ -47,7 +69,7 @@ export class SchedulerMembership {
 
   /** P4: whether the last accepted renewal was sent so lately that nobody else can own anything of ours. */
   mayAct(): boolean {
-    return this.#lease !== undefined && bootMs() - this.#lease.sentAtMs < ACT_WITHIN_MS;
+    return this.#lease !== undefined && this.#options.ports.bootNow() - this.#lease.sentAtMs < ACT_WITHIN_MS;
   }
 
   /** Why the last renewal was not stored; undefined where it was. */
@@ -68,20 +90,18 @@ export class SchedulerMembership {
   }
 
   async #acquire(): Promise<void> {
-    const member = randomUUID();
-    const value: Membership = { member, startedAt: new Date().toISOString() };
-    this.#lease = await acquireLease(this.#options.bus, buckets.members, member, value, { ttlMs: this.#options.ttlMs });
+    const { ports } = this.#options;
+    const member = ports.newId();
+    this.#lease = await ports.acquire(member);
     this.#trouble = undefined;
     this.#options.joined(member);
   }
 
   async #renewForEver(): Promise<void> {
-    const { log, ttlMs } = this.#options;
+    const { log, ports, ttlMs } = this.#options;
     const { signal } = this.#stopped;
     for (;;) {
-      await delay(this.#lease === undefined ? REJOIN_MS : ttlMs / MEMBERSHIP_RENEWALS, undefined, { signal }).catch(
-        () => {},
-      );
+      await ports.pause(this.#lease === undefined ? REJOIN_MS : ttlMs / MEMBERSHIP_RENEWALS, signal);
       if (signal.aborted) return;
       try {
         if (this.#lease === undefined) {

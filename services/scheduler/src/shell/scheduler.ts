@@ -29,7 +29,7 @@ import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions } from '../run/definitions.ts';
 import { DemandAnnouncer } from '../dispatch/demand.ts';
 import { Dispatch } from '../dispatch/dispatch.ts';
-import { SchedulerMembership } from '../membership/membership.ts';
+import { membershipPorts, SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
 import { CreateIntake } from './create-intake.ts';
 import { DefinitionReader } from './definition-reader.ts';
@@ -98,9 +98,10 @@ class SchedulerService implements Scheduler {
     this.#reader = new DefinitionReader(this.#definitions, options.log);
     this.#intake = new CreateIntake(this.#reader);
     this.#leases = new LeaseLookups(options);
+    const ttlMs = options.membershipMs ?? MEMBERSHIP_MS;
     this.#membership = new SchedulerMembership({
-      bus: options.bus,
-      ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
+      ports: membershipPorts(options.bus, ttlMs),
+      ttlMs,
       log: options.log,
       joined: (member) => this.#joined(member),
       lost: () =>
