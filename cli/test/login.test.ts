@@ -108,7 +108,12 @@ describe('penstock login', () => {
 
   it.each([
     ['declined', 4, [400, { status: 'denied', error: 'access_denied', message: 'no' }], 'the login was declined'],
-    ['over', 4, [400, { status: 'expired', error: 'expired_token', message: 'no' }], 'the code is over'],
+    [
+      'over',
+      4,
+      [400, { status: 'expired', error: 'expired_token', message: 'no' }],
+      'the code has expired before anybody approved it',
+    ],
     ['broken', 3, [500, { error: 'internal_server_error', message: 'ask the operator' }], 'ask the operator'],
   ] as const)('ends with one line when it is %s', async (_, exitCode, answer, message) => {
     const cwd = folder();
@@ -169,7 +174,7 @@ describe('a login', () => {
     const { code, stderr } = await penstock(['whoami'], { cwd: folder(), env });
     expect([code, stderr]).toEqual([
       4,
-      expect.stringContaining(`your login to ${url} is over: log in again with 'penstock login --server ${url}'`),
+      expect.stringContaining(`your login to ${url} has ended: log in again with 'penstock login --server ${url}'`),
     ]);
   });
 
@@ -194,7 +199,7 @@ describe('a login', () => {
 
   it.each([
     [200, 'every login of ada has ended'],
-    [401, 'was over already'],
+    [401, 'had ended already'],
   ])('is ended by logout (answer %i) and forgotten', async (status, message) => {
     const { seen, env, cwd } = await loggedIn({ '/auth/logout': () => [status, { status: 'ok' }] });
     const { code, stderr } = await penstock(['logout'], { cwd, env });
@@ -254,7 +259,7 @@ describe('penstock token', () => {
         200,
         (body['variables'] as { id: string }).id === 'id-1'
           ? { data: { revokeApiToken: true } }
-          : { data: null, errors: [{ message: 'There is no such token.', extensions: { code: 'NOT_FOUND' } }] },
+          : { data: null, errors: [{ message: 'You have no token with this id.', extensions: { code: 'NOT_FOUND' } }] },
       ],
     });
     expect(await penstock(['token', 'revoke', 'id-1'], { cwd, env })).toMatchObject({
@@ -263,12 +268,13 @@ describe('penstock token', () => {
     });
     expect(await penstock(['token', 'revoke', 'x'], { cwd, env })).toMatchObject({
       code: 4,
-      stderr: expect.stringContaining('There is no such token.'),
+      stderr: expect.stringContaining('You have no token with this id.'),
     });
   });
 
   it.each([
-    [['token', 'creat', 'x'], "did you mean 'create'?"],
+    [['token', 'creat', 'x'], "there is no command 'token creat', did you mean 'token create'?"],
+    [['token', 'foo'], "there is no command 'token foo'\nThe commands are token create, token list, token revoke."],
     [['token', 'create'], 'needs the name'],
     [['token', 'create', 'x'], '--scope read'],
     [['token', 'list', 'x'], 'takes no argument'],

@@ -161,7 +161,11 @@ describe('penstock cancel', () => {
   it.each([
     [refused('CONFLICT', 'The run has ended (SUCCESS) and cannot be cancelled.'), 4, 'The run has ended (SUCCESS)'],
     [refused('NOT_FOUND', 'There is no run.'), 4, `there is no run ${RUN_ID}`],
-    [refused('UNAVAILABLE', 'The run is changing hands.'), 3, 'is not available now: The run is changing hands.'],
+    [
+      refused('UNAVAILABLE', 'The run is being taken over by another scheduler; try again in a moment.'),
+      3,
+      'is not available now: The run is being taken over by another scheduler; try again in a moment.',
+    ],
   ])('passes on what the server says', async (answer, exitCode, message) => {
     const { url } = await fakeServer({ graphql: () => answer });
     expect(await penstock(['cancel', RUN_ID], { cwd: folder(), env: withKey(url) })).toMatchObject({

@@ -41,7 +41,7 @@ async function logout(args: ParsedArguments, { env, terminal }: CommandContext):
   terminal.note(
     status === 200
       ? `Logged out of ${server.base}: every login of ${printableText(login.login)} has ended.`
-      : `The login to ${server.base} was over already; forgotten here.`,
+      : `The login to ${server.base} had ended already and is forgotten here.`,
   );
   return EXIT.success;
 }

@@ -60,7 +60,11 @@ async function token(args: ParsedArguments, context: CommandContext): Promise<nu
   if (action === undefined) {
     const close = nearestWord(name, Object.keys(ACTIONS));
     throw new UsageError(
-      `tokens are not to be ${printableText(name)}; there are ${Object.keys(ACTIONS).join(', ')}${close === undefined ? '' : `: did you mean '${close}'?`}`,
+      `there is no command 'token ${printableText(name)}'${close === undefined ? '' : `, did you mean 'token ${close}'?`}\nThe commands are ${Object.keys(
+        ACTIONS,
+      )
+        .map((each) => `token ${each}`)
+        .join(', ')}.`,
       'token',
     );
   }

@@ -36,7 +36,7 @@ async function whoami(args: ParsedArguments, context: CommandContext): Promise<n
   const { status, body } = await askAuth(server, '/auth/me', undefined, token);
   if (status === 401)
     throw new ServerRefused(
-      `your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}'`,
+      `your login to ${server.base} has ended: log in again with 'penstock login --server ${server.base}'`,
     );
   if (status !== 200) throw new ServerRefused(`the server does not say who you are (${status}${messageOf(body)})`);
   if (args.flag('json')) {

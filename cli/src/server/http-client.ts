@@ -82,6 +82,8 @@ const PLAIN_CAUSES: Readonly<Record<string, string>> = {
 };
 
 function plainCauseOf(error: Error): string {
+  // What `fetch` says of ports that it never connects to.
+  if (error.message === 'bad port') return 'its port is one of those that no http client connects to';
   const code = 'code' in error ? String(error.code) : '';
   return (
     (Object.hasOwn(PLAIN_CAUSES, code) ? PLAIN_CAUSES[code] : undefined) ??

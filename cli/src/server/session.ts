@@ -28,7 +28,7 @@ async function renewed(env: CommandContext['env'], server: ServerAddress, login:
   const { status, body } = await askAuth(server, '/auth/refresh', { refresh_token: login.refreshToken });
   if (status === 401) {
     throw new ServerRefused(
-      `your login to ${server.base} is over: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`,
+      `your login to ${server.base} has ended: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`,
     );
   }
   const accessToken = fieldOf(body, 'access_token');

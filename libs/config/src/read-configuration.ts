@@ -53,11 +53,18 @@ export function readConfiguration<K extends VariableKey>(
   return values as Configuration<K>;
 }
 
+/** For the command, by whoever uses it on the machine of a server too. */
+const COMMAND_VARIABLES = ['SERVICE_URL'];
+
 /** Variables that look like ours and are not: most likely misspelt. For a warning at the start. */
 export function unknownVariables(
   env: ConfigurationSources['env'],
 ): { readonly name: string; readonly suggestion: string | null }[] {
-  const known = [...Object.values(variables).map(({ name }) => name as string), ...bootstrapVariables];
+  const known = [
+    ...Object.values(variables).map(({ name }) => name as string),
+    ...bootstrapVariables,
+    ...COMMAND_VARIABLES,
+  ];
   return Object.keys(env)
     .filter((name) => name.startsWith('SERVICE_') && !known.includes(name) && !name.startsWith('SERVICE_TEST_'))
     .toSorted()

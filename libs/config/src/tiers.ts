@@ -95,7 +95,7 @@ function overridden(file: string): Readonly<Record<TierName, TierLimits>> {
   const problems: string[] = [];
   const result = { ...BUILT_IN };
   if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw new ConfigurationError([`SERVICE_TIERS_FILE: ${file} is to be an object of tiers`]);
+    throw new ConfigurationError([`SERVICE_TIERS_FILE: ${file} must hold a JSON object whose keys are tiers`]);
   for (const [tier, limits] of Object.entries(given)) {
     if (!isTier(tier)) {
       problems.push(`SERVICE_TIERS_FILE: '${tier}' is no tier; there are ${TIER_NAMES.join(', ')}`);

@@ -209,6 +209,7 @@ describe('configuration', () => {
         SERVICE_COLOUR_OF_THE_SKY: 'blue',
         SERVICE_BROKER_GO: 'off',
         SERVICE_TEST_MONGODB_URL: 'x',
+        SERVICE_URL: 'https://ci.example.org',
         PATH: '',
       }),
     ).toEqual([

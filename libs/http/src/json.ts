@@ -9,7 +9,7 @@ export const JSON_DEPTH_MAX = 100;
 
 /** Throws `BadUserInput` for what is not JSON, is nested too deep, or has a key `__proto__`. */
 export function parseJson(text: string): unknown {
-  if (text === '') throw new BadUserInput('The body is empty; it is to be JSON.');
+  if (text === '') throw new BadUserInput('The body is empty: send a JSON object.');
   if (depthExceeds(text, JSON_DEPTH_MAX))
     throw new BadUserInput(`The body is nested too deep: at most ${JSON_DEPTH_MAX} levels.`);
   let value: unknown;

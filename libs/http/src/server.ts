@@ -115,7 +115,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     if (request.method !== 'OPTIONS') {
       return reply
         .code(405)
-        .send({ error: 'method_not_allowed', message: `${request.method} is not possible here; allowed: ${allow}.` });
+        .send({
+          error: 'method_not_allowed',
+          message: `This path does not take ${request.method}; it takes ${allow}.`,
+        });
     }
     if (request.headers['access-control-request-method'] !== undefined) {
       reply.headers(cors.preflightHeadersFor(request.headers.origin) ?? {});
@@ -232,7 +235,7 @@ function configureServer(server: Server, connectionsMax: number, routes: KnownRo
         ? rawResponse(404, { error: 'not_found', message: 'This server is no proxy.' })
         : rawResponse(
             405,
-            { error: 'method_not_allowed', message: `CONNECT is not possible here; allowed: ${allow}.` },
+            { error: 'method_not_allowed', message: `This path does not take CONNECT; it takes ${allow}.` },
             { Allow: allow },
           ),
     );
@@ -240,7 +243,10 @@ function configureServer(server: Server, connectionsMax: number, routes: KnownRo
   server.on('checkExpectation', (_request, response: ServerResponse) => {
     response.writeHead(417, { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, Connection: 'close' });
     response.end(
-      JSON.stringify({ error: 'expectation_failed', message: 'Of expectations, only 100-continue is met.' }),
+      JSON.stringify({
+        error: 'expectation_failed',
+        message: 'The only Expect header that this server understands is 100-continue.',
+      }),
     );
   });
 }

@@ -51,7 +51,7 @@ export function requireUser(caller: Caller): CallerUser {
 /** An admin who is logged in. */
 export function requireAdmin(caller: Caller): CallerUser {
   const user = requireUser(caller);
-  if (!user.isAdmin) throw new Forbidden('This is for admins.');
+  if (!user.isAdmin) throw new Forbidden('Only administrators may do this (SERVICE_ADMINS names them).');
   return user;
 }
 
@@ -62,7 +62,7 @@ export function requireOperator(caller: Caller): void {
 
 /** Throws `Forbidden` where a personal token lacks the scope. Other callers have no scopes to lack. */
 export function requireScope(caller: Caller, scope: TokenScope): void {
-  if (!hasScope(caller, scope)) throw new Forbidden(`This token lacks the scope '${scope}'.`);
+  if (!hasScope(caller, scope)) throw new Forbidden(`This token lacks the scope '${scope}': make one that has it.`);
 }
 
 function hasScope(caller: Caller, scope: TokenScope): boolean {

@@ -136,7 +136,7 @@ export class Owners {
     let repeated = false;
     for (;;) {
       const leftMs = Math.ceil(deadline - performance.now());
-      if (leftMs <= 0) throw new Unavailable("The run's owner does not answer.");
+      if (leftMs <= 0) throw new Unavailable('The scheduler that has this run does not answer; try again.');
       let reply: Rep;
       try {
         reply = await this.#unlessOpened(partition, (signal) =>
@@ -156,7 +156,7 @@ export class Owners {
           error instanceof BrokerAway ||
           (error instanceof RemoteError && error.failure === 'busy')
         ) {
-          throw new Unavailable("The run's owner cannot be reached.", { cause: error });
+          throw new Unavailable('The scheduler that has this run cannot be reached; try again.', { cause: error });
         }
         throw error;
       }

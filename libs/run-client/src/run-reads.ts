@@ -202,6 +202,6 @@ function keepNewer(views: Map<string, RunView>, view: RunView): void {
 /** What can be retried becomes `Unavailable`; the rest is an error of ours. */
 export function unavailableStore(error: unknown): unknown {
   return error instanceof StoreError && error.retryable
-    ? new Unavailable('The store cannot be reached.', { cause: error })
+    ? new Unavailable('The server cannot reach its database at the moment; try again.', { cause: error })
     : error;
 }

@@ -18,7 +18,11 @@ export async function openStore(
   collections: readonly CollectionSpec[],
   deadlineMs?: number,
 ): Promise<DocumentStore> {
-  if (address === undefined) throw new StoreUsageError('of this service', 'SERVICE_STORE_URL names none');
+  if (address === undefined)
+    throw new StoreUsageError(
+      'of this service',
+      'SERVICE_STORE_URL is not set: name the database, as in mongodb://host/name',
+    );
   const options = { collections, ...(deadlineMs === undefined ? {} : { deadlineMs }) };
   return address.kind === 'sqlite'
     ? await openSqliteStore({ path: address.path, ...options })

@@ -251,7 +251,10 @@ describe('our own device flow, where the provider has none', () => {
     const page = await browser.follow(`${server.url}/auth/device/verify?user_code=%3Cb%3E`);
     expect(page.answer.text).toContain('value="&lt;b&gt;"');
     for (let index = 0; index < 5; index += 1)
-      expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer).toMatchObject({ status: 400 });
+      expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer).toMatchObject({
+        status: 400,
+        text: expect.stringContaining('No login is waiting for this code.') as unknown,
+      });
     expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer.status).toBe(429);
     world.aheadMs = 61_000;
     expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer.status).toBe(400);

@@ -77,7 +77,7 @@ export class FakeAuth {
       },
       'tokens.revoke': async ({ userId, id }) => {
         const kept = [...this.tokens].find(([, token]) => token.id === id && token.user.id === userId);
-        if (kept === undefined) throw new NotFound('There is no such token.');
+        if (kept === undefined) throw new NotFound('You have no token with this id.');
         await this.#revoke(revocationKeys.token(id));
         this.tokens.delete(kept[0]);
         return { revoked: true };

@@ -53,7 +53,7 @@ async function search(args: ParsedArguments, context: CommandContext): Promise<n
     for (const extension of found) terminal.print(`${JSON.stringify(extension)}\n`);
     return EXIT.success;
   }
-  if (found.length === 0) terminal.note('penstock: there is none.');
+  if (found.length === 0) terminal.note('There is no such extension on the server that you may see.');
   const width = Math.max(0, ...found.map(({ id, latestVersion }) => nameOf(id, latestVersion).length));
   for (const { id, latestVersion, description, visibility } of found) {
     terminal.print(

@@ -132,7 +132,7 @@ async function buildProvider(issuer: string, baseUrl: string, clientSecret: stri
       context.type = JSON_TYPE;
       context.body = JSON.stringify({
         error: refusal.error,
-        message: 'The embedded identity provider cannot go on with this login: begin it again.',
+        message: 'The embedded identity provider does not know this login, or it has expired: begin it again.',
       });
     },
   });
@@ -152,7 +152,10 @@ async function asTheServer(context: Context, next: () => Promise<void>): Promise
   if (context.status !== NOT_FOUND || context.body != null) return;
   context.status = NOT_FOUND;
   context.type = JSON_TYPE;
-  context.body = JSON.stringify({ error: 'not_found', message: 'The embedded identity provider has nothing here.' });
+  context.body = JSON.stringify({
+    error: 'not_found',
+    message: 'The embedded identity provider has no page at this address.',
+  });
 }
 
 /** The library lets every page read its answers; none of ours needs that. */

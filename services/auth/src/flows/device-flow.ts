@@ -131,7 +131,7 @@ export class DeviceFlow {
       const userCode = newUserCode();
       if ((await this.#rows.insert(this.#row(userCode, deviceCode, 'own', client))) === 'inserted') return userCode;
     }
-    throw new Unavailable('There are too many logins under way; try again.');
+    throw new Unavailable('Too many logins are waiting for an approval; try again in a minute.');
   }
 
   async #decided(row: DeviceRow): Promise<PollOutcome> {

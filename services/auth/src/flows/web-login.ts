@@ -100,7 +100,11 @@ export class WebLogin {
     if (error !== null)
       return { kind: 'refused', error: error === 'access_denied' ? 'access_denied' : 'login_failed', purpose };
     if ((callback.searchParams.get('code') ?? '') === '')
-      throw new AuthRefusal(400, 'bad_request', 'The address lacks the code of the identity provider.');
+      throw new AuthRefusal(
+        400,
+        'bad_request',
+        'The identity provider sent the browser back without a code: begin the login again.',
+      );
     const provider = await this.#options.provider();
     return { kind: 'profile', profile: await provider.profileOf(callback, sealed), purpose };
   }

@@ -82,7 +82,7 @@ export class PersonalTokens {
   /** Throws `NotFound`, the same for a token that is not there and for one of another user. */
   async revoke(userId: string, id: string): Promise<void> {
     const row = isId(id) ? await this.#tokens.get(id) : null;
-    if (row === null || row.userId !== userId) throw new NotFound('There is no such token.');
+    if (row === null || row.userId !== userId) throw new NotFound('You have no token with this id.');
     await this.#revocations.revoke(revocationKeys.token(id), this.#now());
     await this.#tokens.delete(id);
     await this.#uses.delete(id);
@@ -123,11 +123,14 @@ function scopesOf(scopes: readonly string[]): TokenScope[] {
   const given = Array.isArray(scopes) ? [...new Set(scopes as readonly string[])] : [];
   const unknown = given.find((scope) => !isScope(scope));
   if (unknown !== undefined)
-    throw new BadUserInput(`'${String(unknown).slice(0, 50)}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`, {
-      field: 'scopes',
-    });
+    throw new BadUserInput(
+      `'${String(unknown).slice(0, 50)}' is not a scope of a token; the scopes are ${TOKEN_SCOPES.join(', ')}.`,
+      {
+        field: 'scopes',
+      },
+    );
   if (given.length === 0)
-    throw new BadUserInput(`A token needs at least one scope; there are ${TOKEN_SCOPES.join(', ')}.`, {
+    throw new BadUserInput(`A token needs at least one scope; the scopes are ${TOKEN_SCOPES.join(', ')}.`, {
       field: 'scopes',
     });
   return given.filter(isScope);

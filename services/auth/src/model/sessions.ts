@@ -165,5 +165,5 @@ function rotationId(refreshToken: string): string {
 }
 
 function refusedToken(): Unauthenticated {
-  return new Unauthenticated('The refresh token is not valid (any more): log in again.');
+  return new Unauthenticated('The refresh token is not valid, or no longer: log in again.');
 }

@@ -65,7 +65,11 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
         .code(400)
         .type(HTML_TYPE)
         .send(
-          codePage(DEVICE_PAGE, '', 'There is no such code, or it is over. Compare it with what your device shows.'),
+          codePage(
+            DEVICE_PAGE,
+            '',
+            'No login is waiting for this code. Compare it with the one that your device shows; a code that has expired needs a new login on the device.',
+          ),
         );
     }
     return sendToProvider(reply, await webLogin.begin({ kind: 'device', userCode: row.id }), secure(), 303);
@@ -154,5 +158,10 @@ function over(reply: FastifyReply): FastifyReply {
   return reply
     .code(400)
     .type(HTML_TYPE)
-    .send(messagePage('This code is over', 'It was decided before, or took too long. Begin again on your device.'));
+    .send(
+      messagePage(
+        'This code can no longer be used',
+        'It was approved or refused before, or it has expired. Begin the login again on your device.',
+      ),
+    );
 }

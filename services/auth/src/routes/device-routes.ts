@@ -46,15 +46,22 @@ export function addDeviceRoutes(
       case 'slow_down':
         return reply.send({ status: 'pending', error: 'slow_down', interval: outcome.intervalSecs });
       case 'denied':
-        throw new AuthRefusal(400, 'access_denied', 'The login was declined.', { status: 'denied' });
+        throw new AuthRefusal(400, 'access_denied', 'The person who was asked declined this login.', {
+          status: 'denied',
+        });
       case 'expired':
-        throw new AuthRefusal(400, 'expired_token', 'The code is over: begin again.', { status: 'expired' });
+        throw new AuthRefusal(
+          400,
+          'expired_token',
+          'The code has expired before anybody approved it: begin the login again.',
+          { status: 'expired' },
+        );
       case 'unknown':
         // A right code is not held up by somebody's guesses from the same address.
         tries.check(request.clientAddress);
         tries.failed(request.clientAddress);
         audit.refused(request, 'login', 'invalid_grant');
-        throw new AuthRefusal(400, 'invalid_grant', 'There is no such device code.');
+        throw new AuthRefusal(400, 'invalid_grant', 'No login has this device code: begin the login again.');
     }
   });
 }

@@ -58,7 +58,11 @@ function addPages(app: FastifyInstance, embedded: () => Promise<Embedded>): void
       if (question.kind === 'consent') {
         const decision = form.get('decision');
         if (decision !== 'allow' && decision !== 'deny')
-          throw new AuthRefusal(400, 'bad_request', 'The decision is missing.');
+          throw new AuthRefusal(
+            400,
+            'bad_request',
+            'The form was sent without a decision: go back and choose Allow or Refuse.',
+          );
         return onward(reply, await provider.answerConsent(request.raw, reply.raw, decision === 'allow'));
       }
       const login = (form.get('login') ?? '').trim().toLowerCase();

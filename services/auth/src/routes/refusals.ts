@@ -17,8 +17,8 @@ export function asServiceError(error: unknown): unknown {
   if (error instanceof ProviderUnavailable)
     return new Unavailable('The identity provider does not answer; try again.', { cause: error });
   if (error instanceof ProviderRefused)
-    return new Unauthenticated('The identity provider does not take this login: begin it again.');
+    return new Unauthenticated('The identity provider refused this login: begin it again.');
   if (error instanceof StoreUnavailable)
-    return new Unavailable('The store cannot be reached; try again.', { cause: error });
+    return new Unavailable('The server cannot reach its database at the moment; try again.', { cause: error });
   return error;
 }

@@ -22,7 +22,7 @@ export class Tries {
     if (known === undefined || known.count < this.#triesMax) return;
     const restMs = known.since + WINDOW_MS - this.#now();
     if (restMs > 0)
-      throw new RateLimited('Too many wrong codes from this address: wait a minute.', {
+      throw new RateLimited('Too many wrong codes came from this address: wait a minute and try again.', {
         retryAfter: Math.ceil(restMs / 1000),
       });
   }

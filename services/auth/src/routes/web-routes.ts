@@ -61,7 +61,12 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
   });
 
   app.get(ARRIVAL, { config: { tier: 'read' } }, async (_request, reply) => {
-    if (dashboardUrl() !== baseUrl()) throw new AuthRefusal(404, 'not_found', "This page is the dashboard's.");
+    if (dashboardUrl() !== baseUrl())
+      throw new AuthRefusal(
+        404,
+        'not_found',
+        'This page belongs to the dashboard, which is at another address (SERVICE_DASHBOARD_URL).',
+      );
     return reply.type(HTML_TYPE).send(callbackPage());
   });
 

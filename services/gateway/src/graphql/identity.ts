@@ -217,7 +217,7 @@ function scopesOf(scopes: Maybe<readonly Maybe<string>[]>): string[] {
   const unknown = named.find((scope) => !(TOKEN_SCOPES as readonly string[]).includes(scope));
   if (unknown !== undefined)
     throw new BadUserInput(
-      `'${unknown.slice(0, 100).toWellFormed()}' is no scope; there are ${TOKEN_SCOPES.join(', ')}.`,
+      `'${unknown.slice(0, 100).toWellFormed()}' is not a scope of a token; the scopes are ${TOKEN_SCOPES.join(', ')}.`,
     );
   return named;
 }

@@ -31,7 +31,8 @@ export async function cancelRun(
     if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
     if (!tenants.includes(run.tenant))
       throw new Forbidden(`You may see the run '${runId}', but not cancel it: it is not yours.`);
-    if (!isEnded(run.status)) throw new Unavailable('The run is changing hands.', { cause });
+    if (!isEnded(run.status))
+      throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.', { cause });
     if (repeated && run.status === 'CANCELLED') return { run, cancelledStages: run.cancelledStages ?? 0 };
     throw new Conflict(`The run has ended (${run.status}) and cannot be cancelled.`, {}, { cause });
   }

@@ -23,7 +23,9 @@ export class OpenStreams {
   take(userId: string | undefined, address: string): () => void {
     const holders = [`address ${address}`, ...(userId === undefined ? [] : [`user ${userId}`])];
     if (this.#all >= this.#limits.max)
-      throw new Unavailable('Too many log streams are open.', { retryAfterSecs: RETRY_SECS });
+      throw new Unavailable('Too many log streams are open; close some, or try again in a moment.', {
+        retryAfterSecs: RETRY_SECS,
+      });
     if (holders.some((holder) => (this.#counts.get(holder) ?? 0) >= this.#limits.perUserMax))
       throw new RateLimited(
         `At most ${this.#limits.perUserMax} log streams of a user and of an address may be open: close one first.`,

@@ -102,7 +102,8 @@ export class BusRunSource implements RunSource {
       throw unavailableStore(error);
     }
     if (document === null) throw new NotFound(`There is no run '${this.runId}'.`);
-    if (!isSettled(document.state)) throw new Unavailable('The run is changing hands.');
+    if (!isSettled(document.state))
+      throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.');
     return closed(document.events);
   }
 }

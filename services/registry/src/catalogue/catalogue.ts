@@ -106,7 +106,7 @@ export class Catalogue {
       ]);
       if (stale.length === 0) return record;
     }
-    throw new Unavailable('Others are changing this extension at the same time.');
+    throw new Unavailable('Somebody else is changing this extension at the same time; try again.');
   }
 
   /**

@@ -59,7 +59,7 @@ export class SigningKeys {
 
   /** What it has signed counts as unsigned from now on. */
   async remove(tenant: string, keyId: string): Promise<true> {
-    if (!(await this.#keys.delete(`${tenant}|${keyId}`))) throw new NotFound('There is no such key of yours.');
+    if (!(await this.#keys.delete(`${tenant}|${keyId}`))) throw new NotFound('You have no key with this id.');
     return true;
   }
 

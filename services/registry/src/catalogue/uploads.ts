@@ -108,8 +108,10 @@ export class Uploads {
 /** What passes by itself becomes `Unavailable`; anything else stays as it is. */
 export function asUnavailable(error: unknown): unknown {
   if (error instanceof ObjectsUnavailable)
-    return new Unavailable('The storage of packages does not answer.', { cause: error });
-  return error instanceof StoreUnavailable ? new Unavailable('The store does not answer.', { cause: error }) : error;
+    return new Unavailable('The storage that holds the packages does not answer; try again.', { cause: error });
+  return error instanceof StoreUnavailable
+    ? new Unavailable('The server cannot reach its database at the moment; try again.', { cause: error })
+    : error;
 }
 
 function idOf(tenant: string, packageHash: string): string {

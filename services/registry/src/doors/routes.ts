@@ -49,7 +49,7 @@ export function addRegistryRoutes(app: FastifyInstance, { registry, callers, aud
         requireScope(caller, 'publish');
         const { hash } = request.params;
         if (!HASH.test(hash))
-          throw new BadUserInput('The path is to end in the SHA-256 of the package in lower-case hex.');
+          throw new BadUserInput('The path must end with the SHA-256 of the package, in lower-case hex.');
         if (!UPLOAD_TYPE.test(request.headers['content-type'] ?? 'application/gzip')) return wrongType(reply);
         if (Number(request.headers['content-length'] ?? 0) > PACKAGE_BYTES_MAX) return tooLarge(reply);
         if (request.body === undefined || request.body === null)
@@ -113,7 +113,7 @@ async function sendPackage(
 ): Promise<void> {
   const { hash } = request.params;
   const found = HASH.test(hash) ? await registry.findPackage(caller, hash) : null;
-  if (found === null) throw new NotFound('There is no such package.');
+  if (found === null) throw new NotFound('No package that you may see has this SHA-256.');
   const { size } = found;
   const etag = `"${hash}"`;
   reply.headers({

@@ -158,7 +158,7 @@ export class Publisher {
     const record = await catalogue.change(key, (before) => {
       if (versionIn(before, candidate) !== null) return null;
       if (this.#options.now() - candidate.startedAt > PUBLISH_MS_MAX)
-        throw new Unavailable('Publishing took too long.');
+        throw new Unavailable('The package could not be published in time; try again.');
       return withVersion(before, added, candidate, key, now);
     });
     const committed = record?.versions.find((each) => each.version === added.version) ?? added;

@@ -99,7 +99,7 @@ export class Intake {
     const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));
     // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
     if (verified.by === 'none' && headers.origin !== undefined)
-      throw new Forbidden('A delivery from a browser is to be signed.');
+      throw new Forbidden('A delivery that a browser sends must be signed.');
     if (verified.by === 'none') assertModest(body);
     const reading = await this.#options.payloads.read(provider, event, body);
     const refuse = (
@@ -284,7 +284,7 @@ export class Intake {
       return await asked;
     } catch (error) {
       throw error instanceof StoreError && error.retryable
-        ? new Unavailable('The store cannot be reached.', { cause: error })
+        ? new Unavailable('The server cannot reach its database at the moment; try again.', { cause: error })
         : error;
     }
   }

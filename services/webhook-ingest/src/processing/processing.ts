@@ -163,7 +163,7 @@ export class Processing {
       );
       const fault: DeliveryError = {
         code: 'quarantined',
-        message: 'This push could not be looked at; the operator knows why.',
+        message: 'The server failed on this push; the reason is in its log, which the operator can read.',
       };
       return {
         kind: 'ended',
