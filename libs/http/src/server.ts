@@ -113,12 +113,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     }
     reply.header('Allow', allow);
     if (request.method !== 'OPTIONS') {
-      return reply
-        .code(405)
-        .send({
-          error: 'method_not_allowed',
-          message: `This path does not take ${request.method}; it takes ${allow}.`,
-        });
+      return reply.code(405).send({
+        error: 'method_not_allowed',
+        message: `This path does not take ${request.method}; it takes ${allow}.`,
+      });
     }
     if (request.headers['access-control-request-method'] !== undefined) {
       reply.headers(cors.preflightHeadersFor(request.headers.origin) ?? {});
