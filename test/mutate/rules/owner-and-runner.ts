@@ -51,8 +51,8 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P11',
     breaks: 'spends credits of a session whose lease is not known',
     file: 'services/scheduler/src/dispatch/dispatch.ts',
-    find: 'while (session.leased && this.#waiting > 0) {',
-    replace: 'while (this.#waiting > 0) {',
+    find: 'labels: new Set(), leased: false, credits',
+    replace: 'labels: new Set(), leased: true, credits',
     noticedBy: [dispatch],
   },
   {
