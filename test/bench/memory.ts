@@ -1,7 +1,9 @@
-/** Memory per live run: 10,000 runs that wait for a runner, in a scheduler of its own. */
+/** Memory per live run: 10,000 small and 200 large runs that wait for a runner, in a scheduler of its own. */
 import { driveRuns, makeDependencies } from './dependencies.ts';
 
-const RUNS = 9_900;
+const RUNS = 9_700;
+const LARGE_RUNS = 200;
+const LARGE_STAGES = 2_000;
 const CREATES_IN_FLIGHT = 100;
 
 export async function benchMemory(): Promise<string[]> {
@@ -22,13 +24,21 @@ export async function benchMemory(): Promise<string[]> {
       await Promise.all(Array.from({ length: CREATES_IN_FLIGHT }, () => driver.create(yaml)));
     }
     const after = settledMemory();
-    const each = (end: number, start: number): string => `${((end - start) / RUNS / 1024).toFixed(1)} KiB`;
+    const each = (end: number, start: number, runs = RUNS): string => `${((end - start) / runs / 1024).toFixed(1)} KiB`;
+    for (let index = 0; index < LARGE_RUNS; index++) await driver.create(largeFile());
+    const withLarge = settledMemory();
     return [
       `${RUNS} waiting three-stage runs: ${each(after.rss, before.rss)} of process memory, ${each(after.heap, before.heap)} of heap each (target: at most 20 KB of process memory)`,
+      `${LARGE_RUNS} waiting runs of ${LARGE_STAGES} stages: ${each(withLarge.rss, after.rss, LARGE_RUNS)} of process memory, ${each(withLarge.heap, after.heap, LARGE_RUNS)} of heap each`,
     ];
   } finally {
     await around.close();
   }
+}
+
+function largeFile(): string {
+  const stages = Array.from({ length: LARGE_STAGES }, (_, index) => `  s${index}: { run: "true", runs_on: [nobody] }`);
+  return ['pipeline:', '  name: large', 'stages:', ...stages].join('\n');
 }
 
 function settledMemory(): { readonly rss: number; readonly heap: number } {

@@ -75,7 +75,14 @@ class Bare {
       {
         dispatch: this.dispatch,
         definitions: new Definitions(),
-        load: { liveRuns: 0, liveRunsMax: 2 * RUNS, journalUsed: 0, unprojectedBytes: 0 },
+        load: {
+          liveRuns: 0,
+          liveRunsMax: 2 * RUNS,
+          liveBytes: 0,
+          liveBytesMax: Number.POSITIVE_INFINITY,
+          journalUsed: 0,
+          unprojectedBytes: 0,
+        },
       },
     );
     this.partition.start({ sequence: 0, commitNumber: 0, runs: [], neverOwned: true });

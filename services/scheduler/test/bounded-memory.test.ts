@@ -34,6 +34,46 @@ describe('bounded memory', () => {
     expect(dispatch.waiting).toBe(0);
   });
 
+  it('runs are admitted by the memory that they take: beyond it creates are UNAVAILABLE, and room comes back', () => {
+    const world = new Harness();
+    const large = text(Array.from({ length: 2_000 }, (_, index) => stage(`s${index}`)));
+    const { id } = world.create(large);
+    world.settle();
+    const ofOne = world.load.liveBytes;
+    expect(ofOne).toBeGreaterThan(1024 ** 2);
+    Object.assign(world.load, { liveBytesMax: ofOne });
+    expect(world.create(one, { key: 'bob' }).replies).toMatchObject([{ ok: false, code: 'UNAVAILABLE' }]);
+    world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    world.settle();
+    world.project();
+    expect(world.load.liveBytes).toBe(0);
+    world.create(one, { key: 'bob' });
+    world.settle();
+    expect(world.load.liveRuns).toBe(1);
+  });
+
+  it('a key may take a quarter of the memory for live runs, and the others go on', () => {
+    const world = new Harness();
+    const large = text(Array.from({ length: 200 }, (_, index) => stage(`s${index}`)));
+    world.create(large);
+    world.settle();
+    Object.assign(world.load, { liveBytesMax: 1.5 * world.load.liveBytes });
+    expect(world.create(one).replies).toMatchObject([{ ok: false, code: 'UNAVAILABLE' }]);
+    const other = world.create(one, { key: 'bob' });
+    world.settle();
+    expect(other.replies).toMatchObject([{ ok: true, created: true }]);
+  });
+
+  it('hundreds of thousands of stages wait in one queue, and what waits no more is cleared out of it', () => {
+    const dispatch = new Dispatch();
+    let waits = true;
+    for (let index = 0; index < 300_000; index++) dispatch.offer(waiting(() => waits));
+    expect(dispatch.waiting).toBe(300_000);
+    waits = false;
+    for (let index = 0; index < 300_000; index++) dispatch.offer(waiting(() => index === 299_999));
+    expect(dispatch.waiting).toBeLessThan(300_000);
+  });
+
   it('P7: an id that its client dated ahead is asked about once it is remembered no more', () => {
     const world = new Harness();
     world.later(2 * 60_000);

@@ -76,7 +76,14 @@ export class Harness {
   boot = 5_000;
   mayAct = true;
   stored: boolean | 'unavailable' = false;
-  readonly load: SchedulerLoad = { liveRuns: 0, liveRunsMax: 1_000, journalUsed: 0, unprojectedBytes: 0 };
+  readonly load: SchedulerLoad = {
+    liveRuns: 0,
+    liveRunsMax: 1_000,
+    liveBytes: 0,
+    liveBytesMax: 1024 ** 4,
+    journalUsed: 0,
+    unprojectedBytes: 0,
+  };
   readonly dispatch = new Dispatch();
   readonly appended: { readonly commit: Commit; readonly expectedSequence: number; readonly bytes: number }[] = [];
   readonly jobs: Sent<Job, JobAnswer>[] = [];

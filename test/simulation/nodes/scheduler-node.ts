@@ -29,7 +29,14 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
   readonly ledger: SimLedger;
   member = '';
   dispatch = new Dispatch();
-  load: SchedulerLoad = { liveRuns: 0, liveRunsMax: 100_000, journalUsed: 0, unprojectedBytes: 0 };
+  load: SchedulerLoad = {
+    liveRuns: 0,
+    liveRunsMax: 100_000,
+    liveBytes: 0,
+    liveBytesMax: 1024 ** 3,
+    journalUsed: 0,
+    unprojectedBytes: 0,
+  };
   owners = new Map<number, SimOwner>();
   /** It is leaving: `stop` was asked for. */
   stopping = false;
@@ -63,7 +70,14 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     this.member = '';
     this.stopping = false;
     this.dispatch = new Dispatch();
-    this.load = { liveRuns: 0, liveRunsMax: 100_000, journalUsed: 0, unprojectedBytes: 0 };
+    this.load = {
+      liveRuns: 0,
+      liveRunsMax: 100_000,
+      liveBytes: 0,
+      liveBytesMax: 1024 ** 3,
+      journalUsed: 0,
+      unprojectedBytes: 0,
+    };
     this.owners = new Map();
     this.#membership = this.#newMembership();
     this.#members = new Set();

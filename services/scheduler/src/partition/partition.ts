@@ -43,6 +43,7 @@ import type { DefinitionSource } from '../run/definitions.ts';
 import { JobDeliveries } from '../dispatch/job-deliveries.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import { KeyCounts, type KeyCounter } from '../admission/key-counts.ts';
+import { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
@@ -73,6 +74,7 @@ export class Partition {
   readonly #reads: Reads;
   readonly #creation: RunCreation;
   readonly #border: RunBorder;
+  readonly #held: HeldBytes;
   readonly #jobs: JobDeliveries;
   readonly #deadlines: Deadlines;
   readonly #backlog = new ProjectionBacklog();
@@ -96,6 +98,7 @@ export class Partition {
     this.#dispatch = shared.dispatch;
     this.#definitions = shared.definitions;
     this.#load = shared.load;
+    this.#held = new HeldBytes(shared.load);
     this.#cycle = new CommitCycle(settings, ports);
     this.#reads = new Reads({
       epoch: settings.epoch,
@@ -120,6 +123,7 @@ export class Partition {
       settings,
       ports,
       load: shared.load,
+      held: this.#held,
       runs: this.#runs,
       ids: this.#ids,
       slots: this.#slots,
@@ -208,6 +212,7 @@ export class Partition {
   close(): void {
     this.#open = false;
     this.#load.liveRuns -= this.#runs.size;
+    this.#held.clear();
     this.#runs.clear();
   }
 
@@ -396,6 +401,7 @@ export class Partition {
     for (const run of closed) {
       this.#runs.delete(run.id);
       this.#load.liveRuns -= 1;
+      this.#held.delete(run);
       this.#ids.remember(run.id, this.#ports.bootNow());
     }
     for (const { runner, runIds } of releasesOf(closed, (run) => this.#runnerRuns.runnersOf(run)))
@@ -441,6 +447,7 @@ export class Partition {
   #remember(run: LiveRun): void {
     this.#runs.set(run.id, run);
     this.#load.liveRuns += 1;
+    this.#held.add(run);
   }
 
   #begin(run: LiveRun, start: RunCommand): void {
@@ -469,6 +476,7 @@ export class Partition {
     run.times.happened(events, boot);
     this.#runnerRuns.happened(run, events);
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
+    this.#held.changed(run);
     carryOut(run, decided?.effects ?? [], {
       jobs: this.#jobs,
       offer: (of, stages) => this.#offer(of, stages),

@@ -10,7 +10,8 @@ import type { KeyCounts } from '../admission/key-counts.ts';
 import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
-import { overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
+import type { HeldBytes } from '../run/held-bytes.ts';
+import { isKeyFull, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import { limitOf, MonthUsedUp, newRunOf } from './new-run.ts';
 import type { PartitionSettings } from './partition-settings.ts';
@@ -24,6 +25,7 @@ export interface RunCreationDependencies {
   readonly settings: PartitionSettings;
   readonly ports: Pick<PartitionPorts, 'isStored'>;
   readonly load: SchedulerLoad;
+  readonly held: Pick<HeldBytes, 'ofKey'>;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
   readonly ids: Pick<RememberedIds, 'has' | 'mayBeStored'>;
   readonly slots: ConcurrencySlots;
@@ -137,11 +139,13 @@ export class RunCreation {
   }
 
   #noRoomFor({ key }: CreateRequest): OwnerRefusal | undefined {
-    const { load, slots, settings, cycle } = this.#partition;
+    const { load, held, slots, settings, cycle } = this.#partition;
     const { epoch, liveRunsPerKeyMax } = settings;
     const overload = overloadOf(load);
     if (overload !== undefined) return unavailable(epoch, overload);
     if (slots.liveRuns(key) >= liveRunsPerKeyMax) return unavailable(epoch, `too many runs of '${key}' are live`);
+    if (isKeyFull(load, held.ofKey(key)))
+      return unavailable(epoch, `the live runs of '${key}' take all the memory that a key may have`);
     return cycle.isTooSlow ? unavailable(epoch, 'the journal is too slow') : undefined;
   }
 }

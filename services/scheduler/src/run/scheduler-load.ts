@@ -3,6 +3,9 @@
 export interface SchedulerLoad {
   liveRuns: number;
   readonly liveRunsMax: number;
+  /** About how much memory the live runs take, with their definitions; a key may take a quarter of the most. */
+  liveBytes: number;
+  readonly liveBytesMax: number;
   /** Of JOURNAL's bytes, 0 to 1: from 0.8 no creates, from 0.95 no grants (P8). */
   journalUsed: number;
   /** Bytes of ended runs that the store has not taken yet; from 256 MiB no creates (P6). */
@@ -12,13 +15,20 @@ export interface SchedulerLoad {
 const CREATES_STOP_AT = 0.8;
 const GRANTS_STOP_AT = 0.95;
 const UNPROJECTED_BYTES_MAX = 256 * 1024 * 1024;
+const LIVE_BYTES_SHARE_OF_KEY = 0.25;
 
 /** Why no run is created now; undefined: they are. */
 export function overloadOf(load: SchedulerLoad): string | undefined {
   if (load.journalUsed >= CREATES_STOP_AT) return 'the journal is nearly full';
   if (load.unprojectedBytes >= UNPROJECTED_BYTES_MAX) return 'the store is too far behind';
   if (load.liveRuns >= load.liveRunsMax) return 'too many runs are live';
+  if (load.liveBytes >= load.liveBytesMax) return 'the live runs take all the memory that there is for them';
   return undefined;
+}
+
+/** Whether a key whose live runs take so much has all that it may have. */
+export function isKeyFull(load: SchedulerLoad, bytes: number): boolean {
+  return bytes >= load.liveBytesMax * LIVE_BYTES_SHARE_OF_KEY;
 }
 
 export function mayGrant(load: SchedulerLoad): boolean {

@@ -4,6 +4,7 @@
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
 import { bootMs } from '@penstock/async';
 import {
   buckets,
@@ -41,6 +42,8 @@ import type { SchedulerLoad } from '../run/scheduler-load.ts';
 
 const LIVE_RUNS_PER_KEY_MAX = 10_000;
 const LIVE_RUNS_MAX = 100_000;
+/** Of the heap that Node allows (`NODE_OPTIONS=--max-old-space-size`): the rest is for caches, commits, documents on their way. */
+const LIVE_BYTES_SHARE = 0.4;
 const TICK_MS = 1_000;
 /** Handing everything over at the end takes no longer; the rest is taken over when the membership is given up. */
 const CLOSE_MS = 5_000;
@@ -63,7 +66,14 @@ class SchedulerService implements Scheduler {
   readonly #definitions = new Definitions();
   readonly #reader: DefinitionReader;
   readonly #intake: CreateIntake;
-  readonly #load: SchedulerLoad = { liveRuns: 0, liveRunsMax: LIVE_RUNS_MAX, journalUsed: 0, unprojectedBytes: 0 };
+  readonly #load: SchedulerLoad = {
+    liveRuns: 0,
+    liveRunsMax: LIVE_RUNS_MAX,
+    liveBytes: 0,
+    liveBytesMax: getHeapStatistics().heap_size_limit * LIVE_BYTES_SHARE,
+    journalUsed: 0,
+    unprojectedBytes: 0,
+  };
   readonly #membership: SchedulerMembership;
   readonly #invariants: InvariantSamples;
   readonly #leases: LeaseLookups;

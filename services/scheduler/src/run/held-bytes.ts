@@ -1,0 +1,118 @@
+/**
+ * About how much memory the live runs of a partition take, in all and by key: what is admitted by number would otherwise be
+ * anything between 3 KiB and some MiB a run. An estimate, kept by sums: what a run holds grows with its events.
+ *
+ *  HELD-1 The scheduler's sum is that of its partitions' runs: a run that leaves memory takes away what it has added.
+ *  HELD-2 A definition counts once for all runs of a key that share it.
+ */
+import { definitionBytes, type PipelineDefinition } from '@penstock/pipeline';
+import type { RunEvent } from '@penstock/run';
+import type { LiveRun } from './live-run.ts';
+import type { SchedulerLoad } from './scheduler-load.ts';
+
+/** Measured with test/bench/memory.ts, rounded up: a run's actor and its places in maps; a stage's state, and its place in a queue. */
+const RUN_BYTES = 12 * 1024;
+const STAGE_BYTES = 640;
+/** Of an event with its names, which it shares with the definition. */
+const EVENT_BYTES = 320;
+/** Objects on the heap for a byte of JSON; the plan of a definition included. */
+const DEFINITION_FACTOR = 2;
+
+interface Held {
+  readonly key: string;
+  bytes: number;
+  /** Events that are counted. */
+  events: number;
+}
+
+interface SharedDefinition {
+  readonly bytes: number;
+  runs: number;
+}
+
+export class HeldBytes {
+  readonly #load: Pick<SchedulerLoad, 'liveBytes'>;
+  readonly #runs = new Map<LiveRun, Held>();
+  readonly #keys = new Map<string, number>();
+  readonly #definitions = new Map<string, Map<PipelineDefinition, SharedDefinition>>();
+
+  constructor(load: Pick<SchedulerLoad, 'liveBytes'>) {
+    this.#load = load;
+  }
+
+  ofKey(key: string): number {
+    return this.#keys.get(key) ?? 0;
+  }
+
+  add(run: LiveRun): void {
+    const held: Held = { key: run.state.key, bytes: 0, events: 0 };
+    this.#runs.set(run, held);
+    this.#count(held, RUN_BYTES + run.state.stages.length * STAGE_BYTES);
+    this.#share(held.key, run.definition, run.state.yaml.length);
+    this.changed(run);
+  }
+
+  /** The run has more events than before, or after a fault fewer. */
+  changed(run: LiveRun): void {
+    const held = this.#runs.get(run);
+    if (held === undefined) return;
+    for (let index = held.events; index < run.events.length; index++)
+      this.#count(held, eventBytes(run.events[index] as RunEvent));
+    held.events = run.events.length;
+  }
+
+  delete(run: LiveRun): void {
+    const held = this.#runs.get(run);
+    if (held === undefined) return;
+    this.#runs.delete(run);
+    this.#count(held, -held.bytes);
+    this.#unshare(held.key, run.definition);
+    if (this.#keys.get(held.key) === 0) this.#keys.delete(held.key);
+  }
+
+  clear(): void {
+    for (const run of [...this.#runs.keys()]) this.delete(run);
+  }
+
+  #count(held: Held, bytes: number): void {
+    held.bytes += bytes;
+    this.#countKey(held.key, bytes);
+  }
+
+  #countKey(key: string, bytes: number): void {
+    this.#load.liveBytes += bytes;
+    this.#keys.set(key, this.ofKey(key) + bytes);
+  }
+
+  #share(key: string, definition: PipelineDefinition, textLength: number): void {
+    const ofKey = this.#definitions.get(key) ?? new Map<PipelineDefinition, SharedDefinition>();
+    this.#definitions.set(key, ofKey);
+    const known = ofKey.get(definition);
+    if (known !== undefined) {
+      known.runs += 1;
+      return;
+    }
+    const bytes = DEFINITION_FACTOR * definitionBytes(definition) + 2 * textLength;
+    ofKey.set(definition, { bytes, runs: 1 });
+    this.#countKey(key, bytes);
+  }
+
+  #unshare(key: string, definition: PipelineDefinition): void {
+    const ofKey = this.#definitions.get(key);
+    const known = ofKey?.get(definition);
+    if (ofKey === undefined || known === undefined) return;
+    known.runs -= 1;
+    if (known.runs > 0) return;
+    ofKey.delete(definition);
+    if (ofKey.size === 0) this.#definitions.delete(key);
+    this.#countKey(key, -known.bytes);
+  }
+}
+
+function eventBytes(event: RunEvent): number {
+  let bytes = EVENT_BYTES;
+  if ('stages' in event) bytes += event.stages.length * 8;
+  if ('outputs' in event)
+    for (const [key, value] of Object.entries(event.outputs ?? {})) bytes += 2 * (key.length + value.length);
+  return bytes;
+}
