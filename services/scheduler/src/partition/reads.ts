@@ -11,6 +11,9 @@ const ANSWER_STAGES_MAX = 2_000;
 /** Characters of outputs in one answer, which may be much more than its stages. */
 const ANSWER_OUTPUTS_MAX = 512 * 1024;
 
+/** So many times the runs asked for are collected before the newest of them are chosen. */
+const NEWEST_ROOM = 16;
+
 export interface ReadsHost {
   readonly epoch: Epoch;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
@@ -38,7 +41,7 @@ export class Reads {
     if (!this.#host.mayAnswer()) return;
     const found = new Set(request.runIds.flatMap((id) => runs.get(id) ?? []));
     if (request.tenants !== undefined && request.newest !== undefined) {
-      for (const run of newestOf(runs.values(), { ...request, tenants: request.tenants }).slice(0, request.newest))
+      for (const run of newestOf(runs.values(), request.newest, { ...request, tenants: request.tenants }))
         found.add(run);
     }
     const answer = (): void => {
@@ -72,16 +75,28 @@ export class Reads {
 
 function newestOf(
   runs: Iterable<LiveRun>,
+  count: number,
   { tenants, before, filter = {} }: Pick<GetRequest, 'before' | 'filter'> & { readonly tenants: readonly string[] },
 ): LiveRun[] {
-  return [...runs]
-    .filter(
-      ({ id, state }) =>
-        tenants.includes(state.tenant) &&
-        (before === undefined || id < before) &&
-        matchesFilter({ ...state.origin, ...state }, filter),
-    )
-    .sort((a, b) => (a.id < b.id ? 1 : -1));
+  const newest: LiveRun[] = [];
+  // Sorted now and then: of a hundred thousand runs nearly all are older than those that are known, which is asked first.
+  const cut = (to: number): void => {
+    newest.sort((a, b) => (a.id < b.id ? 1 : -1)).splice(to);
+  };
+  let oldest = '';
+  // The youngest are the last that came, so most of the others are older than what is found first.
+  for (const run of [...runs].toReversed()) {
+    const { id, state } = run;
+    if (id <= oldest || (before !== undefined && id >= before) || !tenants.includes(state.tenant)) continue;
+    const { pipelineName, status, origin } = state;
+    if (!matchesFilter({ pipelineName, status, repository: origin.repository, ref: origin.ref }, filter)) continue;
+    newest.push(run);
+    if (newest.length < NEWEST_ROOM * count) continue;
+    cut(count);
+    oldest = newest.at(-1)?.id ?? '';
+  }
+  cut(count);
+  return newest;
 }
 
 /** One run is answered whatever its size; what is too much beside it is named. */
