@@ -113,7 +113,7 @@ it('login, whoami, trigger, tokens and logout work with nothing set up anywhere'
 
   expect((await penstock(['logout'])).code).toBe(0);
   expect(await penstock(['whoami'])).toMatchObject({
-    code: 1,
+    code: 4,
     stderr: expect.stringContaining('you are not logged in'),
   });
   expect(await login('root')).toMatchObject({ code: 0 });
