@@ -162,7 +162,7 @@ describe('one server', () => {
     expect((await mine.penstock(['extension', 'publish', 'hello'])).stdout).toContain('Was published already');
     mine.write({ 'hello/new.txt': 'x' });
     expect(await mine.penstock(['extension', 'publish', 'hello'])).toMatchObject({
-      code: 1,
+      code: 4,
       stderr: expect.stringContaining('CONFLICT') as unknown,
     });
   });
