@@ -35,6 +35,20 @@ describe('texts of runs that are read off the thread', () => {
     await expect(reader.read({ yaml: LARGE }, 'ada')).rejects.toThrow(Unavailable);
   });
 
+  it('that were given up are read on, and not read again for who comes again', async () => {
+    const { promise, resolve } = Promise.withResolvers<ReturnType<typeof parsePipeline>>();
+    let asked = 0;
+    const reader = new DefinitionReader(new Definitions(), { warn: () => {} }, (text) => {
+      asked += 1;
+      return promise.then(() => parsePipeline(text));
+    });
+    await expect(reader.read({ yaml: LARGE }, 'ada', 1)).rejects.toThrow('in time');
+    const again = reader.read({ yaml: LARGE }, 'ada');
+    resolve(parsePipeline(LARGE));
+    expect((await again).definition.name).toBe('large');
+    expect(asked).toBe(1);
+  });
+
   it('of a run that exists are read all the same, with a warning', async () => {
     const warnings: string[] = [];
     const reader = new DefinitionReader(

@@ -3,6 +3,7 @@
  * the definitions that all partitions share, and to whoever asked for it.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { within } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import { isReadAtOnce, parsePipelineOffThread } from '@penstock/parse-pool';
 import type { ResolvedExtension } from '@penstock/pipeline';
@@ -11,8 +12,10 @@ import { readOptions, type DefinedPipeline, type Definitions } from '../run/defi
 
 /** The costliest files take half a second; the rest is waiting for those of others. Senders ask for 10 s. */
 const CREATE_MS_MAX = 9_000;
+/** After this nobody asks again. */
+const READ_MS_MAX = 60_000;
 /** Of a take-over (P6): the runs of a partition are read one after the other, and partitions take turns. */
-const RESTORE_MS_MAX = 60_000;
+const RESTORE_MS_MAX = 61_000;
 /** Small texts are read on this thread for so long, then others have a turn. */
 const TURN_MS = 10;
 
@@ -27,6 +30,7 @@ export class DefinitionReader {
   readonly #definitions: Definitions;
   readonly #log: Pick<Log, 'warn'>;
   readonly #offThread: OffThread;
+  readonly #underWay = new Map<string, Promise<DefinedPipeline>>();
   #turnBeganAt = 0;
   #turns: Promise<void> = Promise.resolve();
 
@@ -45,10 +49,19 @@ export class DefinitionReader {
 
   /** Throws BadPipeline, and Unavailable where the text cannot be read in time. Keys take turns. */
   async read(text: Text, key: string, msMax = CREATE_MS_MAX): Promise<DefinedPipeline> {
-    const { yaml, extensions } = text;
     const atOnce = this.atOnce(text);
     if (atOnce !== undefined) return atOnce;
-    const parsed = await this.#offThread(yaml, { ...readOptions(extensions), key }, msMax);
+    const id = JSON.stringify([key, text.yaml, text.extensions]);
+    // What was given up is read on, and whoever asks again finds it under way or known.
+    const reading = this.#underWay.get(id) ?? this.#readOn(text, key).finally(() => this.#underWay.delete(id));
+    this.#underWay.set(id, reading);
+    return await within(msMax, reading, () => {
+      throw new Unavailable('The pipeline file could not be read in time.');
+    });
+  }
+
+  async #readOn({ yaml, extensions }: Text, key: string): Promise<DefinedPipeline> {
+    const parsed = await this.#offThread(yaml, { ...readOptions(extensions), key }, READ_MS_MAX);
     return this.#definitions.keep(yaml, extensions, parsed);
   }
 
