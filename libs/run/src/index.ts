@@ -7,7 +7,7 @@ export * from './run-id.ts';
 export * from './plan.ts';
 export * from './evolve.ts';
 export { RUN_OUTPUTS_MAX, STAGE_OUTPUTS_MAX } from './decide.ts';
-export { nextDeadline, timerOf, type RunSettings, type StageTimer } from './timers.ts';
+export { nextDeadline, timerOf, type RunSettings } from './timers.ts';
 export * from './machine.ts';
 export * from './projection.ts';
 export * from './run-filter.ts';
