@@ -7,7 +7,15 @@ export interface OutputPiece {
   readonly lines: Uint8Array;
 }
 
+/** A piece and the memory that it lies in. */
+interface KeptPiece extends OutputPiece {
+  readonly slab: Buffer;
+}
+
 const LINE_FEED = 0x0a;
+/** Memory is taken in blocks of so much, and used again: a fast output would leave gigabytes for the garbage collector. */
+const SLAB_BYTES = 128 * 1024;
+const FREE_SLABS_MAX = 4;
 /** Short ones of one stream are joined up to this, so that many short lines cost little more than their bytes. */
 const JOINED_BYTES_MAX = 4 * 1024;
 /** Of lines that change between the streams each is a piece of its own: more than so many are too many, whatever their bytes. */
@@ -15,7 +23,10 @@ const PIECES_MAX = 65_536;
 
 export class OutputTail {
   readonly #bytesMax: number;
-  #pieces: OutputPiece[] = [];
+  #pieces: KeptPiece[] = [];
+  #slab: Buffer = Buffer.alloc(0);
+  #used = 0;
+  readonly #free: Buffer[] = [];
   #first = 0;
   /** Of the stage's own output. */
   #bytes = 0;
@@ -38,7 +49,7 @@ export class OutputTail {
       if (oldest === undefined) break;
       if (oldest.stream === 'system') {
         remarks.push(oldest);
-        this.#first += 1;
+        this.#dropFirst();
       } else {
         this.#shorten(oldest);
         dropped = true;
@@ -48,32 +59,52 @@ export class OutputTail {
     return { remarks, dropped };
   }
 
-  /** All that is kept, the oldest first; it is empty afterwards. */
+  /** All that is kept, the oldest first; nothing may be pushed before it has been read, for it is empty afterwards. */
   take(): readonly OutputPiece[] {
     const pieces = this.#pieces.slice(this.#first);
     this.#pieces = [];
     this.#first = 0;
     this.#bytes = 0;
+    this.#slab = Buffer.alloc(0);
+    this.#used = 0;
     return pieces;
   }
 
   #append(stream: OutputStreamName, lines: Uint8Array): void {
     const last = this.#pieces.at(-1);
-    const isShort =
-      last?.stream === stream &&
-      this.#pieces.length > this.#first &&
-      last.lines.length + lines.length <= JOINED_BYTES_MAX;
-    if (isShort) this.#pieces[this.#pieces.length - 1] = { stream, lines: Buffer.concat([last.lines, lines]) };
-    else this.#pieces.push({ stream, lines: Uint8Array.from(lines) });
+    this.#makeRoom(lines.length);
+    const slab = this.#slab;
+    slab.set(lines, this.#used);
+    const joined =
+      last?.stream === stream && last.slab === slab && this.#pieces.length > this.#first ? last.lines.length : Infinity;
+    // What is in the same memory and of the same stream is right before it.
+    const length = joined + lines.length <= JOINED_BYTES_MAX ? joined + lines.length : lines.length;
+    if (length > lines.length) this.#pieces.pop();
+    this.#used += lines.length;
+    this.#pieces.push({ stream, slab, lines: slab.subarray(this.#used - length, this.#used) });
+  }
+
+  #makeRoom(bytes: number): void {
+    if (this.#slab.length - this.#used >= bytes) return;
+    this.#slab =
+      bytes > SLAB_BYTES ? Buffer.allocUnsafeSlow(bytes) : (this.#free.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES));
+    this.#used = 0;
+  }
+
+  #dropFirst(): void {
+    const dropped = this.#pieces[this.#first]?.slab;
+    this.#first += 1;
+    const isFree = dropped !== this.#slab && dropped !== this.#pieces[this.#first]?.slab;
+    if (isFree && dropped?.length === SLAB_BYTES && this.#free.length < FREE_SLABS_MAX) this.#free.push(dropped);
   }
 
   /** Drops as many whole lines of it as there are bytes too many, or all where there are too many pieces. */
-  #shorten({ stream, lines }: OutputPiece): void {
+  #shorten({ stream, lines, slab }: KeptPiece): void {
     const tooMany = this.#bytes - this.#bytesMax;
     const end = tooMany <= 0 || tooMany >= lines.length ? lines.length : lines.indexOf(LINE_FEED, tooMany - 1) + 1;
     this.#bytes -= end;
-    if (end < lines.length) this.#pieces[this.#first] = { stream, lines: lines.subarray(end) };
-    else this.#first += 1;
+    if (end < lines.length) this.#pieces[this.#first] = { stream, slab, lines: lines.subarray(end) };
+    else this.#dropFirst();
   }
 
   #compact(): void {
