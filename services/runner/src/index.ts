@@ -1,2 +1,3 @@
-export { startRunner, type Runner } from './runner.ts';
+export type { Runner } from './runner-options.ts';
+export { startRunner } from './start.ts';
 export { runRunnerService } from './service.ts';

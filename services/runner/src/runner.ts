@@ -10,12 +10,10 @@
  * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type AttemptRef,
-  type Bus,
   type BusSubscription,
   createLogWriter,
   GONE_WITHOUT_LOG_MS,
@@ -32,11 +30,10 @@ import {
   type StopRequest,
   subjects,
 } from '@penstock/bus';
-import { bootClockMs, coverFor, killLeftovers, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
-import type { MirrorCache } from '@penstock/git';
-import type { Logger } from '@penstock/telemetry';
+import { bootClockMs, coverFor, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
 import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
+import type { Runner, RunnerOptions } from './runner-options.ts';
 import { Attempt, type AttemptParts } from './attempt/attempt.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
@@ -44,7 +41,7 @@ import { FreeRoom } from './report/free-room.ts';
 import { Credits } from './session/credits.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { RunFolders } from './workspace/run-folders.ts';
-import { StageUsers, type UidRange } from './workspace/stage-users.ts';
+import { StageUsers } from './workspace/stage-users.ts';
 import { Offers } from './session/offers.ts';
 import { isSame, Outbox, resultId } from './report/outbox.ts';
 import { Packages } from './workspace/packages.ts';
@@ -53,54 +50,6 @@ import { Schedulers } from './session/schedulers.ts';
 import { Session } from './session/session.ts';
 import { SessionList } from './session/session-list.ts';
 import { StopMemory } from './session/stop-memory.ts';
-
-export interface RunnerOptions {
-  readonly bus: Bus;
-  /** The same at each start, so that workspaces are found again (P19). A token of a subject: no dots or blanks. */
-  readonly runnerId: string;
-  /** Stages at a time. */
-  readonly slots: number;
-  readonly labels: readonly string[];
-  /** Holds the folders of runs (`work`) and the runner's own (`runner`). Looks empty to stages, but for `work`. */
-  readonly dataDir: string;
-  /** Of the session's lease; default `RUNNER_LEASE_MS`. `RUNNER_LEASE_MS_MIN` is the least that leaves time for a renewal before the fence. */
-  readonly leaseMs?: number | undefined;
-  /** Lists guard and helpers for `killLeftovers` (P17). Default: in the runner's own folder. */
-  readonly leftoversFile?: string | undefined;
-  /** Log chunks kept on disk while the broker is away, default 512 MiB; beyond it stages wait. */
-  readonly spoolBytesMax?: number | undefined;
-  /** With less free on the disk of `dataDir` no stage is taken. Default 16 MiB. */
-  readonly freeBytesMin?: number | undefined;
-  /** Between SIGTERM and SIGKILL, default 10,000. */
-  readonly graceMs?: number | undefined;
-  /** How long a cancelled attempt waits for the broker to take its log. Default `GONE_WITHOUT_LOG_MS`. */
-  readonly goneWithoutLogMs?: number | undefined;
-  /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
-  readonly mirrors?: MirrorCache | undefined;
-  /** Where the runner is root: stages of each key run as a user of their own from this range. Absent: as the runner. */
-  readonly stageUids?: UidRange | undefined;
-  /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
-  readonly isolationRequired?: boolean | undefined;
-  readonly log: Logger;
-  /** Default: the process executor. */
-  readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
-}
-
-export interface Runner {
-  /** Attempts that run at this moment. */
-  readonly running: number;
-  /** The present session's id; null between two sessions. */
-  readonly session: string | null;
-  /**
-   * Takes no further stage, waits up to `limitMs` for those that run and for the answers to their results, then ends as
-   * `close` does. What had to be ended counts as lost: its owner sees the lease go.
-   */
-  drain(limitMs: number): Promise<void>;
-  /** What runs at this moment, for people. */
-  runningStages(): readonly Pick<Job, 'stage' | 'pipelineName'>[];
-  /** Ends everything at once; resolves when no process is left and the lease is given up. */
-  close(): Promise<void>;
-}
 
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
 /**
@@ -112,17 +61,6 @@ const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
 
-/** Resolves when the first session has begun. */
-export async function startRunner(options: RunnerOptions): Promise<Runner> {
-  const own = join(options.dataDir, 'runner');
-  mkdirSync(own, { recursive: true, mode: 0o700 });
-  // P14: so that `gone` is true of all earlier sessions too.
-  await killLeftovers(options.leftoversFile ?? join(own, 'leftovers'));
-  const runner = new RunnerService(options, own);
-  await runner.begin();
-  return runner;
-}
-
 /** What belongs to one session. */
 interface ActiveSession {
   readonly session: Session;
@@ -130,7 +68,7 @@ interface ActiveSession {
   readonly offers: Offers;
 }
 
-class RunnerService implements Runner {
+export class RunnerService implements Runner {
   readonly #options: RunnerOptions;
   readonly #schedulers: Schedulers;
   readonly #outbox: Outbox;

@@ -6,7 +6,7 @@ import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
 import { NotIsolated } from './workspace/errors.ts';
-import { startRunner } from './runner.ts';
+import { startRunner } from './start.ts';
 
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(

@@ -6,7 +6,8 @@ import { canMount, SmallDisk, startTestBroker, type TestBroker } from '@penstock
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Outbox } from '../src/report/outbox.ts';
 import { ResultFile } from '../src/report/result-file.ts';
-import { startRunner, type Runner } from '../src/runner.ts';
+import { startRunner } from '../src/start.ts';
+import type { Runner } from '../src/runner-options.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
 const MIB = 1024 ** 2;

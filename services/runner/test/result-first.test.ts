@@ -6,7 +6,8 @@ import { connectBus, type Bus, type Job } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startRunner, type Runner } from '../src/runner.ts';
+import { startRunner } from '../src/start.ts';
+import type { Runner } from '../src/runner-options.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
 let broker: TestBroker;

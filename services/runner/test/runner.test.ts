@@ -7,7 +7,8 @@ import { ProcessExecutor, type Guard } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startRunner, type Runner, type RunnerOptions } from '../src/runner.ts';
+import { startRunner } from '../src/start.ts';
+import type { Runner, RunnerOptions } from '../src/runner-options.ts';
 import { NotIsolated } from '../src/workspace/errors.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 

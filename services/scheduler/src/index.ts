@@ -1,3 +1,3 @@
-export { startScheduler } from './shell/scheduler.ts';
+export { startScheduler } from './start.ts';
 export type { Scheduler, SchedulerOptions } from './shell/scheduler-options.ts';
 export { runSchedulerService } from './service.ts';

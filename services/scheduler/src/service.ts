@@ -2,7 +2,7 @@
 import { ensureStreams } from '@penstock/bus';
 import { runService } from '@penstock/service';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
-import { startScheduler } from './shell/scheduler.ts';
+import { startScheduler } from './start.ts';
 
 const PARTITIONS = 16;
 

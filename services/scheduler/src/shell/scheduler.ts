@@ -52,13 +52,7 @@ const EXPIRED_MAX = 10_000;
 const LOOK_MS = 30_000;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-export async function startScheduler(options: SchedulerOptions): Promise<Scheduler> {
-  const scheduler = new SchedulerService(options);
-  await scheduler.start();
-  return scheduler;
-}
-
-class SchedulerService implements Scheduler {
+export class SchedulerService implements Scheduler {
   member = '';
   readonly #options: SchedulerOptions;
   readonly #ledger: RunsLedger;

@@ -1,0 +1,54 @@
+/** What a runner is started with, and what it is to whoever has started it. */
+import type { Bus, Job } from '@penstock/bus';
+import type { Executor, Guard } from '@penstock/executor';
+import type { MirrorCache } from '@penstock/git';
+import type { Logger } from '@penstock/telemetry';
+import type { UidRange } from './workspace/stage-users.ts';
+
+export interface RunnerOptions {
+  readonly bus: Bus;
+  /** The same at each start, so that workspaces are found again (P19). A token of a subject: no dots or blanks. */
+  readonly runnerId: string;
+  /** Stages at a time. */
+  readonly slots: number;
+  readonly labels: readonly string[];
+  /** Holds the folders of runs (`work`) and the runner's own (`runner`). Looks empty to stages, but for `work`. */
+  readonly dataDir: string;
+  /** Of the session's lease; default `RUNNER_LEASE_MS`. `RUNNER_LEASE_MS_MIN` is the least that leaves time for a renewal before the fence. */
+  readonly leaseMs?: number | undefined;
+  /** Lists guard and helpers for `killLeftovers` (P17). Default: in the runner's own folder. */
+  readonly leftoversFile?: string | undefined;
+  /** Log chunks kept on disk while the broker is away, default 512 MiB; beyond it stages wait. */
+  readonly spoolBytesMax?: number | undefined;
+  /** With less free on the disk of `dataDir` no stage is taken. Default 16 MiB. */
+  readonly freeBytesMin?: number | undefined;
+  /** Between SIGTERM and SIGKILL, default 10,000. */
+  readonly graceMs?: number | undefined;
+  /** How long a cancelled attempt waits for the broker to take its log. Default `GONE_WITHOUT_LOG_MS`. */
+  readonly goneWithoutLogMs?: number | undefined;
+  /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
+  readonly mirrors?: MirrorCache | undefined;
+  /** Where the runner is root: stages of each key run as a user of their own from this range. Absent: as the runner. */
+  readonly stageUids?: UidRange | undefined;
+  /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
+  readonly isolationRequired?: boolean | undefined;
+  readonly log: Logger;
+  /** Default: the process executor. */
+  readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
+}
+
+export interface Runner {
+  /** Attempts that run at this moment. */
+  readonly running: number;
+  /** The present session's id; null between two sessions. */
+  readonly session: string | null;
+  /**
+   * Takes no further stage, waits up to `limitMs` for those that run and for the answers to their results, then ends as
+   * `close` does. What had to be ended counts as lost: its owner sees the lease go.
+   */
+  drain(limitMs: number): Promise<void>;
+  /** What runs at this moment, for people. */
+  runningStages(): readonly Pick<Job, 'stage' | 'pipelineName'>[];
+  /** Ends everything at once; resolves when no process is left and the lease is given up. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,17 @@
+/** Starts a runner in any process that has a bus. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { killLeftovers } from '@penstock/executor';
+import type { Runner, RunnerOptions } from './runner-options.ts';
+import { RunnerService } from './runner.ts';
+
+/** Resolves when the first session has begun. */
+export async function startRunner(options: RunnerOptions): Promise<Runner> {
+  const own = join(options.dataDir, 'runner');
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  // P14: so that `gone` is true of all earlier sessions too.
+  await killLeftovers(options.leftoversFile ?? join(own, 'leftovers'));
+  const runner = new RunnerService(options, own);
+  await runner.begin();
+  return runner;
+}
