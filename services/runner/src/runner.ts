@@ -47,7 +47,7 @@ import { isSame, Outbox, resultId } from './report/outbox.ts';
 import { Packages } from './workspace/packages.ts';
 import type { Sources } from './workspace/preparation.ts';
 import { Schedulers } from './session/schedulers.ts';
-import { Session } from './session/session.ts';
+import { Session, sessionPorts } from './session/session.ts';
 import { SessionList } from './session/session-list.ts';
 import { StopMemory } from './session/stop-memory.ts';
 
@@ -209,7 +209,7 @@ export class RunnerService implements Runner {
   async #beginSession(): Promise<ActiveSession> {
     const { bus, log, runnerId, labels, slots, leaseMs = RUNNER_LEASE_MS } = this.#options;
     const session = await Session.begin({
-      bus,
+      ports: sessionPorts(bus, leaseMs),
       log,
       runner: runnerId,
       leaseMs,

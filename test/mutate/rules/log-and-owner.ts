@@ -3,7 +3,6 @@ import type { Check, Mutant } from '../mutant.ts';
 
 const partition: Check = { tests: 'services/scheduler/test/partition.test.ts' };
 const takeOver: Check = { tests: 'services/scheduler/test/take-over.test.ts' };
-const membership: Check = { tests: 'services/scheduler/test/membership.test.ts' };
 const lateMembership: Check = { tests: 'services/scheduler/test/membership-lease.test.ts' };
 const tooLarge: Check = { tests: 'services/scheduler/test/too-large.test.ts' };
 const partitionLog: Check = { tests: 'libs/bus/test/partition-log.test.ts' };
@@ -66,7 +65,7 @@ export const logAndOwner: readonly Mutant[] = [
     file: 'services/scheduler/src/shell/partition-owner.ts',
     find: "    await this.forget();\n    this.#onLost('another');\n",
     replace: '',
-    noticedBy: [membership, takeOver],
+    noticedBy: [{ tests: 'services/scheduler/test/deposed.test.ts' }],
   },
   {
     rule: 'P3',

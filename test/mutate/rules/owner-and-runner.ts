@@ -8,6 +8,7 @@ const jobs: Check = { tests: 'services/scheduler/test/job-deliveries.test.ts' };
 const runner = (part: string): Check => ({ tests: 'services/runner/test/runner.test.ts', titles: [part] });
 const restart: Check = { tests: 'services/runner/test/restart.test.ts' };
 const awayBroker: Check = { tests: 'services/runner/test/broker-away.test.ts' };
+const session: Check = { tests: 'services/runner/test/session.test.ts' };
 const guard: Check = { tests: 'libs/executor/test/guard.test.ts' };
 const chunkStore: Check = { tests: 'services/runner/test/chunk-store.test.ts' };
 const credits: Check = { tests: 'services/runner/test/credits.test.ts' };
@@ -149,15 +150,40 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/session/session.ts',
     find: 'return sentAtMs + leaseMs - FENCE_MS;',
     replace: 'return sentAtMs + leaseMs;',
-    noticedBy: [awayBroker, runner('a session (P15)')],
+    noticedBy: [session],
   },
   {
     rule: 'P15',
-    breaks: 'counts the deadline of its guard from the answer, with the whole lease',
+    breaks: 'counts the deadline of its guard from the answer',
     file: 'services/runner/src/session/session.ts',
     find: 'await this.#guard.setDeadline(deadlineOf(renewal.sentAtMs, leaseMs));',
-    replace: 'await this.#guard.setDeadline(bootClockMs() + leaseMs);',
-    noticedBy: [awayBroker, runner('a session (P15)')],
+    replace: 'await this.#guard.setDeadline(deadlineOf(bootClockMs(), leaseMs));',
+    noticedBy: [session],
+  },
+  {
+    rule: 'P15',
+    breaks: 'counts the first deadline of its guard from the answer',
+    file: 'services/runner/src/session/session.ts',
+    find: 'await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));',
+    replace: 'await guard.setDeadline(deadlineOf(bootClockMs(), options.leaseMs));',
+    noticedBy: [session],
+  },
+  {
+    rule: 'P15',
+    breaks: 'gives the guard a new deadline for a renewal that has no answer',
+    file: 'services/runner/src/session/session.ts',
+    find: "if (renewal.kind === 'accepted') await this.#guard.setDeadline(deadlineOf(renewal.sentAtMs, leaseMs));",
+    replace:
+      "if (leaseMs > 0) await this.#guard.setDeadline(deadlineOf(renewal.kind === 'accepted' ? renewal.sentAtMs : bootClockMs(), leaseMs));",
+    noticedBy: [session],
+  },
+  {
+    rule: 'P15',
+    breaks: 'goes on renewing the lease of a session whose guard is gone',
+    file: 'services/runner/src/session/session.ts',
+    find: 'if (!this.isOver) this.#scheduleRenewal();',
+    replace: 'this.#scheduleRenewal();',
+    noticedBy: [session],
   },
   {
     rule: 'P15',

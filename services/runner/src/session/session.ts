@@ -19,14 +19,34 @@ import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
 import { guarded } from '@penstock/telemetry/borders';
 
+/** The world of a session; a test has its own. */
+export interface SessionPorts {
+  createGuard(): Guard;
+  /** Its `sentAtMs` is of the clock by which the guard's deadlines are. */
+  acquire(key: string, value: RunnerLease): Promise<Pick<Lease, 'sentAtMs' | 'renew' | 'release'>>;
+}
+
+export function sessionPorts(bus: Bus, leaseMs: number): SessionPorts {
+  return {
+    createGuard: () => new Guard(),
+    acquire: (key, value) => acquireLease(bus, buckets.runners, key, value, { ttlMs: leaseMs, now: bootClockMs }),
+  };
+}
+
 export interface SessionOptions {
-  readonly bus: Bus;
-  readonly log: Logger;
+  readonly ports: SessionPorts;
+  readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>;
   readonly runner: string;
   readonly leaseMs: number;
   /** The lease's value as of now. */
   readonly lease: (session: string) => RunnerLease;
   readonly createExecutor: (guard: Guard) => Executor;
+}
+
+interface SessionParts {
+  readonly guard: Guard;
+  readonly executor: Executor;
+  readonly lease: Awaited<ReturnType<SessionPorts['acquire']>>;
 }
 
 export class Session {
@@ -36,23 +56,20 @@ export class Session {
   readonly over: Promise<string>;
   readonly #options: SessionOptions;
   readonly #guard: Guard;
-  readonly #lease: Lease;
+  readonly #lease: SessionParts['lease'];
   #renewTimer: NodeJS.Timeout | undefined;
   #isOver = false;
 
   /** Rejects where the broker does not take the lease; nothing is left behind then. */
   static async begin(options: SessionOptions): Promise<Session> {
     const id = randomUUID();
-    const guard = new Guard();
+    const guard = options.ports.createGuard();
     let executor: Executor | undefined;
-    let lease: Lease | undefined;
+    let lease: SessionParts['lease'] | undefined;
     try {
       executor = options.createExecutor(guard);
       const warm = executor.prewarm(1);
-      lease = await acquireLease(options.bus, buckets.runners, `${options.runner}.${id}`, options.lease(id), {
-        ttlMs: options.leaseMs,
-        now: bootClockMs,
-      });
+      lease = await options.ports.acquire(`${options.runner}.${id}`, options.lease(id));
       await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));
       await warm;
       return new Session(id, options, { guard, executor, lease });
@@ -65,7 +82,7 @@ export class Session {
     }
   }
 
-  private constructor(id: string, options: SessionOptions, parts: { guard: Guard; executor: Executor; lease: Lease }) {
+  private constructor(id: string, options: SessionOptions, parts: SessionParts) {
     this.id = id;
     this.executor = parts.executor;
     this.#options = options;
