@@ -1,6 +1,6 @@
 /**
- * The broker from its official release archive. The archive must match the digest in pins.json where there is one, and the
- * release's own SHA256SUMS (fetched from the same place) in any case.
+ * The broker from its official release archive. The archive must match the digest in pins.json and the release's own
+ * SHA256SUMS. An archive without a pinned digest is not taken: what came from one place cannot vouch for itself.
  */
 import { basename } from 'node:path';
 import { createHash } from 'node:crypto';
@@ -13,6 +13,7 @@ export async function brokerFromRelease({ pins, platform, env, limits }) {
   const base = (env.SERVICE_BROKER_RELEASE_URL || pins.release.url).replace(/\/+$/, '');
   const file = pins.release.files[platform];
   if (!file) throw new SourceFailed(`the release has no archive for ${platform}`);
+  if (!file.sha256) throw new SourceFailed(`no checksum is pinned of ${file.name}`);
   const folder = `${base}/v${pins.version}`;
   const options = { env };
   const sums = await download(`${folder}/SHA256SUMS`, limits, options);
@@ -22,7 +23,7 @@ export async function brokerFromRelease({ pins, platform, env, limits }) {
     .map((text) => text.trim().split(/\s+\*?/))
     .find(([, name]) => name === file.name);
   if (!line) throw new SourceFailed(`the release's SHA256SUMS does not list ${file.name}`);
-  if (file.sha256 && file.sha256 !== line[0])
+  if (file.sha256 !== line[0])
     throw new SourceFailed(`the release's SHA256SUMS disagrees with the pinned checksum of ${file.name}`);
   const archive = await download(`${folder}/${file.name}`, limits, options);
   assertDigest(file.name, archive.bytes, line[0]);

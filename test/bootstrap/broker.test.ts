@@ -145,11 +145,16 @@ describe('what is at hand comes first', () => {
 });
 
 describe('the official release', () => {
-  it('an archive without a pinned digest is held to the SHA256SUMS of its release', async () => {
+  it('an archive without a pinned digest is not asked for, and the wheel comes next', async () => {
     pin({ release: null });
-    expectSource(await ensure(release()), 'release');
+    expectSource(await ensure({ ...release(), ...index() }), 'wheel');
+    expect(server.asked).not.toContain(`GET ${ARCHIVE_PATH}`);
+    expectRefusal(await ensure({ ...release(), HOME: join(checkout.root, 'fresh') }), 'no checksum is pinned');
+  });
+
+  it('an archive that its release lists with another checksum is refused', async () => {
     server.answers.set(SUMS_PATH, `${'0'.repeat(64)}  ${ARCHIVE}\n`);
-    expectRefusal(await ensure({ ...release(), HOME: join(checkout.root, 'fresh') }), 'checksum');
+    expectRefusal(await ensure(release()), 'checksum');
   });
 
   it('a digest that differs from the pinned one is refused, and the wheel comes next', async () => {
