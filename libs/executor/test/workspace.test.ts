@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Workspaces } from '../src/workspace/workspaces.ts';
 
+const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
 let folder: string;
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-work-')));
@@ -103,6 +104,17 @@ describe('the folders of a run', () => {
     const after = await workspaces.prepare(attempt('b', { declaresOutputs: true, fresh: true }));
     expect([after.home, after.outputFile].map((path) => realpathSync(path))).toEqual([after.home, after.outputFile]);
     writeFileSync(join(after.workspace, 'file'), '');
+    await workspaces.remove('run-1');
+    expect(workspaces.list()).toEqual([]);
+  });
+
+  it.runIf(isRoot)('go where their user has shut itself out of all of them', async () => {
+    const user = { uid: 300_000, gid: 300_000 };
+    const workspaces = new Workspaces(join(folder, 'work'));
+    const { home, workspace, outputFile } = await workspaces.prepare(attempt('a', { user, declaresOutputs: true }));
+    writeFileSync(join(workspace, 'file'), '');
+    const giveAndShut = 'chown -R 300000:300000 "$0"; chmod 000 "$1" "$2" "$0"';
+    execFileSync('sh', ['-c', giveAndShut, home, workspace, outputFile]);
     await workspaces.remove('run-1');
     expect(workspaces.list()).toEqual([]);
   });

@@ -5,8 +5,8 @@
  *     a link meanwhile, nothing goes that the stage could not have removed itself.
  */
 import { execFile } from 'node:child_process';
-import { lstatSync, type Stats } from 'node:fs';
-import { rm, rmdir, unlink } from 'node:fs/promises';
+import { constants, lstatSync, type Stats } from 'node:fs';
+import { open, rm, rmdir, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { StageUser } from '../contract/port.ts';
 
@@ -56,13 +56,24 @@ async function removeOfAnother(path: string, { uid, gid }: StageUser): Promise<v
   try {
     await rmdir(path);
   } catch {
-    const asOwner = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--bounding-set=-all'];
-    // The working folder is entered with our rights, whatever stands above it.
-    await run('setpriv', [...asOwner, '--no-new-privs', '--', 'sh', '-c', EMPTY_THIS_FOLDER], {
-      ...OPTIONS,
-      cwd: path,
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
-    });
+    const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    try {
+      // Its owner may have shut itself out.
+      await folder.chmod(0o700);
+      await emptyAsOwner(folder.fd, uid, gid);
+    } finally {
+      await folder.close();
+    }
     await rmdir(path);
   }
+}
+
+/** The folder is entered with our rights, whatever stands above it, and by its descriptor, whatever stands at its path by now. */
+async function emptyAsOwner(folder: number, uid: number, gid: number): Promise<void> {
+  const asOwner = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--bounding-set=-all'];
+  await run('setpriv', [...asOwner, '--no-new-privs', '--', 'sh', '-c', EMPTY_THIS_FOLDER], {
+    ...OPTIONS,
+    cwd: `/proc/${process.pid}/fd/${folder}`,
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+  });
 }
