@@ -1,6 +1,7 @@
 /** Who is believed: unsigned beside signed deliveries, one provider beside the other, connections before and after their proof. */
 import type { IngestCalls, IngestVerb } from '@penstock/bus';
 import { GitError } from '@penstock/git';
+import { ParsePool } from '@penstock/parse-pool';
 import { answerCalls, callService } from '@penstock/service';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startFakeHost, type FakeHost } from './fake-host.ts';
@@ -78,6 +79,16 @@ describe('an unsigned delivery', () => {
       await keyOf(await gitlab(ingest, labPush('acme/same'))),
     ];
     expect(keys).toEqual(['service/git_host_a/signed/acme/same', 'service/git_host_b/unsigned/acme/same']);
+  });
+
+  it('has its file read in a turn of its own, not in that of a signed one of the same name', async () => {
+    const ingest = await world.ingest({ secrets: { git_host_a: 'server' }, unsigned: true });
+    const uses = vi.spyOn(ParsePool.prototype, 'uses');
+    await github(ingest, push('acme/turns'), 'server');
+    await gitlab(ingest, labPush('acme/turns'));
+    const turns = uses.mock.calls.map(([, key]) => key);
+    uses.mockRestore();
+    expect(turns).toEqual(['service/git_host_a/signed/acme/turns', 'service/git_host_b/unsigned/acme/turns']);
   });
 
   it('with the id of a signed one is another delivery, whichever comes first', async () => {

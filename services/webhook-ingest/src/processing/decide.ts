@@ -174,7 +174,7 @@ async function readPipeline(
   delivery: Delivery,
   sources: DecisionSources,
 ): Promise<Read> {
-  const key = delivery.repository;
+  const { key } = delivery;
   const uses = await usesOffThread(text, key, PARSE_MS_MAX);
   let extensions: readonly ResolvedExtension[] = [];
   if (uses.length > 0) {
