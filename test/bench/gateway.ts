@@ -327,6 +327,7 @@ function endedRun(index: number, tenant = 'service'): RunDocument {
     origin: { kind: 'api' },
     createdAt,
     version: 20,
+    eventBytes: 0,
     status: 'SUCCESS',
     held: false,
     finishedAt: createdAt,

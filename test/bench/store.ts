@@ -164,6 +164,7 @@ function documents(count: number): RunDocument[] {
         ...created,
         createdAt: now,
         version: events.length,
+        eventBytes: 0,
         status: 'SUCCESS',
         held: false,
         finishedAt: now,

@@ -7,7 +7,8 @@ import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstoc
 import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
 import type { LogEnd, RunEvent, StagesSkipped } from './events.ts';
-import { evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
+import { hasRoom } from './document-room.ts';
+import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
 import {
@@ -74,6 +75,12 @@ export class Decision {
       this.#emit({ type: 'stage_returned', at, stage: name, attempt: stage.attempt });
       // Those that waited for the same runner need not any more.
       const isFree = Object.keys(this.#run.workspaces).length < bound;
+      if (!hasRoom(this.#run, this.#plan)) {
+        this.#failUnstarted(at, stage, 'quota');
+        const waiting = isFree ? this.#waiting() : [];
+        if (waiting.length > 0) this.effects.push({ type: 'offer-stages', stages: waiting });
+        return;
+      }
       this.effects.push({ type: 'offer-stages', stages: isFree ? this.#waiting() : [name] });
     } else {
       this.#completeStopped(at, stage, stage.live.stopping, { logBytes: 0 });
@@ -125,17 +132,7 @@ export class Decision {
       const kind = isDue(stage) ? this.#timerOf(stage)?.kind : undefined;
       if (kind === 'retry') retried.push(stage.name);
       else if (kind === 'timeout') this.#stop(at, stage, 'timeout');
-      else if (kind === 'queue') {
-        this.#complete(at, stage, {
-          type: 'stage_completed',
-          at,
-          stage: stage.name,
-          attempt: 0,
-          status: 'FAILED',
-          reason: 'no_runner',
-          logBytes: 0,
-        });
-      }
+      else if (kind === 'queue') this.#failUnstarted(at, stage, 'no_runner');
       if (isEnded(this.#run.status)) return;
     }
     this.#queue(
@@ -229,7 +226,9 @@ export class Decision {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
-    if (stage.failures < retry.max && retry.on.includes(retryCauseOf(reason)) && !this.#familyIsOver(stage)) {
+    const isRetried =
+      stage.failures < retry.max && retry.on.includes(retryCauseOf(reason)) && !this.#familyIsOver(stage);
+    if (isRetried && hasRoom(this.#run, this.#plan)) {
       const dueAt = at + retryDelayMs(retry, stage.failures + 1);
       this.#emit({
         type: 'stage_retrying',
@@ -251,9 +250,22 @@ export class Decision {
       stage: name,
       attempt,
       status: 'FAILED',
-      reason,
+      reason: isRetried ? 'quota' : reason,
       ...exit,
       ...log,
+    });
+  }
+
+  /** It waits for a runner, and is not to have one any more. */
+  #failUnstarted(at: number, stage: StageState, reason: 'no_runner' | 'quota'): void {
+    this.#complete(at, stage, {
+      type: 'stage_completed',
+      at,
+      stage: stage.name,
+      attempt: 0,
+      status: 'FAILED',
+      reason,
+      logBytes: 0,
     });
   }
 
@@ -402,13 +414,27 @@ export class Decision {
         this.#plan.stages[index]?.definition.allowFailure !== true,
     );
     const interrupted = failures.some((stage) => stage.reason === 'runner_lost');
-    const status = failures.length > 0 ? 'FAILED' : this.#run.stages.length === 0 ? 'SKIPPED' : 'SUCCESS';
-    this.#emit({ type: 'run_completed', at, status, ...(interrupted ? { outcome: 'interrupted' as const } : {}) });
+    const outgrown = this.#isOutgrown();
+    const failed = failures.length > 0 || outgrown;
+    const status = failed ? 'FAILED' : this.#run.stages.length === 0 ? 'SKIPPED' : 'SUCCESS';
+    this.#emit({
+      type: 'run_completed',
+      at,
+      status,
+      ...(interrupted ? { outcome: 'interrupted' as const } : {}),
+      ...(outgrown ? { reason: 'quota' as const } : {}),
+    });
     this.effects.push({ type: 'settle' });
   }
 
+  /** A stage was refused what it needed, for the run's document has no room for more. */
+  #isOutgrown(): boolean {
+    return !hasRoom(this.#run, this.#plan) && this.#run.stages.some(({ reason }) => reason === 'quota');
+  }
+
   #outputsFit(outputs: Readonly<Record<string, string>> | undefined): boolean {
-    if (outputs === undefined) return true;
+    if (outputs === undefined || Object.keys(outputs).length === 0) return true;
+    if (!hasRoom(this.#run, this.#plan, outputs)) return false;
     let size = outputsSize(outputs);
     if (size > STAGE_OUTPUTS_MAX) return false;
     for (const stage of this.#run.stages) {
@@ -434,7 +460,7 @@ export class Decision {
 
   /** An event whose parts are applied already. */
   #count(event: StagesSkipped): void {
-    this.#run.version += 1;
+    countEvent(this.#run, this.#plan, event);
     this.events.push(event);
   }
 }

@@ -7,6 +7,7 @@
  */
 import type { RunId } from './brands.ts';
 import type { ResolvedExtension } from '@penstock/pipeline';
+import { eventBytes } from './document-room.ts';
 import { assertNever, RunInvariantError } from './errors.ts';
 import type { RunCreated, RunEvent } from './events.ts';
 import type { Plan } from './plan.ts';
@@ -25,6 +26,7 @@ export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
     ...(created.group === undefined ? {} : { group: created.group }),
     createdAt: created.at,
     version: 1,
+    eventBytes: 0,
     status: 'PENDING',
     held: false,
     stages: plan.stages.map(({ definition, after }) => ({
@@ -52,7 +54,7 @@ function lockOf(extensions: readonly ResolvedExtension[]): readonly LockedExtens
 
 /** Applies every event but `run_created`. Throws RunInvariantError where the event cannot follow the state. */
 export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
-  run.version += 1;
+  countEvent(run, plan, event);
   switch (event.type) {
     case 'run_created':
       throw new RunInvariantError(run.id, 'created twice');
@@ -161,6 +163,12 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     default:
       assertNever(event);
   }
+}
+
+/** The event's part in what is counted; `evolve` does it for those that it applies. */
+export function countEvent(run: RunState, plan: Plan, event: RunEvent): void {
+  run.version += 1;
+  run.eventBytes += eventBytes(plan, event);
 }
 
 export function isEnded(status: RunState['status']): boolean {

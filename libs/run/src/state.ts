@@ -102,6 +102,8 @@ export interface RunState {
   readonly createdAt: number;
   /** The number of events that made this state. */
   version: Version;
+  /** What the events behind the first add to the run's document, at most; absent from documents of releases before the field. */
+  eventBytes: number;
   status: RunStatus;
   /** Held back by a group or a quota. */
   held: boolean;

@@ -49,6 +49,7 @@ export function runDocument(some: SomeRun): RunDocument {
       ...created,
       createdAt,
       version,
+      eventBytes: 0,
       status,
       held: false,
       stages: [],
