@@ -53,7 +53,7 @@ describe('the device flow of the provider', () => {
     expect(headers.get('cache-control')).toBe('no-store');
     expect(await poll(server, code)).toMatchObject({
       status: 400,
-      body: { status: 'expired', error: 'expired_token' },
+      body: { status: 'expired', error: 'expired_token', message: expect.stringContaining('has been used') },
     });
     expect(world.audit).toMatchObject([{ action: 'login.device', outcome: 'ok' }]);
   });

@@ -50,12 +50,9 @@ export function addDeviceRoutes(
           status: 'denied',
         });
       case 'expired':
-        throw new AuthRefusal(
-          400,
-          'expired_token',
-          'The code has expired before anybody approved it: begin the login again.',
-          { status: 'expired' },
-        );
+        throw new AuthRefusal(400, 'expired_token', 'The code has expired or has been used: begin the login again.', {
+          status: 'expired',
+        });
       case 'unknown':
         // A right code is not held up by somebody's guesses from the same address.
         tries.check(request.clientAddress);
