@@ -255,8 +255,10 @@ export class SimScheduler implements SchedulerPort, OwningScheduler {
     } catch (error) {
       this.#world.trace(() => `${this.node.name} could not open partition ${partition}: ${String(error)}`);
       this.#world.mark('opening failed');
-      // Broker and store fail, and a checkpoint comes late for a log that was cut: tried again. All else is a fault of the code.
-      const isOutage = error instanceof SimOutage || this.#world.witness.isPartitionDisturbed(partition);
+      // Broker and store fail, a checkpoint comes late for a log that was cut, and a stop ends an opening: tried again, here or
+      // elsewhere. All else is a fault of the code.
+      const isEnded = this.stopping && error instanceof Error && error.name === 'AbortError';
+      const isOutage = isEnded || error instanceof SimOutage || this.#world.witness.isPartitionDisturbed(partition);
       if (!isOutage && this.member === owner.member)
         this.#world.fail(error instanceof Error ? error : new Error(String(error)));
       if (this.member === owner.member) this.#halfOpen.set(partition, owner);

@@ -102,11 +102,12 @@ export class QuotaRules {
           'P23',
           `${active.length} runs of ${active[0]?.state.key ?? ''} go on at once, ${slotsMax} are allowed`,
         );
+        // The runs of a key stand in the order of their creation in the log; clocks may have been set back between two.
         // Slots that were taken away in the same step may have been what a later run got before a turn came.
         const overtaken =
           slotsMax > key.maxConcurrent
             ? undefined
-            : ready.find((waiting) => starts.some((run) => waiting.state.createdAt < run.state.createdAt));
+            : ready.find((waiting) => starts.some((run) => live.indexOf(waiting) < live.indexOf(run)));
         this.#world.check(
           overtaken === undefined,
           'P23',
