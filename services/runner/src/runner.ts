@@ -123,7 +123,10 @@ export class RunnerService implements Runner {
       isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
     });
     if (options.stageUids !== undefined && process.getuid?.() === 0)
-      this.#users = new StageUsers(options.stageUids, this.#folders.owners());
+      this.#users = new StageUsers(options.stageUids, () => ({
+        keys: new Set([...this.#running].map(({ job }) => job.key)),
+        uids: this.#folders.owners(),
+      }));
     this.#sources = {
       checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
       packages: new Packages({ bus, folder: own, log }),
