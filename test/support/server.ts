@@ -10,13 +10,8 @@ import { fileURLToPath } from 'node:url';
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
 
-export const NO_RATE_LIMITS = {
-  SERVICE_RATE_LIMIT_READ: '0',
-  SERVICE_RATE_LIMIT_API: '0',
-  SERVICE_RATE_LIMIT_WEBHOOK: '0',
-};
 /** All clients of a test have one address, and ask more often than a person does. */
-const WITHOUT_RATE_LIMITS = {
+export const NO_RATE_LIMITS = {
   SERVICE_STREAMS_PER_USER: '100000',
   SERVICE_RATE_LIMIT_READ: '0',
   SERVICE_RATE_LIMIT_API: '0',
@@ -60,7 +55,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     process.execPath,
     [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])],
     {
-      env: { ...process.env, ...WITHOUT_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
+      env: { ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     },

@@ -10,15 +10,13 @@ import { createBirpc, type BirpcReturn } from 'birpc';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
 import type { ApiCalls } from './api-worker.ts';
-import { mirrorCalls, type MirrorCalls } from './mirror-calls.ts';
+import { CALL_MS_MAX, mirrorCalls, type MirrorCalls } from './mirror-calls.ts';
 import type { ApiOptions, BusAddress } from './start-api.ts';
 
 const WORKER = new URL('./api-worker.ts', import.meta.url);
 const MEBIBYTE = 1024 * 1024;
 const HEAP_MIB_MIN = 512;
 const HEAP_MIB_MAX = 2_048;
-/** As `CALL_MS_MAX` of the other side, which loads only there. */
-const CALL_MS_MAX = 5 * 60_000;
 const RESTART = { firstMs: 100, maxMs: 5_000 };
 /** Closing waits for answers that are under way. */
 const CLOSE_MS_MAX = 30_000;

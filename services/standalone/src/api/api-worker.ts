@@ -1,8 +1,7 @@
 /** The thread of the API (`api-thread.ts` is its other side). It loads while the engine starts, and waits to be told. */
 import { parentPort } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
-import type { MirrorCalls } from './mirror-calls.ts';
-import { mirrorsByCalls } from './mirror-calls.ts';
+import { CALL_MS_MAX, mirrorsByCalls, type MirrorCalls } from './mirror-calls.ts';
 import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
 
 export interface ApiCalls {
@@ -10,9 +9,6 @@ export interface ApiCalls {
   start(options: ApiOptions, busAddress: BusAddress): Promise<{ readonly url: string; readonly port: number }>;
   close(): Promise<void>;
 }
-
-/** Longer than any call takes by its own deadlines. */
-export const CALL_MS_MAX = 5 * 60_000;
 
 const port = parentPort;
 if (port === null) throw new Error('the API thread is started by api-thread.ts only');

@@ -31,6 +31,8 @@ export interface MirrorCalls {
   findRef(request: { readonly url: string; readonly ref: string }): Promise<Outcome<string | null>>;
 }
 
+/** Of a call between the threads: longer than any takes by its own deadlines. */
+export const CALL_MS_MAX = 5 * 60_000;
 const REMEMBERED_MAX = 1_000;
 
 /** The side that has the mirrors. */
