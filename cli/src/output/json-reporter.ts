@@ -30,7 +30,7 @@ export class JsonReporter implements Reporter {
   }
 
   lines(stage: string, stream: LogStreamName, bytes: Buffer, timestampMs: number): void | Promise<void> {
-    const head = `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":"${stream}","line":`;
+    const head = `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":${JSON.stringify(stream)},"line":`;
     const tail = `,"timestamp":"${this.#isoTime(timestampMs)}"}\n`;
     let text = '';
     for (let from = 0; from < bytes.length;) {

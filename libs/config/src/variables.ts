@@ -219,6 +219,22 @@ export const variables = {
     meaning:
       'Starts in production mode also where the machine gives no namespaces, so that stages see its other processes and can outlive their end.',
   }),
+  executors: optional({
+    name: 'SERVICE_EXECUTORS',
+    kind: list(choice('process', 'sandbox', 'container', 'kubernetes'), 4),
+    defaultText: 'what the runner finds',
+    services: ['serve', 'runner'],
+    meaning:
+      'What stages may run in here, the most preferred first: a stage runs in the first that gives what it asks for. One that is named and not to be had is a start-up error.',
+  }),
+  untrustedIsolation: optional({
+    name: 'SERVICE_UNTRUSTED_ISOLATION',
+    kind: choice('none', 'sandbox', 'container'),
+    defaultText: '`none` in development mode, else `sandbox`',
+    services: ['serve', 'runner'],
+    meaning:
+      'The least isolation of a stage whose run is not trusted; there it has no way to link-local, private or own addresses of the machine.',
+  }),
   drain: variable({
     name: 'SERVICE_DRAIN',
     kind: duration({ minMs: 0, maxMs: DAY_MS }),

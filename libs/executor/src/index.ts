@@ -2,6 +2,7 @@ export { stageEnvironment } from './attempt/stage-environment.ts';
 export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
 export type {
   Executor,
+  ExecutorKind,
   OutputSink,
   OutputStreamName,
   StageExit,

@@ -33,7 +33,9 @@ describe('chunks (P21)', () => {
         .map((characters) => Buffer.from(characters.join(''))),
       fc.nat({ max: 3 * LINE_BYTES_MAX }).map((length) => Buffer.alloc(length, 'x')),
     );
-    const writes = fc.array(fc.tuple(fc.constantFrom<OutputStreamName>('stdout', 'stderr'), piece), { maxLength: 25 });
+    const writes = fc.array(fc.tuple(fc.constantFrom<OutputStreamName>('stdout', 'stderr', 'service:db'), piece), {
+      maxLength: 25,
+    });
     await fc.assert(
       fc.asyncProperty(writes, async (all) => {
         const { chunker, chunks } = collect();
@@ -48,7 +50,7 @@ describe('chunks (P21)', () => {
           expect(chunk.output.at(-1)).toBe(0x0a);
         }
         expect(end).toBe(offset);
-        for (const stream of ['stdout', 'stderr'] as const) {
+        for (const stream of ['stdout', 'stderr', 'service:db'] as const) {
           const written = Buffer.concat(all.filter(([of]) => of === stream).map(([, bytes]) => bytes)).toString(
             'latin1',
           );

@@ -9,6 +9,7 @@ import type { RunEffect } from './effects.ts';
 import type { LogEnd, RunEvent, StagesSkipped } from './events.ts';
 import { hasRoom } from './document-room.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
+import { retryCauseOf } from './retry-cause.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
 import {
@@ -226,8 +227,9 @@ export class Decision {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
+    const cause = retryCauseOf(reason);
     const isRetried =
-      stage.failures < retry.max && retry.on.includes(retryCauseOf(reason)) && !this.#familyIsOver(stage);
+      stage.failures < retry.max && cause !== undefined && retry.on.includes(cause) && !this.#familyIsOver(stage);
     if (isRetried && hasRoom(this.#run, this.#plan)) {
       const dueAt = at + retryDelayMs(retry, stage.failures + 1);
       this.#emit({
@@ -530,11 +532,6 @@ function numberField(stage: Pick<StageState, 'attempt' | 'returned'>): { readonl
 function namedIn(names: readonly string[]): (stage: StageState) => boolean {
   const set = new Set(names);
   return ({ name }) => set.has(name);
-}
-
-function retryCauseOf(reason: StageReason): 'failure' | 'timeout' | 'lost' {
-  if (reason === 'timeout') return 'timeout';
-  return reason === 'runner_lost' ? 'lost' : 'failure';
 }
 
 function optional(command: ResultCommand): { outputs?: Readonly<Record<string, string>>; exitCode?: number } {

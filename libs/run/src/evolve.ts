@@ -10,6 +10,7 @@ import type { ResolvedExtension } from '@penstock/pipeline';
 import { eventBytes } from './document-room.ts';
 import { assertNever, RunInvariantError } from './errors.ts';
 import type { RunCreated, RunEvent } from './events.ts';
+import { isLoss } from './retry-cause.ts';
 import type { Plan } from './plan.ts';
 import type { LockedExtension, RunState, StageState } from './state.ts';
 
@@ -112,7 +113,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       const stage = endLive(run, plan, event.stage, event.attempt);
       stage.status = 'PENDING';
       stage.failures += 1;
-      if (event.reason !== 'runner_lost') stage.failedAttempts = (stage.failedAttempts ?? 0) + 1;
+      if (!isLoss(event.reason)) stage.failedAttempts = (stage.failedAttempts ?? 0) + 1;
       stage.dueAt = event.dueAt;
       return;
     }

@@ -8,6 +8,7 @@ export * from './plan.ts';
 export * from './evolve.ts';
 export { RUN_OUTPUTS_MAX, STAGE_OUTPUTS_MAX } from './decide.ts';
 export { RUN_DOCUMENT_BYTES_MAX } from './document-room.ts';
+export { isLoss } from './retry-cause.ts';
 export { nextDeadline, timerOf, type RunSettings } from './timers.ts';
 export * from './machine.ts';
 export * from './projection.ts';

@@ -44,8 +44,8 @@ interface PublicStageLog {
   readonly type: 'stage_log';
   /** The stage's full name. */
   readonly stage: string;
-  /** Where the line was written; the engine's own remarks are in `system`. */
-  readonly stream: 'stdout' | 'stderr' | 'system';
+  /** Where the line was written; the engine's own remarks are in `system`, and `service:<name>` is what a service beside the stage prints. */
+  readonly stream: 'stdout' | 'stderr' | 'system' | `service:${string}`;
   /** The line without its end. */
   readonly line: string;
   /** When the runner sent the line on; ISO 8601 in UTC, with milliseconds. */

@@ -215,6 +215,21 @@ describe('retry', () => {
     expect(driven.run.status).toBe('FAILED');
   });
 
+  it.each([
+    ['failure', ['exit', 'signal', 'oom', 'service']],
+    ['lost', ['evicted', 'image']],
+    ['never', ['checkout', 'quota', 'log_limit', 'pipeline_file']],
+  ] as const)('%s is what is retried after %j', (cause, reasons) => {
+    for (const reason of reasons) {
+      for (const on of ['failure', 'timeout', 'lost'] as const) {
+        const driven = new DrivenRun(retried([on]));
+        driven.grant('a');
+        driven.fail('a', reason);
+        expect([reason, on, driven.stage('a').status]).toEqual([reason, on, on === cause ? 'PENDING' : 'FAILED']);
+      }
+    }
+  });
+
   it('a lost runner without a retry interrupts the run', () => {
     const driven = new DrivenRun(pipeline(stage('a')));
     driven.grant('a');

@@ -9,6 +9,7 @@ import {
   type RunEvent,
   type RunSettings,
   type RunState,
+  type StageReason,
 } from '@penstock/run';
 
 export const RUN_ID = '01940000-0000-7abc-8000-000000000001';
@@ -111,7 +112,7 @@ export class DrivenRun {
     });
   }
 
-  fail(name: string, reason: 'exit' | 'timeout' | 'cancelled' = 'exit'): Decided | undefined {
+  fail(name: string, reason: StageReason = 'exit'): Decided | undefined {
     return this.tell({
       type: 'result',
       stage: name,

@@ -1,5 +1,5 @@
 /** A pipeline's health: what the newest runs of one name say about it. Pure. */
-import type { RunView, StageView } from '@penstock/run';
+import { isLoss, type RunView, type StageView } from '@penstock/run';
 
 export interface PipelineHealth {
   readonly pipelineName: string;
@@ -86,7 +86,7 @@ interface StageTally {
 }
 
 /**
- * A stage whose runner was lost, or that none took, says nothing about its commands: it counts neither as a run of the
+ * A stage whose runner, place or image was lost, or that no runner took, says nothing about its commands: it counts neither as a run of the
  * stage nor as its failure, or every crash of a machine would make stages flaky.
  */
 function tallyStage(stages: Map<string, StageTally>, stage: StageView): void {
@@ -96,7 +96,7 @@ function tallyStage(stages: Map<string, StageTally>, stage: StageView): void {
     stages.set(stage.name, tally);
   }
   if (stage.status !== 'SUCCESS' && stage.status !== 'FAILED') return;
-  if (stage.reason === 'runner_lost' || stage.reason === 'no_runner') return;
+  if (isLoss(stage.reason) || stage.reason === 'no_runner') return;
   tally.runs += 1;
   if (stage.status === 'FAILED') tally.failures += 1;
   else if ((stage.failedAttempts ?? 0) > 0) tally.retried = true;

@@ -240,7 +240,7 @@ describe('the text of lines', () => {
   });
 
   it('the parts of a chunk keep their streams', () => {
-    const whole = chunk(1, 't', 'out\nerr\nsys\n');
+    const whole = chunk(1, 't', 'out\nerr\nsys\nsrv\n');
     const parted: StoredChunk = {
       ...whole,
       chunk: {
@@ -249,14 +249,16 @@ describe('the text of lines', () => {
           ['stdout', 4],
           ['stderr', 4],
           ['system', 4],
+          ['service:db', 4],
         ],
       },
     };
-    const messages = replay([created(), started('t'), completed('t', 12), runCompleted()], [parted]);
+    const messages = replay([created(), started('t'), completed('t', 16), runCompleted()], [parted]);
     expect(dataOf(messages, 'stage_log').map(({ stream, line }) => [stream, line])).toEqual([
       ['stdout', 'out'],
       ['stderr', 'err'],
       ['system', 'sys'],
+      ['service:db', 'srv'],
     ]);
   });
 });

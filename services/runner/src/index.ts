@@ -1,3 +1,5 @@
+export type { IsolationLevel } from './executors/executor-choice.ts';
+export { findExecutors, leastIsolation } from './executors/find-executors.ts';
 export type { Runner } from './runner-options.ts';
 export { startRunner } from './start.ts';
 export { runRunnerService } from './service.ts';

@@ -1,8 +1,9 @@
 /** What a runner is started with, and what it is to whoever has started it. */
 import type { Bus, Job } from '@penstock/bus';
-import type { Executor, Guard } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
+import type { IsolationLevel } from './executors/executor-choice.ts';
+import type { ExecutorSource } from './executors/executor-source.ts';
 import type { UidRange } from './workspace/stage-users.ts';
 
 export interface RunnerOptions {
@@ -33,8 +34,10 @@ export interface RunnerOptions {
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
   readonly log: Logger;
-  /** Default: the process executor. */
-  readonly createExecutor?: ((guard: Guard) => Executor) | undefined;
+  /** What stages can run in here, the most preferred first. Default: plain processes alone. */
+  readonly executors?: readonly ExecutorSource[] | undefined;
+  /** The least isolation of a stage whose run is not trusted. Default `none`. */
+  readonly untrustedIsolation?: IsolationLevel | undefined;
 }
 
 export interface Runner {

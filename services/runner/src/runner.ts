@@ -30,11 +30,13 @@ import {
   type StopRequest,
   subjects,
 } from '@penstock/bus';
-import { bootClockMs, coverFor, ProcessExecutor, type Executor, type Guard } from '@penstock/executor';
+import { bootClockMs, type Executor, type Guard } from '@penstock/executor';
 import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
 import type { Runner, RunnerOptions } from './runner-options.ts';
 import { Attempt, type AttemptParts } from './attempt/attempt.ts';
+import { SessionExecutors } from './executors/executor-choice.ts';
+import { executorsOf, hasUsers } from './executors/executor-parts.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
 import { FreeRoom } from './report/free-room.ts';
@@ -52,11 +54,6 @@ import { SessionList } from './session/session-list.ts';
 import { StopMemory } from './session/stop-memory.ts';
 
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
-/**
- * Helpers kept idle beyond one for each slot: those of keys that take turns. With too few each stage waits for a new one: with
- * 2, ten keys ran at a fifth of one key's rate. One holds 140 KB of memory and half a dozen descriptors.
- */
-const IDLE_HELPERS_MAX = 64;
 const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
@@ -83,7 +80,6 @@ export class RunnerService implements Runner {
   readonly #held = new Map<string, Attempt>();
   readonly #running = new Set<Attempt>();
   readonly #subscriptions: BusSubscription[] = [];
-  readonly #leftoversFile: string;
   readonly #sessions: SessionList;
   #active: ActiveSession | null = null;
   /** The session that is ending: its processes may not be gone yet. */
@@ -99,7 +95,6 @@ export class RunnerService implements Runner {
   constructor(options: RunnerOptions, own: string) {
     this.#options = options;
     const { bus, log, runnerId } = options;
-    this.#leftoversFile = options.leftoversFile ?? join(own, 'leftovers');
     this.#room = new FreeRoom(options.dataDir, log, options.freeBytesMin);
     this.#sessions = new SessionList({ bus, log, runner: runnerId, file: join(own, 'sessions') });
     this.#writer = createLogWriter(bus);
@@ -122,7 +117,7 @@ export class RunnerService implements Runner {
       root: join(options.dataDir, 'work'),
       isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
     });
-    if (options.stageUids !== undefined && process.getuid?.() === 0)
+    if (options.stageUids !== undefined && hasUsers(options))
       this.#users = new StageUsers(options.stageUids, () => ({
         keys: new Set([...this.#running].map(({ job }) => job.key)),
         uids: this.#folders.owners(),
@@ -217,10 +212,10 @@ export class RunnerService implements Runner {
       runner: runnerId,
       leaseMs,
       lease: (id) => this.#leaseOf(id),
-      createExecutor: (guard) => this.#createExecutor(guard),
+      createExecutors: (guard) => this.#createExecutors(guard),
     });
     try {
-      if (this.#options.isolationRequired === true && session.executor.isIsolated === false) throw new NotIsolated();
+      if (this.#options.isolationRequired === true && !session.executors.areIsolated) throw new NotIsolated();
       this.#sessions.begun(session.id);
     } catch (error) {
       // A full disk: nothing renews a lease, and no guard stands, for a session that does not begin.
@@ -275,20 +270,9 @@ export class RunnerService implements Runner {
     return users !== undefined && executor.canChangeUser === true ? (key) => users.userOf(key) : undefined;
   }
 
-  #createExecutor(guard: Guard): Executor {
-    const { createExecutor, dataDir, slots, log } = this.#options;
-    if (createExecutor !== undefined) return createExecutor(guard);
-    return new ProcessExecutor({
-      guard,
-      covered: {
-        cover: this.#users === undefined ? dataDir : coverFor(dataDir),
-        keep: join(dataDir, 'work'),
-      },
-      leftoversFile: this.#leftoversFile,
-      idleMax: slots + IDLE_HELPERS_MAX,
-      spareCount: 1,
-      warn: (message) => log.warn({}, message),
-    });
+  #createExecutors(guard: Guard): SessionExecutors {
+    const executors = executorsOf(this.#options).map(({ source, parts }) => source.create(parts, guard));
+    return new SessionExecutors(executors, this.#options.untrustedIsolation ?? 'none');
   }
 
   /** From one session to the next. */
@@ -379,10 +363,11 @@ export class RunnerService implements Runner {
     const id = resultId(job);
     const { partition } = job;
     const outgoingLog = this.#chunks.open(job.runId, runnerId);
+    const executor = active.session.executors.choose(job);
     const attempt = new Attempt(job, {
-      executor: active.session.executor,
+      executor,
       workspaces: this.#folders.of(job.partition),
-      userOf: this.#userOf(active.session.executor),
+      userOf: executor && this.#userOf(executor),
       sources: this.#sources,
       outgoingLog,
       keep: (request) => this.#outbox.keep({ partition, request, chunks: outgoingLog.keep() }),

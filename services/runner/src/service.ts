@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
+import { findExecutors, leastIsolation } from './executors/find-executors.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { startRunner } from './start.ts';
 
@@ -22,6 +23,8 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'drain',
         'stageUids',
         'allowUnisolated',
+        'executors',
+        'untrustedIsolation',
         'gitAllowedHosts',
         'gitCredentialsFile',
         'gitCacheBytesMax',
@@ -29,16 +32,18 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
       async start({ settings, bus, log, untilDone }) {
         const dataDir = resolve(settings.dataDir ?? defaultDataFolder(env));
         mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+        const mode = settings.mode ?? 'production';
         const mirrors = openMirrors({
           folder: join(dataDir, 'runner', 'mirrors'),
           bytesMax: settings.gitCacheBytesMax,
           policy: {
-            mode: settings.mode ?? 'production',
+            mode,
             allowedHosts: settings.gitAllowedHosts,
           },
           credentialsFile: settings.gitCredentialsFile,
           log,
         });
+        const executors = await findExecutors({ wanted: settings.executors, mode });
         const runner = await untilDone(
           'beginning a session',
           () =>
@@ -56,6 +61,8 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
               labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
               leaseMs: settings.runnerLeaseSecs * 1000,
               stageUids: settings.stageUids ?? undefined,
+              executors,
+              untrustedIsolation: leastIsolation(settings.untrustedIsolation, executors, mode),
               isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,
             }),
           (error) => !(error instanceof NotIsolated),

@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { killLeftovers } from '@penstock/executor';
+import { executorsOf } from './executors/executor-parts.ts';
 import type { Runner, RunnerOptions } from './runner-options.ts';
 import { RunnerService } from './runner.ts';
 
@@ -10,7 +11,10 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   const own = join(options.dataDir, 'runner');
   mkdirSync(own, { recursive: true, mode: 0o700 });
   // P14: so that `gone` is true of all earlier sessions too.
-  await killLeftovers(options.leftoversFile ?? join(own, 'leftovers'));
+  for (const { source, parts } of executorsOf(options)) {
+    await killLeftovers(parts.leftoversFile);
+    await source.sweep?.(parts);
+  }
   const runner = new RunnerService(options, own);
   await runner.begin();
   return runner;

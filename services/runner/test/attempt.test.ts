@@ -48,6 +48,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function attempt(): Attempt {
   const executor: Executor = {
+    kind: 'process',
     start: () => {
       started.resolve();
       return { ended: exit.promise, startedAtMs: 0, stop: () => {} };

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, connectionOf, ensureStreams, type Bus } from '@penstock/bus';
-import { ProcessExecutor, type Guard } from '@penstock/executor';
+import { ProcessExecutor } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ExecutorSource } from '../src/executors/executor-source.ts';
 import { startRunner } from '../src/start.ts';
 import type { Runner, RunnerOptions } from '../src/runner-options.ts';
 import { NotIsolated } from '../src/workspace/errors.ts';
@@ -376,8 +377,12 @@ describe('workspaces (P19)', () => {
 });
 
 it('a runner that has to keep its stages apart does not start where the machine gives no namespaces', async () => {
-  const createExecutor = (guard: Guard) => new ProcessExecutor({ guard, isolations: ['group'], warn: () => {} });
-  await expect(start({ createExecutor, isolationRequired: true })).rejects.toThrow(NotIsolated);
-  const runner = await start({ createExecutor });
+  const source: ExecutorSource = {
+    kind: 'process',
+    create: (_parts, guard) => new ProcessExecutor({ guard, isolations: ['group'], warn: () => {} }),
+  };
+  const executors = [source];
+  await expect(start({ executors, isolationRequired: true })).rejects.toThrow(NotIsolated);
+  const runner = await start({ executors });
   expect(runner.session).not.toBeNull();
 });

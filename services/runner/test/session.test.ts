@@ -3,6 +3,7 @@ import { setImmediate as afterMicrotasks } from 'node:timers/promises';
 import { FENCE_MS, type Lease, RUNNER_LEASE_MS, RUNNER_LEASE_RENEWALS } from '@penstock/bus';
 import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { SessionExecutors } from '../src/executors/executor-choice.ts';
 import { Session } from '../src/session/session.ts';
 
 type Renewal = Awaited<ReturnType<Lease['renew']>>;
@@ -21,6 +22,7 @@ class RecordingGuard extends Guard {
 }
 
 const executor: Executor = {
+  kind: 'process',
   start: () => {
     throw new Error('no stage starts in this test');
   },
@@ -60,7 +62,7 @@ async function begin(sentAtMs: number): Promise<Session> {
     runner: 'r1',
     leaseMs: RUNNER_LEASE_MS,
     lease: (session) => ({ runner: 'r1', session, labels: [], slots: 1, attempts: [] }),
-    createExecutor: () => executor,
+    createExecutors: () => new SessionExecutors([executor], 'none'),
   });
   onTestFinished(() => session.end());
   return session;

@@ -63,6 +63,8 @@ const KEYS = [
   'drain',
   'stageUids',
   'allowUnisolated',
+  'executors',
+  'untrustedIsolation',
   'logLevel',
 ] as const;
 
@@ -177,6 +179,8 @@ function prepare(
     logBytesMax: settings.logBytesMax,
     drainMs: settings.drain,
     stageUids: settings.stageUids ?? undefined,
+    executors: settings.executors,
+    untrustedIsolation: settings.untrustedIsolation,
     isolationRequired: mode === 'production' && !settings.allowUnisolated,
     triggerWaitSecs: settings.triggerWaitSecs,
     logLevel: settings.logLevel,

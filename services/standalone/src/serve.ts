@@ -7,9 +7,9 @@ import { arch, availableParallelism, platform } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
 import { pause } from '@penstock/async';
-import { killLeftovers } from '@penstock/executor';
+import { type ExecutorKind, killLeftovers } from '@penstock/executor';
 import { openMirrors, type MirrorCache } from '@penstock/git';
-import { startRunner, type Runner } from '@penstock/runner';
+import { findExecutors, type IsolationLevel, leastIsolation, startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
@@ -36,6 +36,9 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly stageUids?: { readonly first: number; readonly last: number } | undefined;
   /** Refuses the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired: boolean;
+  /** Which executors the runner has; absent: what it finds. */
+  readonly executors?: readonly ExecutorKind[] | undefined;
+  readonly untrustedIsolation?: IsolationLevel | undefined;
   /** Running stages get so long when the server is told to stop. */
   readonly drainMs: number;
   /** A broker of one's own: comma-separated addresses. Absent: the embedded one, by this binary. */
@@ -140,6 +143,7 @@ async function startEngine(
     policy: { mode: options.mode, allowedHosts: options.webhooks.allowedHosts },
   });
   started.push(() => mirrors.close());
+  const executors = await findExecutors({ wanted: options.executors, mode: options.mode });
   const runner: Runner = await startRunner({
     bus,
     runnerId: RUNNER_ID,
@@ -150,6 +154,8 @@ async function startEngine(
     leaseMs: runnerLeaseMs ?? RUNNER_LEASE_MS,
     stageUids: options.stageUids,
     isolationRequired: options.isolationRequired,
+    executors,
+    untrustedIsolation: leastIsolation(options.untrustedIsolation, executors, options.mode),
     leftoversFile,
     log: logFor('runner'),
   });

@@ -1,6 +1,9 @@
 /** What must hold of each event of a run, seen against the state before it: an account of the rules apart from the machine's. */
 import { isEnded, type Plan, type RunEvent, type RunState, type StageState } from '@penstock/run';
 
+/** What `retry.on: [lost]` stands for. */
+const LOSSES: ReadonlySet<string> = new Set(['runner_lost', 'evicted', 'image']);
+
 type Fail = (rule: string, message: string) => void;
 
 export function checkEvent(
@@ -35,7 +38,7 @@ export function checkEvent(
       const { retry } = planned.definition;
       if (stage.failures >= retry.max)
         fail('retry', `stage ${stage.name} is tried again after ${stage.failures} retries of ${retry.max}`);
-      const cause = event.reason === 'timeout' ? 'timeout' : event.reason === 'runner_lost' ? 'lost' : 'failure';
+      const cause = event.reason === 'timeout' ? 'timeout' : LOSSES.has(event.reason) ? 'lost' : 'failure';
       if (!retry.on.includes(cause)) fail('retry', `stage ${stage.name} is tried again after ${event.reason}`);
       break;
     }

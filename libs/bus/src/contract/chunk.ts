@@ -3,7 +3,8 @@
  * and whole lines, so that a reader can show lines without waiting for the next chunk (P21).
  */
 
-export type OutputStream = 'stdout' | 'stderr' | 'system';
+/** `service:<name>`: of a service beside the stage. */
+export type OutputStream = 'stdout' | 'stderr' | 'system' | `service:${string}`;
 
 interface ChunkHead {
   readonly stage: string;

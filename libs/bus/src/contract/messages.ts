@@ -2,7 +2,7 @@
  * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
-import type { ResolvedExtension } from '@penstock/pipeline';
+import type { PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
 import type { RunEvent, RunFilter, RunView, StageReason, TriggerOrigin, Epoch, RunId, Version } from '@penstock/run';
 
 /** Names a granted attempt completely (P12): what does not match all of it is dropped. */
@@ -224,6 +224,8 @@ export interface Job extends AttemptRef {
   readonly env: Readonly<Record<string, string>>;
   readonly workdir?: string | undefined;
   readonly shell?: string | undefined;
+  /** What it asks of the place where it runs; absent: nothing. */
+  readonly place?: PlaceDefinition<string> | undefined;
   /** Names that the stage may publish. */
   readonly outputs: readonly string[];
   readonly timeoutMs: number;

@@ -1,6 +1,6 @@
 /** The environment of a stage: what its machine lends it, its own variables, and what tells it where it is. */
 
-export interface StagePlace {
+export interface StageCircumstances {
   readonly runId: string;
   readonly pipeline: string;
   readonly stage: string;
@@ -20,7 +20,7 @@ export interface StagePlace {
 export function stageEnvironment(
   inherited: Readonly<Record<string, string>>,
   own: Readonly<Record<string, string>>,
-  place: StagePlace,
+  place: StageCircumstances,
 ): Record<string, string> {
   const known = {
     PENSTOCK_REPOSITORY: place.repository,

@@ -6,7 +6,17 @@ import { BadOutputs } from '../contract/errors.ts';
 import type { StageExit } from '../contract/port.ts';
 import { readOutputs } from '../output/outputs.ts';
 
-export type VerdictReason = 'exit' | 'signal' | 'oom' | 'timeout' | 'cancelled' | 'checkout' | 'runner_lost';
+export type VerdictReason =
+  | 'exit'
+  | 'signal'
+  | 'oom'
+  | 'timeout'
+  | 'cancelled'
+  | 'checkout'
+  | 'image'
+  | 'service'
+  | 'evicted'
+  | 'runner_lost';
 
 export interface AttemptVerdict {
   readonly status: 'success' | 'failed';
@@ -47,6 +57,9 @@ export function verdictOf(
       remark(`the stage was stopped: it did not end within ${timeoutMs / 1000} s`);
       return failedBecause('timeout');
     case 'stopped':
+      return failedBecause(exit.reason);
+    case 'unplaced':
+      remark(exit.message);
       return failedBecause(exit.reason);
     case 'lost':
       remark(`the stage was lost: ${exit.cause}`);

@@ -3,7 +3,8 @@
  * broker; whoever calls it counts slots and decides what an ending means.
  */
 
-export type OutputStreamName = 'stdout' | 'stderr' | 'system';
+/** `service:<name>`: what a service beside the stage prints. */
+export type OutputStreamName = 'stdout' | 'stderr' | 'system' | `service:${string}`;
 
 /**
  * Takes a stage's output in the order in which it was written, each stream by itself. `bytes` belongs to the caller
@@ -26,6 +27,40 @@ export interface StageUser {
   readonly gid: number;
 }
 
+/** An image to run in, as its registry names it. */
+export interface StageImage {
+  readonly name: string;
+  /** Absent: the shell of the stage is asked for by name inside the image. */
+  readonly entrypoint?: readonly string[] | undefined;
+  /** A name or number inside the image; never the host's root. */
+  readonly user?: string | undefined;
+  /** Default `missing`. */
+  readonly pull?: 'missing' | 'always' | undefined;
+  /** Credentials of the registry; they never stand in an argument. */
+  readonly auth?: { readonly username: string; readonly password: string } | undefined;
+}
+
+/** A container beside the stage, reached by its name; started before the stage and stopped after it. */
+export interface StageService {
+  readonly name: string;
+  readonly image: StageImage;
+  readonly env: Readonly<Record<string, string>>;
+  /** A shell command inside the service that succeeds once it may be used. Absent: started is ready. */
+  readonly ready?: string | undefined;
+  /** Default 60,000. */
+  readonly readyTimeoutMs?: number | undefined;
+}
+
+/** What a stage asks of the place where it runs, beyond a process. */
+export interface StagePlace {
+  readonly image?: StageImage | undefined;
+  readonly services?: readonly StageService[] | undefined;
+  /** Limits: cores, and bytes. */
+  readonly resources?: { readonly cpu?: number | undefined; readonly memoryBytes?: number | undefined } | undefined;
+  /** `none`: loopback only. `public`: no link-local, private or own address of the machine. Default `open`. */
+  readonly network?: 'open' | 'public' | 'none' | undefined;
+}
+
 export interface StageSpec {
   /** Processes that serve one key's stages never serve another's. */
   readonly helperKey: string;
@@ -39,6 +74,8 @@ export interface StageSpec {
   readonly user?: StageUser | undefined;
   /** An absolute path. */
   readonly cwd: string;
+  /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
+  readonly place?: StagePlace | undefined;
   /** Counts from the start of the stage's first process. */
   readonly timeoutMs: number;
   /** Between SIGTERM and SIGKILL. Default 10,000. */
@@ -53,6 +90,8 @@ export type StageExit =
   | { readonly kind: 'signal'; readonly signal: string; readonly code: number; readonly oom: boolean }
   | { readonly kind: 'timeout' }
   | { readonly kind: 'stopped'; readonly reason: StopReason }
+  /** It never ran, or was taken away: no image to be had, a service that was never ready, a place that evicted it. */
+  | { readonly kind: 'unplaced'; readonly reason: 'image' | 'service' | 'evicted'; readonly message: string }
   /** Ended from outside, or it could not be started: a fault of the machinery, not of the stage. */
   | { readonly kind: 'lost'; readonly cause: string };
 
@@ -65,7 +104,11 @@ export interface StageProcess {
   stop(reason: StopReason): void;
 }
 
+/** What a stage is on its machine; also the label `executor=<kind>` of a runner that has it. */
+export type ExecutorKind = 'process' | 'sandbox' | 'container' | 'kubernetes';
+
 export interface Executor {
+  readonly kind: ExecutorKind;
   /** Whether stages can be given a user of their own; known once a helper has come up. */
   readonly canChangeUser?: boolean | undefined;
   /** False: what a stage leaves running may outlive it, and it sees the machine's other processes. */

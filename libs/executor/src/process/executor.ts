@@ -35,6 +35,7 @@ const GRACE_MS = 10_000;
 const UNSTARTABLE_CODE = 126;
 
 export class ProcessExecutor implements Executor {
+  readonly kind = 'process';
   readonly #scratch = new Scratch();
   readonly #oom = new OomCounter();
   readonly #pool: HelperPool;

@@ -48,7 +48,7 @@ export interface LineEnvelope {
 
 export function lineEnvelope(stage: string, stream: OutputStream, at: number): LineEnvelope {
   return {
-    head: `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":"${stream}","line":`,
+    head: `{"type":"stage_log","stage":${JSON.stringify(stage)},"stream":${JSON.stringify(stream)},"line":`,
     tail: `,"timestamp":"${isoTime(at)}"}`,
   };
 }

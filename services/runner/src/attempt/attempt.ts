@@ -28,7 +28,8 @@ import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sourc
 import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
-  readonly executor: Executor;
+  /** Undefined: none of this runner's gives what the stage asks for. */
+  readonly executor: Executor | undefined;
   readonly workspaces: Workspaces;
   /** Whom the stage runs as; absent: as the runner. Throws NotPrepared where there is nobody left. */
   readonly userOf?: ((key: string) => StageUser) | undefined;
@@ -48,6 +49,8 @@ export interface AttemptParts {
  * killed with its runner was lost, and is retried as such; a verdict sent in the last moment would say that it failed.
  */
 const KILLED_WITH_OTHERS_MS = 250;
+/** What shells answer for what they found and could not execute. */
+const UNSTARTABLE_CODE = 126;
 
 export class Attempt {
   readonly job: Job;
@@ -115,6 +118,7 @@ export class Attempt {
       emit: (chunk) => outgoingLog.append({ stage, attempt, ...chunk }),
     });
     const begun = performance.now();
+    if (executor === undefined) return this.#resultWithoutProcess(this.#unplaceable(chunker), chunker);
     const prepared = await this.#prepare(chunker);
     if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
     const timeoutMs = needsFetching(job)
@@ -142,6 +146,12 @@ export class Attempt {
     const result = this.#keep({ ...verdict, logBytes: chunker.finish() });
     await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
     return result;
+  }
+
+  /** The labels of a stage ask for what it needs: its scheduler and this runner do not mean the same by them. */
+  #unplaceable(chunker: Chunker): AttemptVerdict {
+    void chunker.remark('the stage cannot start: its runner has no executor that gives what it asks for');
+    return failedBecause('exit', UNSTARTABLE_CODE);
   }
 
   #keep(ending: AttemptVerdict & { readonly logBytes: number }): ResultRequest {
@@ -218,6 +228,7 @@ export class Attempt {
         extensionFolder: packageFolder,
       }),
       shell: job.shell,
+      place: job.place,
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,

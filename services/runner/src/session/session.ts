@@ -1,5 +1,5 @@
 /**
- * A runner's session (P10, P15): a guard, an executor whose helpers the guard holds, and a lease in the broker's bucket
+ * A runner's session (P10, P15): a guard, executors whose helpers the guard holds, and a lease in the broker's bucket
  * that says so. It ends when the guard does, for whatever reason; then everything it ran is dead.
  *
  * RUNNER-SESSION-1. The guard's deadline is the moment at which the last accepted renewal was sent, plus the lease less FENCE_MS.
@@ -15,9 +15,10 @@ import {
   RUNNER_LEASE_RENEWALS,
   type RunnerLease,
 } from '@penstock/bus';
-import { bootClockMs, Guard, type Executor } from '@penstock/executor';
+import { bootClockMs, Guard } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
 import { guarded } from '@penstock/telemetry/borders';
+import type { SessionExecutors } from '../executors/executor-choice.ts';
 
 /** The world of a session; a test has its own. */
 export interface SessionPorts {
@@ -40,18 +41,18 @@ export interface SessionOptions {
   readonly leaseMs: number;
   /** The lease's value as of now. */
   readonly lease: (session: string) => RunnerLease;
-  readonly createExecutor: (guard: Guard) => Executor;
+  readonly createExecutors: (guard: Guard) => SessionExecutors;
 }
 
 interface SessionParts {
   readonly guard: Guard;
-  readonly executor: Executor;
+  readonly executors: SessionExecutors;
   readonly lease: Awaited<ReturnType<SessionPorts['acquire']>>;
 }
 
 export class Session {
   readonly id: string;
-  readonly executor: Executor;
+  readonly executors: SessionExecutors;
   /** Resolves with a phrase that says why when the guard is gone; what ran may still be dying: see `end`. */
   readonly over: Promise<string>;
   readonly #options: SessionOptions;
@@ -64,18 +65,18 @@ export class Session {
   static async begin(options: SessionOptions): Promise<Session> {
     const id = randomUUID();
     const guard = options.ports.createGuard();
-    let executor: Executor | undefined;
+    let executors: SessionExecutors | undefined;
     let lease: SessionParts['lease'] | undefined;
     try {
-      executor = options.createExecutor(guard);
-      const warm = executor.prewarm(1);
+      executors = options.createExecutors(guard);
+      const warm = executors.prewarm(1);
       lease = await options.ports.acquire(`${options.runner}.${id}`, options.lease(id));
       await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));
       await warm;
-      return new Session(id, options, { guard, executor, lease });
+      return new Session(id, options, { guard, executors, lease });
     } catch (error) {
       await guard.fire();
-      await executor?.close();
+      await executors?.close();
       // Where the broker cannot be reached it runs out: nobody renews it.
       await lease?.release().catch(() => {});
       throw error;
@@ -84,7 +85,7 @@ export class Session {
 
   private constructor(id: string, options: SessionOptions, parts: SessionParts) {
     this.id = id;
-    this.executor = parts.executor;
+    this.executors = parts.executors;
     this.#options = options;
     this.#guard = parts.guard;
     this.#lease = parts.lease;
@@ -113,7 +114,7 @@ export class Session {
     clearTimeout(this.#renewTimer);
     this.#isOver = true;
     await this.#guard.fire();
-    await this.executor.close();
+    await this.executors.close();
     if (!givesUp()) return;
     await this.#lease.release().catch((error: unknown) => {
       this.#options.log.debug({ err: error }, 'the lease could not be given up; it runs out');

@@ -1,0 +1,42 @@
+/** A runner's executors with what each is made with. */
+import { join } from 'node:path';
+import type { Logger } from '@penstock/telemetry';
+import type { ExecutorParts, ExecutorSource } from './executor-source.ts';
+import { processSource } from './process-source.ts';
+
+interface Owner {
+  readonly executors?: readonly ExecutorSource[] | undefined;
+  readonly runnerId: string;
+  readonly dataDir: string;
+  readonly leftoversFile?: string | undefined;
+  readonly stageUids?: unknown;
+  readonly slots: number;
+  readonly log: Logger;
+}
+
+export interface ExecutorWithParts {
+  readonly source: ExecutorSource;
+  readonly parts: ExecutorParts;
+}
+
+export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
+  const { executors = [processSource], runnerId, dataDir, slots, log } = owner;
+  const leftoversFile = owner.leftoversFile ?? join(dataDir, 'runner', 'leftovers');
+  const hasStageUsers = hasUsers(owner);
+  return executors.map((source) => ({
+    source,
+    parts: {
+      runnerId,
+      dataDir,
+      leftoversFile: source.kind === 'process' ? leftoversFile : `${leftoversFile}-${source.kind}`,
+      hasStageUsers,
+      slots,
+      log,
+    },
+  }));
+}
+
+/** Only root can give a stage a user of its own. */
+export function hasUsers({ stageUids }: Pick<Owner, 'stageUids'>): boolean {
+  return stageUids !== undefined && process.getuid?.() === 0;
+}

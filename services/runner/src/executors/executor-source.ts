@@ -1,0 +1,30 @@
+/**
+ * A kind of executor that this machine can have: found once, before the first session, for what a runner has stands in its
+ * labels; an executor of it is then made for each session, held by that session's guard.
+ */
+import type { Executor, ExecutorKind, Guard } from '@penstock/executor';
+import type { Logger } from '@penstock/telemetry';
+
+/** What all executors of a runner are made with. */
+export interface ExecutorParts {
+  readonly runnerId: string;
+  /** Holds the folders of runs (`work`) and the runner's own (`runner`). */
+  readonly dataDir: string;
+  /** For the processes of this kind that `killLeftovers` is to end after a crash (P17): no other kind writes there. */
+  readonly leftoversFile: string;
+  /** Whether stages of each key run as a user of their own. */
+  readonly hasStageUsers: boolean;
+  readonly slots: number;
+  readonly log: Logger;
+}
+
+export interface ExecutorSource {
+  readonly kind: ExecutorKind;
+  /** `guard`: of the session. Once it is gone nothing starts any more, and what runs is ended (P15). */
+  create(parts: ExecutorParts, guard: Guard): Executor;
+  /**
+   * Ends what earlier sessions of this runner have left and no list of processes shows; awaited before the first session, so
+   * that `gone` is true of them too (P14).
+   */
+  readonly sweep?: ((parts: ExecutorParts) => Promise<void>) | undefined;
+}
