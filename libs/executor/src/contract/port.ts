@@ -7,9 +7,10 @@
 export type OutputStreamName = 'stdout' | 'stderr' | 'system' | `service:${string}`;
 
 /**
- * Takes a stage's output in the order in which it was written, each stream by itself. `bytes` belongs to the caller
- * again when the call returns: copy what you keep. While a returned promise is pending nothing more of that stage is
- * read, so its pipes fill and its processes wait. `system` carries the executor's own remarks, whole lines.
+ * Takes a stage's output in the order in which it was written, each stream by itself; between the two as far as it can be
+ * told. `bytes` belongs to the caller again when the call returns: copy what you keep. While a returned promise is pending
+ * nothing more of that stage is read, so its pipes fill and its processes wait. `system` carries the executor's own
+ * remarks, whole lines.
  */
 export interface OutputSink {
   write(stream: OutputStreamName, bytes: Uint8Array): void | Promise<void>;

@@ -15,7 +15,7 @@ import type { Duplex } from 'node:stream';
 import { HelperFailed } from '../contract/errors.ts';
 import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
 import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
-import { OutputPipe } from './output-pipe.ts';
+import { OutputPipes } from './output-pipes.ts';
 import {
   descendantsOf,
   identityOf,
@@ -67,7 +67,7 @@ export class Helper {
   readonly #jobFd: number;
   readonly #jobPath: string | null;
   readonly #scratch: Scratch;
-  readonly #pipes: readonly OutputPipe[];
+  readonly #pipes: OutputPipes;
   #givenTo: number | undefined;
   #stage: RunningStage | null = null;
   #received = '';
@@ -94,7 +94,7 @@ export class Helper {
     });
     closeSync(stdout.writeFd);
     closeSync(stderr.writeFd);
-    this.#pipes = [new OutputPipe('stdout', stdout.readFd), new OutputPipe('stderr', stderr.readFd)];
+    this.#pipes = new OutputPipes(stdout.readFd, stderr.readFd);
     this.#control = this.#child.stdio[3] as Duplex;
     this.#control.on('data', (data: Buffer) => this.#onControl(data));
     this.#control.on('error', () => {});
@@ -115,7 +115,7 @@ export class Helper {
   /** One at a time. Resolves when nothing of the stage is left. */
   run(job: Buffer, times: StageTimes, sink: OutputSink, user?: StageUser): Promise<StageExit> {
     if (user !== undefined) this.#giveTo(user);
-    for (const pipe of this.#pipes) pipe.attach(sink);
+    this.#pipes.attach(sink);
     return new Promise<StageExit>((resolve) => {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
       this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
@@ -129,7 +129,7 @@ export class Helper {
   #giveTo({ uid, gid }: StageUser): void {
     if (this.#givenTo === uid) return;
     fchownSync(this.#jobFd, uid, gid);
-    for (const pipe of this.#pipes) pipe.giveTo(uid, gid);
+    this.#pipes.giveTo(uid, gid);
     this.#givenTo = uid;
   }
 
@@ -228,10 +228,8 @@ export class Helper {
     clearTimeout(stage.timeout);
     clearTimeout(stage.kill);
     const ending = stage.stopping === null ? exit : exitOfStop(stage.stopping);
-    for (const pipe of this.#pipes) {
-      const pending = pipe.finish();
-      if (pending !== undefined) await pending;
-    }
+    const pending = this.#pipes.finish();
+    if (pending !== undefined) await pending;
     if (this.#stage !== stage) return;
     this.#stage = null;
     stage.resolve(ending);
@@ -249,7 +247,7 @@ export class Helper {
     // Killed is not gone: the others of a group end after its first.
     while (this.isolation === 'group' && this.#stageProcesses().some(isAlive))
       await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
-    if (this.#stage === null) await Promise.all(this.#pipes.map((pipe) => pipe.finish()));
+    if (this.#stage === null) await this.#pipes.finish();
     else await this.#end(this.#stage.reported ?? { kind: 'lost', cause: `its helper was ended from outside (${how})` });
     const said = this.#complaint.trim();
     this.#onFailed(
@@ -257,7 +255,7 @@ export class Helper {
         `a helper (${this.isolation}) ended before it was ready (${how})${said === '' ? '' : `: ${said}`}`,
       ),
     );
-    for (const pipe of this.#pipes) pipe.close();
+    this.#pipes.close();
     this.#control.destroy();
     closeSync(this.#jobFd);
     if (this.#jobPath !== null) this.#scratch.remove(this.#jobPath);
