@@ -75,6 +75,8 @@ export interface StageSpec {
   readonly user?: StageUser | undefined;
   /** An absolute path. */
   readonly cwd: string;
+  /** What a stage in a container is given of its owner's folders, each at its own path; all of them are the stage's to write. */
+  readonly folders?: readonly string[] | undefined;
   /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
   readonly place?: StagePlace | undefined;
   /** Counts from the start of the stage's first process. */

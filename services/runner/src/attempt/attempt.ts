@@ -229,6 +229,7 @@ export class Attempt {
       }),
       shell: job.shell,
       place: job.place,
+      folders: [folders.home],
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,
