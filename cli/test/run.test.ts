@@ -37,6 +37,28 @@ describe('penstock run', () => {
     );
   });
 
+  it('takes the values of inputs, and refuses what the file does not declare before anything runs', async () => {
+    const file = [
+      'pipeline: {name: release}',
+      'inputs: {version: {required: true}, target: {options: [staging, production], default: staging}}',
+      'stages: {a: {run: "echo got $INPUT_VERSION ${{ inputs.target }}; touch ran"}}',
+    ].join('\n');
+    const cwd = folder({ '.pipeline.yaml': file });
+    for (const [args, message] of [
+      [[], "the input 'version' is required"],
+      [['--input', 'version=1', '--input', 'verzion=2'], "no input 'verzion'; did you mean 'version'?"],
+      [['-i', 'version=1', '-i', 'target=prod'], "must be one of 'staging', 'production', not 'prod'"],
+      [['-i', 'version'], "--input needs NAME=VALUE, not 'version'"],
+      [['-i', 'version=1', '-i', 'version=2'], "--input 'version' is given twice"],
+    ] as const) {
+      const { code, stderr } = await penstock(['run', ...args], { cwd });
+      expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+    }
+    expect(existsSync(join(cwd, 'ran'))).toBe(false);
+    const { code, stdout } = await penstock(['run', '-i', 'version=$(id); a=b'], { cwd });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('got $(id); a=b staging\n')]);
+  });
+
   it('exits 1 when a stage fails, and says which and how', async () => {
     const { code, stdout } = await penstock(['run'], {
       cwd: folder(pipeline('  bad: {run: exit 7}\n  next: {run: echo never, after: bad}\n  other: {run: "true"}')),

@@ -47,6 +47,7 @@ export async function runExtension(
     run: { id: 'r' },
     pipeline: { name: 'p' },
     webhook: {},
+    inputs: {},
     success: true,
     failure: false,
   };

@@ -10,6 +10,7 @@ import { dieOf, Interrupts } from '../process/interrupts.ts';
 import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/inherited-environment.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
+import { badInput, INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { OutputWriter } from '../output/output-writer.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -38,6 +39,7 @@ const spec: CommandSpec = {
     },
     quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
     json: { type: 'boolean', text: 'One JSON event a line instead of text, as in the log stream of a server.' },
+    ...INPUT_OPTIONS,
     ...COLOR_OPTIONS,
     ...SERVER_OPTIONS,
   },
@@ -50,6 +52,7 @@ const spec: CommandSpec = {
   examples: [
     ['penstock run', 'the pipeline file of this folder'],
     ['penstock run -j1 ci/release.yaml', 'another file, one stage after the other'],
+    ['penstock run --input version=1.4.0', 'with a value for an input of the file'],
     ['penstock run --json | jq -r "select(.reason)"', 'what went wrong, for a program'],
   ],
   exitCodes: [
@@ -67,12 +70,13 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   const jobs = args.text('jobs');
   const slots =
     jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
+  const given = inputValues(args, spec.name);
   const file = await readPipelineFile(args.positionals[0], cwd);
   const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   // They come up while this process loads and parses.
   void executor.prewarm(Math.min(slots, EARLY_HELPERS));
   try {
-    const { parsePipeline } = await import('@penstock/pipeline');
+    const { parsePipeline, resolveInputs } = await import('@penstock/pipeline');
     const { extensions, refusals, folders } = await extensionsOf(file, args, context);
     const parsed = parsePipeline(file.text, { extensions, refusals });
     if (!parsed.ok) {
@@ -80,8 +84,11 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
       const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
       throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
     }
+    const inputs = resolveInputs(parsed.definition, given);
+    if (!inputs.ok) throw badInput(inputs, given, spec.name);
     return await execute(parsed.definition, {
       file,
+      inputs: inputs.values,
       slots,
       executor,
       args,
@@ -119,6 +126,7 @@ async function extensionsOf(file: PipelineFile, args: ParsedArguments, context: 
 
 export interface LocalExecution {
   readonly file: PipelineFile;
+  readonly inputs: Readonly<Record<string, string>>;
   readonly slots: number;
   readonly executor: ProcessExecutor;
   readonly args: ParsedArguments;
@@ -131,7 +139,7 @@ export interface LocalExecution {
 /** Runs a definition to its end, showing it; resolves to the exit code. */
 export async function execute(
   definition: PipelineDefinition,
-  { file, slots, executor, args, context, extensionFolders, ended }: LocalExecution,
+  { file, inputs, slots, executor, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
@@ -154,6 +162,7 @@ export async function execute(
     id,
     definition,
     yaml: file.text,
+    inputs,
     workspace,
     executor,
     reporter,

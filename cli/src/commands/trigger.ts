@@ -1,8 +1,9 @@
 import type { LockEntry } from '@penstock/extension';
-import { parsePipeline, usesOf } from '@penstock/pipeline';
+import { parsePipeline, resolveInputs, usesOf } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, RefusedFile } from '../process/errors.ts';
 import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
+import { badInput, INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
 import { colorChoice } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -24,6 +25,7 @@ export const triggerCommand: Command = {
       'who watches: ^C ends the watching, not the run.',
     options: {
       detach: { type: 'boolean', short: 'd', text: 'Do not follow: print the run’s id on standard output and go.' },
+      ...INPUT_OPTIONS,
       ...FOLLOW_OPTIONS,
       ...SERVER_OPTIONS,
     },
@@ -49,14 +51,17 @@ export const triggerCommand: Command = {
 async function trigger(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { terminal, env, cwd } = context;
   const server = serverAddress(args.text('server'), env);
+  const inputs = inputValues(args, 'trigger');
   const file = await readPipelineFile(args.positionals[0], cwd);
   const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
   // The server says the same, and more of the extensions; here it costs no connection, and the places can be shown.
   const parsed = parsePipeline(file.text, { unresolved: 'accept' });
   if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
+  const resolved = resolveInputs(parsed.definition, inputs);
+  if (!resolved.ok) throw badInput(resolved, inputs, 'trigger');
   const client = serverClient(server, await readCredentials(args, context, server));
   const lock = usesOf(file.text).length === 0 ? [] : await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd);
-  const run = await send(client, { file, lock, color }, (line) => terminal.note(line));
+  const run = await send(client, { file, lock, inputs, color }, (line) => terminal.note(line));
   if (args.flag('detach')) {
     terminal.print(
       args.flag('json') ? `${JSON.stringify({ type: 'run', id: run.id, server: server.base })}\n` : `${run.id}\n`,
@@ -70,16 +75,17 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
 interface Sending {
   readonly file: PipelineFile;
   readonly lock: readonly LockEntry[];
+  readonly inputs: ReadonlyMap<string, string>;
   readonly color: boolean;
 }
 
 async function send(
   client: ServerClient,
-  { file, lock, color }: Sending,
+  { file, lock, inputs, color }: Sending,
   note: (line: string) => void,
 ): Promise<RunOnServer> {
   try {
-    return await triggerPipeline(client, { yaml: file.text, lock }, note);
+    return await triggerPipeline(client, { yaml: file.text, lock, inputs }, note);
   } catch (error) {
     if (!(error instanceof FileRefusedByServer)) throw error;
     throw new RefusedFile(problemsText(file, error.diagnostics, color).trimEnd(), EXIT.usage);

@@ -51,6 +51,7 @@ function scopeOf({ id, pipelineName, stages }: RunState): ExpressionScope {
     run: { id },
     pipeline: { name: pipelineName },
     webhook: {},
+    inputs: {},
     success: true,
     failure: false,
   };

@@ -48,6 +48,8 @@ export interface LocalRunOptions {
   readonly id: RunId;
   readonly definition: PipelineDefinition;
   readonly yaml: string;
+  /** A value for every input of the definition. */
+  readonly inputs: Readonly<Record<string, string>>;
   readonly workspace: LocalWorkspace;
   readonly executor: Executor;
   readonly reporter: Reporter;
@@ -90,7 +92,7 @@ export class LocalRun {
 
   constructor(options: LocalRunOptions) {
     this.#options = options;
-    const { definition, yaml, id } = options;
+    const { definition, yaml, id, inputs } = options;
     const at = this.#now();
     const created = {
       type: 'run_created',
@@ -101,6 +103,7 @@ export class LocalRun {
       yaml,
       priority: 0,
       origin: { kind: 'local' },
+      ...(definition.inputs === undefined ? {} : { inputs }),
     } as const;
     // Nobody else takes the stages of this run: waiting for a slot is no fault.
     this.#actor = new RunActor({

@@ -31,23 +31,32 @@ export interface TriggerInput {
   readonly yaml: string;
   /** Which versions of extensions it is to use. */
   readonly lock: readonly LockEntry[];
+  /** Of the inputs of the pipeline, those that are given. */
+  readonly inputs: ReadonlyMap<string, string>;
 }
 
 /** Resolves once the run is durable. */
 export async function triggerPipeline(
   client: ServerClient,
-  { yaml, lock }: TriggerInput,
+  { yaml, lock, inputs }: TriggerInput,
   note: (line: string) => void,
 ): Promise<RunOnServer> {
   let runId: string | undefined;
   for (let repeats = 0; ; repeats += 1) {
-    // A server that knows no locks takes a file without one.
-    const [declared, given] = lock.length === 0 ? ['', ''] : [', $lock: [LockEntryInput!]', ', lock: $lock'];
+    // A server that does not know them takes a file without.
+    const more = [
+      ...(lock.length === 0 ? [] : [{ name: 'lock', type: '[LockEntryInput!]', value: lock }]),
+      ...(inputs.size === 0
+        ? []
+        : [{ name: 'inputs', type: '[KeyValueInput!]', value: [...inputs].map(([key, value]) => ({ key, value })) }]),
+    ];
+    const declared = more.map(({ name, type }) => `, $${name}: ${type}`).join('');
+    const given = more.map(({ name }) => `, ${name}: $${name}`).join('');
     const query = `mutation ($yaml: String!, $runId: String${declared}) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId${given}) { run { ${RUN_FIELDS} } } }`;
     const answer = await ask(client, query, {
       yaml,
       ...(runId === undefined ? {} : { runId }),
-      ...(lock.length === 0 ? {} : { lock }),
+      ...Object.fromEntries(more.map(({ name, value }) => [name, value])),
     });
     const error = answer.errors[0];
     if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, 'triggerPipeline'), 'run')) ?? notOurs(client);

@@ -10,6 +10,7 @@ export { definitionBytes } from './file/definition-bytes.ts';
 export { parseManifest } from './file/manifest.ts';
 export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
+export { resolveInputs } from './file/resolve-inputs.ts';
 export { matchesPush } from './push/push-filter.ts';
 export { workdirFault } from './file/workdir.ts';
 export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';

@@ -252,7 +252,17 @@ function commandOf(script: string, shell: string): Command | undefined {
 }
 
 function scopeOf(ref: string): ExpressionScope {
-  return { stages: {}, matrix: {}, env: {}, run: {}, pipeline: {}, webhook: { ref }, success: true, failure: false };
+  return {
+    stages: {},
+    matrix: {},
+    env: {},
+    run: {},
+    pipeline: {},
+    webhook: { ref },
+    inputs: {},
+    success: true,
+    failure: false,
+  };
 }
 
 function hasRun(shell: string, command: Command, value: string): boolean {

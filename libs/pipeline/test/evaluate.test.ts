@@ -13,6 +13,7 @@ const SCOPE: ExpressionScope = {
   run: { id: 'r1' },
   pipeline: { name: 'demo' },
   webhook: { ref: 'refs/heads/main' },
+  inputs: {},
   success: false,
   failure: true,
 };

@@ -98,6 +98,7 @@ function scope(
     run: { id: 'r' },
     pipeline: { name: 'p' },
     webhook: {},
+    inputs: {},
     success: true,
     failure: false,
     ...own,

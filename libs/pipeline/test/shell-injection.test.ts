@@ -195,6 +195,7 @@ function scopeOf(value: string): ExpressionScope {
     run: {},
     pipeline: {},
     webhook: { ref: value },
+    inputs: {},
     success: true,
     failure: false,
   };

@@ -502,6 +502,7 @@ export function scopeOf(
       commit: run.origin.commit ?? '',
       provider: run.origin.provider ?? '',
     },
+    inputs: run.inputs ?? {},
     ...verdicts,
   };
 }

@@ -47,6 +47,8 @@ export interface RunCreated {
   readonly extensions?: readonly ResolvedExtension[] | undefined;
   readonly priority: number;
   readonly origin: TriggerOrigin;
+  /** A value for every input that the pipeline declares; absent where it declares none. */
+  readonly inputs?: Readonly<Record<string, string>> | undefined;
   /** The concurrency group within the key, evaluated; absent: none. */
   readonly group?: string | undefined;
   /** How many runs the key has had created in the month of `at`, this one included (P23); absent: it does not count. */

@@ -23,6 +23,7 @@ export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
     yaml: created.yaml,
     priority: created.priority,
     origin: created.origin,
+    ...(created.inputs === undefined ? {} : { inputs: created.inputs }),
     ...(created.extensions === undefined ? {} : { extensions: lockOf(created.extensions) }),
     ...(created.group === undefined ? {} : { group: created.group }),
     createdAt: created.at,

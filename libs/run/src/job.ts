@@ -39,6 +39,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
   };
   const env = environmentOf(run, plan, index, verdicts, counted);
   const scope = scopeOf(run, plan, index, verdicts, env);
+  const inputs = definition.extension === undefined ? inputEnvironment(run, plan, counted) : {};
   const textOf = (expression: Expression): string => {
     const value = evaluate(expression, scope);
     // NUL ends a variable for the operating system: it could not be passed at all.
@@ -50,8 +51,8 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
       script,
       bindings: Object.fromEntries(Object.entries(bindings).map(([name, expression]) => [name, textOf(expression)])),
     })),
-    // What the host says about the push cannot be put in its place by the file.
-    env: run.origin.repository === undefined ? env : { ...env, ...originEnvironment(run.origin) },
+    // The file may set a variable of the same name; what the host says about the push cannot be put in its place by it.
+    env: { ...inputs, ...env, ...(run.origin.repository === undefined ? {} : originEnvironment(run.origin)) },
     ...(definition.workdir === undefined ? {} : { workdir: counted(renderTemplate(definition.workdir, scope)) }),
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
@@ -59,6 +60,18 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
     ...(definition.extension === undefined ? {} : { extension: definition.extension }),
   };
+}
+
+/** `INPUT_<NAME>` for every input of the pipeline. A stage of an extension has those of the extension instead. */
+function inputEnvironment(
+  { inputs }: RunState,
+  { definition }: Plan,
+  text: (value: string) => string,
+): Record<string, string> {
+  if (inputs === undefined) return {};
+  return Object.fromEntries(
+    (definition.inputs ?? []).map(({ name, variable }) => [variable, text(inputs[name] ?? '')]),
+  );
 }
 
 /** What a stage may know of the push that it runs for, as data: a ref may be called `$(touch x)`. */

@@ -17,6 +17,7 @@ export function viewOf(run: RunState): RunView {
     cancelledStages: run.cancelledStages ?? null,
     stages: run.stages.map(stageViewOf),
     ...originViewOf(run.origin),
+    ...(run.inputs === undefined ? {} : { inputs: Object.entries(run.inputs).map(([key, value]) => ({ key, value })) }),
     ...(run.extensions === undefined ? {} : { extensions: run.extensions }),
   };
 }

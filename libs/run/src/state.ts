@@ -100,6 +100,7 @@ export interface RunState {
   readonly yaml: string;
   readonly priority: number;
   readonly origin: TriggerOrigin;
+  readonly inputs?: Readonly<Record<string, string>> | undefined;
   readonly extensions?: readonly LockedExtension[] | undefined;
   readonly group?: string | undefined;
   readonly createdAt: number;
@@ -146,6 +147,8 @@ export interface RunView {
   readonly repository?: string | undefined;
   readonly ref?: string | undefined;
   readonly commit?: string | undefined;
+  /** As the run has them, defaults included; absent where its file declares none. */
+  readonly inputs?: readonly { readonly key: string; readonly value: string }[] | undefined;
   /** The run's lock; absent where its file uses no extension. */
   readonly extensions?: readonly LockedExtension[] | undefined;
 }

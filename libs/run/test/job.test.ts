@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groupOf, newRun, planOf, workOf } from '@penstock/run';
+import { groupOf, newRun, planOf, viewOf, workOf } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, stage, DrivenRun } from './support.ts';
 
 const output = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } as const;
@@ -43,6 +43,31 @@ describe('what a granted attempt executes', () => {
       SERVICE_COMMIT: 'c0ffee',
       SERVICE_PROVIDER: 'git_host_b',
     });
+  });
+
+  it('the inputs of the run are values of expressions, and variables of every stage that is no extension’s', () => {
+    const expression = { kind: 'path', path: ['inputs', 'dry-run'] } as const;
+    const input = { type: 'string', description: '', required: false, options: [] } as const;
+    const definition = {
+      ...pipeline(
+        stage('a', { commands: [{ script: 'echo "$V"', bindings: { V: expression } }], env: { INPUT_OWN: ['mine'] } }),
+        stage('b', { extension: { id: 'build/node', version: '2.1.0', hash: 'f00d' }, env: { INPUT_NODE: ['24'] } }),
+      ),
+      inputs: [
+        { ...input, name: 'dry-run', variable: 'INPUT_DRY_RUN' },
+        { ...input, name: 'own', variable: 'INPUT_OWN' },
+      ],
+    };
+    const created = createdEvent({ inputs: { 'dry-run': '$(touch x)', own: 'given' } });
+    const run = newRun(RUN_ID, created, planOf(definition));
+    const a = workOf(run, planOf(definition), 'a');
+    expect(a.commands).toEqual([{ script: 'echo "$V"', bindings: { V: '$(touch x)' } }]);
+    expect(a.env).toEqual({ INPUT_DRY_RUN: '$(touch x)', INPUT_OWN: 'mine' });
+    expect(workOf(run, planOf(definition), 'b').env).toEqual({ INPUT_NODE: '24' });
+    expect(viewOf(run).inputs).toEqual([
+      { key: 'dry-run', value: '$(touch x)' },
+      { key: 'own', value: 'given' },
+    ]);
   });
 
   it('the extension of a stage goes with it', () => {

@@ -62,6 +62,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   refusalAudit.watch(app);
   const owners = new Owners(bus, options.partitions, options.ownerMsMax);
   const reads = new RunReads(owners, runs);
+  const uses = usesResolver(bus, options.ownerMsMax);
   const trigger = new Trigger(
     { bus, owners, reads },
     {
@@ -69,7 +70,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       waitsMax: options.triggerWaitsMax ?? TRIGGER_WAITS_MAX,
       now,
       limitsOf: ({ user }) => runLimitsOf(tiers, user?.tier ?? options.tenantTier),
-      uses: usesResolver(bus, options.ownerMsMax),
+      uses,
     },
   );
   const streams = new Streams(log);
@@ -95,6 +96,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     owners,
     reads,
     trigger,
+    uses,
     callers,
     audit,
     refusalAudit,

@@ -16,7 +16,7 @@ import {
   type WatchReply,
   type WatchRequest,
 } from '@penstock/bus';
-import { parsePipeline } from '@penstock/pipeline';
+import { parsePipeline, resolveInputs } from '@penstock/pipeline';
 import {
   evolve,
   matchesFilter,
@@ -178,6 +178,8 @@ export class FakeOwner {
     if (!parsed.ok) throw new Error('the gateway let a bad file pass');
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;
+    const inputs = resolveInputs(parsed.definition, new Map(request.inputs));
+    if (!inputs.ok) throw new Error('the gateway let bad inputs pass');
     const created: RunCreated = {
       type: 'run_created',
       at: Date.now(),
@@ -185,6 +187,7 @@ export class FakeOwner {
       key,
       yaml,
       origin,
+      ...(parsed.definition.inputs === undefined ? {} : { inputs: inputs.values }),
       pipelineName: parsed.definition.name,
       priority: request.priority ?? 0,
     };

@@ -380,6 +380,41 @@ describe('pipelineHealth', () => {
   });
 });
 
+describe('validatePipeline', () => {
+  const VALIDATE =
+    'query ($yaml: String) { validatePipeline(yaml: $yaml) { valid diagnostics { line column message suggestion } } }';
+
+  it('says of a file what a trigger would, and makes no run', async () => {
+    const app = await world.gateway();
+    const before = world.owner.created.length;
+    const good = await graphql(app, VALIDATE, { variables: { yaml: YAML } });
+    expect(good.data).toEqual({ validatePipeline: { valid: true, diagnostics: [] } });
+    const bad = await graphql(app, VALIDATE, {
+      variables: { yaml: 'pipeline: {name: p}\nstages:\n  a: {run: x, aftr: b}\n' },
+    });
+    expect(bad.data).toEqual({
+      validatePipeline: {
+        valid: false,
+        diagnostics: [
+          { line: 3, column: 15, message: "unknown key 'aftr' in stage 'a'", suggestion: "did you mean 'after'?" },
+        ],
+      },
+    });
+    expect(world.owner.created.length).toBe(before);
+  });
+
+  it('is for whoever may read: a caller without a token is UNAUTHENTICATED where reading is not public', async () => {
+    const app = await world.gateway({ publicRead: false });
+    const { errors } = await graphql(app, VALIDATE, { token: null, variables: { yaml: YAML } });
+    expect(errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+  });
+
+  it('without a file is BAD_USER_INPUT', async () => {
+    const app = await world.gateway();
+    expect((await graphql(app, VALIDATE)).errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+});
+
 describe('triggerPipeline', () => {
   const TRIGGER = `mutation ($yaml: String!, $wait: Int, $runId: String) {
     triggerPipeline(yaml: $yaml, waitSeconds: $wait, runId: $runId) { run { ${RUN_FIELDS} } summary { passed failed skipped } }
@@ -407,6 +442,69 @@ describe('triggerPipeline', () => {
         finishedAt: expect.stringMatching(ISO_MS),
       },
       summary: { passed: 0, failed: 1, skipped: 1 },
+    });
+  });
+
+  describe('inputs', () => {
+    const FILE = `pipeline: {name: release}
+inputs:
+  version: {type: string, required: true}
+  target: {type: choice, options: [staging, production], default: staging}
+stages: {a: {run: 'true'}}`;
+    const START = `mutation ($yaml: String, $inputs: [KeyValueInput!]) {
+      triggerPipeline(yaml: $yaml, inputs: $inputs, waitSeconds: 0) { run { id inputs { key value } } }
+    }`;
+
+    it('are handed to the owner as they are given, and shown with the run', async () => {
+      const app = await world.gateway();
+      const inputs = [{ key: 'version', value: '$(id)' }];
+      const { data, errors } = await graphql(app, START, { variables: { yaml: FILE, inputs } });
+      expect(errors).toEqual([]);
+      expect(world.owner.created.at(-1)?.inputs).toEqual([['version', '$(id)']]);
+      expect(data?.['triggerPipeline']).toMatchObject({
+        run: {
+          inputs: [
+            { key: 'version', value: '$(id)' },
+            { key: 'target', value: 'staging' },
+          ],
+        },
+      });
+    });
+
+    it.each([
+      [[], "the input 'version' is required"],
+      [[{ key: 'verzion', value: '1' }], "no input 'verzion'"],
+      [
+        [
+          { key: 'version', value: '1' },
+          { key: 'target', value: 'prod' },
+        ],
+        "the input 'target' must be one of",
+      ],
+      [
+        [
+          { key: 'version', value: '1' },
+          { key: 'version', value: '2' },
+        ],
+        'given twice',
+      ],
+    ])('%j are BAD_USER_INPUT that names the one at fault, and make no run', async (inputs, message) => {
+      const app = await world.gateway();
+      const before = world.owner.created.length;
+      // Twice: the second time the file is known.
+      for (let time = 0; time < 2; time++) {
+        const { errors } = await graphql(app, START, { variables: { yaml: FILE, inputs } });
+        expect(errors).toMatchObject([
+          { message: expect.stringContaining(message), extensions: { code: 'BAD_USER_INPUT' } },
+        ]);
+      }
+      expect(world.owner.created.length).toBe(before);
+    });
+
+    it('are an empty list where the file declares none', async () => {
+      const app = await world.gateway();
+      const { data } = await graphql(app, START, { variables: { yaml: YAML } });
+      expect(data?.['triggerPipeline']).toMatchObject({ run: { inputs: [] } });
     });
   });
 

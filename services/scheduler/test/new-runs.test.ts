@@ -81,6 +81,22 @@ describe('a run that ends as it begins', () => {
   it('an empty text without an end is no pipeline', () => {
     expect(new Harness().create('').replies).toMatchObject([{ ok: false, code: 'BAD_USER_INPUT' }]);
   });
+
+  it('inputs are checked by the owner too, and stand in run_created with their defaults', () => {
+    const input = { type: 'string', description: '', options: [] } as const;
+    const file = text([stage('a')], {
+      inputs: [
+        { ...input, name: 'version', variable: 'INPUT_VERSION', required: true },
+        { ...input, name: 'count', variable: 'INPUT_COUNT', required: false, default: '3' },
+      ],
+    });
+    for (const inputs of [undefined, [['verzion', '1']] as const])
+      expect(new Harness().create(file, { inputs }).replies).toMatchObject([{ ok: false, code: 'BAD_USER_INPUT' }]);
+    const world = new Harness();
+    world.create(file, { inputs: [['version', '1']] });
+    const [created] = world.acknowledge().runs[0]?.events ?? [];
+    expect(created).toMatchObject({ type: 'run_created', inputs: { version: '1', count: '3' } });
+  });
 });
 
 describe('a run with extensions', () => {

@@ -201,7 +201,7 @@ export class Harness {
   create(
     yaml: string,
     more: { readonly id?: string } & Partial<
-      Pick<CreateRequest, 'key' | 'priority' | 'limits' | 'ended' | 'extensions' | 'origin'>
+      Pick<CreateRequest, 'key' | 'priority' | 'limits' | 'ended' | 'extensions' | 'inputs' | 'origin'>
     > = {},
   ): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
     const { key = 'ada', id = this.id({ key }), origin = { kind: 'api' }, ...rest } = more;

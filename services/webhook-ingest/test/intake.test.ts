@@ -239,6 +239,10 @@ describe('a push', () => {
   it.each([
     ['a file with mistakes', { '.pipeline.yaml': 'pipeline:\n  name: x\nstages:\n  a:\n    rum: x\n' }],
     ['a file that is a link', { '.pipeline.yaml': null }],
+    [
+      'a file with an input that nobody gives',
+      { '.pipeline.yaml': 'pipeline:\n  name: x\ninputs:\n  version: {required: true}\nstages:\n  a:\n    run: x\n' },
+    ],
   ])('%s is a run that failed with the reason pipeline_file', async (_name, files) => {
     const { body } = await ingest.send(githubPush({ url: repository.url, commit: repository.commit(files) }), github());
     expect(body).toMatchObject({

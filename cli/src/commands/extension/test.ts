@@ -75,6 +75,7 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   try {
     return await execute(parsed.definition, {
       file,
+      inputs: {},
       slots,
       executor,
       args,

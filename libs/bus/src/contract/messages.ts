@@ -37,6 +37,8 @@ export interface CreateRequest {
   readonly key: string;
   readonly yaml: string;
   readonly origin: TriggerOrigin;
+  /** Of the pipeline's inputs, those that are given. */
+  readonly inputs?: readonly (readonly [name: string, value: string])[] | undefined;
   /** Higher goes first; default 0. */
   readonly priority?: number | undefined;
   /**

@@ -13,10 +13,11 @@ const TEXT_BYTES = 3;
 /** An estimate in bytes, within a factor of two of the length of the JSON for texts without many escapes. */
 export function definitionBytes(definition: PipelineDefinition): number {
   const measure = new Measure();
-  const { name, description, stages, concurrency, schedule } = definition;
+  const { name, description, stages, concurrency, schedule, inputs = [] } = definition;
   const own = textBytes(name) + textBytes(description ?? '') + textBytes(JSON.stringify(definition.on ?? null));
   const group = concurrency === undefined ? 0 : measure.template(concurrency.group) + NODE_BYTES;
-  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + group + measure.list(schedule));
+  const takes = textBytes(JSON.stringify(inputs));
+  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + takes + group + measure.list(schedule));
 }
 
 function textBytes(text: string): number {

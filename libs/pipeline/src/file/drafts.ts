@@ -2,11 +2,10 @@
  * What has been read and is not expanded yet: the stages of a level, and the extensions that they use, which are made of levels
  * themselves. The types stand together because they lead back to each other; nothing is read or decided here.
  */
-import type { Command, Expression, RetryPolicy, Template } from '../model/definition.ts';
+import type { Command, Expression, InputDefinition, RetryPolicy, Template } from '../model/definition.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
 import type { Environment } from './environment.ts';
-import type { InputDefinition } from './inputs.ts';
 import type { Matrix } from './matrix.ts';
 import type { ExpressionSite } from './template.ts';
 

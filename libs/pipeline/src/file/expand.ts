@@ -377,12 +377,13 @@ class LevelExpansion {
 
   /** What names mean at this level; with the values of a combination filled in where the expression leaves it. */
   #substitution(cell: Cell | undefined): Substitution {
-    const { inputs, prefix } = this.#context;
+    const { extension, inputs, prefix } = this.#context;
     const { byFullName } = this.#level.names;
     return {
       meaning: (path) => {
         const [root, name = '', member, output = ''] = path;
-        if (root === 'inputs') return inputs.get(name) ?? literal('');
+        // Those of the pipeline itself are known with the run only.
+        if (root === 'inputs') return extension === undefined ? undefined : (inputs.get(name) ?? literal(''));
         if (root === 'matrix') return cell === undefined ? undefined : literal(cell.values.get(name) ?? '');
         if (root !== 'stages') return undefined;
         const expanded = this.#expanded[byFullName.get(name) ?? -1];

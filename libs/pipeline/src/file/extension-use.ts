@@ -1,11 +1,10 @@
 /** Reads `uses` and `with` of a stage: which extension it is, and what its inputs are given. */
 import type { LoadedExtension, StageUse } from './drafts.ts';
-import type { Template } from '../model/definition.ts';
+import type { InputDefinition, Template } from '../model/definition.ts';
 import { renderTemplate } from '../expressions/evaluate.ts';
 import type { ExtensionCatalog } from './extension-catalog.ts';
 import { fieldOf, joinPath, readMap, readScalar } from './fields.ts';
 import { inputFault, notAValue, noteUnknownInput } from './inputs.ts';
-import type { InputDefinition } from './inputs.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { Matrix } from './matrix.ts';
 import { quoted } from '../text/printable.ts';
@@ -169,6 +168,7 @@ function checkValue(
         run: {},
         pipeline: {},
         webhook: {},
+        inputs: {},
         success: true,
         failure: false,
       };

@@ -1,4 +1,4 @@
-/** The inputs of an extension: what its manifest declares, and whether a value is of the declared type. */
+/** The inputs of a pipeline or an extension: what the file declares, and whether a value is of the declared type. */
 import {
   fieldOf,
   isNull,
@@ -19,23 +19,8 @@ import { didYouMean } from '../text/suggest.ts';
 import { hasExpression } from './template.ts';
 import { utf8Length } from '../text/text-position.ts';
 import { INPUT_KEYS, INPUT_TYPES } from './vocabulary.ts';
+import type { InputDefinition, InputType } from '../model/definition.ts';
 import type { MapEntry, MapNode } from '../yaml/yaml-tree.ts';
-
-type InputType = (typeof INPUT_TYPES)[number];
-
-export interface InputDefinition {
-  readonly name: string;
-  readonly type: InputType;
-  /** Of one line; the empty text where the manifest has none. */
-  readonly description: string;
-  readonly required: boolean;
-  /** Absent: the empty text. */
-  readonly default?: string | undefined;
-  /** Of a `choice`, else empty. */
-  readonly options: readonly string[];
-  /** The variable that carries the value: `INPUT_NODE_VERSION` for `node-version`. */
-  readonly variable: string;
-}
 
 function inputVariable(name: string): string {
   return `INPUT_${name.toUpperCase().replaceAll('-', '_')}`;
@@ -72,13 +57,13 @@ export function inputFault(
   }
 }
 
-/** Reads `inputs` of a manifest. Problems are noted and their inputs left out. */
-export function readInputs(field: Field): InputDefinition[] {
+/** Reads `inputs` of a pipeline or a manifest. Problems are noted and their inputs left out. */
+export function readInputs(field: Field, countMax: number): InputDefinition[] {
   const map = readMap(field, 'a map of names to inputs');
   if (map === undefined) return [];
   const { problems, path } = field;
-  if (map.entries.length > PIPELINE_LIMITS.inputsMax) {
-    problems.add(map, path, `more than ${PIPELINE_LIMITS.inputsMax} inputs`);
+  if (map.entries.length > countMax) {
+    problems.add(map, path, `more than ${countMax} inputs`);
     return [];
   }
   const byVariable = new Map<string, string>();
@@ -124,8 +109,18 @@ function readInput(entry: MapEntry, field: Field): InputDefinition | undefined {
     inner('description'),
     inner('default'),
   ];
-  const type = typeField === undefined ? (keys.has('options') ? 'choice' : 'string') : readWord(typeField, INPUT_TYPES);
-  const options = readOptions(type, inner('options'), map, field);
+  const [optionsField, choicesField] = [inner('options'), inner('choices')];
+  if (optionsField !== undefined && choicesField !== undefined)
+    problems.add(
+      keys.get('choices')?.keySpan ?? map,
+      choicesField.path,
+      "'options' and 'choices' are the same",
+      "remove 'choices'",
+    );
+  const listed = optionsField ?? choicesField;
+  const type =
+    typeField === undefined ? (listed === undefined ? 'string' : 'choice') : readWord(typeField, INPUT_TYPES);
+  const options = readOptions(type, listed, map, field);
   const isRequired = required === undefined ? false : (readBoolean(required) ?? false);
   const read = {
     ...base,

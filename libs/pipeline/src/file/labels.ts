@@ -22,6 +22,7 @@ export function labelsOf(
     run: {},
     pipeline: {},
     webhook: {},
+    inputs: {},
     success: true,
     failure: false,
   };

@@ -122,7 +122,7 @@ function readRoot(
   const sites: ExpressionSite[] = [];
   const shell = shellField === undefined ? undefined : readShell(shellField);
   const variables = env === undefined ? new Map<string, Template>() : readEnvironment(env, 'top-env', reader, sites);
-  const inputs = inputField === undefined ? [] : readInputs(inputField);
+  const inputs = inputField === undefined ? [] : readInputs(inputField, PIPELINE_LIMITS.inputsMax);
   const outputs =
     outputField === undefined ? NO_OUTPUTS : readOutputDefinitions(outputField, run === undefined, reader, sites);
   const named = {
@@ -136,7 +136,8 @@ function readRoot(
   const context: ReferenceContext = {
     ...(level ?? { ...EMPTY_LEVEL, env: variables }),
     template: false,
-    extension: { inputs: inputs.map(({ name }) => name), roots: run === undefined ? STAGES_ROOTS : RUN_ROOTS },
+    inputs,
+    extension: { roots: run === undefined ? STAGES_ROOTS : RUN_ROOTS },
     problems,
   };
   checkReferences(context, sites);

@@ -11,12 +11,14 @@ import type { Environment } from './environment.ts';
 import { expandPipeline } from './expand.ts';
 import { ExtensionCatalog } from './extension-catalog.ts';
 import { fieldOf, isNull, kindOf, readKeys } from './fields.ts';
+import { readInputs } from './inputs.ts';
 import { readLevel } from './level.ts';
 import { readManifest } from './manifest.ts';
 import { Problems } from '../text/problems.ts';
 import { checkReferences } from './references.ts';
 import { readConcurrency, readEngine, readOn, readPipelineKeys, readSchedule } from './settings.ts';
 import type { ExpressionSite } from './template.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { TOP_KEYS } from './vocabulary.ts';
 import { screenText } from '../yaml/yaml-screen.ts';
 import { readYaml } from '../yaml/yaml-tree.ts';
@@ -77,13 +79,15 @@ function readPipeline(
   const named = read('pipeline', (entry) => readPipelineKeys(fieldOf(entry, '', problems)));
   const on = read('on', (entry) => readOn(fieldOf(entry, '', problems)));
   const schedule = read('schedule', (entry) => readSchedule(fieldOf(entry, '', problems))) ?? [];
+  const inputs =
+    read('inputs', (entry) => readInputs(fieldOf(entry, '', problems), PIPELINE_LIMITS.pipelineInputsMax)) ?? [];
   const env: Environment =
     read('env', (entry) => readEnvironment(fieldOf(entry, '', problems), 'top-env', reader, sites)) ??
     new Map<string, Template>();
   const concurrency = read('concurrency', (entry) => readConcurrency(fieldOf(entry, '', problems), reader, sites));
   const level = readLevel(keys.get('stages'), env, reader);
   if (level === undefined) return undefined;
-  checkReferences({ ...level, template: options.template === true, problems }, sites);
+  checkReferences({ ...level, inputs, template: options.template === true, problems }, sites);
   if (problems.count > 0 || named?.name === undefined) return undefined;
   const stages = expandPipeline(level, problems);
   return {
@@ -91,6 +95,7 @@ function readPipeline(
     ...(named.description === undefined ? {} : { description: named.description }),
     ...(engine === undefined ? {} : { engine }),
     ...(on === undefined ? {} : { on }),
+    ...(inputs.length === 0 ? {} : { inputs }),
     schedule,
     ...(concurrency === undefined ? {} : { concurrency }),
     stages,

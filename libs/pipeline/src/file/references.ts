@@ -1,6 +1,6 @@
 /** Checks every name that the expressions of a file use, once all stages, outputs and axes are known. */
 import type { Graph, StageDraft, StageNames } from './drafts.ts';
-import type { Expression } from '../model/definition.ts';
+import type { Expression, InputDefinition } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import type { PathUse } from '../expressions/expression.ts';
 import { Ancestors } from './graph.ts';
@@ -24,7 +24,7 @@ const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly
   with: { roots: ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'], label: "'with'" },
   output: { roots: ['stages', 'run', 'pipeline', 'inputs'], label: "an output's 'value'" },
   'top-env': { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "the 'env' of the whole pipeline" },
-  group: { roots: ['run', 'pipeline', 'webhook'], label: "'concurrency.group'" },
+  group: { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "'concurrency.group'" },
   'runs-on': { roots: ['matrix'], label: "'runs_on'" },
 };
 
@@ -34,8 +34,10 @@ export interface ReferenceContext {
   readonly graph: Graph;
   readonly env: Environment;
   readonly template: boolean;
-  /** Of an extension's manifest: its inputs, and the names that it can use at all. Absent: a pipeline. */
-  readonly extension?: { readonly inputs: readonly string[]; readonly roots: readonly Root[] } | undefined;
+  /** Of the pipeline, or of the extension. */
+  readonly inputs: readonly InputDefinition[];
+  /** Of an extension's manifest: the names that it can use at all. Absent: a pipeline. */
+  readonly extension?: { readonly roots: readonly Root[] } | undefined;
   readonly problems: Problems;
 }
 
@@ -104,6 +106,8 @@ class ReferenceChecker {
   /** What a name can be; undefined where that is not known. */
   #possibleValues(path: readonly string[], draft: number | undefined): readonly string[] | undefined {
     if (path[0] === 'stages' && path.length === 3 && path[2] === 'status') return STATUSES;
+    if (path[0] === 'inputs' && path.length === 2 && this.#context.extension === undefined)
+      return valuesOf(this.#context.inputs.find(({ name }) => name === path[1]));
     if (path[0] !== 'matrix' || path.length !== 2 || draft === undefined) return undefined;
     const matrix = this.#context.drafts[draft]?.matrix;
     const axis = path[1] ?? '';
@@ -119,9 +123,7 @@ class ReferenceChecker {
     const root = ROOTS.find((candidate) => candidate === rootName);
     const place = PLACES[site.place];
     const { extension } = this.#context;
-    const roots = place.roots.filter((name) =>
-      extension === undefined ? name !== 'inputs' : extension.roots.includes(name),
-    );
+    const roots = place.roots.filter((name) => extension === undefined || extension.roots.includes(name));
     if (root === undefined) {
       note(
         `unknown name ${quoted(rootName)}`,
@@ -130,8 +132,6 @@ class ReferenceChecker {
           didYouMean(rootName, [...roots, 'success()', 'failure()', 'always()', 'true', 'false', 'null']) ??
           (use.path.length === 1 ? 'a text goes in single quotes' : `what can be used: ${roots.join(', ')}`),
       );
-    } else if (root === 'inputs' && extension === undefined) {
-      note("'inputs' is known in an extension only");
     } else if (root === 'webhook' && !this.#context.template) {
       note("'webhook' is known in the server's template only");
     } else if (extension !== undefined && !extension.roots.includes(root)) {
@@ -141,7 +141,13 @@ class ReferenceChecker {
     } else if (root === 'stages') this.#checkStage(rest, site.place === 'output' ? 'outside' : draft, note);
     else if (root === 'matrix') this.#checkMatrix(rest, draft, note);
     else if (root === 'inputs')
-      this.#checkKey('inputs', rest, extension?.inputs ?? [], note, "declare it under 'inputs'");
+      this.#checkKey(
+        'inputs',
+        rest,
+        this.#context.inputs.map(({ name }) => name),
+        note,
+        "declare it under 'inputs'",
+      );
     else if (root === 'env')
       this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
     else this.#checkKey(root, rest, root === 'run' ? ['id'] : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
@@ -226,6 +232,13 @@ class ReferenceChecker {
     this.#ancestors ??= new Ancestors(this.#context.graph, this.#context.names);
     return this.#ancestors.has(draft, stage);
   }
+}
+
+/** What a run's input can be; undefined where that is any text. What an extension is given may be an expression of any text. */
+function valuesOf(input: InputDefinition | undefined): readonly string[] | undefined {
+  if (input === undefined || input.type === 'string' || input.type === 'number') return undefined;
+  const values = input.type === 'boolean' ? ['true', 'false'] : input.options;
+  return input.required || input.default !== undefined ? values : ['', ...values];
 }
 
 /** What becomes of a stage, as an expression sees it once the stage has ended. */

@@ -1,6 +1,6 @@
 /** The keys of a pipeline file: those that work, those that are known and not built yet, and what people write instead. */
 
-export const TOP_KEYS = ['engine', 'pipeline', 'on', 'schedule', 'env', 'concurrency', 'stages'] as const;
+export const TOP_KEYS = ['engine', 'pipeline', 'on', 'schedule', 'inputs', 'env', 'concurrency', 'stages'] as const;
 export const PIPELINE_KEYS = ['name', 'description'] as const;
 export const STAGE_KEYS = [
   'run',
@@ -33,7 +33,7 @@ export const MANIFEST_KEYS = [
   'shell',
   'stages',
 ] as const;
-export const INPUT_KEYS = ['type', 'description', 'required', 'default', 'options'] as const;
+export const INPUT_KEYS = ['type', 'description', 'required', 'default', 'options', 'choices'] as const;
 export const INPUT_TYPES = ['string', 'number', 'boolean', 'choice'] as const;
 export const OUTPUT_KEYS = ['description', 'value'] as const;
 export const RETRY_KEYS = ['max', 'backoff', 'delay', 'on'] as const;
@@ -82,6 +82,8 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['action', 'uses'],
   ['component', 'uses'],
   ['inputs', 'with'],
+  ['parameters', 'inputs'],
+  ['params', 'inputs'],
   ['choices', 'options'],
   ['values', 'options'],
   ['enum', 'options'],

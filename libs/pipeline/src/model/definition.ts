@@ -91,12 +91,31 @@ export interface PushFilter {
   readonly pathsIgnore?: readonly string[] | undefined;
 }
 
+export type InputType = 'string' | 'number' | 'boolean' | 'choice';
+
+/** A value that whoever starts a run, or uses an extension, gives. */
+export interface InputDefinition {
+  readonly name: string;
+  readonly type: InputType;
+  /** Of one line; the empty text where there is none. */
+  readonly description: string;
+  readonly required: boolean;
+  /** Absent: the empty text. */
+  readonly default?: string | undefined;
+  /** Of a `choice`, else empty. */
+  readonly options: readonly string[];
+  /** The variable that carries the value: `INPUT_NODE_VERSION` for `node-version`. */
+  readonly variable: string;
+}
+
 export interface PipelineDefinition {
   readonly name: string;
   readonly description?: string | undefined;
   readonly engine?: string | undefined;
   /** Present where the file says `on`; read and checked, without effect on a triggered or local run. */
   readonly on?: { readonly push?: PushFilter | undefined } | undefined;
+  /** Absent: a run takes none. */
+  readonly inputs?: readonly InputDefinition[] | undefined;
   /** Cron lines in UTC, checked. */
   readonly schedule: readonly string[];
   readonly concurrency?: { readonly group: Template; readonly cancelInProgress: boolean } | undefined;
@@ -130,6 +149,8 @@ export interface ExpressionScope {
   readonly run: Readonly<Record<string, string>>;
   readonly pipeline: Readonly<Record<string, string>>;
   readonly webhook: Readonly<Record<string, string>>;
+  /** Of the pipeline; those of an extension are gone once the file has been expanded. */
+  readonly inputs: Readonly<Record<string, string>>;
   /** What `success()` and `failure()` answer for the stage in question. */
   readonly success: boolean;
   readonly failure: boolean;

@@ -71,7 +71,11 @@ export const PIPELINE_LIMITS = {
   extensionsTextMax: 512 * 1024,
   /** UTF-8 bytes of one `extension.yaml`. */
   manifestBytesMax: 64 * 1024,
+  /** Of an extension. */
   inputsMax: 100,
+  pipelineInputsMax: 50,
+  /** UTF-8 bytes of the values of all inputs of a run. */
+  inputsBytesMax: 64 * 1024,
   inputNameLengthMax: 100,
   choicesMax: 100,
   choiceLengthMax: 200,

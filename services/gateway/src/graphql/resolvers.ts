@@ -6,7 +6,9 @@ import type { RunView } from '@penstock/run';
 import type { GraphQLResolveInfo } from 'graphql';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
+import type { UsesResolver } from '../runs/extensions.ts';
 import type { Trigger, TriggerArguments } from '../runs/trigger.ts';
+import { validatePipeline, type ValidateArguments } from '../runs/validate.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
 import { objectBytesMin, selectsField } from './selection.ts';
@@ -20,6 +22,7 @@ export interface GraphqlOptions {
   readonly owners: Owners;
   readonly reads: RunReads;
   readonly trigger: Trigger;
+  readonly uses: UsesResolver;
   readonly identity: IdentityModuleOptions;
   readonly audit: AuditLog;
   readonly refusalAudit: RefusalAudit;
@@ -29,7 +32,7 @@ export interface GraphqlOptions {
 
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
-export function makeResolvers({ version, owners, reads, trigger, audit, now }: GraphqlOptions) {
+export function makeResolvers({ version, owners, reads, trigger, uses, audit, now }: GraphqlOptions) {
   return {
     Query: {
       health: () => 'ok',
@@ -52,6 +55,8 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: G
         const window = { limit: limitOf(args.limit, HEALTH_LIMIT), meter: work.keep };
         return work.read(() => reads.health(name, tenants, window));
       },
+      validatePipeline: (_: unknown, args: ValidateArguments, { caller }: GraphqlContext) =>
+        validatePipeline(caller, args, uses),
       artifacts: async (
         _: unknown,
         args: { run_id?: Maybe<string>; runId?: Maybe<string> },
@@ -66,6 +71,7 @@ export function makeResolvers({ version, owners, reads, trigger, audit, now }: G
       },
     },
     PipelineRun: {
+      inputs: (run: RunView) => run.inputs ?? [],
       stages: (run: RunView, args: StagesArguments, { work }: GraphqlContext, info: GraphQLResolveInfo) =>
         work.stages(stagesPage(run, args), objectBytesMin(info)),
     },

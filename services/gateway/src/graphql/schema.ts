@@ -18,6 +18,25 @@ export const SCHEMA = /* GraphQL */ `
     value: String!
   }
 
+  input KeyValueInput {
+    key: String!
+    value: String!
+  }
+
+  type PipelineDiagnostic {
+    "From 1."
+    line: Int!
+    column: Int!
+    message: String!
+    "The remedy, where there is one."
+    suggestion: String
+  }
+
+  type PipelineValidation {
+    valid: Boolean!
+    diagnostics: [PipelineDiagnostic!]!
+  }
+
   type StageRun {
     name: String!
     "The stages that it comes after, a whole matrix by its name; null where the run has too many to tell (additional)."
@@ -54,6 +73,8 @@ export const SCHEMA = /* GraphQL */ `
     repository: String
     ref: String
     commit: String
+    "A value for every input that the file declares, defaults included (additional)."
+    inputs: [KeyValue!]!
   }
 
   type Artifact {
@@ -123,6 +144,8 @@ export const SCHEMA = /* GraphQL */ `
     pipelineHealth(pipelineName: String, limit: Int): PipelineHealth!
     "What a run has published: its stages' outputs. Either spelling of the argument."
     artifacts(run_id: String, runId: String): [Artifact!]!
+    "Checks a pipeline file without running it; nobody need be signed in where reading is public (additional)."
+    validatePipeline(yaml: String, lock: [LockEntryInput!]): PipelineValidation!
   }
 
   type Mutation {
@@ -130,7 +153,7 @@ export const SCHEMA = /* GraphQL */ `
     Runs the pipeline whose file is 'yaml'. Answers when the run ends, or after 'waitSeconds' (0 to 300) with the run as it
     then stands. The run starts without files of the client's: an empty workspace. 'runId' makes repeating safe after
     UNAVAILABLE: it is that error's extensions.runId. 'priority', -1000 to 1000, is for the API key. 'lock' says which
-    versions of extensions the file was locked to.
+    versions of extensions the file was locked to. 'inputs' are values for the inputs that the file declares.
     """
     triggerPipeline(
       yaml: String
@@ -138,6 +161,7 @@ export const SCHEMA = /* GraphQL */ `
       runId: String
       priority: Int
       lock: [LockEntryInput!]
+      inputs: [KeyValueInput!]
     ): TriggerResult!
     "Only runs that are PENDING, QUEUED or RUNNING; answers with the run already CANCELLED."
     cancelPipeline(id: String): CancelResult!

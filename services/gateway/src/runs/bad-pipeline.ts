@@ -2,6 +2,13 @@
 import { BadUserInput } from '@penstock/errors';
 import { diagnosticLine, type Diagnostic } from '@penstock/pipeline';
 
+/** Of a file that was refused by this; undefined: another error. */
+export function diagnosticsOf(error: unknown): readonly Diagnostic[] | undefined {
+  if (!(error instanceof BadUserInput)) return undefined;
+  const { diagnostics } = error.extensions;
+  return Array.isArray(diagnostics) ? (diagnostics as readonly Diagnostic[]) : undefined;
+}
+
 /** `more` stands beside the diagnostics. */
 export function badPipeline(
   diagnostics: readonly Diagnostic[],

@@ -1,7 +1,7 @@
 /** `triggerPipeline`: checks the file, creates the run durably, waits a while for its end, and answers with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
 import { parsePipelineOffThread } from '@penstock/parse-pool';
-import type { ResolvedExtension } from '@penstock/pipeline';
+import { resolveInputs, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
 import { RUN_ID_AHEAD_MS, type CreateRequest } from '@penstock/bus';
@@ -28,6 +28,7 @@ export interface TriggerArguments {
   readonly runId?: string | null | undefined;
   readonly priority?: number | null | undefined;
   readonly lock?: readonly LockEntry[] | null | undefined;
+  readonly inputs?: readonly { readonly key: string; readonly value: string }[] | null | undefined;
 }
 
 export interface TriggerResult {
@@ -46,8 +47,13 @@ export interface TriggerSettings {
 
 const WAIT_SECS_MAX = 300;
 const PRIORITY_MAX = 1_000;
-/** So many names of pipelines are remembered by the digest of their text: a file that was good is not parsed again. */
+/** What a trigger needs to know of a file that was good. */
+type CheckedFile = Pick<PipelineDefinition, 'name' | 'inputs'>;
+
+/** So many files that were good are remembered by the digest of their text, and not parsed again. */
 const CHECKED_FILES_MAX = 1_000;
+/** Characters of what is remembered of one; the choices of inputs can fill a whole file. */
+const CHECKED_LENGTH_MAX = 8 * 1024;
 
 /** The costliest files take half a second; the rest is waiting for those of others. */
 const PARSE_MS_MAX = 5_000;
@@ -57,7 +63,7 @@ export class Trigger {
   readonly #owners: Owners;
   readonly #reads: RunReads;
   readonly #settings: TriggerSettings;
-  readonly #checked = new Map<string, string>();
+  readonly #checked = new Map<string, CheckedFile>();
   readonly #waits = new Set<AbortController>();
 
   constructor(sources: RunEndSources, settings: TriggerSettings) {
@@ -81,7 +87,9 @@ export class Trigger {
     if (yaml === null || yaml === undefined)
       throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
     const extensions = await this.#settings.uses.resolve(caller, yaml, input.lock ?? undefined);
-    const key = keyOf({ tenant, pipelineName: await this.#nameOf(yaml, extensions, tenant) });
+    const file = await this.#checkedFile(yaml, extensions, tenant);
+    const key = keyOf({ tenant, pipelineName: file.name });
+    const inputs = givenInputs(file, input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
     const limits = this.#settings.limitsOf(caller);
     const request: CreateRequest = {
@@ -90,6 +98,7 @@ export class Trigger {
       key,
       yaml,
       origin: { kind: 'api' },
+      ...(inputs.length === 0 ? {} : { inputs }),
       ...(priority === undefined ? {} : { priority }),
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
@@ -136,12 +145,12 @@ export class Trigger {
     }
   }
 
-  /** The pipeline's name. Throws `BadUserInput` with all diagnostics of a bad file. */
-  async #nameOf(yaml: string, extensions: readonly ResolvedExtension[], tenant: string): Promise<string> {
+  /** Throws `BadUserInput` with all diagnostics of a bad file. */
+  async #checkedFile(yaml: string, extensions: readonly ResolvedExtension[], tenant: string): Promise<CheckedFile> {
     if (extensions.length > 0) {
       const used = await parsePipelineOffThread(yaml, { extensions, key: tenant }, PARSE_MS_MAX);
       if (!used.ok) throw badPipeline(used.diagnostics);
-      return used.definition.name;
+      return used.definition;
     }
     const digest = createHash('sha256').update(yaml).digest('base64');
     const known = this.#checked.get(digest);
@@ -149,8 +158,10 @@ export class Trigger {
     const parsed = await parsePipelineOffThread(yaml, { key: tenant }, PARSE_MS_MAX);
     if (!parsed.ok) throw badPipeline(parsed.diagnostics);
     if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
-    this.#checked.set(digest, parsed.definition.name);
-    return parsed.definition.name;
+    const { name, inputs } = parsed.definition;
+    const checked = { name, ...(inputs === undefined ? {} : { inputs }) };
+    if (JSON.stringify(checked).length <= CHECKED_LENGTH_MAX) this.#checked.set(digest, checked);
+    return checked;
   }
 
   #runIdOf(given: string | null | undefined, key: string): string {
@@ -167,6 +178,22 @@ export class Trigger {
 
 function resultOf(run: RunView): TriggerResult {
   return { run, summary: summaryOf(run) };
+}
+
+/** Throws `BadUserInput` that names the input at fault. */
+function givenInputs(
+  file: CheckedFile,
+  given: NonNullable<TriggerArguments['inputs']>,
+): NonNullable<CreateRequest['inputs']> {
+  const byName = new Map(given.map(({ key, value }) => [key, value]));
+  if (byName.size < given.length) throw new BadUserInput("'inputs': a name is given twice.");
+  const resolved = resolveInputs(file, byName);
+  if (!resolved.ok)
+    throw new BadUserInput(
+      `'inputs': ${resolved.message}.`,
+      resolved.name === undefined ? {} : { input: resolved.name },
+    );
+  return [...byName];
 }
 
 function waitMsOf(seconds: number): number {

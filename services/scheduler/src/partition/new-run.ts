@@ -1,5 +1,6 @@
 /** A request to create a run, made into one that nobody knows yet: nothing is counted or kept before it is decided. */
 import type { CreateRequest } from '@penstock/bus';
+import { resolveInputs, type PipelineDefinition } from '@penstock/pipeline';
 import { groupOf, isoTime, monthEnd, monthOf, newRun, planOf, type RunCreated, type RunSettings } from '@penstock/run';
 import { DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
 import { BadPipeline, emptyPipeline, type DefinedPipeline, type DefinitionSource } from '../run/definitions.ts';
@@ -42,6 +43,7 @@ export function newRunOf(
       ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
       : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
   const plan = planOf(definition);
+  const inputs = inputsOf(definition, request.inputs);
   const maxConcurrent = limitOf(limits?.maxConcurrent);
   const base: RunCreated = {
     type: 'run_created',
@@ -53,6 +55,7 @@ export function newRunOf(
     ...(extensions === undefined ? {} : { extensions }),
     priority,
     origin,
+    ...(inputs === undefined ? {} : { inputs }),
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
   };
   const group = groupOf(newRun(runId, base, plan), plan);
@@ -73,6 +76,12 @@ export function newRunOf(
     plan.stages.map((stage) => stage.definition.name),
   );
   return LiveRun.create(runId, definition, created, settings);
+}
+
+function inputsOf(definition: PipelineDefinition, given: CreateRequest['inputs'] = []): RunCreated['inputs'] {
+  const resolved = resolveInputs(definition, new Map(given));
+  if (!resolved.ok) throw new BadPipeline(resolved.message);
+  return definition.inputs === undefined ? undefined : resolved.values;
 }
 
 /** Infinity: none. */

@@ -25,6 +25,7 @@ import {
   type Diagnostic,
   type ParseResult,
   type ResolvedExtension,
+  resolveInputs,
 } from '@penstock/pipeline';
 import type { Decision, TraceStep } from '../model/decision.ts';
 import type { Delivery } from '../model/delivery.ts';
@@ -151,6 +152,13 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     'matched',
     definition.on?.push === undefined ? 'the file runs for every push' : 'the filters of on.push let it pass',
   );
+  const inputs = resolveInputs(definition, new Map());
+  if (!inputs.ok)
+    return failed(
+      'read',
+      { code: 'pipeline_file', message: `${inputs.message}, and a push gives none: give it a default` },
+      source,
+    );
   return { kind: 'run', pipelineName: definition.name, yaml: text, source, extensions, trace };
 }
 

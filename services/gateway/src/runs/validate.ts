@@ -1,0 +1,48 @@
+/** `validatePipeline`: what a trigger would say of a file, without a run. */
+import { BadUserInput } from '@penstock/errors';
+import type { LockEntry } from '@penstock/extension';
+import { requireReader, type Caller } from '@penstock/identity';
+import { parsePipelineOffThread } from '@penstock/parse-pool';
+import type { Diagnostic } from '@penstock/pipeline';
+import { diagnosticsOf } from './bad-pipeline.ts';
+import type { UsesResolver } from './extensions.ts';
+
+export interface ValidateArguments {
+  readonly yaml: string | null | undefined;
+  readonly lock?: readonly LockEntry[] | null | undefined;
+}
+
+export interface Validation {
+  readonly valid: boolean;
+  readonly diagnostics: readonly Pick<Diagnostic, 'line' | 'column' | 'message' | 'suggestion'>[];
+}
+
+/** As a trigger waits for its file. */
+const PARSE_MS_MAX = 5_000;
+/** Of callers without a tenant of their own. */
+const ANONYMOUS = 'anonymous';
+
+/** Throws `Unavailable` where the file uses extensions and the registry does not answer. */
+export async function validatePipeline(
+  caller: Caller,
+  { yaml, lock }: ValidateArguments,
+  uses: UsesResolver,
+): Promise<Validation> {
+  requireReader(caller);
+  if (yaml === null || yaml === undefined)
+    throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
+  try {
+    const extensions = await uses.resolve(caller, yaml, lock ?? undefined);
+    const key = caller.writeTenant ?? ANONYMOUS;
+    const parsed = await parsePipelineOffThread(
+      yaml,
+      { key, ...(extensions.length === 0 ? {} : { extensions }) },
+      PARSE_MS_MAX,
+    );
+    return parsed.ok ? { valid: true, diagnostics: [] } : { valid: false, diagnostics: parsed.diagnostics };
+  } catch (error) {
+    const diagnostics = diagnosticsOf(error);
+    if (diagnostics === undefined) throw error;
+    return { valid: false, diagnostics };
+  }
+}
