@@ -3,3 +3,4 @@ export { bootClock, bootMs } from './boot-clock.ts';
 export { BoundedQueue } from './bounded-queue.ts';
 export { unlessAborted, within } from './deadline.ts';
 export { pause, pauseOrAbort } from './pause.ts';
+export { deadlineIn, machineTime, type Time } from './time.ts';

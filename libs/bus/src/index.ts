@@ -39,6 +39,7 @@ export {
   type AppendOptions,
   type AppendResult,
   type LogEntry,
+  type LogOptions,
   openLog,
   type PartitionLog,
 } from './jetstream/partition-log.ts';

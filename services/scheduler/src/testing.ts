@@ -31,7 +31,9 @@ export {
   type RunEntry,
 } from './run/commit.ts';
 export { ownerOf } from './membership/ownership.ts';
-export { SchedulerMembership, type MembershipPorts } from './membership/membership.ts';
-export { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './shell/take-over.ts';
+export { SchedulerMembership } from './membership/membership.ts';
+export { handBack, loadPartition, openPartition, type Opening } from './shell/take-over.ts';
+export { SchedulerService, type Texts } from './shell/scheduler.ts';
+export type { SchedulerPorts } from './shell/scheduler-ports.ts';
 export { Projector } from './shell/projector.ts';
 export { JournalPurge } from './shell/journal-purge.ts';

@@ -2,7 +2,16 @@
  * Gateways and their clients: they create (also twice, also again after no answer), cancel, read and watch, and hold what
  * they are answered against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
  */
-import type { CancelReply, CommittedEvents, CreateReply, CreateRequest, GetReply, WatchReply } from '@penstock/bus';
+import {
+  subjects,
+  type CancelReply,
+  type CommittedEvents,
+  type CreateReply,
+  type CreateRequest,
+  type GetReply,
+  type PartitionOpened,
+  type WatchReply,
+} from '@penstock/bus';
 import {
   closesRun,
   endsEventStream,
@@ -13,11 +22,10 @@ import {
   type PublicRunEvent,
   type RunEvent,
 } from '@penstock/run';
-import type { Partition } from '@penstock/scheduler/testing';
+import type { Exchange } from '../world/exchange.ts';
 import type { Network } from '../world/network.ts';
 import { drawPipeline } from '../world/pipelines.ts';
 import type { SimNode } from '../world/sim-node.ts';
-import type { GatewayPort, Subjects } from '../world/subjects.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 
@@ -57,7 +65,7 @@ interface Watcher {
 export class Clients {
   readonly #world: World;
   readonly #network: Network;
-  readonly #subjects: Subjects;
+  readonly #exchange: Exchange;
   readonly #gateways: readonly SimNode[];
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
@@ -69,28 +77,27 @@ export class Clients {
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
 
   constructor(
-    { world, network, subjects }: NodeDependencies,
+    { world, network, exchange }: NodeDependencies,
     gateways: readonly SimNode[],
     labels: readonly (readonly string[])[],
   ) {
     this.#world = world;
     this.#network = network;
-    this.#subjects = subjects;
+    this.#exchange = exchange;
     this.#gateways = gateways;
     this.#labels = labels;
   }
 
-  /** The gateway on the bus. */
-  portOf(node: SimNode): GatewayPort {
-    return {
-      node,
-      eventsArrived: (partition, message) => this.#eventsArrived(node, partition, message),
-      ownerOpened: (partition) => this.#ownerOpened(node, partition),
-    };
-  }
-
   start(): void {
     const { profile, random } = this.#world;
+    for (const gateway of this.#gateways) {
+      this.#exchange.listen(gateway, subjects.events('*'), (text) =>
+        this.#eventsArrived(gateway, JSON.parse(text) as CommittedEvents),
+      );
+      this.#exchange.listen(gateway, subjects.opened('*'), (text) =>
+        this.#ownerOpened(gateway, (JSON.parse(text) as PartitionOpened).partition),
+      );
+    }
     // Several at once now and then: they share a commit.
     let at = profile.quietMs;
     for (let index = 0; index < profile.runs; index++) {
@@ -207,48 +214,41 @@ export class Clients {
     const { request } = intent;
     const floor = world.witness.observed(request.runId);
     intent.pending += 1;
-    this.#ask<CreateReply>(
-      gateway,
-      intent.partition,
-      (owner, reply) => owner.create(request, reply),
-      (answer) => {
+    this.#ask<CreateReply>(gateway, intent.partition, 'create', request, (answer) => {
+      intent.pending -= 1;
+      if (answer?.ok === true) {
+        world.check(
+          world.witness.stateOf(request.runId) !== undefined,
+          'P1',
+          `the create of ${request.runId} is acknowledged, but not committed`,
+        );
+        if (answer.run !== null) world.witness.viewSeen(answer.run, floor, 'the answer to create');
+        world.mark(answer.created ? 'created' : answer.run === null ? 'created before, and closed' : 'created before');
+        this.#acknowledged(intent);
+        return;
+      }
+      if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
+        world.mark('create refused by a newer build');
+        return;
+      }
+      if (answer?.code === 'QUOTA_EXCEEDED') {
+        this.#refused(intent, request, gateway);
+        return;
+      }
+      if (answer !== undefined)
+        world.check(
+          answer.code === 'UNAVAILABLE',
+          'P7',
+          `the create of ${request.runId} is answered ${answer.code}: ${answer.message}`,
+        );
+      // No answer, or not now: the client tries again with the same id.
+      intent.pending += 1;
+      world.mark(answer === undefined ? 'create without answer' : 'create unavailable');
+      world.after(1_000, () => {
         intent.pending -= 1;
-        if (answer?.ok === true) {
-          world.check(
-            world.witness.stateOf(request.runId) !== undefined,
-            'P1',
-            `the create of ${request.runId} is acknowledged, but not committed`,
-          );
-          if (answer.run !== null) world.witness.viewSeen(answer.run, floor, 'the answer to create');
-          world.mark(
-            answer.created ? 'created' : answer.run === null ? 'created before, and closed' : 'created before',
-          );
-          this.#acknowledged(intent);
-          return;
-        }
-        if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
-          world.mark('create refused by a newer build');
-          return;
-        }
-        if (answer?.code === 'QUOTA_EXCEEDED') {
-          this.#refused(intent, request, gateway);
-          return;
-        }
-        if (answer !== undefined)
-          world.check(
-            answer.code === 'UNAVAILABLE',
-            'P7',
-            `the create of ${request.runId} is answered ${answer.code}: ${answer.message}`,
-          );
-        // No answer, or not now: the client tries again with the same id.
-        intent.pending += 1;
-        world.mark(answer === undefined ? 'create without answer' : 'create unavailable');
-        world.after(1_000, () => {
-          intent.pending -= 1;
-          this.#create(intent, world.random.pick(this.#gateways));
-        });
-      },
-    );
+        this.#create(intent, world.random.pick(this.#gateways));
+      });
+    });
   }
 
   #acknowledged(intent: Intent): void {
@@ -278,42 +278,37 @@ export class Clients {
     const { runId } = intent.request;
     const wasAcknowledged = intent.acknowledged;
     const floor = world.witness.observed(runId);
-    this.#ask<CancelReply>(
-      gateway,
-      intent.partition,
-      (owner, reply) => owner.cancel({ runId, tenants: [TENANT] }, reply),
-      (answer) => {
-        const truth = world.witness.stateOf(runId);
-        if (answer === undefined) {
-          if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
-          return;
-        }
-        if (world.witness.isDisturbed(runId)) return;
-        if (answer.ok) {
-          world.mark('cancelled');
-          world.check(
-            truth?.status === 'CANCELLED',
-            'P14',
-            `the cancel of ${runId} is acknowledged, but the run is ${truth?.status ?? 'nothing'}`,
-          );
-          world.witness.viewSeen(answer.run, floor, 'the answer to cancel');
-        } else if (answer.code === 'CONFLICT') {
-          world.mark('cancel of an ended run');
-          world.check(
-            truth !== undefined && isEnded(truth.status),
-            'P4',
-            `the cancel of ${runId} says that it has ended, it is ${truth?.status ?? 'nothing'}`,
-          );
-        } else {
-          world.mark('cancel of a run not in memory');
-          world.check(
-            !wasAcknowledged || (truth !== undefined && isEnded(truth.status)),
-            'P4',
-            `the cancel of ${runId}, which is ${truth?.status ?? 'lost'}, is answered ${answer.code}`,
-          );
-        }
-      },
-    );
+    this.#ask<CancelReply>(gateway, intent.partition, 'cancel', { runId, tenants: [TENANT] }, (answer) => {
+      const truth = world.witness.stateOf(runId);
+      if (answer === undefined) {
+        if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
+        return;
+      }
+      if (world.witness.isDisturbed(runId)) return;
+      if (answer.ok) {
+        world.mark('cancelled');
+        world.check(
+          truth?.status === 'CANCELLED',
+          'P14',
+          `the cancel of ${runId} is acknowledged, but the run is ${truth?.status ?? 'nothing'}`,
+        );
+        world.witness.viewSeen(answer.run, floor, 'the answer to cancel');
+      } else if (answer.code === 'CONFLICT') {
+        world.mark('cancel of an ended run');
+        world.check(
+          truth !== undefined && isEnded(truth.status),
+          'P4',
+          `the cancel of ${runId} says that it has ended, it is ${truth?.status ?? 'nothing'}`,
+        );
+      } else {
+        world.mark('cancel of a run not in memory');
+        world.check(
+          !wasAcknowledged || (truth !== undefined && isEnded(truth.status)),
+          'P4',
+          `the cancel of ${runId}, which is ${truth?.status ?? 'lost'}, is answered ${answer.code}`,
+        );
+      }
+    });
   }
 
   // --- Reading -------------------------------------------------------------------------------------------------------
@@ -334,7 +329,8 @@ export class Clients {
     this.#ask<GetReply>(
       gateway,
       intent.partition,
-      (owner, reply) => owner.get({ runIds: [runId], tenants: [TENANT], newest: 3 }, reply),
+      'get',
+      { runIds: [runId], tenants: [TENANT], newest: 3 },
       (answer) => {
         if (answer?.ok !== true) return;
         for (const view of answer.runs) world.witness.viewSeen(view, view.id === runId ? floor : 0, 'the owner');
@@ -360,8 +356,8 @@ export class Clients {
 
   // --- Watching ------------------------------------------------------------------------------------------------------
 
-  #eventsArrived(gateway: SimNode, partition: number, { runId, epoch, version, events }: CommittedEvents): void {
-    if (!this.#isCurrent(gateway, partition, epoch)) return;
+  #eventsArrived(gateway: SimNode, { runId, epoch, version, events }: CommittedEvents): void {
+    if (!this.#isCurrent(gateway, partitionOf(runId, this.#world.profile.partitions), epoch)) return;
     for (const watcher of this.#watchers) {
       if (watcher.gateway !== gateway || watcher.intent.request.runId !== runId) continue;
       const from = version - events.length + 1;
@@ -391,38 +387,33 @@ export class Clients {
     const { gateway, intent, have } = watcher;
     const { runId } = intent.request;
     watcher.asking = true;
-    this.#ask<WatchReply>(
-      gateway,
-      intent.partition,
-      (owner, reply) => owner.watch({ runId, after: have }, reply),
-      (answer) => {
-        watcher.asking = false;
-        if (answer?.ok !== true) return;
-        if (answer.run !== null) {
-          this.#take(watcher, have + 1, answer.run.events);
-          return;
-        }
-        watcher.asking = true;
-        this.#network.askStore(
-          gateway,
-          (store) => store.events(runId),
-          (events) => {
-            watcher.asking = false;
-            world.mark('watched from the store');
-            if (events !== undefined) this.#take(watcher, 1, events);
-            else
-              world.check(
-                world.witness.isDisturbed(runId),
-                'P6',
-                `run ${runId} is watched, and neither its owner nor the store knows it`,
-              );
-          },
-          () => {
-            watcher.asking = false;
-          },
-        );
-      },
-    );
+    this.#ask<WatchReply>(gateway, intent.partition, 'watch', { runId, after: have }, (answer) => {
+      watcher.asking = false;
+      if (answer?.ok !== true) return;
+      if (answer.run !== null) {
+        this.#take(watcher, have + 1, answer.run.events);
+        return;
+      }
+      watcher.asking = true;
+      this.#network.askStore(
+        gateway,
+        (store) => store.events(runId),
+        (events) => {
+          watcher.asking = false;
+          world.mark('watched from the store');
+          if (events !== undefined) this.#take(watcher, 1, events);
+          else
+            world.check(
+              world.witness.isDisturbed(runId),
+              'P6',
+              `run ${runId} is watched, and neither its owner nor the store knows it`,
+            );
+        },
+        () => {
+          watcher.asking = false;
+        },
+      );
+    });
   }
 
   #take(watcher: Watcher, from: number, events: readonly RunEvent[]): void {
@@ -464,7 +455,8 @@ export class Clients {
   #ask<R extends { readonly epoch: number }>(
     gateway: SimNode,
     partition: number,
-    ask: (owner: Partition, reply: (reply: R) => void) => void,
+    verb: Parameters<typeof subjects.owner>[1],
+    body: unknown,
     then: (reply: R | undefined) => void,
   ): void {
     const world = this.#world;
@@ -477,18 +469,19 @@ export class Clients {
     const retry = (): void => {
       if (!settled) world.after(NO_RESPONDERS_RETRY_MS, attempt);
     };
+    const text = JSON.stringify(body);
     const attempt = (): void => {
       if (settled) return;
-      this.#subjects.askOwner<R>(
-        gateway,
-        partition,
-        ask,
-        (reply) => {
+      this.#exchange.request(gateway, subjects.owner(partition, verb), text, REQUEST_MS, (answer) => {
+        if (answer.kind === 'reply') {
+          const reply = JSON.parse(answer.text) as R;
           if (this.#isCurrent(gateway, partition, reply.epoch)) settle(reply);
           else retry();
-        },
-        retry,
-      );
+        } else if (answer.kind !== 'silence') {
+          if (answer.kind === 'no-responders') world.mark('no owner responds');
+          retry();
+        }
+      });
     };
     world.after(REQUEST_MS, () => settle(undefined));
     attempt();

@@ -1,5 +1,4 @@
 /** The mutations that stand between a partition and its store. */
-import type { LiveRun, OpenedPartition, RestoredPartition } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun, RunCounter, RunDocument, RunsLedger } from '@penstock/store';
 import type { Mutation } from '../world/mutations.ts';
 
@@ -65,24 +64,4 @@ class MisorderedLedger implements RunsLedger {
 export function mutatedLedger(mutation: Mutation | undefined, ledger: RunsLedger): RunsLedger {
   if (mutation === 'checkpoint-first') return new MisorderedLedger(ledger, 'documents');
   return mutation === 'counters-last' ? new MisorderedLedger(ledger, 'counters') : ledger;
-}
-
-/** What a take-over has read, as the mutation would have it. */
-export function mutatedRestore(
-  mutation: Mutation | undefined,
-  opened: OpenedPartition,
-  { runs, usages }: { readonly runs: readonly LiveRun[]; readonly usages: NonNullable<RestoredPartition['usages']> },
-): RestoredPartition {
-  return {
-    sequence: opened.sequence,
-    commitNumber: opened.commitNumber,
-    idsTo: mutation === 'ids-by-the-clock' ? 0 : opened.idsTo,
-    neverOwned: opened.neverOwned || mutation === 'never-owned-believed',
-    runs: mutation === 'held-left-aside' ? runs.filter(({ state }) => !state.held) : runs,
-    usages: usages.map((usage) => ({
-      ...usage,
-      ...(mutation === 'month-forgotten' ? { months: usage.months.map((month) => ({ ...month, runs: 0 })) } : {}),
-      ...(mutation === 'slots-forgotten' ? { maxConcurrent: null } : {}),
-    })),
-  };
 }

@@ -2,23 +2,27 @@
  * A runner, its guard and its processes, by the rules that P10 to P16 and P19 set for it. The guard is a process of its
  * own: it goes on while the runner is frozen, and ends the session's processes at its deadline or when the runner dies.
  */
-import type {
-  AttemptRef,
-  Job,
-  JobReply,
-  OpenReply,
-  Release,
-  ResultReply,
-  ResultRequest,
-  RunnerLease,
-  StopReply,
-  StopRequest,
+import {
+  subjects,
+  type AttemptRef,
+  type Demand,
+  type Job,
+  type JobReply,
+  type OpenReply,
+  type PullReply,
+  type PullRequest,
+  type Release,
+  type ResultReply,
+  type ResultRequest,
+  type RunnerLease,
+  type StopReply,
+  type StopRequest,
 } from '@penstock/bus';
 import { keyOf, refOf, type Process } from '../world/attempts.ts';
 import { SimLease } from '../world/leases.ts';
 import { SimNode } from '../world/sim-node.ts';
+import type { Exchange } from '../world/exchange.ts';
 import type { Network } from '../world/network.ts';
-import type { RunnerPort, Subjects } from '../world/subjects.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import type { Processes } from './processes.ts';
@@ -53,7 +57,7 @@ interface Session {
   nextCredit: number;
 }
 
-export class SimRunner implements RunnerPort {
+export class SimRunner {
   readonly node: SimNode;
   readonly labels: readonly string[];
   readonly slots: number;
@@ -61,7 +65,7 @@ export class SimRunner implements RunnerPort {
   readonly disk = { results: new Map<string, Spooled>(), workspaces: new Map<string, number>() };
   readonly #world: World;
   readonly #network: Network;
-  readonly #subjects: Subjects;
+  readonly #exchange: Exchange;
   readonly #processes: Processes;
   #session: Session | undefined;
   /** Members as watched, and who announced demand last. */
@@ -69,14 +73,14 @@ export class SimRunner implements RunnerPort {
   #wanted: string | undefined;
 
   constructor(
-    { world, network, subjects, processes }: NodeDependencies,
+    { world, network, exchange, processes }: NodeDependencies,
     name: string,
     labels: readonly string[],
     slots: number,
   ) {
     this.#world = world;
     this.#network = network;
-    this.#subjects = subjects;
+    this.#exchange = exchange;
     this.#processes = processes;
     this.node = new SimNode(name, world.timeline);
     this.labels = labels;
@@ -98,6 +102,15 @@ export class SimRunner implements RunnerPort {
       if (event.kind === 'put') this.#members.add(event.key);
       else this.#members.delete(event.key);
     });
+    const listen = <M, R>(subject: string, handle: (message: M, reply: (answer: R) => void) => void): void =>
+      void this.#exchange.listen(this.node, subject, (text, _subject, reply) => {
+        if (this.listens)
+          handle(JSON.parse(text) as M, (answer) => reply({ kind: 'reply', text: JSON.stringify(answer) }));
+      });
+    listen<Job, JobReply>(subjects.job(this.name), (job, reply) => this.job(job, reply));
+    listen<StopRequest, StopReply>(subjects.stop(this.name), (request, reply) => this.stop(request, reply));
+    listen<Release, never>(subjects.release(this.name), (release) => this.release(release));
+    listen<Demand, never>(subjects.demand('*'), ({ scheduler }) => this.demandHeard(scheduler));
     this.#begin();
     this.#everySecond(0);
     this.#repeatResults();
@@ -224,10 +237,9 @@ export class SimRunner implements RunnerPort {
           : undefined;
     if (free <= 0 || scheduler === undefined) return;
     const credits = Array.from({ length: free }, () => this.#newCredit(session, scheduler));
-    this.#subjects.pull(
-      this.node,
-      scheduler,
-      { session: session.id, runner: this.name, labels: this.labels, credits, withdraw: [] },
+    this.#ask<PullReply>(
+      subjects.pull(scheduler, this.name),
+      { session: session.id, runner: this.name, labels: this.labels, credits, withdraw: [] } satisfies PullRequest,
       () => {},
     );
   }
@@ -241,9 +253,8 @@ export class SimRunner implements RunnerPort {
         from.set(scheduler, [...(from.get(scheduler) ?? []), credit]);
     }
     for (const [scheduler, withdraw] of from) {
-      this.#subjects.pull(
-        this.node,
-        scheduler,
+      this.#ask<PullReply>(
+        subjects.pull(scheduler, this.name),
         { session: session.id, runner: this.name, labels: this.labels, credits: [], withdraw },
         (reply) => {
           for (const credit of reply.withdrawn)
@@ -371,19 +382,13 @@ export class SimRunner implements RunnerPort {
       const [scheduler] = this.#members;
       if (spooled.offer === undefined && free > 0 && scheduler !== undefined)
         spooled.offer = {
-          scheduler: this.#subjects.ownerMember(spooled.partition) ?? scheduler,
+          scheduler,
           credit: this.#newCredit(session, scheduler),
         };
     } else spooled.offer = undefined;
-    this.#subjects.askOwner<ResultReply>(
-      this.node,
-      spooled.partition,
-      (owner, reply) =>
-        owner.result(
-          { ...spooled.request, ...(spooled.offer === undefined ? {} : { offer: spooled.offer }) },
-          this.name,
-          reply,
-        ),
+    this.#ask<ResultReply>(
+      subjects.result(spooled.partition, this.name),
+      { ...spooled.request, ...(spooled.offer === undefined ? {} : { offer: spooled.offer }) },
       (answer) => {
         if (!answer.ok || !this.disk.results.delete(key)) return;
         this.#world.witness.resultAnswered(spooled.request, answer.answer);
@@ -405,17 +410,18 @@ export class SimRunner implements RunnerPort {
       for (const [runId, partition] of this.disk.workspaces)
         byPartition.set(partition, [...(byPartition.get(partition) ?? []), runId]);
       for (const [partition, runIds] of byPartition) {
-        this.#subjects.askOwner<OpenReply>(
-          this.node,
-          partition,
-          (owner, reply) => owner.openRuns({ runIds }, reply),
-          (answer) => {
-            if (!answer.ok) return;
-            for (const runId of runIds) if (!answer.open.includes(runId)) this.#removeWorkspace(runId);
-          },
-        );
+        this.#ask<OpenReply>(subjects.owner(partition, 'open'), { runIds }, (answer) => {
+          if (!answer.ok) return;
+          for (const runId of runIds) if (!answer.open.includes(runId)) this.#removeWorkspace(runId);
+        });
       }
       this.#askOpen();
+    });
+  }
+
+  #ask<R>(subject: string, body: unknown, then: (answer: R) => void): void {
+    this.#exchange.request(this.node, subject, JSON.stringify(body), 2_000, (answer) => {
+      if (answer.kind === 'reply') then(JSON.parse(answer.text) as R);
     });
   }
 

@@ -35,6 +35,10 @@ import { checkWait } from './wait-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
 
+/** The first epoch of an incarnation is a multiple of this. */
+const EPOCHS_PER_INCARNATION = 1_000_000_000;
+const SOON_MS = 250;
+
 interface PartitionTruth {
   number: number;
   epoch: number;
@@ -42,6 +46,7 @@ interface PartitionTruth {
   kind: Commit['kind'] | undefined;
   disturbed: boolean;
   checkpoint: number;
+  releasedAt: number;
 }
 
 /** The parts of the world that it looks at by itself. */
@@ -79,7 +84,7 @@ export class Oracle implements Witness {
     if (truth === undefined)
       this.#partitions.set(
         number,
-        (truth = { number: 0, epoch: 0, owner: '', kind: undefined, disturbed: false, checkpoint: 0 }),
+        (truth = { number: 0, epoch: 0, owner: '', kind: undefined, disturbed: false, checkpoint: 0, releasedAt: 0 }),
       );
     return truth;
   }
@@ -158,12 +163,26 @@ export class Oracle implements Witness {
         `${commit.owner} (epoch ${commit.epoch}) writes to partition ${partition} of ${truth.owner} (epoch ${truth.epoch})`,
       );
     }
-    if (commit.runs.length > 1) world.mark('commit with several runs');
+    this.#markTurn(truth, commit);
     Object.assign(truth, { number: commit.number, epoch: commit.epoch, owner: commit.owner, kind: commit.kind });
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
+  }
+
+  #markTurn(truth: PartitionTruth, { kind, runs, epoch, owner }: Commit): void {
+    const world = this.#world;
+    if (runs.length > 1) world.mark('commit with several runs');
+    if (kind === 'released') {
+      world.mark('hand-over');
+      truth.releasedAt = world.now;
+    }
+    if (kind !== 'opened') return;
+    if (epoch > truth.epoch + 1 && epoch % EPOCHS_PER_INCARNATION === 0) world.mark('new incarnation');
+    // Nobody waits for a tick.
+    if (truth.kind === 'released' && truth.owner !== owner && world.now - truth.releasedAt < SOON_MS)
+      world.mark('opened soon after its release');
   }
 
   /** A commit is one step, in whatever order its runs stand in it. */
@@ -302,13 +321,13 @@ export class Oracle implements Witness {
     if (index >= 0) members.splice(index, 1);
   }
 
-  acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void {
+  acknowledged(partition: number, bytes: Uint8Array, commitId: string, sequence: number): void {
     const entry = this.#observed.broker.log(partition).findLast((candidate) => candidate.sequence === sequence);
     if (entry === undefined) return;
     this.#world.check(
-      entry.commitId === commitId && decodeCommit(entry.bytes).epoch === epoch,
+      entry.commitId === commitId && entry.bytes === bytes,
       'P2',
-      `commit ${commitId} of epoch ${epoch} is answered as stored at ${sequence}, where ${entry.commitId} stands`,
+      `commit ${commitId} is answered as stored at ${sequence}, where ${entry.commitId} stands`,
     );
   }
 

@@ -12,15 +12,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     faults: { ...noFaults, schedulerFreeze: 20 },
   },
   'waits-by-the-wall-clock': { runs: 12, stageHangs: 0.3, runnersLazy: true, faults: { ...noFaults, clockStep: 20 } },
-  'ids-by-the-clock': {
-    schedulers: 3,
-    quietMs: 3_000,
-    cancels: 0,
-    duplicated: 0.3,
-    slow: 0.2,
-    slowMs: 6_000,
-    faults: { ...noFaults, clockStep: 12, schedulerStop: 10 },
-  },
   'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
   'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
   'guard-counts-from-the-line': {

@@ -3,7 +3,7 @@ import { mutations, type Mutation } from '../world/mutations.ts';
 import { expectSeen } from './expect-seen.ts';
 
 /** One of the log, one of the owner's shell, one of the runner; `mutations.long.test.ts` has all of them. */
-const SAMPLE: readonly Mutation[] = ['acts-before-acknowledgement', 'own-timer-declares-loss', 'no-guard'];
+const SAMPLE: readonly Mutation[] = ['no-expected-sequence', 'opens-by-force', 'no-guard'];
 
 describe('the simulation sees a broken rule', () => {
   it.each(SAMPLE.map((mutation) => [mutation, mutations[mutation]] as const))(

@@ -12,7 +12,7 @@ import { Violation } from '../world/errors.ts';
 import { Network } from '../world/network.ts';
 import { SimNode } from '../world/sim-node.ts';
 import { SimStore } from '../world/store.ts';
-import { Subjects } from '../world/subjects.ts';
+import { Exchange } from '../world/exchange.ts';
 import { World, type WorldOptions } from '../world/world.ts';
 import { Faults } from './faults.ts';
 
@@ -36,9 +36,9 @@ export class Simulation {
     const broker = new SimBroker(world);
     const store = new SimStore();
     const network = new Network(world, broker, store);
-    const subjects = new Subjects(network);
+    const exchange = new Exchange(network);
     const processes = new Processes(world);
-    const dependencies = { world, network, subjects, processes };
+    const dependencies = { world, network, exchange, processes };
     const schedulers = Array.from(
       { length: profile.schedulers },
       (_, index) => new SimScheduler(dependencies, `scheduler${index}`),
@@ -53,9 +53,6 @@ export class Simulation {
       gateways,
       runners.map(({ labels }) => labels),
     );
-    subjects.schedulers.push(...schedulers);
-    subjects.runners.push(...runners);
-    subjects.gateways.push(...gateways.map((node) => clients.portOf(node)));
     this.world = world;
     this.#schedulers = schedulers;
     this.#runners = runners;

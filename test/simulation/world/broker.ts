@@ -15,8 +15,8 @@ export interface KvEntry {
 }
 
 export type KvEvent =
-  | { readonly kind: 'put'; readonly key: string; readonly value: unknown }
-  | { readonly kind: 'expired'; readonly key: string };
+  | { readonly kind: 'put'; readonly key: string; readonly value: unknown; readonly revision: number }
+  | { readonly kind: 'expired'; readonly key: string; readonly revision: number };
 
 export type Bucket = 'members' | 'runners';
 
@@ -33,6 +33,13 @@ interface Watch {
   round: number;
   /** It missed something: it begins anew when its node can be reached. */
   stale: boolean;
+  stopped: boolean;
+}
+
+export interface SimWatch {
+  /** Calls back once it has shown the present values for the first time. */
+  whenCurrent(then: () => void): void;
+  stop(): void;
 }
 
 /** From the end of a key's time to its marker, at most. */
@@ -126,7 +133,7 @@ export class SimBroker {
     this.#revisions.set(id, revision);
     this.#buckets[bucket].set(key, { value, revision, expiresAt: this.#world.now + ttlMs });
     this.#world.after(ttlMs + this.#world.random.between(0, EXPIRY_LAG_MS), () => this.#expire(bucket, key, revision));
-    this.#notify(bucket, { kind: 'put', key, value });
+    this.#notify(bucket, { kind: 'put', key, value, revision });
     return revision;
   }
 
@@ -141,14 +148,17 @@ export class SimBroker {
 
   #remove(bucket: Bucket, key: string): void {
     this.#buckets[bucket].delete(key);
-    this.#revisions.set(`${bucket}.${key}`, ++this.#sequence);
-    this.#notify(bucket, { kind: 'expired', key });
+    const revision = ++this.#sequence;
+    this.#revisions.set(`${bucket}.${key}`, revision);
+    this.#notify(bucket, { kind: 'expired', key, revision });
   }
 
   // --- Watches -----------------------------------------------------------------------------------------------------
 
-  watch(node: SimNode, bucket: Bucket, handler: (event: KvEvent) => void): void {
-    this.#watches = this.#watches.filter((watch) => watch.node.alive && watch.life === watch.node.life);
+  watch(node: SimNode, bucket: Bucket, handler: (event: KvEvent) => void): SimWatch {
+    this.#watches = this.#watches.filter(
+      (watch) => !watch.stopped && watch.node.alive && watch.life === watch.node.life,
+    );
     const watch: Watch = {
       node,
       life: node.life,
@@ -159,17 +169,18 @@ export class SimBroker {
       ready: undefined,
       round: 0,
       stale: true,
+      stopped: false,
     };
     this.#watches.push(watch);
     this.#beginAnew(watch);
-  }
-
-  /** Calls back once the node's watch has shown the present values for the first time. */
-  whenCurrent(node: SimNode, bucket: Bucket, then: () => void): void {
-    const watch = this.#watches.find(
-      (candidate) => candidate.node === node && candidate.life === node.life && candidate.bucket === bucket,
-    );
-    if (watch !== undefined) watch.ready = then;
+    return {
+      whenCurrent: (then) => {
+        watch.ready = then;
+      },
+      stop: () => {
+        watch.stopped = true;
+      },
+    };
   }
 
   /** The broker is back, or a node is linked again: watches that missed something begin anew. */
@@ -188,7 +199,7 @@ export class SimBroker {
 
   #notify(bucket: Bucket, event: KvEvent): void {
     for (const watch of this.#watches) {
-      if (watch.bucket !== bucket || watch.stale) continue;
+      if (watch.bucket !== bucket || watch.stale || watch.stopped) continue;
       if (!watch.node.linked || !this.up) watch.stale = true;
       else this.#deliver(watch, event);
     }
@@ -201,7 +212,7 @@ export class SimBroker {
     const { round } = watch;
     world.after(watch.arrivesAt - world.now, () =>
       watch.node.handle(watch.life, () => {
-        if (watch.stale || watch.round !== round) return;
+        if (watch.stopped || watch.stale || watch.round !== round) return;
         if (!watch.node.linked) {
           watch.stale = true;
           return;
@@ -216,12 +227,12 @@ export class SimBroker {
   #beginAnew(watch: Watch): void {
     const world = this.#world;
     world.after(world.latency(), () => {
-      if (!watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
+      if (watch.stopped || !watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
       watch.stale = false;
       watch.round += 1;
       const present = this.#buckets[watch.bucket];
-      for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key });
-      for (const [key, { value }] of present) this.#deliver(watch, { kind: 'put', key, value });
+      for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key, revision: 0 });
+      for (const [key, { value, revision }] of present) this.#deliver(watch, { kind: 'put', key, value, revision });
       world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () =>
         watch.node.handle(watch.life, () => {
           const { ready } = watch;

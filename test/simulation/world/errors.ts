@@ -5,6 +5,11 @@ export class SimOutage extends TaggedError {
   readonly tag = 'SimOutage';
 }
 
+/** Thrown in a callback by the world, to see what it costs. */
+export class InjectedFault extends TaggedError {
+  readonly tag = 'InjectedFault';
+}
+
 /** A rule of the protocols does not hold. */
 export class Violation extends TaggedError {
   readonly tag = 'Violation';

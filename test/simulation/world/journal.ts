@@ -3,7 +3,7 @@
  * broker, where requests and answers are lost and late.
  */
 import { backoffMs, withoutJitter } from '@penstock/async';
-import type { AppendOptions, AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
+import type { AppendOptions, AppendResult, LogEntry, LogOptions, PartitionLog } from '@penstock/bus';
 import { SimOutage } from './errors.ts';
 import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
@@ -20,13 +20,15 @@ export class SimPartitionLog implements PartitionLog {
   readonly #network: Network;
   readonly #world: World;
   readonly #node: SimNode;
+  readonly #onTrouble: NonNullable<LogOptions['onTrouble']>;
   #appending = false;
 
-  constructor(network: Network, node: SimNode, partition: number) {
+  constructor(network: Network, node: SimNode, partition: number, options: LogOptions = {}) {
     this.#network = network;
     this.#world = network.world;
     this.#node = node;
     this.partition = partition;
+    this.#onTrouble = options.onTrouble ?? (() => {});
     this.subject = `journal.${partition}`;
   }
 
@@ -52,21 +54,18 @@ export class SimPartitionLog implements PartitionLog {
   }
 
   append(bytes: Uint8Array, options: AppendOptions, signal?: AbortSignal): Promise<AppendResult> {
-    return this.#world.abortable(signal, (resolve) => this.appendThen(bytes, options, signal, resolve));
-  }
-
-  appendThen(
-    bytes: Uint8Array,
-    options: AppendOptions,
-    signal: AbortSignal | undefined,
-    done: (result: AppendResult) => void,
-  ): void {
     this.#world.check(!this.#appending, 'P1', `a second append to ${this.subject} while one is in flight`);
     this.#appending = true;
-    this.#try(bytes, options, signal, 1, 0, (result) => {
-      this.#appending = false;
-      done(result);
-    });
+    return this.#world
+      .abortable<AppendResult>(signal, (resolve) =>
+        this.#try(bytes, options, signal, 1, 0, (result) => {
+          if (result.ok) this.#world.witness.acknowledged(this.partition, bytes, options.commitId, result.sequence);
+          resolve(result);
+        }),
+      )
+      .finally(() => {
+        this.#appending = false;
+      });
   }
 
   purgeTo(sequenceExclusive: number): Promise<{ readonly purged: number }> {
@@ -107,6 +106,8 @@ export class SimPartitionLog implements PartitionLog {
           return;
         }
         this.#world.mark(answer === undefined ? 'append without answer' : 'append refused');
+        const error = new SimOutage(answer === undefined ? 'no answer' : 'refused');
+        this.#onTrouble({ kind: 'unavailable', operation: 'append', attempt, error });
         this.#last(signal, 1, (last) => {
           if (last?.commitId === commitId) {
             this.#world.mark('append recognised by its commit id');

@@ -73,6 +73,7 @@ export class SimLedger implements RunsLedger {
   }
 
   exists(ids: readonly string[]): Promise<Set<string>> {
+    this.#network.world.mark('create asks the store');
     return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
   }
 

@@ -108,7 +108,7 @@ export class SimDefinitions implements DefinitionSource {
   /** Whether texts marked so can be read no more. */
   newBuild = false;
 
-  find(text: string): DefinedPipeline {
+  find(text: string, _extensions?: unknown): DefinedPipeline {
     const definition = this.#known.get(text) ?? makeDefinition(text);
     this.#known.set(text, definition);
     if (this.newBuild && definition.name.endsWith(UNRESTORABLE))

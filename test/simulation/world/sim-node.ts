@@ -13,6 +13,8 @@ export class SimNode {
   frozen = false;
   /** Counts starts: an answer to an earlier life is nobody's. */
   life = 1;
+  /** Called after each turn that it has had. */
+  handled: () => void = () => {};
   readonly #timeline: Timeline;
   #waiting: { readonly life: number; readonly task: () => void }[] = [];
 
@@ -24,8 +26,12 @@ export class SimNode {
   /** Something happens to the process: now, when it wakes, or never. */
   handle(life: number, task: () => void): void {
     if (!this.alive || life !== this.life) return;
-    if (this.frozen) this.#waiting.push({ life, task });
-    else task();
+    if (this.frozen) {
+      this.#waiting.push({ life, task });
+      return;
+    }
+    task();
+    this.handled();
   }
 
   /** A timer of the process. */

@@ -11,7 +11,7 @@ import type { Process } from './attempts.ts';
 export interface Witness {
   // The log.
   committed(partition: number, entry: LogEntry): void;
-  acknowledged(partition: number, epoch: number, commitId: string, sequence: number): void;
+  acknowledged(partition: number, bytes: Uint8Array, commitId: string, sequence: number): void;
   purged(partition: number, upTo: number): void;
   lostEnd(partition: number, last: LogEntry | undefined, lost: readonly LogEntry[]): void;
   /** An owner has stored a mark behind an attempt's log; answers the sequence of the first one. */

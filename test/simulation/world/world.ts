@@ -92,6 +92,10 @@ export class World {
     this.#failure ??= error;
   }
 
+  failWith(error: unknown): void {
+    this.fail(error instanceof Error ? error : new Error(String(error)));
+  }
+
   trace(line: () => string): void {
     if (!this.#traced) return;
     this.lines.push(`${(this.now / 1000).toFixed(3).padStart(9)} ${line()}`);
@@ -145,11 +149,11 @@ export class World {
     });
   }
 
-  pause(node: SimNode, milliseconds: number, signal: AbortSignal): Promise<void> {
+  pause(node: SimNode, milliseconds: number, signal?: AbortSignal): Promise<void> {
     return this.promise((resolve) => {
-      if (signal.aborted) resolve();
+      if (signal?.aborted === true) resolve();
       else {
-        signal.addEventListener('abort', () => resolve(), { once: true });
+        signal?.addEventListener('abort', () => resolve(), { once: true });
         node.after(milliseconds, resolve);
       }
     });
@@ -162,9 +166,14 @@ export class World {
     return work.then(
       () => {},
       (error: unknown) => {
-        if (node.alive && node.life === life) this.fail(error instanceof Error ? error : new Error(String(error)));
+        if (node.alive && node.life === life) this.failWith(error);
       },
     );
+  }
+
+  /** A part under test has had a turn: its promises may have gone on. */
+  moved(): void {
+    this.#promisesMoved = true;
   }
 
   get promisesMoved(): boolean {

@@ -2,20 +2,10 @@
  * Leases read fresh from the broker. A picture of a bucket is a replica's, which may be behind; that a lease is gone is said by the
  * stream's leader only, and only once the bucket is older than a lease (P5).
  */
-import {
-  bucketAgeMs,
-  buckets,
-  type Bus,
-  leaseAtLeader,
-  type Membership,
-  MEMBERSHIP_MS,
-  RUNNER_LEASE_MS,
-  type RunnerLease,
-  watchLeases,
-} from '@penstock/bus';
+import { buckets, type Membership, MEMBERSHIP_MS, RUNNER_LEASE_MS, type RunnerLease } from '@penstock/bus';
+import type { LeaseBucket, SchedulerPorts } from './scheduler-ports.ts';
 
 export interface LeaseLookupsOptions {
-  readonly bus: Bus;
   readonly membershipMs?: number | undefined;
   readonly runnerLeaseMs?: number | undefined;
   /** See `SchedulerOptions`. */
@@ -24,34 +14,39 @@ export interface LeaseLookupsOptions {
 
 export class LeaseLookups {
   readonly #options: LeaseLookupsOptions;
+  readonly #ports: Pick<SchedulerPorts, 'leaseAtLeader' | 'bucketAgeMs' | 'watchLeases'>;
 
-  constructor(options: LeaseLookupsOptions) {
+  constructor(
+    options: LeaseLookupsOptions,
+    ports: Pick<SchedulerPorts, 'leaseAtLeader' | 'bucketAgeMs' | 'watchLeases'>,
+  ) {
     this.#options = options;
+    this.#ports = ports;
   }
 
   /** Whether the member's lease is over. */
   async isGone(member: string): Promise<boolean> {
-    const lease = await leaseAtLeader<Membership>(this.#options.bus, buckets.members, member);
+    const lease = await this.#ports.leaseAtLeader<Membership>(buckets.members, member);
     return lease === null && (await this.youngForMs(buckets.members)) <= 0;
   }
 
   /** Null: over, or the bucket was made anew since. `key`: `<runner>.<session>`. */
   async ofSession(key: string): Promise<RunnerLease | null> {
-    const lease = await leaseAtLeader<RunnerLease>(this.#options.bus, buckets.runners, key);
+    const lease = await this.#ports.leaseAtLeader<RunnerLease>(buckets.runners, key);
     return lease === null ? null : lease.value;
   }
 
   /** How long the absence of a key in the bucket does not mean yet that its lease is over; 0 or less: it does. */
-  async youngForMs(bucket: typeof buckets.members | typeof buckets.runners): Promise<number> {
+  async youngForMs(bucket: LeaseBucket): Promise<number> {
     const { leasesProvenDead, membershipMs = MEMBERSHIP_MS, runnerLeaseMs = RUNNER_LEASE_MS } = this.#options;
     if (leasesProvenDead === true) return 0;
-    return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await bucketAgeMs(this.#options.bus, bucket));
+    return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await this.#ports.bucketAgeMs(bucket));
   }
 
   /** The leases of runners, by key, as one replica has them: a watch that ends once it has shown the present values. */
   async runnersNow(): Promise<Map<string, RunnerLease>> {
     const leases = new Map<string, RunnerLease>();
-    const watch = watchLeases<RunnerLease>(this.#options.bus, buckets.runners, (event) => {
+    const watch = this.#ports.watchLeases<RunnerLease>(buckets.runners, (event) => {
       if (event.kind === 'put') leases.set(event.key, event.value);
       else leases.delete(event.key);
     });

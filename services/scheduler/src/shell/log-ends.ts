@@ -2,12 +2,11 @@
  * Closes the logs of attempts that have ended without a result (P21). Those of one run are closed together, so that its log
  * is read once for all of them; of several runs a few at a time.
  */
-import { setTimeout as pause } from 'node:timers/promises';
-import { markLogEnds, type Bus } from '@penstock/bus';
 import type { RunId } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
 import PQueue from 'p-queue';
 import type { AttemptLogRef } from '../run/ports.ts';
+import type { SchedulerPorts } from './scheduler-ports.ts';
 
 const RUNS_AT_ONCE = 8;
 const RETRY_MS = 1_000;
@@ -18,7 +17,7 @@ interface Waiting {
 }
 
 export interface LogEndsOptions {
-  readonly bus: Bus;
+  readonly ports: Pick<SchedulerPorts, 'markLogEnds' | 'time'>;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -44,12 +43,12 @@ export class LogEnds {
   }
 
   async #closeAll(runId: RunId): Promise<void> {
-    const { bus, log, signal } = this.#options;
+    const { ports, log, signal } = this.#options;
     while (!signal.aborted) {
       const batch = [...(this.#waiting.get(runId) ?? [])];
       try {
         const logs = batch.map((each) => each.log);
-        const sequences = await markLogEnds(bus, runId, logs, Date.now(), signal);
+        const sequences = await ports.markLogEnds(runId, logs, signal);
         const later = (this.#waiting.get(runId) ?? []).slice(batch.length);
         if (later.length === 0) this.#waiting.delete(runId);
         else this.#waiting.set(runId, later);
@@ -58,7 +57,7 @@ export class LogEnds {
       } catch (error) {
         if (signal.aborted) return;
         log.warn({ err: error, runId }, 'the log of a lost attempt could not be closed; trying again');
-        await pause(RETRY_MS, undefined, { signal }).catch(() => {});
+        await ports.time.pause(RETRY_MS, signal);
       }
     }
   }

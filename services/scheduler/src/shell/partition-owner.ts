@@ -3,10 +3,7 @@
  * clock, and throws it away when its log says that it is another's (P2). Opened again, it begins from what is stored.
  */
 import type { RunCreated, RunId, Sequence } from '@penstock/run';
-import { randomUUID } from 'node:crypto';
-import { bootMs } from '@penstock/async';
 import {
-  type Bus,
   type BusSubscription,
   type CancelRequest,
   type CommittedEvents,
@@ -17,7 +14,6 @@ import {
   LATER,
   MessageTooLarge,
   NoResponders,
-  openLog,
   type OpenRequest,
   type PartitionLog,
   type PartitionOpened,
@@ -32,9 +28,9 @@ import {
   type WatchRequest,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
-import type { Definitions, DefinitionSource } from '../run/definitions.ts';
+import type { DefinitionSource } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
 import { Partition } from '../partition/partition.ts';
@@ -45,16 +41,17 @@ import { LogEnds } from './log-ends.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { SchedulerPorts } from './scheduler-ports.ts';
 import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
 
 export interface OwnerOptions {
-  readonly bus: Bus;
+  readonly ports: Omit<SchedulerPorts, 'membership'>;
   readonly ledger: RunsLedger;
-  readonly log: Logger;
+  readonly log: Log;
   readonly partition: number;
   readonly settings: Omit<PartitionSettings, 'partition' | 'member' | 'epoch'>;
-  readonly definitions: Definitions;
-  readonly reader: DefinitionReader;
+  readonly definitions: DefinitionSource;
+  readonly reader: Pick<DefinitionReader, 'readAgain'>;
   readonly intake: CreateIntake;
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
@@ -82,7 +79,7 @@ export class PartitionOwner {
   #opened: OpenedPartition | undefined;
   #partition: Partition | undefined;
   #projector: Projector | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #callOffTimer: () => void = () => {};
   readonly #logEnds: LogEnds;
   #refusal: string | undefined;
   readonly #onLost: (reason: LossReason) => void;
@@ -92,8 +89,8 @@ export class PartitionOwner {
     this.#options = options;
     this.#member = member;
     this.#onLost = onLost;
-    this.#logEnds = new LogEnds({ bus: options.bus, log: options.log, signal: this.#abort.signal });
-    this.#journal = openLog(options.bus, options.partition, {
+    this.#logEnds = new LogEnds({ ports: options.ports, log: options.log, signal: this.#abort.signal });
+    this.#journal = options.ports.openLog(options.partition, {
       onTrouble: ({ operation, attempt, error }) => {
         if (operation === 'append') this.#refusal = error.message;
         options.log.warn(
@@ -123,7 +120,8 @@ export class PartitionOwner {
 
   /** False: it is another's. Answers requests once it resolves with true. */
   async open(): Promise<boolean> {
-    const { partition, ledger, bus, log, definitions, settings, dispatch, load } = this.#options;
+    const { partition, ledger, ports, log, definitions, settings, dispatch, load } = this.#options;
+    const { bus, time } = ports;
     const opening = this.#opening(this.#abort.signal);
     const opened = await openPartition(opening);
     this.#refusal = undefined;
@@ -150,6 +148,7 @@ export class PartitionOwner {
       journal: this.#journal,
       load,
       log,
+      clock: time,
     });
     this.#subscriptions.push(
       bus.respond<unknown, unknown>(subjects.ownerAll(partition), (body, call) => {
@@ -217,7 +216,8 @@ export class PartitionOwner {
       }
       const isFree = await handBack(this.#opening(signal), known);
       const message: PartitionReleased = { partition: this.number };
-      if (isFree && this.#opened !== undefined) this.#options.bus.publish(subjects.released(this.number), message);
+      if (isFree && this.#opened !== undefined)
+        this.#options.ports.bus.publish(subjects.released(this.number), message);
       return isFree;
     } finally {
       await this.forget();
@@ -233,21 +233,21 @@ export class PartitionOwner {
   }
 
   #opening(signal: AbortSignal): Opening {
-    const { partition, ledger } = this.#options;
+    const { partition, ledger, ports } = this.#options;
     return {
       partition,
       member: this.#member,
       log: this.#journal,
       ledger,
       isGone: (member: string) => this.#options.isGone(member),
-      now: () => Date.now(),
-      newCommitId: () => randomUUID(),
+      now: () => ports.time.wallNow(),
+      newCommitId: () => ports.newId(),
       signal,
     };
   }
 
   #stopListening(): void {
-    clearTimeout(this.#timer);
+    this.#callOffTimer();
     for (const subscription of this.#subscriptions.splice(0)) subscription.stop();
   }
 
@@ -300,24 +300,23 @@ export class PartitionOwner {
   }
 
   #armTimer(): void {
-    clearTimeout(this.#timer);
+    this.#callOffTimer();
+    const { time } = this.#options.ports;
     const at = this.#partition?.nextWake();
     if (at !== undefined && this.#partition?.open === true)
-      this.#timer = setTimeout(
-        () => {
-          this.#decisive('partition.timer', () => this.#partition?.tick());
-          this.#armTimer();
-        },
-        Math.max(1, at - bootMs()),
-      );
+      this.#callOffTimer = time.after(Math.max(1, at - time.bootNow()), () => {
+        this.#decisive('partition.timer', () => this.#partition?.tick());
+        this.#armTimer();
+      });
   }
 
   #ports(): PartitionPorts {
-    const { bus, ledger, log } = this.#options;
+    const { ports, ledger, log } = this.#options;
+    const { bus, time } = ports;
     return {
-      now: () => Date.now(),
-      bootNow: bootMs,
-      newCommitId: () => randomUUID(),
+      now: () => time.wallNow(),
+      bootNow: () => time.bootNow(),
+      newCommitId: () => ports.newId(),
       append: this.#guarded('partition.acknowledged', (bytes, options) => this.#append(bytes, options), this.#drop),
       mayAct: () => this.#options.mayAct(),
       publishEvents: this.#guarded('partition.show-events', (message) => this.#publishEvents(message)),
@@ -394,7 +393,7 @@ export class PartitionOwner {
 
   /** Events too large for one message are announced by their version alone: watchers ask for them. */
   #publishEvents(message: CommittedEvents): void {
-    const { bus } = this.#options;
+    const { bus } = this.#options.ports;
     try {
       bus.publish(subjects.events(message.runId), message);
     } catch (error) {
@@ -405,7 +404,7 @@ export class PartitionOwner {
 
   async #sendJob(runner: string, job: Job): Promise<JobReply['answer'] | 'no-responders' | 'no-answer' | 'too-large'> {
     try {
-      const reply = await this.#options.bus.request<Job, JobReply>(subjects.job(runner), job, {
+      const reply = await this.#options.ports.bus.request<Job, JobReply>(subjects.job(runner), job, {
         timeoutMs: RUNNER_ANSWER_MS,
       });
       return isAbout(reply, job) ? reply.answer : 'no-answer';
@@ -417,7 +416,7 @@ export class PartitionOwner {
 
   async #sendStop(runner: string, request: StopRequest): Promise<StopReply['answer'] | 'no-answer'> {
     try {
-      const reply = await this.#options.bus.request<StopRequest, StopReply>(subjects.stop(runner), request, {
+      const reply = await this.#options.ports.bus.request<StopRequest, StopReply>(subjects.stop(runner), request, {
         timeoutMs: RUNNER_ANSWER_MS,
       });
       return isAbout(reply, request) ? reply.answer : 'no-answer';

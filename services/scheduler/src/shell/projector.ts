@@ -2,8 +2,7 @@
  * Writes the documents of a partition's runs behind its commits and the counters of their keys (P23), then the checkpoint
  * (P6, P8); the log behind it is `JournalPurge`'s. Works in batches at its own pace; while the store is away the log is the buffer, and what waits is counted.
  */
-import { setTimeout as delay } from 'node:timers/promises';
-import { bootMs } from '@penstock/async';
+import { machineTime, type Time } from '@penstock/async';
 import type { PartitionLog } from '@penstock/bus';
 import { evolve, newRun, planOf, RunInvariantError, viewOf, type RunEvent, type Sequence } from '@penstock/run';
 import { emptyPipeline } from '../run/definitions.ts';
@@ -35,24 +34,8 @@ const ENCODE_SLICE = 32;
 const ENCODE_CHARACTERS = 256 * 1024;
 /** Encoding takes no more than one part in so many of the time: a large run that changes all the time is written less often. */
 const ENCODE_SHARE = 5;
-/** Time, as the projector needs it; the simulation has its own. */
-export interface ProjectorClock {
-  /** The boot clock. */
-  bootNow(): number;
-  /** Ends early, without an error, when the signal aborts. */
-  pause(milliseconds: number, signal: AbortSignal): Promise<void>;
-  /** Gives others a turn. */
-  turn(): Promise<void>;
-}
 
-const machineClock: ProjectorClock = {
-  bootNow: bootMs,
-  pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-  turn: () =>
-    new Promise((resolve) => {
-      setImmediate(resolve);
-    }),
-};
+type ProjectorClock = Pick<Time, 'bootNow' | 'pause' | 'turn'>;
 
 export interface ProjectorOptions {
   readonly partition: Partition;
@@ -81,7 +64,7 @@ export class Projector {
 
   constructor(options: ProjectorOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? machineClock;
+    this.#clock = options.clock ?? machineTime;
     this.#purge = new JournalPurge({
       partition: options.partition.settings.partition,
       journal: options.journal,

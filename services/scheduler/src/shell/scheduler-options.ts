@@ -1,12 +1,12 @@
 /** What a scheduler is started with, and what can be asked of it. */
 import type { Bus } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface SchedulerOptions {
   readonly bus: Bus;
   readonly ledger: RunsLedger;
-  readonly log: Logger;
+  readonly log: Log;
   readonly partitions: number;
   /** Default `MEMBERSHIP_MS`. */
   readonly membershipMs?: number | undefined;

@@ -3,9 +3,8 @@
  * which partitions should be its own, the runners' leases to know who can work, and takes their credit; which stage gets
  * a slot is decided by `Dispatch`, everything about a run by its `Partition`.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
-import { bootMs } from '@penstock/async';
+import { deadlineIn } from '@penstock/async';
 import {
   buckets,
   type BusSubscription,
@@ -15,22 +14,20 @@ import {
   type LeaseWatch,
   type Membership,
   MEMBERSHIP_MS,
-  openLog,
   type PartitionReleased,
   type PullReply,
   type PullRequest,
   RUNNER_LEASE_MS,
   type RunnerLease,
   subjects,
-  watchLeases,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import { withBoundedWrites } from './bounded-writes.ts';
-import { Definitions } from '../run/definitions.ts';
+import { Definitions, type DefinitionSource } from '../run/definitions.ts';
 import { DemandAnnouncer } from '../dispatch/demand.ts';
 import { Dispatch } from '../dispatch/dispatch.ts';
-import { membershipPorts, SchedulerMembership } from '../membership/membership.ts';
+import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
 import { CreateIntake } from './create-intake.ts';
 import { DefinitionReader } from './definition-reader.ts';
@@ -38,6 +35,8 @@ import { InvariantSamples } from './invariant-samples.ts';
 import { LeaseLookups } from './lease-lookups.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
+import { schedulerPorts, type SchedulerPorts } from './scheduler-ports.ts';
+import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 
 const LIVE_RUNS_PER_KEY_MAX = 10_000;
@@ -52,13 +51,24 @@ const EXPIRED_MAX = 10_000;
 const LOOK_MS = 30_000;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
+/** Where the texts of runs are read; the simulation has its own. */
+export interface Texts {
+  readonly definitions: DefinitionSource;
+  readonly reader: Pick<DefinitionReader, 'atOnce' | 'read' | 'readAgain'>;
+}
+
+function readTexts({ log }: Pick<SchedulerOptions, 'log'>): Texts {
+  const definitions = new Definitions();
+  return { definitions, reader: new DefinitionReader(definitions, log) };
+}
+
 export class SchedulerService implements Scheduler {
   member = '';
   readonly #options: SchedulerOptions;
   readonly #ledger: RunsLedger;
+  readonly #ports: SchedulerPorts;
   readonly #dispatch = new Dispatch();
-  readonly #definitions = new Definitions();
-  readonly #reader: DefinitionReader;
+  readonly #texts: Texts;
   readonly #intake: CreateIntake;
   readonly #load: SchedulerLoad = {
     liveRuns: 0,
@@ -77,7 +87,7 @@ export class SchedulerService implements Scheduler {
   readonly #leaving = new Map<number, PartitionOwner>();
   /** Aborted when the membership is over, and with it everything that is done under its id. */
   #membershipOver = new AbortController();
-  readonly #watches: LeaseWatch[] = [];
+  readonly #watches: Pick<LeaseWatch, 'stop'>[] = [];
   /** Session id to its runner, for every lease that is known. */
   readonly #sessions = new Map<string, { readonly lease: RunnerLease; readonly seenAtMs: number }>();
   #lookingAtSilent = false;
@@ -88,24 +98,29 @@ export class SchedulerService implements Scheduler {
   #committing: BusSubscription | undefined;
   /** Tells of partitions that others have handed over: one that is ours is opened at once. */
   #releases: BusSubscription | undefined;
-  #ticker: NodeJS.Timeout | undefined;
+  #callOffTick: () => void = () => {};
   #rebalancing: Promise<void> | undefined;
   #rebalanceAgain = false;
-  #lookedAtMs = bootMs();
+  #lookedAtMs: number;
   #closed = false;
   readonly #demand = new DemandAnnouncer();
 
-  constructor(options: SchedulerOptions) {
+  constructor(
+    options: SchedulerOptions,
+    ports: SchedulerPorts = schedulerPorts(options.bus, options.membershipMs ?? MEMBERSHIP_MS),
+    texts: Texts = readTexts(options),
+  ) {
     this.#options = options;
+    this.#ports = ports;
+    this.#texts = texts;
+    this.#lookedAtMs = ports.time.bootNow();
     this.#ledger = withBoundedWrites(options.ledger);
     this.#invariants = new InvariantSamples(options.log);
-    this.#reader = new DefinitionReader(this.#definitions, options.log);
-    this.#intake = new CreateIntake(this.#reader);
-    this.#leases = new LeaseLookups(options);
-    const ttlMs = options.membershipMs ?? MEMBERSHIP_MS;
+    this.#intake = new CreateIntake(texts.reader);
+    this.#leases = new LeaseLookups(options, ports);
     this.#membership = new SchedulerMembership({
-      ports: membershipPorts(options.bus, ttlMs),
-      ttlMs,
+      ports: ports.membership,
+      ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
       log: options.log,
       joined: (member) => this.#joined(member),
       lost: () =>
@@ -116,7 +131,20 @@ export class SchedulerService implements Scheduler {
   }
 
   get owned(): number {
-    return [...this.#owners.values()].filter((owner) => owner.partition?.open === true).length;
+    return this.partitions.filter(({ open }) => open).length;
+  }
+
+  /** Those that it answers for or did a moment ago, for who looks into them. */
+  get partitions(): Partition[] {
+    return [...this.#owners.values()].flatMap(({ partition }) => partition ?? []);
+  }
+
+  get dispatch(): Dispatch {
+    return this.#dispatch;
+  }
+
+  get liveRuns(): number {
+    return this.#load.liveRuns;
   }
 
   get brokenInvariants(): number {
@@ -129,25 +157,23 @@ export class SchedulerService implements Scheduler {
   }
 
   async start(): Promise<void> {
-    const { bus } = this.#options;
-    const members = watchLeases<Membership>(
-      bus,
+    const { bus } = this.#ports;
+    const members = this.#ports.watchLeases<Membership>(
       buckets.members,
       this.#guarded('scheduler.membership', (event) => {
         if (event.kind === 'put') this.#members.add(event.key);
         else this.#members.delete(event.key);
         this.#rebalance();
       }),
-      { leaseMs: this.#options.membershipMs ?? MEMBERSHIP_MS },
+      this.#options.membershipMs ?? MEMBERSHIP_MS,
     );
-    const runners = watchLeases<RunnerLease>(
-      bus,
+    const runners = this.#ports.watchLeases<RunnerLease>(
       buckets.runners,
       this.#guarded('scheduler.runner-lease', (event) => {
         if (event.kind === 'expired') this.#leaseExpired(event.key);
         else this.#leaseSeen(event.key, event.value);
       }),
-      { leaseMs: this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS },
+      this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS,
     );
     this.#watches.push(members, runners);
     this.#releases = bus.subscribe<PartitionReleased>(
@@ -157,12 +183,15 @@ export class SchedulerService implements Scheduler {
       }),
     );
     await Promise.all([members.ready, runners.ready]);
-    await this.#membership.join();
+    try {
+      await this.#membership.join();
+    } catch (error) {
+      // Whoever starts it again makes another: nothing of this one may go on.
+      this.#stopListening();
+      throw error;
+    }
     this.#sayWhetherCommitting();
-    this.#ticker = setInterval(
-      this.#guarded('scheduler.tick', () => this.#tick()),
-      TICK_MS,
-    );
+    this.#tickLater();
     this.#rebalance();
   }
 
@@ -172,21 +201,26 @@ export class SchedulerService implements Scheduler {
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#ticker);
+    this.#callOffTick();
     // What is being opened or handed back when the broker is away is not waited for.
-    const deadline = AbortSignal.timeout(CLOSE_MS);
+    const { signal, end } = deadlineIn(this.#ports.time, CLOSE_MS);
     await Promise.race([
       this.settled(),
-      new Promise((resolve) => deadline.addEventListener('abort', resolve, { once: true })),
+      new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
     ]);
-    await Promise.all([...this.#owners, ...this.#leaving].map(([, owner]) => this.#release(owner, deadline)));
+    await Promise.all([...this.#owners, ...this.#leaving].map(([, owner]) => this.#release(owner, signal)));
+    end();
     this.#owners.clear();
     this.#leaving.clear();
+    this.#stopListening();
+    await this.#membership.leave();
+  }
+
+  #stopListening(): void {
     this.#pulls?.stop();
     this.#committing?.stop();
     this.#releases?.stop();
     for (const watch of this.#watches) watch.stop();
-    await this.#membership.leave();
   }
 
   // --- Partitions --------------------------------------------------------------------------------------------------
@@ -197,7 +231,7 @@ export class SchedulerService implements Scheduler {
     this.#membershipOver = new AbortController();
     this.#members.add(member);
     this.#pulls?.stop();
-    this.#pulls = this.#options.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request, call) => {
+    this.#pulls = this.#ports.bus.respond<PullRequest, PullReply>(subjects.pull(member, '*'), (request, call) => {
       const { log } = this.#options;
       const border = { log, about: { member }, failed: () => call.fail() };
       guarded('scheduler.pull', border, () => call.answer(this.#pull(request, call.subject.split('.')[2] ?? '')))();
@@ -254,7 +288,7 @@ export class SchedulerService implements Scheduler {
    * member who knows nothing of it. So each member looks at the partitions of the others from time to time.
    */
   #lookAtOthers(mine: ReadonlySet<number>): void {
-    const now = bootMs();
+    const now = this.#ports.time.bootNow();
     if (now - this.#lookedAtMs < LOOK_MS) return;
     this.#lookedAtMs = now;
     for (let partition = 0; partition < this.#options.partitions; partition++) {
@@ -289,7 +323,6 @@ export class SchedulerService implements Scheduler {
 
   #ownerFor(partition: number): PartitionOwner {
     const {
-      bus,
       log,
       queueTimeoutMs = 24 * 60 * 60 * 1000,
       logBytesMax = LOG_BYTES_MAX,
@@ -298,7 +331,7 @@ export class SchedulerService implements Scheduler {
     const owner: PartitionOwner = new PartitionOwner(
       this.member,
       {
-        bus,
+        ports: this.#ports,
         log,
         partition,
         ledger: this.#ledger,
@@ -308,8 +341,7 @@ export class SchedulerService implements Scheduler {
           workspaceGraceMs: runnerLeaseMs,
           liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
         },
-        definitions: this.#definitions,
-        reader: this.#reader,
+        ...this.#texts,
         intake: this.#intake,
         dispatch: this.#dispatch,
         load: this.#load,
@@ -349,7 +381,8 @@ export class SchedulerService implements Scheduler {
         { leftMs },
         'the bucket of runners was made anew; their loss is not declared before one lease has passed',
       );
-      await delay(leftMs, undefined, { signal });
+      await this.#ports.time.pause(leftMs, signal);
+      signal.throwIfAborted();
     }
   }
 
@@ -378,7 +411,7 @@ export class SchedulerService implements Scheduler {
       return { ok: false, withdrawn: [] };
     }
     const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
-    this.#dispatch.addCredits(bootMs(), request);
+    this.#dispatch.addCredits(this.#ports.time.bootNow(), request);
     this.#match();
     return { ok: true, withdrawn };
   }
@@ -390,7 +423,7 @@ export class SchedulerService implements Scheduler {
     }
     if (this.#expired.has(lease.session)) return;
     const isNew = !this.#sessions.has(lease.session);
-    this.#sessions.set(lease.session, { lease, seenAtMs: bootMs() });
+    this.#sessions.set(lease.session, { lease, seenAtMs: this.#ports.time.bootNow() });
     this.#dispatch.sessionSeen(lease);
     for (const owner of this.#owners.values()) owner.leaseSeen(lease);
     if (isNew) this.#match();
@@ -412,7 +445,8 @@ export class SchedulerService implements Scheduler {
    */
   async #lookAtSilent(): Promise<void> {
     const silentMs = 1.5 * (this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS);
-    const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean => bootMs() - seenAtMs > silentMs;
+    const isSilent = ({ seenAtMs }: { readonly seenAtMs: number }): boolean =>
+      this.#ports.time.bootNow() - seenAtMs > silentMs;
     if (this.#lookingAtSilent || ![...this.#sessions.values()].some(isSilent)) return;
     this.#lookingAtSilent = true;
     try {
@@ -439,10 +473,17 @@ export class SchedulerService implements Scheduler {
     }
   }
 
+  #tickLater(): void {
+    this.#callOffTick = this.#ports.time.after(TICK_MS, () => {
+      this.#tickLater();
+      this.#guarded('scheduler.tick', () => this.#tick())();
+    });
+  }
+
   #tick(): void {
     for (const owner of this.#owners.values()) owner.tick();
-    this.#dispatch.forgetIdle(bootMs());
-    this.#invariants.tick([this.#dispatch, ...[...this.#owners.values()].flatMap(({ partition }) => partition ?? [])]);
+    this.#dispatch.forgetIdle(this.#ports.time.bootNow());
+    this.#invariants.tick([this.#dispatch, ...this.partitions]);
     this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
     this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting())();
     this.#guarded('scheduler.demand', () => this.#announceDemand())();
@@ -452,7 +493,7 @@ export class SchedulerService implements Scheduler {
   }
 
   #sayWhetherCommitting(): void {
-    const { bus } = this.#options;
+    const { bus } = this.#ports;
     if (this.trouble !== undefined) {
       this.#committing?.stop();
       this.#committing = undefined;
@@ -462,7 +503,7 @@ export class SchedulerService implements Scheduler {
   #announceDemand(): void {
     for (const waiting of this.#demand.take(this.#dispatch.demand())) {
       const demand: Demand = { scheduler: this.member, waiting };
-      this.#options.bus.publish(subjects.demand(this.member), demand);
+      this.#ports.bus.publish(subjects.demand(this.member), demand);
     }
   }
 
@@ -474,7 +515,7 @@ export class SchedulerService implements Scheduler {
     const [owner] = this.#owners.values();
     if (owner === undefined) return;
     try {
-      this.#load.journalUsed = await openLog(this.#options.bus, owner.number).bytesUsedRatio();
+      this.#load.journalUsed = await this.#ports.openLog(owner.number).bytesUsedRatio();
     } catch {
       // The broker is away: commits say so themselves.
     }

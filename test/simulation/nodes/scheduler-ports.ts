@@ -1,0 +1,56 @@
+/** What the real scheduler needs of a world: the simulated broker with its logs, leases and marks, and virtual time. */
+import { buckets, MEMBERSHIP_MS, type LeaseEvent } from '@penstock/bus';
+import type { SchedulerPorts } from '@penstock/scheduler/testing';
+import type { SimBroker } from '../world/broker.ts';
+import { SimOutage } from '../world/errors.ts';
+import { SimPartitionLog } from '../world/journal.ts';
+import { leased } from '../world/leases.ts';
+import { SimBus } from '../world/sim-bus.ts';
+import type { SimNode } from '../world/sim-node.ts';
+import type { SimTime } from '../world/sim-time.ts';
+import type { NodeDependencies } from './dependencies.ts';
+import { acquireSimLease } from './lease-port.ts';
+
+const ASK_MS = 4_000;
+/** No bucket of a world is made anew. */
+const BUCKET_AGE_MS = 3_600_000;
+
+export function simSchedulerPorts(
+  { world, network, exchange }: NodeDependencies,
+  node: SimNode,
+  time: SimTime,
+): SchedulerPorts {
+  const ask = <T>(work: (broker: SimBroker) => T): Promise<T> =>
+    world.promise((resolve, reject) =>
+      network.askBroker(node, work, ASK_MS, (answer) => {
+        if (answer === undefined) reject(new SimOutage('the broker does not answer'));
+        else resolve(answer);
+      }),
+    );
+  return {
+    bus: new SimBus(world, exchange, node),
+    time,
+    membership: {
+      bootNow: () => time.bootNow(),
+      newId: () => `${node.name}-${world.newId()}`,
+      pause: (milliseconds, signal) => time.pause(milliseconds, signal),
+      acquire: (member) =>
+        acquireSimLease({ network, node, time, bucket: 'members', ttlMs: MEMBERSHIP_MS }, member, { member }),
+    },
+    newId: () => world.newId(),
+    openLog: (partition, options) => new SimPartitionLog(network, node, partition, options),
+    watchLeases: <V>(bucket: 'members' | 'runners', handler: (event: LeaseEvent<V>) => void) => {
+      const watch = network.broker.watch(node, bucket, (event) =>
+        handler(event.kind === 'put' ? { ...event, value: leased<V>(event.value) } : event),
+      );
+      return { ready: world.promise<void>((resolve) => watch.whenCurrent(() => resolve())), stop: () => watch.stop() };
+    },
+    leaseAtLeader: async <V>(bucket: 'members' | 'runners', key: string) => {
+      const held = await ask((broker) => broker.get(bucket, key) ?? null);
+      const isHidden = world.mutation === 'opens-by-force' && bucket === buckets.members;
+      return held === null || isHidden ? null : { value: leased<V>(held.value) };
+    },
+    bucketAgeMs: () => ask(() => BUCKET_AGE_MS),
+    markLogEnds: (_runId, logs) => ask((broker) => logs.map((log) => broker.markLog(log))),
+  };
+}
