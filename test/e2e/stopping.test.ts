@@ -38,6 +38,7 @@ describe('^C in the terminal of a server', () => {
     await until('the server says what it waits for', () => server?.output().includes('waiting for') === true);
     expect(server.output()).toContain('penstock: waiting for 1 stage (build of hello); ^C again ends it');
     expect((await fetch(`${url}/health`)).status).toBe(200);
+    expect((await fetch(`${url}/ready`)).status).toBe(503);
     pipeline.release();
     expect((await stream).events.at(-1)).toMatchObject({ event: 'pipeline_completed', data: { status: 'SUCCESS' } });
     if (child.exitCode === null) await once(child, 'exit');

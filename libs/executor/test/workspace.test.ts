@@ -52,6 +52,23 @@ describe('the folders of a run', () => {
     expect(readdirSync(again.workspace)).toEqual([]);
   });
 
+  it('are open to the next stage where one has shut them', async () => {
+    const user = isRoot ? { uid: 300_000, gid: 300_000 } : undefined;
+    const as = user ?? {};
+    // Root's temporary folder may be shut to others.
+    execFileSync('chmod', ['o+x', folder]);
+    const workspaces = new Workspaces(join(folder, 'work'));
+    const { home, workspace } = await workspaces.prepare(attempt('a', { user, declaresOutputs: true }));
+    execFileSync('sh', ['-c', 'echo kept >file; chmod 0 .. .'], { cwd: workspace, ...as });
+    const again = await workspaces.prepare(attempt('b', { user, declaresOutputs: true }));
+    expect(execFileSync('sh', ['-c', 'cd "$0"; cat file; >../x', workspace], { ...as }).toString()).toBe('kept\n');
+    execFileSync('sh', ['-c', '>"$0"', again.outputFile], as);
+    const filled = { user, fill: () => Promise.reject(new Error('it is there')) };
+    execFileSync('sh', ['-c', 'chmod 0 shared .'], { cwd: home, ...as });
+    await workspaces.prepare(attempt('c', filled));
+    expect(execFileSync('sh', ['-c', 'cd "$0"; cat file', workspace], { ...as }).toString()).toBe('kept\n');
+  });
+
   it('serve a later run of the same key where nothing was left in them (WORKSPACES-4)', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const inodes = new Map<string, number>();

@@ -85,7 +85,13 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     await identity.close();
   });
 
-  addInfoRoutes(app, { version, bus, store, committing: new CommittingSchedulers(bus) });
+  addInfoRoutes(app, {
+    version,
+    bus,
+    store,
+    committing: new CommittingSchedulers(bus),
+    isStopping: options.isStopping ?? (() => false),
+  });
   const server = {
     mode: options.mode ?? 'development',
     logLevel: options.logLevel ?? 'info',

@@ -64,6 +64,8 @@ export interface GatewayOptions {
   readonly routes?:
     | readonly ((app: FastifyInstance, dependencies: RouteDependencies) => void | Promise<void>)[]
     | undefined;
+  /** Whether the process has been told to stop: `/ready` says so while what is under way is finished. */
+  readonly isStopping?: (() => boolean) | undefined;
   readonly log?: Log | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;

@@ -111,7 +111,8 @@ export interface Route {
 const ROUTES: Readonly<Record<string, string>> = {
   'GET /': 'Name, version and the paths of the API.',
   'GET /health': '`ok`, as long as the process answers.',
-  'GET /ready': '200 where broker and store can be reached, 503 where not, with what is missing.',
+  'GET /ready':
+    '200 where broker and store can be reached, 503 where not, with what is missing, and while it is stopping.',
   'POST /graphql': '`{query, variables, operationName}`: everything of the reference above. At most 1 MiB.',
   'GET /graphql/playground': 'An IDE for GraphQL, with `--playground`.',
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',
@@ -224,7 +225,7 @@ function codesReference(): string {
   );
   return [
     '## Codes of errors',
-    'In GraphQL the code stands in `extensions.code`, and the status is 200; elsewhere the body is `{"error", "message"}` with this status. A document that cannot be executed has `GRAPHQL_PARSE_FAILED` or `GRAPHQL_VALIDATION_FAILED`: it is malformed, does not fit the schema, or costs too much.',
+    'In GraphQL the code stands in `extensions.code`, and the status is 200; elsewhere the body is `{"error", "message"}` with this status. A document that cannot be executed has `GRAPHQL_PARSE_FAILED` or `GRAPHQL_VALIDATION_FAILED`: it is malformed, has too many tokens, or does not fit the schema; one that is too deep, too long or costs too much is `BAD_USER_INPUT`.',
     ['| GraphQL | status elsewhere | `error` elsewhere | meaning |', '|---|---|---|---|', ...rows].join('\n'),
   ].join('\n\n');
 }

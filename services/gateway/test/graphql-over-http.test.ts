@@ -177,7 +177,7 @@ describe('limits of documents', () => {
     expect([status, body.data, body.errors?.[0]?.extensions.code]).toEqual([
       200,
       null,
-      expect.stringMatching(/^GRAPHQL_(?:PARSE|VALIDATION)_FAILED$/u),
+      expect.stringMatching(/^(?:GRAPHQL_(?:PARSE|VALIDATION)_FAILED|BAD_USER_INPUT)$/u),
     ]);
     expect(body.errors?.length).toBeLessThanOrEqual(2);
   });

@@ -58,6 +58,19 @@ describe('information', () => {
     });
   });
 
+  it('GET /ready answers 503 while the server is stopping, and /health goes on', async () => {
+    let isStopping = false;
+    const app = await world.gateway({ isStopping: () => isStopping });
+    expect((await app.inject('/ready')).statusCode).toBe(200);
+    isStopping = true;
+    const response = await app.inject('/ready');
+    expect([response.statusCode, response.json()]).toMatchObject([
+      503,
+      { message: 'Not ready: the server is stopping.' },
+    ]);
+    expect((await app.inject('/health')).statusCode).toBe(200);
+  });
+
   it('GET /ready answers 200 while broker and store answer, else 503 with Retry-After and what is missing', async () => {
     const app = await world.gateway();
     expect((await app.inject('/ready')).statusCode).toBe(200);

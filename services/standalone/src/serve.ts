@@ -90,6 +90,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       url,
       async close(onWait) {
         const stages = engine.runner.runningStages();
+        api.announceStop();
         if (stages.length > 0) onWait?.(stages);
         // While everything else still answers: whoever watches the stages sees how they end.
         await engine.runner

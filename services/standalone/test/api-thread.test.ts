@@ -38,7 +38,7 @@ function mirrors(overrides: Partial<Pick<MirrorCache, 'fetch' | 'findRef'>> = {}
 describe('the thread of the API', () => {
   it('listens where it is told to, and reads repositories through the mirrors of the engine', async () => {
     const { cache, fetched } = mirrors();
-    thread = new ApiThread(silentLog, DOUBLE);
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
     expect(await thread.start(options('fine'), { servers: '' }, cache)).toBe('http://127.0.0.1/text');
     expect(fetched).toEqual(['c1']);
   });
@@ -57,14 +57,49 @@ describe('the thread of the API', () => {
         return cache.fetch(address);
       },
     } as MirrorCache;
-    thread = new ApiThread(log, DOUBLE);
+    thread = new ApiThread(log, { worker: DOUBLE });
     await thread.start(options('die once'), { servers: '' }, counting);
     expect(await logged.promise).toBe('the thread of the API ended; it is being started again');
     await expect(restarted.promise).resolves.toBeUndefined();
   });
 
+  it('is ended and started again when its loop stands still', async () => {
+    const restarted = Promise.withResolvers<void>();
+    const logged: (string | undefined)[] = [];
+    const log: Log = { ...silentLog, error: (_fields, message) => void logged.push(message) };
+    const { cache, fetched } = mirrors();
+    const counting = {
+      ...cache,
+      fetch: (address: Parameters<MirrorCache['fetch']>[0]) => {
+        if (fetched.length === 1) restarted.resolve();
+        return cache.fetch(address);
+      },
+    } as MirrorCache;
+    thread = new ApiThread(log, { worker: DOUBLE, watch: { everyMs: 20, looksMax: 10 } });
+    await thread.start(options('hang once'), { servers: '' }, counting);
+    await restarted.promise;
+    expect(logged.slice(0, 2)).toEqual([
+      'the thread of the API does not answer; it is ended',
+      'the thread of the API ended; it is being started again',
+    ]);
+  });
+
+  it('is told that the server stops, and goes on', async () => {
+    const told = Promise.withResolvers<string>();
+    const { cache } = mirrors({
+      fetch: ({ commit }) => {
+        if (commit === 'stopping') told.resolve(commit);
+        return mirrors().cache.fetch({ url: '', commit });
+      },
+    });
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
+    await thread.start(options('fine'), { servers: '' }, cache);
+    thread.announceStop();
+    await expect(told.promise).resolves.toBe('stopping');
+  });
+
   it('gives the cause where it cannot start, and closes all the same', async () => {
-    thread = new ApiThread(silentLog, DOUBLE);
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
     await expect(thread.start(options('refuse'), { servers: '' }, mirrors().cache)).rejects.toThrow(
       'the address is taken',
     );

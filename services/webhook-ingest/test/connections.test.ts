@@ -92,10 +92,26 @@ describe('a connected repository', () => {
 
   it('its secret signs for no other repository, nor does another secret for it', async () => {
     const { secret } = await call('connect', { userId: 'u4', provider: 'git_host_a', repository: 'acme/mine' });
+    const strict = await world.ingest({ unsigned: false });
     const forged = { ...push('acme/other'), extra: { full_name: 'acme/mine' } };
-    expect((await signed(forged, secret)).status).toBe(401);
-    expect((await signed(push('acme/mine'), 'a guess')).status).toBe(401);
-    expect((await signed(push('ACME/Mine'), secret)).status).toBe(200);
+    expect((await signed(forged, secret, strict)).status).toBe(401);
+    expect((await signed(push('acme/mine'), 'a guess', strict)).status).toBe(401);
+    expect((await signed(push('ACME/Mine'), secret, strict)).status).toBe(200);
+  });
+
+  it('is no secret told by the answer to a wrong signature: it is unsigned, or refused, as one of any repository', async () => {
+    await call('connect', { userId: 'u9', provider: 'git_host_a', repository: 'acme/known' });
+    const strict = await world.ingest({ unsigned: false });
+    for (const name of ['acme/known', 'acme/unknown'])
+      expect([name, (await signed(push(name), 'a guess', strict)).status]).toEqual([name, 401]);
+    const open = await world.ingest();
+    for (const name of ['acme/known', 'acme/unknown']) {
+      const { status, body } = await signed(push(name), 'a guess', open);
+      expect([name, status, body['status']]).toEqual([name, 200, 'Success']);
+      // Nobody's but the server's own.
+      expect(await world.reads.view(body.run_id ?? '', ['service'])).toMatchObject({ tenant: 'service' });
+      expect(world.jobs.at(-1)?.origin).toMatchObject({ trusted: false });
+    }
   });
 
   it("counts beside the server's own secret, whatever repositories are accepted else", async () => {

@@ -2,7 +2,8 @@
  * The folders of runs: `<root>/<run id>/` is the home of its stages; in it `shared`, a fresh one for each attempt that
  * asks for it, and the files that stages write their outputs to. They are made when the first stage needs them.
  *
- * A stage may do to its folders what it likes: the next one finds them again, as new where they were taken away.
+ * A stage may do to its folders what it likes: the next one finds them again, as new where they were taken away, and open where
+ * they were shut.
  *
  * WORKSPACES-1. Nothing outside `<root>/<run id>` is touched, whatever a stage has put inside: removal follows no link.
  * WORKSPACES-2. A folder is removed only when no process of its run is left, which the caller sees to.
@@ -15,6 +16,8 @@ import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   closeSync,
+  constants,
+  fchmodSync,
   fchownSync,
   lchownSync,
   lstatSync,
@@ -95,6 +98,7 @@ export class Workspaces {
     if (key !== undefined) this.#keys.set(runId, key);
     const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run);
     if (!isSpare) makeFolder(run);
+    openToOwner(run);
     if (user !== undefined) await this.#giveRun(run, user);
     if (fill === undefined) {
       if (!isSpare) makeFolder(shared);
@@ -102,6 +106,7 @@ export class Workspaces {
     } else if (!fresh) {
       await this.#fillOnce(shared, fill, signal);
     }
+    if (!fresh) openToOwner(shared);
     const workspace = fresh ? join(run, `fresh-${attempt}`) : shared;
     if (fresh && fill !== undefined) await fill(workspace);
     else if (fresh) {
@@ -212,6 +217,21 @@ function makeFile(path: string, user: StageUser | undefined): void {
 function makeFolder(path: string): void {
   if (clearUnlessFolder(path)) mkdirSync(path, { mode: FOLDER_MODE });
 }
+
+/** A stage may have shut it (`chmod 0 .`). The folder itself, whatever is swapped for it meanwhile. */
+function openToOwner(path: string): void {
+  if ((lstatSync(path).mode & OWNER_BITS) === OWNER_BITS) return;
+  // Only root may open a folder that is shut; anybody else has the stage's own rights, and follows nothing that it could not.
+  if (process.getuid?.() !== 0) return chmodSync(path, FOLDER_MODE);
+  const folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    fchmodSync(folder, FOLDER_MODE);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+const OWNER_BITS = 0o700;
 
 /** Whether nothing is there (any more). A link, a file in its place: WORKSPACES-1 would not hold through it. */
 function clearUnlessFolder(path: string): boolean {

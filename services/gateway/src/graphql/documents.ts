@@ -32,7 +32,8 @@ export const REMEMBERED_LENGTH_MAX = 8 * 1024;
 
 export type DocumentProblem =
   | { readonly kind: 'syntax'; readonly error: SyntaxProblem }
-  | { readonly kind: 'limit'; readonly message: string };
+  | { readonly kind: 'limit'; readonly message: string }
+  | { readonly kind: 'hidden schema'; readonly message: string };
 
 /** Below it an operation is as light as most are; of those above few are executed at a time. */
 export const COST_SMALL = 1_000;
@@ -63,15 +64,17 @@ export class Documents {
       if (error instanceof GraphQLError) return { kind: 'syntax', error };
       throw error;
     }
-    const { message, cost } = measure(document, this.#introspection, variables);
+    const { message, cost, introspects } = measure(document, variables);
     if (message !== null) return { kind: 'limit', message };
+    if (introspects && !this.#introspection)
+      return { kind: 'hidden schema', message: 'Introspection is turned off on this server.' };
     if (known === undefined && source.length <= REMEMBERED_LENGTH_MAX) this.#remember(source, document);
     return { kind: 'good', cost };
   }
 
   #remember(source: string, document: DocumentNode): void {
     if (this.#good.size >= REMEMBERED_MAX) this.#good.delete(this.#good.keys().next().value ?? '');
-    const worst = measure(document, this.#introspection, null);
+    const worst = measure(document, null);
     this.#good.set(source, worst.message === null && worst.cost <= COST_SMALL ? null : document);
   }
 }
@@ -93,11 +96,10 @@ const nothing = (): Cost => ({ depth: 0, fields: 0, cost: 0, roots: 0, aliases: 
 /** `message` is null where every limit is kept. */
 function measure(
   document: DocumentNode,
-  introspection: boolean,
   variables: Variables,
-): { readonly message: string | null; readonly cost: number } {
+): { readonly message: string | null; readonly cost: number; readonly introspects: boolean } {
   const { total, weight } = totalOf(document, variables);
-  return { message: limitProblem(total, weight, introspection), cost: total.cost };
+  return { message: limitProblem(total, weight), cost: total.cost, introspects: total.introspects };
 }
 
 function totalOf(document: DocumentNode, variables: Variables): { readonly total: Cost; readonly weight: number } {
@@ -125,7 +127,7 @@ function totalOf(document: DocumentNode, variables: Variables): { readonly total
   return { total, weight };
 }
 
-function limitProblem(total: Cost, weight: number, introspection: boolean): string | null {
+function limitProblem(total: Cost, weight: number): string | null {
   if (total.depth > DEPTH_MAX) return `The query is too deep: at most ${DEPTH_MAX} levels.`;
   if (total.fields + weight > FIELDS_MAX) {
     return `The query has too many fields: at most ${FIELDS_MAX}, fragments counted where they are spread, and ${MUTATION_COST} more for each mutation.`;
@@ -135,7 +137,6 @@ function limitProblem(total: Cost, weight: number, introspection: boolean): stri
   if (total.cost > COST_MAX) {
     return `The query costs ${total.cost}, and at most ${COST_MAX} is allowed: 1 for each field, in a list as many times as its 'limit' or 'first' says. Ask for fewer at a time.`;
   }
-  if (total.introspects && !introspection) return 'Introspection is turned off on this server.';
   return null;
 }
 

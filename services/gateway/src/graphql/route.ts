@@ -82,7 +82,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
         refused([
           problem.kind === 'syntax'
             ? answerError('GRAPHQL_PARSE_FAILED', problem.error.message, problem.error)
-            : answerError('GRAPHQL_VALIDATION_FAILED', problem.message),
+            : answerError(problem.kind === 'limit' ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED', problem.message),
         ]),
       );
     }

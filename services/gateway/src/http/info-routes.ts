@@ -9,6 +9,7 @@ export interface InfoRoutesOptions {
   readonly bus: Bus;
   readonly store: { ping(): Promise<void> };
   readonly committing: { check(): Promise<void> };
+  readonly isStopping: () => boolean;
 }
 
 /** A probe that takes longer counts as a failure. */
@@ -27,6 +28,7 @@ export function addInfoRoutes(app: FastifyInstance, options: InfoRoutesOptions):
   app.get('/health', READ, (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
 
   app.get('/ready', READ, async (_request, reply) => {
+    if (options.isStopping()) throw new Unavailable('Not ready: the server is stopping.');
     const [broker, store, committing] = await Promise.all([
       answers(async () => {
         if (!options.bus.connected) throw new Error('not connected');

@@ -2,6 +2,7 @@
  * The API in a thread of its own: no request, query, body or file of a stranger holds up the thread in which leases are
  * renewed, grants handed out and results committed (docs/adr/0013-two-threads.md). It owns the thread, and starts it again
  * where it ends: its heap has a bound of its own, so what is too much for it costs the requests of that moment and nothing else.
+ * One whose loop stands still is ended, and so started again.
  */
 import { Worker } from 'node:worker_threads';
 import { totalmem } from 'node:os';
@@ -20,6 +21,15 @@ const HEAP_MIB_MAX = 2_048;
 const RESTART = { firstMs: 100, maxMs: 5_000 };
 /** Closing waits for answers that are under way. */
 const CLOSE_MS_MAX = 30_000;
+/** Counted in looks and not by a clock: after a process has been frozen as a whole, one look is late and not twenty. */
+const WATCH = { everyMs: 1_000, looksMax: 20 };
+
+export interface ApiThreadOptions {
+  /** Another program for the thread, in tests. */
+  readonly worker?: URL | undefined;
+  /** How often it is looked whether the thread answers, and after how many looks in vain it is ended. */
+  readonly watch?: typeof WATCH | undefined;
+}
 
 interface Running {
   readonly worker: Worker;
@@ -31,16 +41,19 @@ interface Running {
 export class ApiThread {
   readonly #log: Log;
   readonly #worker: URL;
+  readonly #watch: typeof WATCH;
   readonly #closing = new AbortController();
   #running: Running;
   #closed: Promise<void> | null = null;
   #supervision: Promise<void> = Promise.resolve();
   #mirrors: MirrorCalls | null = null;
+  #isStopping = false;
 
   /** Begins to load at once; nothing is listened on before `start`. */
-  constructor(log: Log, worker: URL = WORKER) {
+  constructor(log: Log, options: ApiThreadOptions = {}) {
     this.#log = log;
-    this.#worker = worker;
+    this.#worker = options.worker ?? WORKER;
+    this.#watch = options.watch ?? WATCH;
     this.#running = this.#launch();
   }
 
@@ -48,9 +61,18 @@ export class ApiThread {
   async start(options: ApiOptions, busAddress: BusAddress, mirrors: MirrorCache): Promise<string> {
     this.#mirrors = mirrorCalls(mirrors);
     const { url, port } = await this.#startIn(this.#running, options, busAddress);
+    void this.#endIfSilent(this.#running);
     const again = { ...options, listen: { ...options.listen, port } };
     this.#supervision = this.#supervise(again, busAddress);
     return url;
+  }
+
+  /** `/ready` says so; everything else goes on until it is closed. */
+  announceStop(): void {
+    this.#isStopping = true;
+    this.#running.calls.announceStop().catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'the API could not be told that the server stops');
+    });
   }
 
   close(): Promise<void> {
@@ -83,11 +105,40 @@ export class ApiThread {
       this.#running = this.#launch();
       try {
         await this.#startIn(this.#running, options, busAddress);
+        if (this.#isStopping) this.announceStop();
+        void this.#endIfSilent(this.#running);
         failures = 0;
       } catch (error) {
         this.#log.error({ err: error }, 'the API could not be started');
         await this.#running.worker.terminate();
       }
+    }
+  }
+
+  /** Until the thread is gone. */
+  async #endIfSilent({ worker, calls, gone }: Running): Promise<void> {
+    const { signal } = this.#closing;
+    const { everyMs, looksMax } = this.#watch;
+    const over = new AbortController();
+    void gone.then(() => over.abort());
+    while (!signal.aborted && !over.signal.aborted) {
+      let answered = false;
+      calls.ping().then(
+        () => (answered = true),
+        () => {},
+      );
+      for (let looks = 0; !answered && !over.signal.aborted && !signal.aborted; looks += 1) {
+        if (looks === looksMax) {
+          this.#log.error(
+            { seconds: (everyMs * looksMax) / 1_000 },
+            'the thread of the API does not answer; it is ended',
+          );
+          await worker.terminate();
+          return;
+        }
+        await pauseOrAbort(everyMs, AbortSignal.any([signal, over.signal]));
+      }
+      await pauseOrAbort(everyMs, AbortSignal.any([signal, over.signal]));
     }
   }
 

@@ -7,6 +7,10 @@ import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './s
 export interface ApiCalls {
   /** Resolves when it listens; rejects with the cause. */
   start(options: ApiOptions, busAddress: BusAddress): Promise<{ readonly url: string; readonly port: number }>;
+  /** The engine drains, and the API goes on meanwhile. */
+  announceStop(): void;
+  /** Answers when the loop of this thread turns. */
+  ping(): void;
   close(): Promise<void>;
 }
 
@@ -20,6 +24,10 @@ const engine = createBirpc<MirrorCalls, ApiCalls>(
       api = await startApi(options, busAddress, mirrorsByCalls(engine));
       return { url: api.url, port: api.port };
     },
+    announceStop() {
+      api?.announceStop();
+    },
+    ping() {},
     async close() {
       await api?.close();
     },

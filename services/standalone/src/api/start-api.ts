@@ -58,6 +58,8 @@ export type BusAddress = Pick<Parameters<typeof connectBus>[0], 'servers' | 'use
 export interface RunningApi {
   readonly url: string;
   readonly port: number;
+  /** `/ready` says from now on that the server stops; everything else goes on. */
+  announceStop(): void;
   close(): Promise<void>;
 }
 
@@ -128,8 +130,10 @@ async function startParts(
     log: logFor('webhook-ingest'),
   });
   started.push(() => ingest.close());
+  let isStopping = false;
   const gateway = await startGateway({
     listen: options.listen,
+    isStopping: () => isStopping,
     bus,
     runs: new RunsRepository(store),
     store,
@@ -159,5 +163,12 @@ async function startParts(
   });
   listening = reachableUrl(gateway.url);
   started.push(() => gateway.close());
-  return { url: gateway.url, port: gateway.port, close: () => closeInTurn(started, logFor('serve')) };
+  return {
+    url: gateway.url,
+    port: gateway.port,
+    announceStop: () => {
+      isStopping = true;
+    },
+    close: () => closeInTurn(started, logFor('serve')),
+  };
 }

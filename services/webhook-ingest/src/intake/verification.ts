@@ -3,7 +3,7 @@
  * is tried first. The secrets of connected repositories are found by the names of repositories that stand in the bytes:
  * a hint only, since who does not have the secret cannot sign whatever stands there.
  */
-import { subtle } from 'node:crypto';
+import { randomBytes, subtle } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { InvalidSignature } from '../model/errors.ts';
 import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
@@ -21,8 +21,11 @@ export interface VerificationOptions {
   readonly unsigned: boolean;
 }
 
+const SECRET_OF_NOBODY = randomBytes(32).toString('hex');
 /** A payload names its repository in a few places, and others it was forked from. */
 const NAMES_MAX = 4;
+/** More places than any payload has in which a name stands; what is hostile has a hundred thousand. */
+const PLACES_MAX = 64;
 /** The names stand before the commits, which are the long part. */
 const SEARCHED_BYTES = 1024 * 1024;
 
@@ -40,8 +43,9 @@ export async function verify(
     const candidates = await connectionsNamedIn(provider, body, options.connections);
     for (const connection of candidates)
       if (await provider.proves(proof, body, connection.secret)) return { by: 'connection', connection };
-    // A proof for a repository that somebody has connected is not one that nobody here could check.
-    if (candidates.length > 0) throw new InvalidSignature();
+    // Neither the answer nor its time tells a stranger whether somebody has connected the repository: what is signed wrongly
+    // is taken as unsigned, or refused, for the one as for the other.
+    if (candidates.length === 0) await provider.proves(proof, body, SECRET_OF_NOBODY);
   }
   if (own !== undefined || !options.unsigned) throw new InvalidSignature();
   return { by: 'none' };
@@ -57,9 +61,8 @@ async function connectionsNamedIn(
     body.subarray(0, SEARCHED_BYTES),
     body.length > SEARCHED_BYTES ? body.subarray(-SEARCHED_BYTES) : Buffer.alloc(0),
   ]) {
-    for (const [, quoted = ''] of part.toString('utf8').matchAll(provider.repositoryPattern)) {
-      if (names.size < NAMES_MAX) names.add(unquoted(quoted));
-    }
+    const found = part.toString('utf8').matchAll(provider.repositoryPattern).take(PLACES_MAX);
+    for (const [, quoted = ''] of found) if (names.size < NAMES_MAX) names.add(unquoted(quoted));
   }
   return (await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)))).flat();
 }
