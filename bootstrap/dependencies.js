@@ -3,21 +3,19 @@
  *
  * DEPENDENCIES-1. `node_modules/.penstock-stamp.json` is written only after everything is in place and Node 26 has been started once; npm
  *     empties node_modules first, so a killed install leaves no stamp and the next start installs again.
- * DEPENDENCIES-2. The stamp names the lockfile by size and time and, where those differ, by SHA-256: a touched file costs a hash and no
- *     install. It also names the platform, for a checkout that is shared between systems.
+ * DEPENDENCIES-2. The stamp says for which lockfile and platform (stamp.js).
  * DEPENDENCIES-3. A tree that someone installed with npm itself is taken as it is where npm's own record of it agrees with the lockfile.
  * DEPENDENCIES-4. Install scripts never run.
  */
 import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
-import { sha256 } from './broker-release.js';
 import { BootstrapProblem } from './errors.js';
 import { withLock } from './lock.js';
 import { assertPlatform, assertRuns, nodeBinary } from './node-binary.js';
+import { isStamped, lockfile, writeStamp } from './stamp.js';
 
-const PLATFORM = `${process.platform}-${process.arch}`;
 /** Enough of npm's output to find its reason in; it prints a page at most unless something is broken. */
 const OUTPUT_CHARS_MAX = 64 * 1024;
 
@@ -40,34 +38,8 @@ export async function ensureDependencies({ root, env, pins, say }) {
       await npmCi(root, env);
     }
     await assertRuns(binary, pins);
-    writeStamp(root, sha256(readFileSync(lockfile(root))));
+    writeStamp(root, binary);
   });
-}
-
-const lockfile = (root) => join(root, 'package-lock.json');
-const stampFile = (root) => join(root, 'node_modules', '.penstock-stamp.json');
-
-function isStamped(root, pins) {
-  try {
-    const stamp = JSON.parse(readFileSync(stampFile(root), 'utf8'));
-    if (stamp.platform !== PLATFORM || !existsSync(nodeBinary(root, pins))) return false;
-    const { size, mtimeMs } = statSync(lockfile(root));
-    if (stamp.size === size && stamp.mtimeMs === mtimeMs) return true;
-    if (stamp.sha256 !== sha256(readFileSync(lockfile(root)))) return false;
-    writeStamp(root, stamp.sha256);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function writeStamp(root, digest) {
-  const { size, mtimeMs } = statSync(lockfile(root));
-  try {
-    writeFileSync(stampFile(root), `${JSON.stringify({ platform: PLATFORM, size, mtimeMs, sha256: digest })}\n`);
-  } catch {
-    // A tree that is complete and cannot be written is as good; it is only compared again next time.
-  }
 }
 
 /** Whether npm's record of what it installed has every package of the lockfile for this platform, and no other. */

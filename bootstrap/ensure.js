@@ -10,10 +10,9 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureBroker } from './broker.js';
-import { ensureDependencies } from './dependencies.js';
 import { BootstrapProblem } from './errors.js';
 import { nodeBinary } from './node-binary.js';
+import { isStamped } from './stamp.js';
 
 /** The checkout; real even where the command was called through npm's link to it. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -33,9 +32,14 @@ export async function ensure({ broker: needsBroker }) {
   const pins = JSON.parse(readFileSync(join(root, 'bootstrap', 'pins.json'), 'utf8'));
   const say = (line) => process.stderr.write(`penstock: ${line}\n`);
   const { env } = process;
-  await ensureDependencies({ root, env, pins, say });
+  // What only a first start needs is loaded by it alone.
+  if (!isStamped(root, pins)) {
+    const { ensureDependencies } = await import('./dependencies.js');
+    await ensureDependencies({ root, env, pins, say });
+  }
   const node = nodeBinary(root, pins);
   if (!needsBroker) return { node, env };
+  const { ensureBroker } = await import('./broker.js');
   const broker = await ensureBroker({ root, env, pins: pins.broker, say });
   return { node, env: broker.binary ? { ...env, SERVICE_NATS_SERVER: broker.binary } : env, broker };
 }

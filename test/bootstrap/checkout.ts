@@ -133,11 +133,23 @@ export class Checkout {
     changes: Record<string, string> = {},
     cwd = this.root,
   ): ChildProcess {
-    return spawn(userNode, [join(this.root, script), ...args], {
-      cwd,
-      env: this.environment(changes),
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    return this.launchProgram(userNode, [join(this.root, script), ...args], changes, cwd);
+  }
+
+  launchProgram(
+    program: string,
+    args: readonly string[],
+    changes: Record<string, string> = {},
+    cwd = this.root,
+  ): ChildProcess {
+    return spawn(program, args, { cwd, env: this.environment(changes), stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  /** Puts the Node that users have on the PATH, and the programs that every machine has. */
+  get pathWithNode(): string {
+    rmSync(join(this.bin, 'node'), { force: true });
+    symlinkSync(userNode, join(this.bin, 'node'));
+    return [this.bin, '/usr/bin', '/bin'].join(delimiter);
   }
 
   run(

@@ -1,7 +1,8 @@
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout, outcomeOf } from './checkout.ts';
 
@@ -12,7 +13,7 @@ if (last === 'wait') {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => { console.log(signal); process.exit(7); });
   setInterval(() => undefined, 1000);
 } else process.exitCode = 3;
-console.log(JSON.stringify({ args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null, path: process.env.PATH, npm: Object.keys(process.env).filter((name) => /^npm_|INIT_CWD/.test(name)) }));
+console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null, path: process.env.PATH, npm: Object.keys(process.env).filter((name) => /^npm_|INIT_CWD/.test(name)) }));
 if (last === 'die') process.kill(process.pid, 'SIGKILL');
 `;
 
@@ -40,6 +41,59 @@ it('penstock works through a link, in the folder of its user, and has a broker o
   expect(JSON.parse(run.stdout)).toMatchObject({ args: ['run', 'a b.yaml'], cwd: realpathSync(folder), broker: null });
   const serve = await checkout.run('work/penstock', ['serve'], {}, folder);
   expect(JSON.parse(serve.stdout)).toMatchObject({ broker: join(checkout.bin, 'nats-server') });
+});
+
+function launchShell(
+  script: string,
+  args: readonly string[],
+  changes: Record<string, string> = {},
+  folder = checkout.root,
+): ChildProcess {
+  const env = { PATH: checkout.pathWithNode, ...changes };
+  return checkout.launchProgram('/bin/sh', [join(checkout.root, script), ...args], env, folder);
+}
+
+describe('penstock.sh', () => {
+  const ran = async (args: readonly string[] = ['run'], folder = checkout.root) => {
+    const outcome = await outcomeOf(launchShell('bootstrap/penstock.sh', args, {}, folder));
+    return { ...outcome, told: JSON.parse(outcome.stdout) as Record<string, unknown> };
+  };
+
+  it('starts Node 26 at once where the bootstrap has seen one, and Node once: the program is its own process', async () => {
+    await checkout.run('bootstrap/penstock.js', ['version']);
+    const folder = join(checkout.root, 'work here');
+    mkdirSync(folder);
+    const { code, told } = await ran(['run', 'a b.yaml'], folder);
+    expect([code, told]).toMatchObject([3, { args: ['run', 'a b.yaml'], cwd: realpathSync(folder), broker: null }]);
+    const child = launchShell('bootstrap/penstock.sh', ['wait']);
+    const ended = outcomeOf(child);
+    if (child.stdout) await once(child.stdout, 'data');
+    // Nobody is between: what the caller kills is the program itself.
+    child.kill('SIGKILL');
+    expect(await ended).toMatchObject({
+      code: null,
+      signal: 'SIGKILL',
+      stdout: expect.stringContaining(`"pid":${child.pid}`),
+    });
+  });
+
+  it('works with the node of the PATH where there is no word of a newer one, or it is gone', async () => {
+    const word = join(checkout.root, 'node_modules/.penstock-node');
+    for (const prepare of [() => {}, () => writeFileSync(word, '/nowhere/bin/node\n'), () => rmSync(word)]) {
+      prepare();
+      expect(await ran()).toMatchObject({ code: 3, stderr: '', told: { args: ['run'] } });
+    }
+  });
+
+  it('is found through npm’s link to it, and takes what npm has added out of the environment', async () => {
+    await checkout.run('bootstrap/penstock.js', ['version']);
+    const folder = join(checkout.root, 'work');
+    mkdirSync(folder);
+    symlinkSync('../bootstrap/penstock.sh', join(folder, 'penstock'));
+    const npm = { npm_lifecycle_event: 'penstock', INIT_CWD: folder };
+    const outcome = await outcomeOf(launchShell('work/penstock', ['run'], npm));
+    expect(JSON.parse(outcome.stdout)).toMatchObject({ args: ['run'], cwd: realpathSync(folder), npm: [] });
+  });
 });
 
 it('`npm run penstock` works in the folder it was called from', async () => {
