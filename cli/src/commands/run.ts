@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os';
-import { ProcessExecutor } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import type { RunState } from '@penstock/run';
 import { wholeNumber } from '../command-line/arguments.ts';
@@ -7,6 +6,7 @@ import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../c
 import { EXIT, RefusedFile } from '../process/errors.ts';
 import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../process/interrupts.ts';
+import { LocalExecutors } from '../local/local-executors.ts';
 import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/inherited-environment.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
@@ -72,13 +72,13 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
     jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
   const given = inputValues(args, spec.name);
   const file = await readPipelineFile(args.positionals[0], cwd);
-  const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
+  const executors = new LocalExecutors({ slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   // They come up while this process loads and parses.
-  void executor.prewarm(Math.min(slots, EARLY_HELPERS));
+  void executors.prewarm(Math.min(slots, EARLY_HELPERS));
   try {
     const { parsePipeline, resolveInputs } = await import('@penstock/pipeline');
     const { extensions, refusals, folders } = await extensionsOf(file, args, context);
-    const parsed = parsePipeline(file.text, { extensions, refusals });
+    const parsed = parsePipeline(file.text, { extensions, refusals, lacking: executors.lacking });
     if (!parsed.ok) {
       const { problemsText } = await import('./validate.ts');
       const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
@@ -90,13 +90,13 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
       file,
       inputs: inputs.values,
       slots,
-      executor,
+      executors,
       args,
       context,
       extensionFolders: await folders(parsed.definition),
     });
   } finally {
-    await executor.close();
+    await executors.close();
   }
 }
 
@@ -128,7 +128,7 @@ export interface LocalExecution {
   readonly file: PipelineFile;
   readonly inputs: Readonly<Record<string, string>>;
   readonly slots: number;
-  readonly executor: ProcessExecutor;
+  readonly executors: LocalExecutors;
   readonly args: ParsedArguments;
   readonly context: CommandContext;
   readonly extensionFolders: ReadonlyMap<string, string>;
@@ -139,7 +139,7 @@ export interface LocalExecution {
 /** Runs a definition to its end, showing it; resolves to the exit code. */
 export async function execute(
   definition: PipelineDefinition,
-  { file, inputs, slots, executor, args, context, extensionFolders, ended }: LocalExecution,
+  { file, inputs, slots, executors, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
@@ -164,7 +164,7 @@ export async function execute(
     yaml: file.text,
     inputs,
     workspace,
-    executor,
+    executors,
     reporter,
     slots,
     inheritedEnv: inheritedEnvironment(env),
@@ -181,7 +181,7 @@ export async function execute(
       terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
       local.cancel();
     },
-    again: (signal) => void leave(signal, executor, workspace, terminal.out),
+    again: (signal) => void leave(signal, executors, workspace, terminal.out),
   });
   let isReaderGone = false;
   void terminal.out.closed.then(() => {
@@ -199,7 +199,7 @@ export async function execute(
     );
   } finally {
     isOver = true;
-    await executor.close();
+    await executors.close();
     await workspace.remove();
   }
 }
@@ -207,13 +207,13 @@ export async function execute(
 /** Kills what runs and clears up; then the summary, where the terminal still takes it. */
 async function leave(
   signal: NodeJS.Signals,
-  executor: ProcessExecutor,
+  executors: LocalExecutors,
   workspace: LocalWorkspace,
   out: OutputWriter,
 ): Promise<void> {
   // The last output of what is killed waits for the terminal, which may be stopped.
   const impatience = setTimeout(() => out.discard(), LAST_WORDS_MS);
-  await executor.close();
+  await executors.close();
   clearTimeout(impatience);
   await workspace.remove();
   setTimeout(() => dieOf(signal), LAST_WORDS_MS);

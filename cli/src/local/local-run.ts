@@ -1,5 +1,5 @@
 /**
- * A run on this machine: the same machine that decides a server's runs, and the same executor, with nothing between
+ * A run on this machine: the same machine that decides a server's runs, and the same executors, with nothing between
  * them. It owns the run's state, its slots and its timers, and no output: that goes to the reporter.
  *
  * LOCALRUN-1. Events are reported in the order in which they were decided, before their effects are carried out; a stage's lines
@@ -8,13 +8,14 @@
  * LOCALRUN-3. `settled` resolves when the run has ended and no process of it is left.
  */
 import { randomBytes } from 'node:crypto';
+import { dirname } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import {
   failedBecause,
   judgeAttempt,
+  limitsRemark,
   stageEnvironment,
   type AttemptVerdict,
-  type Executor,
   type StageProcess,
 } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
@@ -37,6 +38,7 @@ import {
 } from '@penstock/run';
 import { WorkspaceProblem } from '../process/errors.ts';
 import type { Reporter } from '../output/reporter.ts';
+import type { LocalExecutors } from './local-executors.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 
@@ -51,7 +53,7 @@ export interface LocalRunOptions {
   /** A value for every input of the definition. */
   readonly inputs: Readonly<Record<string, string>>;
   readonly workspace: LocalWorkspace;
-  readonly executor: Executor;
+  readonly executors: Pick<LocalExecutors, 'choose'>;
   readonly reporter: Reporter;
   readonly slots: number;
   readonly inheritedEnv: Readonly<Record<string, string>>;
@@ -225,7 +227,7 @@ export class LocalRun {
   }
 
   async #run(stage: string, attempt: Attempt, work: StageWork): Promise<AttemptResult> {
-    const { workspace, executor, inheritedEnv, extensionFolders } = this.#options;
+    const { workspace, executors, inheritedEnv, extensionFolders } = this.#options;
     const { output } = attempt;
     let copy: string | undefined;
     try {
@@ -249,8 +251,21 @@ export class LocalRun {
         extensionFolder,
       };
       const env = stageEnvironment(inheritedEnv, work.env, place);
+      const executor = executors.choose(work.place);
+      if (executor === undefined) throw new WorkspaceProblem('this machine has nothing that gives what it asks for');
+      const remark = limitsRemark(executor.kind, work.place);
+      if (remark !== undefined) output.remark(remark);
       attempt.process = executor.start(
-        { helperKey: KEY, commands: work.commands, env, shell: work.shell, cwd, timeoutMs: work.timeoutMs },
+        {
+          helperKey: KEY,
+          commands: work.commands,
+          env,
+          shell: work.shell,
+          cwd,
+          folders: [root, dirname(outputFile)],
+          place: work.place,
+          timeoutMs: work.timeoutMs,
+        },
         output,
       );
       const exit = await attempt.process.ended;

@@ -1,11 +1,13 @@
 export { stageEnvironment } from './attempt/stage-environment.ts';
 export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
+export { chooseExecutor, type IsolationLevel, limitsRemark, type StageNeeds } from './choice/choice.ts';
 export type {
   Executor,
   ExecutorKind,
   OutputSink,
   OutputStreamName,
   StageExit,
+  StagePlace,
   StageProcess,
   StageSpec,
   StageUser,

@@ -5,12 +5,15 @@ import { diagnosticLine, formatDiagnostics, parsePipeline, PIPELINE_LIMITS, uses
 import type { Diagnostic, ResolvedExtension } from '../src/index.ts';
 import { EXTENSION_CATEGORIES, extensionIdFault } from '../src/file/uses.ts';
 import {
+  IMAGE_KEYS,
   INPUT_KEYS,
   INPUT_TYPES,
   KEYS_TO_COME,
   MANIFEST_KEYS,
   OUTPUT_KEYS,
+  RESOURCE_KEYS,
   RETRY_KEYS,
+  SERVICE_KEYS,
   STAGE_KEYS,
   TOP_KEYS,
 } from '../src/file/vocabulary.ts';
@@ -115,6 +118,9 @@ describe('docs/extension.schema.json', () => {
     ['properties.outputs.oneOf.1.additionalProperties.oneOf.1.properties', OUTPUT_KEYS],
     ['$defs.stage.properties', STAGE_KEYS],
     ['$defs.stage.properties.retry.oneOf.1.properties', RETRY_KEYS],
+    ['$defs.image.oneOf.1.properties', IMAGE_KEYS],
+    ['$defs.services.additionalProperties.properties', SERVICE_KEYS],
+    ['$defs.resources.properties', RESOURCE_KEYS],
   ])('%s are those of the code', (path, keys) => {
     expect(keysAt(path)).toEqual([...keys].toSorted());
   });

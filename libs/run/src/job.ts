@@ -1,5 +1,12 @@
 /** What a granted attempt is to execute: the stage's definition with every expression evaluated. */
-import { evaluate, renderTemplate, type Expression } from '@penstock/pipeline';
+import {
+  evaluate,
+  renderTemplate,
+  type Expression,
+  type ExpressionScope,
+  type PlaceDefinition,
+  type Template,
+} from '@penstock/pipeline';
 import { environmentOf, scopeOf } from './decide.ts';
 import { WorkTooLarge } from './errors.ts';
 import { numberOf } from './evolve.ts';
@@ -13,6 +20,7 @@ export interface StageWork {
   readonly workdir?: string | undefined;
   readonly shell?: string | undefined;
   readonly outputs: readonly string[];
+  readonly place?: PlaceDefinition<string> | undefined;
   readonly timeoutMs: number;
   /** Which execution of the stage it is, where that is another than the number of its grant (P12). */
   readonly number?: number | undefined;
@@ -56,6 +64,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.workdir === undefined ? {} : { workdir: counted(renderTemplate(definition.workdir, scope)) }),
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
+    ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
     timeoutMs: definition.timeoutMs,
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
     ...(definition.extension === undefined ? {} : { extension: definition.extension }),
@@ -72,6 +81,24 @@ function inputEnvironment(
   return Object.fromEntries(
     (definition.inputs ?? []).map(({ name, variable }) => [variable, text(inputs[name] ?? '')]),
   );
+}
+
+/** A service's variables see what those of a stage see. */
+function renderedPlace(
+  place: PlaceDefinition<Template>,
+  scope: ExpressionScope,
+  counted: (text: string) => string,
+): PlaceDefinition<string> {
+  const { services, ...rest } = place;
+  if (services === undefined) return rest;
+  const textOf = (template: Template): string => counted(renderTemplate(template, scope)).replaceAll('\0', '');
+  return {
+    ...rest,
+    services: services.map(({ env, ...service }) => ({
+      ...service,
+      env: Object.fromEntries(Object.entries(env).map(([name, template]) => [name, textOf(template)])),
+    })),
+  };
 }
 
 /** What a stage may know of the push that it runs for, as data: a ref may be called `$(touch x)`. */

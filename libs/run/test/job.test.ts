@@ -26,6 +26,32 @@ describe('what a granted attempt executes', () => {
     expect(work.workdir).toBe(`out/${RUN_ID}`);
   });
 
+  it('its place is that of the file; what the run decides comes into the variables of a service, as data', () => {
+    const image = { name: 'postgres:17' };
+    const driven = new DrivenRun(
+      pipeline(
+        stage('a', { outputs: ['v'] }),
+        stage('b', {
+          after: ['a'],
+          place: {
+            image: { name: 'node:26' },
+            services: [{ name: 'db', image, env: { V: ['v=', { expression: output }] }, ready: 'true' }],
+            network: 'none',
+          },
+        }),
+      ),
+    );
+    driven.grant('a');
+    driven.succeed('a', { v: '$(id)\0' });
+    const plan = planOf(driven.definition);
+    expect(workOf(driven.run, plan, 'a')).not.toHaveProperty('place');
+    expect(workOf(driven.run, plan, 'b').place).toEqual({
+      image: { name: 'node:26' },
+      services: [{ name: 'db', image, env: { V: 'v=$(id)' }, ready: 'true' }],
+      network: 'none',
+    });
+  });
+
   it('the push that it runs for is in the environment, as data, and the file cannot put another in its place', () => {
     const definition = pipeline(stage('a', { env: { SERVICE_REF: ['mine'], OWN: ['1'] } }));
     const origin = {

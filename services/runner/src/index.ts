@@ -1,4 +1,3 @@
-export type { IsolationLevel } from './executors/executor-choice.ts';
 export { findExecutors, leastIsolation } from './executors/find-executors.ts';
 export type { Runner } from './runner-options.ts';
 export { startRunner } from './start.ts';

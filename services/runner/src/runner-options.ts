@@ -1,8 +1,8 @@
 /** What a runner is started with, and what it is to whoever has started it. */
 import type { Bus, Job } from '@penstock/bus';
+import type { IsolationLevel } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
-import type { IsolationLevel } from './executors/executor-choice.ts';
 import type { ExecutorSource } from './executors/executor-source.ts';
 import type { UidRange } from './workspace/stage-users.ts';
 

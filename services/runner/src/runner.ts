@@ -35,7 +35,7 @@ import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
 import type { Runner, RunnerOptions } from './runner-options.ts';
 import { Attempt, type AttemptParts } from './attempt/attempt.ts';
-import { SessionExecutors } from './executors/executor-choice.ts';
+import { SessionExecutors } from './executors/session-executors.ts';
 import { executorsOf, hasUsers } from './executors/executor-parts.ts';
 import { Checkouts } from './workspace/checkouts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
@@ -363,9 +363,10 @@ export class RunnerService implements Runner {
     const id = resultId(job);
     const { partition } = job;
     const outgoingLog = this.#chunks.open(job.runId, runnerId);
-    const executor = active.session.executors.choose(job);
+    const { executor, place } = active.session.executors.assign(job);
     const attempt = new Attempt(job, {
       executor,
+      place,
       workspaces: this.#folders.of(job.partition),
       userOf: executor && this.#userOf(executor),
       sources: this.#sources,

@@ -60,6 +60,7 @@ function attempt(): Attempt {
   const sources = { checkouts: { filling: () => undefined } };
   return new Attempt(job, {
     executor,
+    place: undefined,
     workspaces: new Workspaces(join(folder, 'work')),
     sources: sources as unknown as Sources,
     outgoingLog: outgoingLog as unknown as OutgoingLog,

@@ -1,7 +1,7 @@
 /** Which executor runs a stage: by what it asks for, and by how far its run is trusted. */
-import type { Executor, ExecutorKind } from '@penstock/executor';
+import type { Executor, ExecutorKind, IsolationLevel } from '@penstock/executor';
 import { describe, expect, it } from 'vitest';
-import { type IsolationLevel, type PlacedJob, SessionExecutors } from '../src/executors/executor-choice.ts';
+import { type PlacedJob, SessionExecutors } from '../src/executors/session-executors.ts';
 import { ExecutorMissing } from '../src/executors/errors.ts';
 import { findExecutors } from '../src/executors/find-executors.ts';
 
@@ -16,7 +16,7 @@ const executorOf = (kind: ExecutorKind): Executor => ({
 
 function chosen(kinds: readonly ExecutorKind[], job: Partial<PlacedJob>, untrusted: IsolationLevel = 'none'): unknown {
   const executors = new SessionExecutors(kinds.map(executorOf), untrusted);
-  return executors.choose({ origin: { kind: 'api' }, ...job })?.kind;
+  return executors.assign({ origin: { kind: 'api' }, ...job }).executor?.kind;
 }
 
 const untrustedRun = { origin: { kind: 'webhook', trusted: false } } as const;
@@ -42,12 +42,30 @@ describe('the executor of a stage', () => {
     expect(chosen(['process'], { place: { network: 'none' } })).toBeUndefined();
   });
 
+  it('holds it to its limits, where one of them can', () => {
+    const place = { resources: { memoryBytes: 1024 ** 3 } };
+    expect(chosen(['process', 'sandbox'], { place })).toBe('sandbox');
+    expect(chosen(['process'], { place })).toBe('process');
+  });
+
   it('isolates a stage that is not trusted at least as far as the machine wants it', () => {
     expect(chosen(['process', 'sandbox', 'container'], untrustedRun)).toBe('process');
     expect(chosen(['process', 'sandbox', 'container'], untrustedRun, 'sandbox')).toBe('sandbox');
     expect(chosen(['process', 'sandbox', 'container'], untrustedRun, 'container')).toBe('container');
     expect(chosen(['process'], untrustedRun, 'sandbox')).toBeUndefined();
     expect(chosen(['process', 'sandbox'], { origin: { kind: 'webhook', trusted: true } }, 'sandbox')).toBe('process');
+  });
+});
+
+describe('the network of a stage', () => {
+  const placeOf = (job: Partial<PlacedJob>, untrusted: IsolationLevel): unknown =>
+    new SessionExecutors([executorOf('sandbox')], untrusted).assign({ origin: { kind: 'api' }, ...job }).place;
+
+  it('has public addresses only, where the stage is not trusted and isolated', () => {
+    expect(placeOf(untrustedRun, 'sandbox')).toEqual({ network: 'public' });
+    expect(placeOf({ ...untrustedRun, place: { network: 'none' } }, 'sandbox')).toEqual({ network: 'none' });
+    expect(placeOf({}, 'sandbox')).toBeUndefined();
+    expect(placeOf(untrustedRun, 'none')).toBeUndefined();
   });
 });
 

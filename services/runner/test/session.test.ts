@@ -3,7 +3,7 @@ import { setImmediate as afterMicrotasks } from 'node:timers/promises';
 import { FENCE_MS, type Lease, RUNNER_LEASE_MS, RUNNER_LEASE_RENEWALS } from '@penstock/bus';
 import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { SessionExecutors } from '../src/executors/executor-choice.ts';
+import { SessionExecutors } from '../src/executors/session-executors.ts';
 import { Session } from '../src/session/session.ts';
 
 type Renewal = Awaited<ReturnType<Lease['renew']>>;

@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os';
-import { ProcessExecutor } from '@penstock/executor';
 import { parsePipeline, type ResolvedExtension } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, RefusedFile, UsageError } from '../../process/errors.ts';
@@ -7,6 +6,7 @@ import { declaredOutputs } from '../../extensions/declared-outputs.ts';
 import { once, readExtension } from '../../extensions/extension-folder.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../../extensions/file-extensions.ts';
 import { keepPackage, openPackageCache } from '../../extensions/package-cache.ts';
+import { LocalExecutors } from '../../local/local-executors.ts';
 import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { wantsColor } from '../../output/terminal.ts';
@@ -65,19 +65,20 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
     manifest.uses.length === 0
       ? { extensions: [], refusals: new Map<string, string>() }
       : await resolveFromServer(await client(), manifestText, []);
-  const parsed = parsePipeline(file.text, { extensions: [own, ...extensions], refusals });
-  if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
-  const cache = openPackageCache(env);
-  await keepPackage(cache, hash, () => once(bytes));
-  const extensionFolders = await fetchPackages(parsed.definition, cache, client);
   const slots = availableParallelism();
-  const executor = new ProcessExecutor({ idleMax: slots, warn: (message) => terminal.note(`penstock: ${message}`) });
+  const executors = new LocalExecutors({ slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   try {
+    const { lacking } = executors;
+    const parsed = parsePipeline(file.text, { extensions: [own, ...extensions], refusals, lacking });
+    if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);
+    const cache = openPackageCache(env);
+    await keepPackage(cache, hash, () => once(bytes));
+    const extensionFolders = await fetchPackages(parsed.definition, cache, client);
     return await execute(parsed.definition, {
       file,
       inputs: {},
       slots,
-      executor,
+      executors,
       args,
       context,
       extensionFolders,
@@ -91,7 +92,7 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
       },
     });
   } finally {
-    await executor.close();
+    await executors.close();
   }
 }
 

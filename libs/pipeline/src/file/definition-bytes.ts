@@ -3,6 +3,7 @@
  * admits it by. Parts that stages share are looked at once and counted for each, as they are written.
  */
 import type { Command, Expression, PipelineDefinition, StageDefinition, Template } from '../model/definition.ts';
+import type { ImageDefinition, PlaceDefinition } from '../model/place.ts';
 import { utf8Length } from '../text/text-position.ts';
 
 /** Keys, braces and the fields of a fixed size of a stage; of an expression's node; quotes and a comma. */
@@ -37,6 +38,7 @@ class Measure {
       (stage.when === undefined ? 0 : this.#expression(stage.when)) +
       this.#once(stage.commands, () => stage.commands.reduce((sum, command) => sum + this.#command(command), 0)) +
       this.#record(stage.env, (value) => this.template(value)) +
+      (stage.place === undefined ? 0 : this.#place(stage.place)) +
       (stage.workdir === undefined ? 0 : this.template(stage.workdir)) +
       (stage.matrix === undefined ? 0 : textBytes(stage.matrix.of) + this.#record(stage.matrix.values, textBytes)) +
       (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)
@@ -54,6 +56,21 @@ class Measure {
         2,
       ),
     );
+  }
+
+  #place(place: PlaceDefinition<Template>): number {
+    const services = place.services ?? [];
+    return this.#once(place, () =>
+      services.reduce(
+        (sum, { image, env, ready = '' }) =>
+          sum + NODE_BYTES + this.#image(image) + textBytes(ready) + this.#record(env, (value) => this.template(value)),
+        NODE_BYTES + (place.image === undefined ? 0 : this.#image(place.image)),
+      ),
+    );
+  }
+
+  #image({ name, entrypoint = [], user = '' }: ImageDefinition): number {
+    return NODE_BYTES + textBytes(name) + textBytes(user) + this.list(entrypoint);
   }
 
   #command({ script, bindings }: Command): number {

@@ -6,6 +6,7 @@ import type { Command, Expression, InputDefinition, RetryPolicy, Template } from
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
 import type { Environment } from './environment.ts';
+import type { PlaceDraft } from './place.ts';
 import type { Matrix } from './matrix.ts';
 import type { ExpressionSite } from './template.ts';
 
@@ -26,6 +27,7 @@ export interface StageDraft {
   readonly workspace: 'shared' | 'fresh' | undefined;
   readonly runsOn: readonly { readonly template: Template; readonly span: Span }[];
   readonly outputs: readonly string[];
+  readonly place: PlaceDraft;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */
@@ -90,6 +92,8 @@ export interface ExtensionBody extends ExtensionManifest {
   readonly env: Environment;
   readonly commands: readonly Command[];
   readonly shell: string | undefined;
+  /** Of `commands`, where the stage that uses them says nothing itself. */
+  readonly place: PlaceDraft;
   readonly level: Level | undefined;
   /** What the outputs of an extension with stages are. */
   readonly values: ReadonlyMap<string, Template>;

@@ -13,11 +13,14 @@ import type { ExtensionBody, Level, LoadedExtension, StageDraft } from './drafts
 import type { Command, Expression, MatrixCell, StageDefinition, Template } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import { ExpansionBudget } from './expansion-budget.ts';
-import type { Site } from './expansion-budget.ts';
+import type { Lacking, Site } from './expansion-budget.ts';
 import { Ancestors } from './graph.ts';
 import { labelsOf } from './labels.ts';
 import { ROOT_CONTEXT } from './level-context.ts';
 import type { LevelContext } from './level-context.ts';
+import { hasChosenImage, NO_PLACE, placeOf } from './place.ts';
+import type { PlaceDraft } from './place.ts';
+import type { PlaceDefinition } from '../model/place.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { Cell } from './matrix.ts';
 import type { Problems } from '../text/problems.ts';
@@ -35,6 +38,9 @@ import type { Substitution } from '../expressions/substitute.ts';
 /** Inside a first stage of an extension there is nothing before it. */
 const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
 
+/** What a service counts for beside its variables. */
+const PLACE_SIZE = 600;
+
 /** What one stage of a level has become: itself, or the stages of its extension. */
 interface Expanded {
   readonly stages: readonly StageDefinition[];
@@ -43,8 +49,8 @@ interface Expanded {
   readonly outputs: ReadonlyMap<string, Expression> | undefined;
 }
 
-export function expandPipeline(level: Level, problems: Problems): StageDefinition[] {
-  return [...expandLevel(new ExpansionBudget(problems), level, ROOT_CONTEXT).stages];
+export function expandPipeline(level: Level, problems: Problems, lacking: Lacking): StageDefinition[] {
+  return [...expandLevel(new ExpansionBudget(problems, lacking), level, ROOT_CONTEXT).stages];
 }
 
 /** Makes the stages of an extension that nobody uses yet, to find what is wrong with them. */
@@ -52,7 +58,7 @@ export function expandExtension(body: ExtensionBody, problems: Problems): void {
   const extension: LoadedExtension = { id: body.id, version: body.version, hash: '', body, height: 1 };
   const inputs = new Map(body.inputs.map(({ name }) => [name, literal('')]));
   if (body.level !== undefined)
-    expandLevel(new ExpansionBudget(problems), body.level, {
+    expandLevel(new ExpansionBudget(problems, new Map()), body.level, {
       ...ROOT_CONTEXT,
       extension,
       prefix: 'stage/',
@@ -155,17 +161,22 @@ class LevelExpansion {
     const textSize =
       this.#whole.sizeOfCommands(commands) +
       env.size +
+      this.#sizeOfPlace(draft.place) +
       (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? context.extension;
+    const hasManyImages = [draft.place, used?.body.place ?? NO_PLACE].some(hasChosenImage);
+    let place: PlaceDefinition<Template> | undefined;
     for (const [offset, cell] of cells.entries()) {
       if (this.#whole.isFull) return;
       const name = names[offset] ?? draft.name;
       const values = cell === undefined ? undefined : toRecord(cell.values);
       const matrix = this.#matrixOf(draft, values);
       const labels = this.#labels(draft, values);
+      if (offset === 0 || hasManyImages) place = this.#place(draft, used, values, by, inner, site);
+      if (offset === 0) this.#whole.admitPlace(place, draft.place, site);
       const stage: StageDefinition = {
         name,
         after,
@@ -181,6 +192,7 @@ class LevelExpansion {
         workspace: draft.workspace ?? context.workspace ?? 'shared',
         runsOn: labels.length > 0 ? labels : context.runsOn,
         outputs: draft.outputs,
+        ...(place === undefined ? {} : { place }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
           ? {}
@@ -209,6 +221,7 @@ class LevelExpansion {
     const values = cell === undefined ? undefined : toRecord(cell.values);
     const labels = this.#labels(draft, values);
     const matrix = this.#matrixOf(draft, values);
+    const place = this.#place(draft, undefined, values, by, by, site);
     return expandLevel(this.#whole, level, {
       extension: draft.use?.extension,
       prefix: `${context.prefix}${cell?.name ?? draft.name}/`,
@@ -225,6 +238,7 @@ class LevelExpansion {
       workspace: draft.workspace ?? context.workspace,
       workdir: this.#workdir(draft, outside, site),
       runsOn: labels.length > 0 ? labels : context.runsOn,
+      place,
       allowFailure: draft.allowFailure || context.allowFailure,
       matrix,
       site,
@@ -298,6 +312,34 @@ class LevelExpansion {
       ...(maxParallel === undefined ? {} : { maxParallel }),
       failFast,
     };
+  }
+
+  /** What the stage says stands above what its extension says, and both above what the stage around it says. */
+  #place(
+    draft: StageDraft,
+    used: LoadedExtension | undefined,
+    values: Readonly<Record<string, string>> | undefined,
+    by: Substitution,
+    inner: Substitution,
+    site: Site,
+  ): PlaceDefinition<Template> | undefined {
+    const given = (place: PlaceDraft, substitution: Substitution): PlaceDefinition<Template> | undefined =>
+      placeOf(place, {
+        matrix: values ?? {},
+        template: (template) => substituteTemplate(template, substitution),
+        environment: (env) => toRecord(this.#environment(env, substitution, site)),
+        problems: this.#whole.problems,
+        site: this.#context.site?.span,
+      });
+    const own = given(draft.place, by);
+    const ofExtension = used === undefined ? undefined : given(used.body.place, inner);
+    const around = this.#context.place;
+    if (ofExtension === undefined && (own === undefined || around === undefined)) return own ?? around;
+    return { ...around, ...ofExtension, ...own };
+  }
+
+  #sizeOfPlace({ services = [] }: PlaceDraft): number {
+    return services.reduce((sum, { env, ready = '' }) => sum + this.#sizeOf(env) + ready.length + PLACE_SIZE, 0);
   }
 
   #workdir(draft: StageDraft, by: Substitution, site: Site): Template | undefined {

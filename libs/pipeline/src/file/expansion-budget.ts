@@ -3,11 +3,16 @@
  * inputs within inputs can multiply. Owns the names of all stages made so far.
  */
 import type { Command, Expression, Template } from '../model/definition.ts';
+import type { PlaceDefinition } from '../model/place.ts';
+import type { PlaceDraft, PlaceKey } from './place.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
 import { literal, NodeCounter } from '../expressions/substitute.ts';
 import type { Span } from '../text/text-position.ts';
+
+/** What cannot be had where the file is to run, by the key that asks for it. */
+export type Lacking = ReadonlyMap<PlaceKey, { readonly message: string; readonly suggestion?: string | undefined }>;
 
 /** The stage of the file that a problem is about. */
 export interface Site {
@@ -24,6 +29,7 @@ const TEXT_SIZE = 3;
 
 export class ExpansionBudget {
   readonly problems: Problems;
+  readonly #lacking: Lacking;
   readonly #nodes = new NodeCounter();
   readonly #names = new Set<string>();
   readonly #labelSets = new Set<string>();
@@ -32,8 +38,9 @@ export class ExpansionBudget {
   #dependencies = 0;
   #isFull = false;
 
-  constructor(problems: Problems) {
+  constructor(problems: Problems, lacking: Lacking) {
     this.problems = problems;
+    this.#lacking = lacking;
   }
 
   /** A bound was reached, and noted: nothing more needs to be made. */
@@ -89,6 +96,14 @@ export class ExpansionBudget {
         site,
         `the different sets of labels have more than ${PIPELINE_LIMITS.labelSetsTextMax / 1024} KiB together`,
       );
+  }
+
+  /** Notes what whoever is to run the stage cannot give it: at its key, or where the stage is, if an extension asks for it. */
+  admitPlace(place: PlaceDefinition<Template> | undefined, own: PlaceDraft, site: Site): void {
+    if (place === undefined) return;
+    for (const [key, { message, suggestion }] of this.#lacking)
+      if (place[key] !== undefined)
+        this.problems.add(own.keys.get(key) ?? site.span, `${site.path}.${key}`, message, suggestion);
   }
 
   /** An expression that has grown beyond the bound is replaced by the empty text, and noted. */

@@ -33,6 +33,10 @@ const TOP: Hints = new Map([
   ['agents', "labels of runners stand in each stage, as 'runs_on'"],
   ['labels', "labels of runners stand in each stage, as 'runs_on'"],
   ['matrix', 'it stands in a stage'],
+  ['image', 'it stands in each stage that runs in a container'],
+  ['container', "it stands in each stage that runs in a container, as 'image'"],
+  ['services', 'they stand in the stage that needs them'],
+  ['resources', 'they stand in each stage'],
   ['notify', "a stage with 'when: always()' and 'uses: notify/webhook@^1' tells of the end"],
 ]);
 
@@ -56,7 +60,6 @@ const STAGE: Hints = new Map([
   ['label', "a stage is named by its key under 'stages'"],
   ['key', "a stage is named by its key under 'stages'"],
   ['name', "a stage is named by its key under 'stages'"],
-  ['container', "'image' is not supported yet: stages run on the runner itself"],
   ['permissions', 'a run has no rights of its own; leave it out'],
   ['block', 'approvals are not supported yet'],
   ['input', 'approvals are not supported yet'],

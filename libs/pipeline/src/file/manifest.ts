@@ -16,6 +16,7 @@ import { quoted } from '../text/printable.ts';
 import { Problems } from '../text/problems.ts';
 import { checkReferences } from './references.ts';
 import type { ReferenceContext, Root } from './references.ts';
+import { readPlace } from './place.ts';
 import { readOutputs, readRun, readShell } from './stage.ts';
 import { readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
@@ -131,6 +132,10 @@ function readRoot(
     description: description === undefined ? '' : readAbout(description),
   };
   const commands = run === undefined ? [] : (readRun(run, shell, reader, sites) ?? []);
+  const place = readPlace(keys, '', reader, sites);
+  const [placed] = place.keys;
+  if (stages !== undefined && placed !== undefined)
+    problems.add(placed[1], placed[0], `'${placed[0]}' belongs to 'run'; each stage has its own`);
   const level =
     run === undefined && stages !== undefined ? readLevel(keys.get('stages'), variables, reader) : undefined;
   const context: ReferenceContext = {
@@ -150,6 +155,7 @@ function readRoot(
     env: variables,
     commands,
     shell,
+    place,
     level,
     values: outputs.values,
   };

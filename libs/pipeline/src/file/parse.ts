@@ -10,6 +10,7 @@ import { readEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { expandPipeline } from './expand.ts';
 import { ExtensionCatalog } from './extension-catalog.ts';
+import type { Lacking } from './expansion-budget.ts';
 import { fieldOf, isNull, kindOf, readKeys } from './fields.ts';
 import { readInputs } from './inputs.ts';
 import { readLevel } from './level.ts';
@@ -33,6 +34,8 @@ export interface ParseOptions {
   readonly refusals?: ReadonlyMap<string, string> | undefined;
   /** `accept`: a `uses` that is not among `extensions` is no problem; its stages then have no commands. For checks without a server. */
   readonly unresolved?: 'refuse' | 'accept' | undefined;
+  /** What cannot be had where the file is to run: a stage that asks for it is refused at that key. */
+  readonly lacking?: Lacking | undefined;
 }
 
 /** Reads a pipeline file. Diagnostics stand in the order of the file; there is at least one where `ok` is false. */
@@ -89,7 +92,7 @@ function readPipeline(
   if (level === undefined) return undefined;
   checkReferences({ ...level, inputs, template: options.template === true, problems }, sites);
   if (problems.count > 0 || named?.name === undefined) return undefined;
-  const stages = expandPipeline(level, problems);
+  const stages = expandPipeline(level, problems, options.lacking ?? new Map());
   return {
     name: named.name,
     ...(named.description === undefined ? {} : { description: named.description }),

@@ -26,6 +26,7 @@ const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly
   'top-env': { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "the 'env' of the whole pipeline" },
   group: { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "'concurrency.group'" },
   'runs-on': { roots: ['matrix'], label: "'runs_on'" },
+  image: { roots: ['matrix', 'inputs'], label: "'image'" },
 };
 
 export interface ReferenceContext {
@@ -123,7 +124,10 @@ class ReferenceChecker {
     const root = ROOTS.find((candidate) => candidate === rootName);
     const place = PLACES[site.place];
     const { extension } = this.#context;
-    const roots = place.roots.filter((name) => extension === undefined || extension.roots.includes(name));
+    // The inputs of an extension are what the file gives it; those of a pipeline come from whoever triggers it.
+    const roots = place.roots.filter((name) =>
+      extension === undefined ? site.place !== 'image' || name !== 'inputs' : extension.roots.includes(name),
+    );
     if (root === undefined) {
       note(
         `unknown name ${quoted(rootName)}`,

@@ -64,7 +64,8 @@ function forgetOldest(): void {
 }
 
 function removePrototypes({ stages }: PipelineDefinition): void {
-  for (const { env, commands, matrix } of stages) {
+  for (const { env, commands, matrix, place } of stages) {
+    for (const service of place?.services ?? []) Object.setPrototypeOf(service.env, null);
     Object.setPrototypeOf(env, null);
     for (const { bindings } of commands) Object.setPrototypeOf(bindings, null);
     if (matrix !== undefined) Object.setPrototypeOf(matrix.values, null);

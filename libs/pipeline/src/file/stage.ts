@@ -26,6 +26,7 @@ import { readUse } from './extension-use.ts';
 import type { StageReader } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
 import type { MatrixBudget } from './matrix.ts';
+import { readPlace } from './place.ts';
 import { workdirFault } from './workdir.ts';
 import { quoted } from '../text/printable.ts';
 import { findExpressions, hasExpression, readExpression, readTemplate } from './template.ts';
@@ -82,6 +83,7 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     workspace: field('workspace', (value) => readWord(value, ['shared', 'fresh'])),
     runsOn: field('runs_on', (value) => readLabels(value, reader, sites)) ?? [],
     outputs: use?.extension?.body.outputs.map(({ name }) => name) ?? field('outputs', readOutputs) ?? [],
+    place: readPlace(keys, path, reader, sites),
     use,
     matrix,
     isMatrix: keys.has('matrix'),

@@ -8,7 +8,17 @@ import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
 
 /** Where an expression stands, which decides the names it can use. */
-export type Place = 'run' | 'when' | 'stage-env' | 'top-env' | 'workdir' | 'group' | 'runs-on' | 'with' | 'output';
+export type Place =
+  | 'run'
+  | 'when'
+  | 'stage-env'
+  | 'top-env'
+  | 'workdir'
+  | 'group'
+  | 'runs-on'
+  | 'image'
+  | 'with'
+  | 'output';
 
 /** A checked expression together with its place, kept until the whole file is known and its names can be checked. */
 export interface ExpressionSite {

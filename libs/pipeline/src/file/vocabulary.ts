@@ -17,8 +17,17 @@ export const STAGE_KEYS = [
   'workspace',
   'runs_on',
   'outputs',
+  'image',
+  'services',
+  'resources',
+  'network',
   'matrix',
 ] as const;
+/** Where a stage asks to run. */
+export const PLACE_KEYS = ['image', 'services', 'resources', 'network'] as const;
+export const IMAGE_KEYS = ['name', 'entrypoint', 'user', 'pull', 'auth'] as const;
+export const SERVICE_KEYS = ['image', 'env', 'ready', 'ready_timeout'] as const;
+export const RESOURCE_KEYS = ['cpu', 'memory'] as const;
 /** Of these an extension decides: they cannot stand beside `uses`. */
 export const EXTENSION_DECIDES = ['run', 'shell', 'outputs'] as const;
 /** Of an extension's manifest, `extension.yaml`. */
@@ -31,6 +40,10 @@ export const MANIFEST_KEYS = [
   'env',
   'run',
   'shell',
+  'image',
+  'services',
+  'resources',
+  'network',
   'stages',
 ] as const;
 export const INPUT_KEYS = ['type', 'description', 'required', 'default', 'options', 'choices'] as const;
@@ -41,14 +54,7 @@ export const CONCURRENCY_KEYS = ['group', 'cancel_in_progress'] as const;
 export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
 
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set([
-  'image',
-  'services',
-  'artifacts',
-  'cache',
-  'secrets',
-  'approval',
-]);
+export const KEYS_TO_COME: ReadonlySet<string> = new Set(['artifacts', 'cache', 'secrets', 'approval']);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
@@ -88,6 +94,15 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['values', 'options'],
   ['enum', 'options'],
   ['name', 'pipeline.name'],
+  ['container', 'image'],
+  ['docker', 'image'],
+  ['limits', 'resources'],
+  ['readiness', 'ready'],
+  ['healthcheck', 'ready'],
+  ['pull_policy', 'pull'],
+  ['credentials', 'auth'],
+  ['cpus', 'cpu'],
+  ['mem', 'memory'],
   ['cancel-in-progress', 'cancel_in_progress'],
   ['fail-fast', 'fail_fast'],
   ['max-parallel', 'max_parallel'],

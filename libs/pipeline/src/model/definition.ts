@@ -4,6 +4,7 @@
  *
  * Stages stand in file order, each matrix stage replaced by its expansions in place; `after` names expanded stages only.
  */
+import type { PlaceDefinition } from './place.ts';
 
 /** A text with `${{ }}` in it: literal parts and expressions, joined in order. A plain text is one literal part. */
 export type Template = readonly (string | { readonly expression: Expression })[];
@@ -77,6 +78,8 @@ export interface StageDefinition {
   readonly runsOn: readonly string[];
   /** Names that the stage may publish; an output of another name is dropped with a warning line. */
   readonly outputs: readonly string[];
+  /** What it asks of the place where it runs; absent: nothing. */
+  readonly place?: PlaceDefinition<Template> | undefined;
   readonly matrix?: MatrixCell | undefined;
   /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;

@@ -53,6 +53,18 @@ export const PIPELINE_LIMITS = {
   /** Different sets of labels in one file, and the characters of all of them: what a scheduler announces as wanted. */
   labelSetsMax: 100,
   labelSetsTextMax: 16 * 1024,
+  /** Of an image, with its registry, tag and digest. */
+  imageLengthMax: 512,
+  entrypointMax: 20,
+  servicesMax: 10,
+  /** Of a command that says whether a service may be used. */
+  readyLengthMax: 4_096,
+  readyTimeoutMsMax: 3_600_000,
+  cpuMin: 0.01,
+  cpuMax: 1_024,
+  /** With less no container starts. */
+  memoryBytesMin: 8 * 1024 ** 2,
+  memoryBytesMax: 16 * 1024 ** 4,
   pathLengthMax: 1_024,
   groupLengthMax: 256,
   globsMax: 100,

@@ -8,11 +8,13 @@ import {
   Chunker,
   failedBecause,
   judgeAttempt,
+  limitsRemark,
   stageEnvironment,
   verdictOf,
   type AttemptVerdict,
   type Executor,
   type StageExit,
+  type StagePlace,
   type StageProcess,
   type StageSpec,
   type StageUser,
@@ -30,6 +32,8 @@ import { inheritedEnvironment } from './inherited-environment.ts';
 export interface AttemptParts {
   /** Undefined: none of this runner's gives what the stage asks for. */
   readonly executor: Executor | undefined;
+  /** As the executor is asked for it: what the stage asks for, and what its run's trust demands. */
+  readonly place: StagePlace | undefined;
   readonly workspaces: Workspaces;
   /** Whom the stage runs as; absent: as the runner. Throws NotPrepared where there is nobody left. */
   readonly userOf?: ((key: string) => StageUser) | undefined;
@@ -124,6 +128,8 @@ export class Attempt {
     const timeoutMs = needsFetching(job)
       ? Math.max(1, Math.round(job.timeoutMs - (performance.now() - begun)))
       : job.timeoutMs;
+    const remark = limitsRemark(executor.kind, job.place);
+    if (remark !== undefined) void chunker.remark(remark);
     this.#process = executor.start(this.#specOf(prepared, timeoutMs), chunker);
     if (this.#stopped !== null) this.#process.stop(this.#stopped);
     const exit = await this.#process.ended;
@@ -228,7 +234,7 @@ export class Attempt {
         extensionFolder: packageFolder,
       }),
       shell: job.shell,
-      place: job.place,
+      place: this.#parts.place,
       folders: [folders.home],
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),

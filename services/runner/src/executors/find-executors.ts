@@ -1,6 +1,5 @@
 /** Which executors this machine can have, in the order in which they are preferred. */
-import type { ExecutorKind } from '@penstock/executor';
-import type { IsolationLevel } from './executor-choice.ts';
+import type { ExecutorKind, IsolationLevel } from '@penstock/executor';
 import { ExecutorMissing } from './errors.ts';
 import type { ExecutorSource } from './executor-source.ts';
 import { processSource } from './process-source.ts';

@@ -18,7 +18,7 @@ import {
 import { bootClockMs, Guard } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
 import { guarded } from '@penstock/telemetry/borders';
-import type { SessionExecutors } from '../executors/executor-choice.ts';
+import type { SessionExecutors } from '../executors/session-executors.ts';
 
 /** The world of a session; a test has its own. */
 export interface SessionPorts {
