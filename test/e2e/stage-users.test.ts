@@ -2,6 +2,7 @@
  * Stages of a server that root has started: what one key's stages reach of the machine and of another key's. It needs root
  * and namespaces; elsewhere it is reported as not run.
  */
+import { execFileSync } from 'node:child_process';
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -140,6 +141,48 @@ describe.runIf(isRoot)('a stage of a server that root has started', () => {
     await until('the folder of the run is gone', () => !existsSync(folder));
     for (let file = 0; file < 20; file += 1) expect(readFileSync(join(target, `file-${file}`), 'utf8')).toBe('kept');
     expect(statSync('/etc').isDirectory()).toBe(true);
+  });
+
+  it('has no folder of root’s cloned for it by the server, which clones it for root', async () => {
+    const repository = join(home.path, 'repository');
+    const git = (...args: string[]): string =>
+      execFileSync('git', ['-C', repository, '-c', 'user.name=a', '-c', 'user.email=a@b', ...args])
+        .toString()
+        .trim();
+    execFileSync('git', ['init', '-q', '-b', 'main', repository]);
+    writeFileSync(
+      join(repository, '.pipeline.yaml'),
+      'pipeline: {name: cloned}\nstages:\n  show:\n    run: cat .pipeline.yaml\n',
+    );
+    git('add', '-A');
+    git('commit', '-q', '-m', 'one');
+    const push = JSON.stringify({
+      ref: 'refs/heads/main',
+      after: git('rev-parse', 'HEAD'),
+      repository: { full_name: 'root/private', clone_url: `file://${repository}` },
+    });
+    const { port } = new URL(server.url);
+    const request = [
+      'POST /webhook HTTP/1.1',
+      `Host: 127.0.0.1:${port}`,
+      'X-GitHub-Event: push',
+      'Content-Type: application/json',
+      `Content-Length: ${push.length}`,
+      'Connection: close',
+      '',
+      push,
+    ];
+    const { lines } = await run(
+      'cloner',
+      `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port}; printf "%s\\r\\n" "$@" >&3; cat <&3; echo' - ${request.map((line) => `'${line}'`).join(' ')}`,
+    );
+    expect(lines.join('\n')).toContain('"code":"address_not_allowed"');
+    const own = await fetch(`${server.url}/webhook`, {
+      method: 'POST',
+      headers: { 'x-github-event': 'push' },
+      body: push,
+    });
+    expect(await own.json()).toMatchObject({ status: 'Success' });
   });
 
   it('publishes outputs from its own file, and nothing that it links there', async () => {

@@ -3,7 +3,8 @@
  *
  * PARSEPOOL-1. A file has a deadline from when it is given to when its result is there. One that is late while it is read is
  * read on, for whoever asks again, and its thread is ended once it has read for the longest time that any file needs.
- * PARSEPOOL-2. Files wait by key and keys take turns; a key has a bounded number of them waiting, and so has the pool of keys.
+ * PARSEPOOL-2. Files wait by key and keys take turns; a key has a bounded number of them waiting, and so has the pool of keys,
+ * and what all of them hold is bounded.
  * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
  */
 import { Worker } from 'node:worker_threads';
@@ -17,6 +18,8 @@ export interface ParsePoolOptions {
   readonly threads?: number;
   readonly waitingPerKeyMax?: number;
   readonly keysMax?: number;
+  /** UTF-16 units of all files that wait, their extensions' manifests included. */
+  readonly waitingLengthMax?: number;
   /** UTF-16 units of the largest file, and of its extensions' manifests, that is read on the calling thread. */
   readonly inlineLengthMax?: number;
   /** How long a thread may read one file. */
@@ -38,6 +41,8 @@ interface Thread {
 const THREADS = 1;
 const WAITING_PER_KEY_MAX = 8;
 const KEYS_MAX = 1_000;
+/** A hundred of the largest files. */
+const WAITING_LENGTH_MAX = 64 * 1024 * 1024;
 /** The costliest file takes 1.5 s of a machine that does nothing else. */
 const READING_MS_MAX = 10_000;
 /** 2 KiB take below 5 ms; a matrix can make 1,800 stages of them and 20 ms, and is never read here. */
@@ -54,12 +59,15 @@ export class ParsePool {
   readonly #threads = new Set<Thread>();
   readonly #threadsMax: number;
   readonly #inlineLengthMax: number;
+  readonly #waitingLengthMax: number;
+  #waitingLength = 0;
   readonly #readingMsMax: number;
   readonly #workerUrl: URL;
 
   constructor(options: ParsePoolOptions = {}) {
     this.#queue = new FairQueue(options.waitingPerKeyMax ?? WAITING_PER_KEY_MAX, options.keysMax ?? KEYS_MAX);
     this.#threadsMax = options.threads ?? THREADS;
+    this.#waitingLengthMax = options.waitingLengthMax ?? WAITING_LENGTH_MAX;
     this.#inlineLengthMax = options.inlineLengthMax ?? INLINE_LENGTH_MAX;
     this.#readingMsMax = options.readingMsMax ?? READING_MS_MAX;
     this.#workerUrl = options.workerUrl ?? new URL('./parse-worker.ts', import.meta.url);
@@ -84,10 +92,15 @@ export class ParsePool {
 
   #ask(question: ParseTask, key: string, deadlineMs: number): Promise<ParseAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<ParseAnswer>();
+    const length = lengthOf(question);
+    let isSettled = false;
     const task: Task = {
       ...question,
       settle: (outcome) => {
+        if (isSettled) return;
+        isSettled = true;
         clearTimeout(timer);
+        this.#waitingLength -= length;
         if (outcome instanceof Error) reject(outcome);
         else resolve(outcome);
       },
@@ -96,7 +109,8 @@ export class ParsePool {
       this.#queue.remove(key, task);
       task.settle(late());
     }, deadlineMs);
-    if (this.#queue.add(key, task)) this.#pump();
+    this.#waitingLength += length;
+    if (this.#waitingLength <= this.#waitingLengthMax && this.#queue.add(key, task)) this.#pump();
     else task.settle(new Unavailable('Too many pipeline files are being read at the moment.'));
     return promise;
   }
@@ -110,7 +124,7 @@ export class ParsePool {
   }
 
   #isSmall(text: string, { extensions }: ParseOptions): boolean {
-    const manifests = (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
+    const manifests = manifestsLength(extensions);
     return manifests === 0 && text.length <= this.#inlineLengthMax && !MAY_EXPAND.test(text);
   }
 
@@ -167,6 +181,14 @@ export class ParsePool {
     this.#pump();
     await thread.worker.terminate();
   }
+}
+
+function lengthOf({ text, options }: ParseTask): number {
+  return text.length + manifestsLength(options?.extensions);
+}
+
+function manifestsLength(extensions: ParseOptions['extensions']): number {
+  return (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
 }
 
 function late(): Unavailable {

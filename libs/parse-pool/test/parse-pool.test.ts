@@ -35,7 +35,7 @@ describe('a pool of threads that read files', () => {
   });
 
   it('ends a thread that reads a file for too long, and reads the next ones with a new one', async () => {
-    const pool = fake({ readingMsMax: 200 });
+    const pool = fake({ readingMsMax: 1_000 });
     const stuck = pool.parse('stuck', {}, 'a', MINUTE);
     const next = pool.parse('next', {}, 'a', MINUTE);
     await expect(stuck).rejects.toThrow(Unavailable);
@@ -65,6 +65,14 @@ describe('a pool of threads that read files', () => {
     await expect(pool.parse('4', {}, 'a', MINUTE)).rejects.toThrow('Too many pipeline files');
     expect(await pool.parse('5', {}, 'b', MINUTE)).toMatchObject({ ok: false });
     await Promise.all(taken);
+  });
+
+  it('refuses what is over the bound of all that waits, and takes files again when others are read', async () => {
+    const pool = fake({ waitingLengthMax: 10 });
+    const taken = ['12345', '67890'].map((text) => pool.parse(text, {}, text, MINUTE));
+    await expect(pool.parse('x', {}, 'b', MINUTE)).rejects.toThrow('Too many pipeline files');
+    await Promise.all(taken);
+    expect(await pool.parse('1234567890', {}, 'b', MINUTE)).toMatchObject({ ok: false });
   });
 
   it('gives up on a file that has waited until its deadline, without ending the thread of another', async () => {

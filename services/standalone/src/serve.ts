@@ -33,7 +33,6 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly runnerLeaseMs?: number | undefined;
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
-  readonly stageUids?: { readonly first: number; readonly last: number } | undefined;
   /** Refuses the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired: boolean;
   /** Which executors the runner has; absent: what it finds. */
@@ -83,7 +82,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const engine = await startEngine(options, logFor, started);
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
-    const url = await api.start({ ...rest, objectsUrl }, engine.busAddress, engine.mirrors);
+    const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
+    const url = await api.start({ ...rest, objectsUrl, stageUids }, engine.busAddress, engine.mirrors);
     // The API is the last to be started and the first to be closed.
     started.push(() => api.close());
     return {

@@ -22,6 +22,7 @@ import type { ProviderName } from './providers/provider.ts';
 import { RefusedDeliveries } from './intake/refused-deliveries.ts';
 import { StatusOutbox } from './statuses/outbox.ts';
 import type { StatusHost } from './statuses/host-api.ts';
+import type { UidRange } from './intake/local-sender.ts';
 import { addWebhookRoutes } from './intake/webhook-routes.ts';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -63,6 +64,8 @@ export interface WebhookIngestOptions {
   readonly concurrency?: number | undefined;
   /** Not processed yet, all ingests together; default 20,000. */
   readonly backlogMax?: number | undefined;
+  /** The users that stages of this machine run as: none of them has a folder of it cloned. Absent: stages have no users of their own. */
+  readonly stageUids?: UidRange | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }
@@ -160,7 +163,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   return {
     addRoutes: async (app) => {
       app.addHook('preClose', () => waits.stop());
-      await addWebhookRoutes(app, intake);
+      await addWebhookRoutes(app, intake, options.stageUids);
     },
     async close() {
       calls.stop();

@@ -19,6 +19,7 @@ import { parsePipelineOffThread, usesOffThread } from '@penstock/parse-pool';
 import { parseUses, type Diagnostic, type ResolvedExtension } from '@penstock/pipeline';
 import { callService } from '@penstock/service';
 import { badPipeline } from './bad-pipeline.ts';
+import { readingTurn } from './reading-turn.ts';
 
 export interface UsesResolver {
   /**
@@ -43,7 +44,7 @@ export function usesResolver(bus: Bus, askMsMax = ASK_MS_MAX): UsesResolver {
   return {
     async resolve(caller, yaml, lock) {
       const asking = onBehalfOf(caller);
-      const key = asking.tenant ?? '';
+      const key = readingTurn(asking.tenant ?? '', yaml);
       // Most files use none, and are not read twice for that.
       const uses = await usesOffThread(yaml, key, PARSE_MS_MAX);
       if (uses.length === 0) return [];

@@ -18,6 +18,7 @@ import {
 import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/errors';
 import { badPipeline } from './bad-pipeline.ts';
+import { readingTurn } from './reading-turn.ts';
 import type { UsesResolver } from './extensions.ts';
 import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';
 
@@ -148,14 +149,14 @@ export class Trigger {
   /** Throws `BadUserInput` with all diagnostics of a bad file. */
   async #checkedFile(yaml: string, extensions: readonly ResolvedExtension[], tenant: string): Promise<CheckedFile> {
     if (extensions.length > 0) {
-      const used = await parsePipelineOffThread(yaml, { extensions, key: tenant }, PARSE_MS_MAX);
+      const used = await parsePipelineOffThread(yaml, { extensions, key: readingTurn(tenant, yaml) }, PARSE_MS_MAX);
       if (!used.ok) throw badPipeline(used.diagnostics);
       return used.definition;
     }
     const digest = createHash('sha256').update(yaml).digest('base64');
     const known = this.#checked.get(digest);
     if (known !== undefined) return known;
-    const parsed = await parsePipelineOffThread(yaml, { key: tenant }, PARSE_MS_MAX);
+    const parsed = await parsePipelineOffThread(yaml, { key: readingTurn(tenant, yaml) }, PARSE_MS_MAX);
     if (!parsed.ok) throw badPipeline(parsed.diagnostics);
     if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
     const { name, inputs } = parsed.definition;

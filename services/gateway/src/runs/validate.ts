@@ -6,6 +6,7 @@ import { parsePipelineOffThread } from '@penstock/parse-pool';
 import type { Diagnostic } from '@penstock/pipeline';
 import { diagnosticsOf } from './bad-pipeline.ts';
 import type { UsesResolver } from './extensions.ts';
+import { readingTurn } from './reading-turn.ts';
 
 export interface ValidateArguments {
   readonly yaml: string | null | undefined;
@@ -33,7 +34,7 @@ export async function validatePipeline(
     throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
   try {
     const extensions = await uses.resolve(caller, yaml, lock ?? undefined);
-    const key = caller.writeTenant ?? ANONYMOUS;
+    const key = readingTurn(caller.writeTenant ?? ANONYMOUS, yaml);
     const parsed = await parsePipelineOffThread(
       yaml,
       { key, ...(extensions.length === 0 ? {} : { extensions }) },

@@ -44,6 +44,8 @@ export interface ApiOptions {
   readonly introspection: boolean;
   readonly streamsPerUser?: number | undefined;
   readonly webhooks: WebhookSettings;
+  /** The users that stages run as, where that is not the server's own. */
+  readonly stageUids?: { readonly first: number; readonly last: number } | undefined;
   readonly extensionPolicy: 'any' | 'signed';
   /** `nats`, or a folder. */
   readonly objectsUrl: string;
@@ -127,6 +129,7 @@ async function startParts(
     baseUrl,
     jwtSecret,
     tiers,
+    stageUids: options.stageUids,
     log: logFor('webhook-ingest'),
   });
   started.push(() => ingest.close());

@@ -70,6 +70,8 @@ export interface WebhookRequest {
   readonly body: Buffer;
   /** Aborted when the sender has gone. */
   readonly clientGone: AbortSignal;
+  /** Whether a stage may be the sender, or nobody can tell. */
+  isFromStage(): Promise<boolean>;
 }
 
 /** Of a body that nobody has signed. */
@@ -144,6 +146,10 @@ export class Intake {
     const { policy } = this.#options;
     const address = cloneAddressOf(push, policy);
     if (!address.ok) return refuse(owned, 'Failed', 'address', address.error.message, address.error);
+    if (address.isLocal && (await request.isFromStage())) {
+      const message = 'a stage cannot have a folder of this machine cloned: the server may read what the stage may not';
+      return refuse(owned, 'Failed', 'address', message, { code: 'address_not_allowed', message });
+    }
     if (verified.by === 'connection' && !isProvedFor(verified.connection.provedHost, address.url, policy)) {
       const message = `nothing proves that '${push.repository}' is the user's: push the ref ${verified.connection.proofRef}, then call verifyRepository`;
       return refuse(owned, 'Ignored', 'proved', message, { code: 'unproved', message });

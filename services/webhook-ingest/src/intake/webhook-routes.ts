@@ -4,6 +4,7 @@ import { Unavailable } from '@penstock/errors';
 import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
 import { isSigned } from '../providers/recognise.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
+import { maySendAs, type UidRange } from './local-sender.ts';
 
 /** What GitHub sends at most. */
 const BODY_BYTES_MAX = 25 * 1024 * 1024;
@@ -12,7 +13,12 @@ const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Smaller ones are not counted: the number of connections bounds them. */
 const SMALL_BYTES = 64 * 1024;
 
-export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Promise<void> {
+/** `stageUids`: the users that stages on this machine run as, where that is not the server's own. */
+export async function addWebhookRoutes(
+  app: FastifyInstance,
+  intake: Intake,
+  stageUids: UidRange | undefined,
+): Promise<void> {
   const bodies = new BodyBudget();
   await app.register(async (scope) => {
     // Whatever the content type says: a signature is over bytes, and what they are is looked at behind it.
@@ -37,7 +43,10 @@ export async function addWebhookRoutes(app: FastifyInstance, intake: Intake): Pr
       reply.raw.once('close', onClose);
       try {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-        return await reply.send(await intake.handle({ headers: request.headers, body, clientGone: clientGone.signal }));
+        const isFromStage = async (): Promise<boolean> =>
+          stageUids !== undefined && (await maySendAs(stageUids, request.raw.socket));
+        const { headers } = request;
+        return await reply.send(await intake.handle({ headers, body, clientGone: clientGone.signal, isFromStage }));
       } catch (error) {
         if (error instanceof BodyTooLarge) return await tooLarge(reply, error);
         if (!(error instanceof InvalidSignature)) throw error;

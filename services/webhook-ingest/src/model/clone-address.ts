@@ -10,7 +10,8 @@ import type { ClonePolicy } from './ports.ts';
 import type { PushEvent } from '../providers/provider.ts';
 
 export type CloneAddress =
-  | { readonly ok: true; readonly url: string }
+  /** `isLocal`: a folder of this machine. */
+  | { readonly ok: true; readonly url: string; readonly isLocal: boolean }
   | { readonly ok: false; readonly error: DeliveryError };
 
 /** Two or more names; none is `.` or `..`, begins with a dash, or could be taken for anything but a name. */
@@ -26,12 +27,13 @@ export function cloneAddressOf(push: PushEvent, policy: ClonePolicy): CloneAddre
     if (gitCodeOf(error) !== null && error instanceof Error) return refused(error.message);
     throw error;
   }
-  if (policy.mode === 'development') return { ok: true, url: offered };
+  if (policy.mode === 'development') return { ok: true, url: offered, isLocal: allowed.transport === 'file' };
   if (!isAddressable(push.repository)) return refused('the name of the repository cannot be part of an address');
   const host = allowed.host.includes(':') ? `[${allowed.host}]` : allowed.host;
-  if (allowed.transport === 'ssh') return { ok: true, url: `ssh://git@${host}/${push.repository}.git` };
+  if (allowed.transport === 'ssh') return { ok: true, url: `ssh://git@${host}/${push.repository}.git`, isLocal: false };
   return {
     ok: true,
+    isLocal: false,
     url: `https://${host}${allowed.port === DEFAULT_PORT ? '' : `:${allowed.port}`}/${push.repository}.git`,
   };
 }
