@@ -1,13 +1,17 @@
 /** The start of a service as a process: what it refuses, what it waits for, and how it is stopped meanwhile. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { type Committing, connectBus, ensureStreams, subjects } from '@penstock/bus';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
+const MEBIBYTE = 1024 * 1024;
 /** Nobody listens there. */
 const DEAD_STORE = 'mongodb://127.0.0.1:1/penstock';
 
@@ -81,5 +85,37 @@ describe('a service whose database does not answer', () => {
     child?.kill('SIGTERM');
     expect(await exitCode()).toBe(0);
     expect(output()).not.toContain('cannot go on');
+  });
+});
+
+describe('an intake of pushes whose broker and database answer', () => {
+  it('is ready only while some scheduler can commit', async () => {
+    const folder = temporaryFolder('penstock-intake-');
+    const bus = await connectBus({ servers: broker.url, name: 'test' });
+    try {
+      await ensureStreams(bus, { partitions: 2, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 64 * MEBIBYTE });
+      const { output, port } = start(['webhook-ingest'], {
+        SERVICE_STORE_URL: `sqlite:${join(folder.path, 'store.sqlite')}`,
+        SERVICE_DATA_DIR: folder.path,
+        SERVICE_LISTEN: '127.0.0.1:0',
+        SERVICE_PARTITIONS: '2',
+        JWT_SECRET: 'a-secret-of-more-than-thirty-two-bytes',
+      });
+      const internal = await until('its internal port', port);
+      const ready = async (): Promise<{ readonly status: number; readonly text: string }> => {
+        const answer = await fetch(`http://127.0.0.1:${internal}/ready`);
+        return { status: answer.status, text: await answer.text() };
+      };
+      await until('its start', () => output().includes('"msg":"started"'));
+      expect(await ready()).toEqual({ status: 503, text: 'not ready: no scheduler can commit\n' });
+      const answering = bus.respond<null, Committing>(subjects.committing, () => ({ scheduler: 'm' }));
+      expect(await until('it is ready', async () => ((await ready()).status === 200 ? 'ready' : undefined))).toBe(
+        'ready',
+      );
+      answering.stop();
+    } finally {
+      await bus.close(0);
+      folder.remove();
+    }
   });
 });
