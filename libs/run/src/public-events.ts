@@ -80,7 +80,7 @@ interface PublicStageCompleted {
   readonly status: 'Success' | 'Failed';
   /** The text of the last attempt; its last 64 KiB where it is longer. */
   readonly logs: string;
-  /** Present where `logs` does not hold the beginning of the text. */
+  /** Present where `logs` does not hold all of the text: not its beginning, or not a part that the server no longer has. */
   readonly truncated?: true | undefined;
   /** ISO 8601 in UTC, with milliseconds. */
   readonly timestamp: string;

@@ -359,6 +359,21 @@ describe('P21: which chunks belong to the event stream', () => {
     ]);
   });
 
+  it('a text with a part that is gone for good is marked truncated, at its beginning, in the middle or at its end', () => {
+    const doneWith = (...chunks: readonly StoredChunk[]): Record<string, unknown> | undefined =>
+      dataOf(replay([created(), started('t'), completed('t', 12), runCompleted()], chunks), 'stage_completed')[0];
+    const [one, two, end] = [
+      chunk(4, 't', 'one\n'),
+      chunk(5, 't', 'two\n', { offset: 4 }),
+      chunk(6, 't', 'end\n', { offset: 8 }),
+    ];
+    expect(doneWith(two, end)).toMatchObject({ logs: 'two\nend\n', truncated: true });
+    expect(doneWith(one, end)).toMatchObject({ logs: 'one\nend\n', truncated: true });
+    expect(doneWith(one, two)).toMatchObject({ logs: 'one\ntwo\n', truncated: true });
+    expect(doneWith()).toMatchObject({ logs: '', truncated: true });
+    expect(doneWith(one, two, end)).not.toHaveProperty('truncated');
+  });
+
   it('nothing is given up before the stream has been asked', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), started('t'), completed('t', 4)]);

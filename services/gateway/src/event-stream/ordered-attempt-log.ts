@@ -74,10 +74,7 @@ export class OrderedAttemptLog {
   flush(): Piece[] {
     const pieces: Piece[] = [];
     while (this.#waiting.length > 0) this.#skipGap(pieces);
-    if (this.end !== undefined && this.#next < this.end) {
-      pieces.push(gapOf(this.end - this.#next));
-      this.#next = this.end;
-    }
+    if (this.end !== undefined && this.#next < this.end) this.#miss(this.end - this.#next, pieces);
     return pieces;
   }
 
@@ -112,10 +109,7 @@ export class OrderedAttemptLog {
     const first = this.#waiting[0];
     if (first === undefined) return;
     const reach = Math.min(first.offset, this.end ?? first.offset);
-    if (reach > this.#next) {
-      pieces.push(gapOf(reach - this.#next));
-      this.#next = reach;
-    }
+    if (reach > this.#next) this.#miss(reach - this.#next, pieces);
     if (first.offset > this.#next) {
       // It lies beyond the end, and so do all after it.
       this.#waiting = [];
@@ -123,6 +117,12 @@ export class OrderedAttemptLog {
     } else {
       this.#takeWaiting(pieces);
     }
+  }
+
+  #miss(bytes: number, pieces: Piece[]): void {
+    pieces.push(gapOf(bytes));
+    this.#next += bytes;
+    this.#tail.lack();
   }
 
   #take(chunk: Chunk, pieces: Piece[]): void {
@@ -165,6 +165,11 @@ class TailText {
       this.#bytes -= first.length;
       this.#cut = true;
     }
+  }
+
+  /** A part of it is not to be had. */
+  lack(): void {
+    this.#cut = true;
   }
 
   text(): StageText {
