@@ -4,12 +4,13 @@
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
+import { CHAOS_CLUSTER } from './chaos-cluster.ts';
 import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
 
 let cluster: Cluster;
 
 beforeAll(async () => {
-  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS, linked: true });
+  cluster = await startCluster({ ...CHAOS_CLUSTER, runnerLeaseSecs: LEASE_SECS });
 }, CHAOS_TEST_MS_MAX);
 
 afterAll(async () => {

@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import { processesOfFolder } from '../support/orphans.ts';
+import { CHAOS_CLUSTER } from './chaos-cluster.ts';
 import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
 
 let cluster: Cluster;
 
 beforeAll(async () => {
-  cluster = await startCluster({ runnerLeaseSecs: LEASE_SECS, linked: true });
+  cluster = await startCluster({ ...CHAOS_CLUSTER, runnerLeaseSecs: LEASE_SECS });
 }, CHAOS_TEST_MS_MAX);
 
 afterAll(async () => {

@@ -3,12 +3,13 @@ import type { RunEvent } from '@penstock/run';
 import { decodeCommit } from '@penstock/scheduler/testing';
 import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../support/sse.ts';
-import { check, type Evidence, type ViolationKind } from './checker.ts';
+import { check, type Evidence } from './checker.ts';
 import { Journal, type JournaledRun } from './journal.ts';
 import { wentBack, type AcceptedRun } from './load.ts';
 import { parseMarks, type Mark } from './marks.ts';
 import type { ChaosPipeline } from './pipelines.ts';
 import { checkStream } from './stream-checks.ts';
+import type { ViolationKind } from './violations.ts';
 import type { Watched } from './watcher.ts';
 
 const ID = '01a1fe8b-4b7f-7669-960f-9ed2b096f43f';
@@ -239,6 +240,66 @@ describe('the checker', () => {
   });
 });
 
+describe('where clocks were set an hour back or forward', () => {
+  const HOUR_MS = 3_600_000;
+  const withClocks = (b: readonly Mark[], completedAt: number): ViolationKind[] => {
+    const evidence = evidenceWith({ ...withMarks('b', b), evidence: { clocksStepped: true } });
+    const committedAt = EVENTS.map((event) => (event.type === 'stage_completed' ? completedAt : event.at));
+    const runs = new Map([[ID, { id: ID, partition: 0, events: [...EVENTS], committedAt }]]);
+    return check({ ...evidence, journal: { runs, faults: [] } }).violations.map(({ kind }) => kind);
+  };
+  const b = [mark('start', 1, 5_100), mark('end', 1, 5_900)];
+
+  it('the hour is no reason to take an attempt for one that lived on', () => {
+    expect(withClocks(b, 6_000 - HOUR_MS)).toEqual([]);
+    expect(withClocks(b, 6_000 + HOUR_MS)).toEqual([]);
+  });
+
+  it('one that lives a second after its end is seen all the same', () => {
+    const late = [...b, mark('tick', 1, 7_000)];
+    expect(withClocks(late, 6_000 - HOUR_MS)).toContain('late');
+    expect(withClocks(late, 6_000 + HOUR_MS)).toContain('late');
+  });
+});
+
+describe('where LOGS kept less than was written', () => {
+  const line = (number: number): StreamEvent =>
+    emitted('stage_log', { stage: 'a', stream: 'stdout', line: `line 2 ${number}` });
+  const gap = emitted('stage_log', {
+    stage: 'a',
+    stream: 'system',
+    line: '[16 bytes of this log are no longer available]',
+  });
+  const end = REPLAY.slice(2);
+  const whole = [line(1), line(2), ...end];
+  const found = (heard: readonly StreamEvent[], replay: readonly StreamEvent[], logsLimited = true): ViolationKind[] =>
+    kindsOf({ replay, watched: { events: [...heard] }, evidence: { logsLimited } });
+
+  it('a part that is told as missing may be missing, also from what a watcher has heard', () => {
+    expect(found(whole, [gap, line(2), ...end])).toEqual([]);
+    expect(found([line(1), gap, ...end], [gap, ...end])).toEqual([]);
+  });
+
+  it('one that is missing without a word is not, nor is a line that comes twice', () => {
+    expect(found(whole, [line(2), ...end])).toContain('stream');
+    expect(found([line(1), line(1), line(2), ...end], whole)).toContain('stream');
+    expect(found([line(2), ...end], whole)).toContain('stream');
+    expect(found(whole, [gap, line(2), line(1), ...end])).toContain('stream');
+  });
+
+  it('a text with a part that is missing is not shown as whole', () => {
+    const done = (more: Record<string, unknown>): StreamEvent => emitted('stage_completed', { stage: 'a', ...more });
+    const replay = (more: Record<string, unknown>): StreamEvent[] => [gap, line(2), done(more), ...end];
+    const heard = [line(1), line(2), done({ logs: 'line 2 1\nline 2 2\n' }), ...end];
+    expect(found(heard, replay({ logs: 'line 2 2\n', truncated: true }))).toEqual([]);
+    expect(found(heard, replay({ logs: 'line 2 2\n' }))).toContain('stream');
+  });
+
+  it('nothing is missing where nothing had happened to LOGS', () => {
+    expect(found([gap, line(2), ...end], [gap, line(2), ...end], false)).toContain('stream');
+  });
+});
+
 describe('the event stream of a cancelled run', () => {
   const line = (number: number): StreamEvent =>
     emitted('stage_log', { stage: 'a', stream: 'stdout', line: `line 1 ${number}` });
@@ -299,6 +360,10 @@ describe('what clients see', () => {
   it('goes back where an end changes or an attempt is lower, not where a stage is retried', () => {
     expect(wentBack(answer('RUNNING', 'RUNNING', 1), answer('RUNNING', 'PENDING', 1))).toBe(false);
     expect(wentBack(answer('RUNNING', 'RUNNING', 2), answer('RUNNING', 'RUNNING', 1))).toBe(true);
+    expect(wentBack(answer('RUNNING', 'QUEUED', 2), answer('RUNNING', 'QUEUED', 1))).toBe(true);
+    expect(wentBack(answer('RUNNING', 'RUNNING', 2), answer('RUNNING', 'QUEUED', 0))).toBe(true);
+    // A grant that came to nothing.
+    expect(wentBack(answer('RUNNING', 'RUNNING', 1), answer('RUNNING', 'QUEUED', 0))).toBe(false);
     expect(wentBack(answer('SUCCESS', 'SUCCESS', 1), answer('RUNNING', 'SUCCESS', 1))).toBe(true);
     expect(wentBack(answer('CANCELLED', 'CANCELLED', 1), answer('SUCCESS', 'SUCCESS', 1))).toBe(true);
   });

@@ -9,39 +9,13 @@ import type { StreamEvent } from '../support/sse.ts';
 import type { ChaosPipeline } from './pipelines.ts';
 import { endOf, isOver, type JournaledRun } from './journal.ts';
 import type { AcceptedRun, LoadAccount } from './load.ts';
+import { checkDoors } from './doors/door-checks.ts';
+import type { DoorAccount } from './doors/door-load.ts';
 import { executions } from './executions.ts';
+import { checkNumbers } from './line-checks.ts';
 import type { Mark, Marks } from './marks.ts';
 import { checkStream } from './stream-checks.ts';
-
-export type ViolationKind =
-  /** Accepted, and not in the journal. */
-  | 'lost'
-  /** Accepted and never ended, or with attempts that nobody ever confirmed gone. */
-  | 'unfinished'
-  /** An attempt that ran twice, ran ungranted, or ran after its stage had ended. */
-  | 'doubled'
-  /** Two attempts of a stage, or two runs of a group, lived at a time. */
-  | 'overlapping'
-  /** An attempt that lived after it was reported gone, or a result taken after the end. */
-  | 'late'
-  /** A stage that started before what it comes after had ended. */
-  | 'order'
-  /** The engine says one thing, the stage's own evidence another. */
-  | 'untrue'
-  | 'journal'
-  | 'document'
-  /** A watcher missed something, heard it twice, or was left hanging. */
-  | 'stream'
-  /** A client was answered what did not hold. */
-  | 'answer'
-  /** A process of a stage that lives on. */
-  | 'orphan';
-
-export interface Violation {
-  readonly kind: ViolationKind;
-  readonly runId: string;
-  readonly detail: string;
-}
+import type { Violation, ViolationKind } from './violations.ts';
 
 export interface Evidence {
   readonly account: LoadAccount;
@@ -58,6 +32,12 @@ export interface Evidence {
   readonly orphans: readonly string[];
   /** Whether anything happened that may cost a runner its lease. */
   readonly mayLoseAttempts: boolean;
+  /** Clocks were set an hour forward or back, so the moments in events may be as far off. */
+  readonly clocksStepped?: boolean;
+  /** Chunks of logs went before their time: what is missing is to be told as missing. */
+  readonly logsLimited?: boolean;
+  /** Where the load came in by the other doors too. */
+  readonly doors?: DoorAccount | undefined;
 }
 
 export interface Totals {
@@ -74,6 +54,8 @@ export interface Totals {
 
 /** The moments of events are whole milliseconds. */
 const CLOCK_SLACK_MS = 2;
+/** As far as clocks are stepped; the evidence of one load is from less than half of it. */
+const CLOCK_STEP_MS = 3_600_000;
 
 export function check(evidence: Evidence): { readonly violations: readonly Violation[]; readonly totals: Totals } {
   const violations: Violation[] = [];
@@ -93,8 +75,10 @@ export function check(evidence: Evidence): { readonly violations: readonly Viola
     const journaled = journal.runs.get(watched.runId);
     if (journaled === undefined || endOf(journaled) === undefined) continue;
     const replay = replays.get(watched.runId);
-    for (const detail of checkStream(watched, replay ?? null)) report('stream', watched.runId, detail);
+    for (const detail of checkStream(watched, replay ?? null, evidence.logsLimited === true))
+      report('stream', watched.runId, detail);
   }
+  if (evidence.doors !== undefined) violations.push(...checkDoors(evidence.doors, journal.runs));
   return { violations, totals: totalsOf(evidence) };
 }
 
@@ -133,10 +117,14 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
   }
   checkAfterEnd(run.events, report);
   const marks = evidence.marks.get(run.id) ?? new Map<string, readonly Mark[]>();
-  const executed = executions(run.events);
+  const executed = executions(
+    evidence.clocksStepped === true
+      ? run.events.map((event, index) => ({ ...event, at: run.committedAt?.[index] ?? event.at }))
+      : run.events,
+  );
   for (const stage of pipeline.stages) {
     const own = marks.get(stage.name) ?? [];
-    checkAttempts(stage.name, own, executed, evidence.mayLoseAttempts, report);
+    checkAttempts(stage.name, own, executed, evidence, report);
     const started = own.find(({ kind }) => kind === 'start');
     for (const before of stage.after) {
       const last = (marks.get(before) ?? []).at(-1);
@@ -145,7 +133,8 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
     }
   }
   const replay = evidence.replays.get(run.id);
-  if (replay !== undefined && replay !== null) checkLines(replay, executed, pipeline, report);
+  if (replay !== undefined && replay !== null)
+    checkLines(replay, executed, pipeline, evidence.logsLimited === true, report);
 }
 
 function checkAfterEnd(events: readonly RunEvent[], report: Report): void {
@@ -162,7 +151,7 @@ function checkAttempts(
   stage: string,
   marks: readonly Mark[],
   events: readonly RunEvent[],
-  mayLose: boolean,
+  { mayLoseAttempts: mayLose, clocksStepped }: Evidence,
   report: Report,
 ): void {
   const own = events.filter((event) => 'stage' in event && event.stage === stage);
@@ -187,8 +176,9 @@ function checkAttempts(
         event.attempt === attempt,
     );
     if (over === undefined) continue;
-    if (Math.floor(last) > over.at + CLOCK_SLACK_MS)
-      report('late', `${name} lived at ${last}, after ${over.type} at ${over.at}`);
+    const overAt = clocksStepped === true ? rightTime(over.at, last) : over.at;
+    if (Math.floor(last) > overAt + CLOCK_SLACK_MS)
+      report('late', `${name} lived at ${last}, after ${over.type} at ${overAt}`);
   }
   for (const event of own) {
     if (
@@ -215,26 +205,23 @@ function checkAttempts(
   }
 }
 
-/** Lines are numbered from 1 within an attempt: what is emitted is a beginning of them, and all of them where it succeeded. */
+/** What a clock said that may have been an hour off, told by what is known to have been at about that time. */
+export function rightTime(at: number, about: number): number {
+  return at + Math.round((about - at) / CLOCK_STEP_MS) * CLOCK_STEP_MS;
+}
+
+/** What is emitted is a beginning of an attempt's lines, and all of them where it succeeded. */
 function checkLines(
   replay: readonly StreamEvent[],
   events: readonly RunEvent[],
   pipeline: ChaosPipeline,
+  mayMiss: boolean,
   report: Report,
 ): void {
-  const emitted = new Map<string, number>();
-  for (const { event, data } of replay) {
-    const match =
-      event === 'stage_log' && data['stream'] === 'stdout' ? /^line (\d+) (\d+)$/.exec(String(data['line'])) : null;
-    if (match === null) continue;
-    const key = `${match[1]} ${String(data['stage'])}`;
-    const expected = (emitted.get(key) ?? 0) + 1;
-    if (Number(match[2]) !== expected)
-      return report('stream', `line ${match[2]} of attempt ${key} stands where ${expected} belongs`);
-    emitted.set(key, expected);
-  }
+  const { emitted, missing, problem } = checkNumbers(replay, mayMiss);
+  if (problem !== undefined) return report('stream', problem);
   for (const event of events) {
-    if (event.type !== 'stage_completed' || event.status !== 'SUCCESS') continue;
+    if (event.type !== 'stage_completed' || event.status !== 'SUCCESS' || missing.has(event.stage)) continue;
     const lines = pipeline.stages.find(({ name }) => name === event.stage)?.lines ?? 0;
     const seen = emitted.get(`${event.attempt} ${event.stage}`) ?? 0;
     if (seen !== lines)

@@ -3,35 +3,13 @@
  * cluster's; the moments are the schedule's.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { buckets, streams } from '@penstock/bus';
+import { limitStream, type TestBroker, type TestCluster } from '@penstock/testkit';
 import type { Cluster } from '../cluster/cluster.ts';
-import type { ServiceName, ServiceProcess } from '../cluster/service-process.ts';
+import type { Link } from '../cluster/links.ts';
+import type { ServiceProcess } from '../cluster/service-process.ts';
 import { descendantsOf, lives } from '../support/processes.ts';
-
-export const FAULT_KINDS = [
-  'scheduler-kill',
-  'scheduler-term',
-  'scheduler-freeze',
-  'schedulers-kill-all',
-  'runner-kill',
-  'runner-term',
-  'runner-freeze',
-  'gateway-kill',
-  'gateway-term',
-  'gateway-freeze',
-  'broker-kill',
-  'broker-freeze',
-  'store-down',
-  'store-slow',
-  'rolling-restart',
-  'scheduler-cut',
-  'scheduler-half-open',
-  'runner-cut',
-  'runner-half-open',
-  'runner-guard-freeze',
-  'gateway-cut',
-  'gateway-half-open',
-] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+import { serviceOf, verbOf, type FaultKind } from './fault-kinds.ts';
 
 export interface Fault {
   readonly kind: FaultKind;
@@ -55,16 +33,22 @@ export interface DoneFault extends Fault {
 
 /** A store that answers, so late. */
 const SLOW_STORE_MS = 300;
+/** Clocks are set forward and back by turns. */
+const CLOCK_STEP_MS = 3_600_000;
+/** What a few chatty stages write: then the oldest chunks go. */
+const LOGS_BYTES = 128 * 1024;
+/** Those whose leader a run waits for. */
+const LED = [streams.journal, streams.logs, streams.deliveries, ...Object.values(buckets).map((name) => `KV_${name}`)];
 
 /** Whether a fault may cost runners their leases: their own ends, and a broker that is silent for long. */
 export function mayLoseAttempts(faults: readonly Fault[], leaseSecs: number): boolean {
-  return faults.some(
-    ({ kind, lastsMs }) =>
-      kind.startsWith('runner-') ||
-      kind === 'rolling-restart' ||
-      // Clients need a while to notice, to dial and to renew; together with the outage it must stay below the fence.
-      (kind.startsWith('broker-') && lastsMs > (leaseSecs - 3) * 1_000 - 8_000),
-  );
+  return faults.some(({ kind, lastsMs }) => {
+    // A step of the clock, and a disk without room, cost no lease.
+    if (kind === 'runner-clock' || kind === 'runner-disk-full') return false;
+    if (kind.startsWith('runner-') || kind === 'rolling-restart') return true;
+    // Clients need a while to notice, to dial and to renew; together with the outage it must stay below the fence.
+    return /^(broker|peer)-/.test(kind) && lastsMs > (leaseSecs - 3) * 1_000 - 8_000;
+  });
 }
 
 export class FaultRunner {
@@ -72,6 +56,7 @@ export class FaultRunner {
   readonly #cluster: Cluster;
   readonly #say: (line: string) => void;
   #halfOpened = 0;
+  #clockSteps = 0;
 
   constructor(cluster: Cluster, say: (line: string) => void) {
     this.#cluster = cluster;
@@ -113,62 +98,133 @@ export class FaultRunner {
   #targetsOf({ kind, index }: Fault): readonly ServiceProcess[] {
     if (kind === 'schedulers-kill-all') return this.#cluster.of('scheduler');
     if (kind === 'rolling-restart') return this.#cluster.processes;
-    const service = kind.slice(0, kind.indexOf('-'));
-    if (service === 'broker' || service === 'store') return [];
-    const all = this.#cluster.of(service as ServiceName);
+    const service = serviceOf(kind);
+    if (service === undefined) return [];
+    const all = this.#cluster.of(service);
     return all.slice(index % all.length, (index % all.length) + 1);
   }
 
-  async #inflict({ kind, lastsMs }: Fault, targets: readonly ServiceProcess[]): Promise<void> {
-    const { broker, store } = this.#cluster;
-    const links = targets.flatMap(({ name }) => this.#cluster.links.get(name) ?? []);
-    switch (kind) {
-      case 'broker-kill':
-        await broker.kill();
-        await pause(lastsMs);
-        return await broker.restart();
-      case 'broker-freeze':
-        broker.pause();
-        await pause(lastsMs);
-        return broker.resume();
-      case 'store-down':
-        await store.down();
-        await pause(lastsMs);
-        return await store.heal();
+  async #inflict(fault: Fault, targets: readonly ServiceProcess[]): Promise<void> {
+    const { kind, lastsMs } = fault;
+    const { brokers, store } = this.#cluster;
+    if (kind === 'rolling-restart') return await this.#cluster.rollingRestart();
+    if (kind === 'logs-limit') return await this.#limitLogs(lastsMs);
+    if (kind.startsWith('store-')) {
+      await (kind === 'store-down' ? store.down() : store.slow(SLOW_STORE_MS));
+      await pause(lastsMs);
+      return await store.heal();
+    }
+    if (kind === 'broker-disk-full') return await fillBroker(brokers.servers, brokers.disk, lastsMs);
+    if (kind.startsWith('broker-')) return await breakBrokers(brokers.servers, verbOf(kind), lastsMs);
+    if (kind.startsWith('peer-')) return await breakPeer(brokers.peers, fault);
+    await this.#hit(targets, verbOf(kind), lastsMs);
+  }
+
+  async #hit(targets: readonly ServiceProcess[], verb: string, lastsMs: number): Promise<void> {
+    const { links, storeLinks, disks } = this.#cluster;
+    const linksOf = (all: ReadonlyMap<string, Link>): Link[] => targets.flatMap(({ name }) => all.get(name) ?? []);
+    switch (verb) {
+      case 'cut':
+        return await forAWhile(linksOf(links), lastsMs, (link) => link.shut());
+      case 'half-open':
+        return await forAWhile(linksOf(links), lastsMs, (link) => link.blackhole(this.#direction()));
+      case 'store-cut':
+        return await forAWhile(linksOf(storeLinks), lastsMs, (link) => link.shut());
+      case 'store-half-open':
+        return await forAWhile(linksOf(storeLinks), lastsMs, (link) => link.blackhole(this.#direction()));
       case 'store-slow':
-        await store.slow(SLOW_STORE_MS);
-        await pause(lastsMs);
-        return await store.heal();
-      case 'rolling-restart':
-        return await this.#cluster.rollingRestart();
-      case 'scheduler-cut':
-      case 'runner-cut':
-      case 'gateway-cut':
-        for (const link of links) link.shut();
-        await pause(lastsMs);
-        for (const link of links) link.cut();
-        return;
-      case 'scheduler-half-open':
-      case 'runner-half-open':
-      case 'gateway-half-open':
-        for (const link of links) link.blackhole(this.#direction());
-        await pause(lastsMs);
-        for (const link of links) link.cut();
-        return;
-      case 'runner-guard-freeze':
+        return await forAWhile(linksOf(storeLinks), lastsMs, (link) => link.slow(SLOW_STORE_MS));
+      case 'guard-freeze':
         return await freezeGuards(targets, lastsMs);
-      case 'scheduler-freeze':
-      case 'runner-freeze':
-      case 'gateway-freeze':
+      case 'clock': {
+        this.#clockSteps += 1;
+        const byMs = this.#clockSteps % 2 === 1 ? CLOCK_STEP_MS : -CLOCK_STEP_MS;
+        for (const { name } of targets) this.#cluster.stepClock(name, byMs);
+        await pause(lastsMs);
+        for (const { name } of targets) this.#cluster.stepClock(name, 0);
+        return;
+      }
+      case 'disk-full':
+        for (const { name } of targets) disks.get(name)?.fill();
+        await pause(lastsMs);
+        for (const { name } of targets) disks.get(name)?.empty();
+        return;
+      case 'freeze':
         for (const one of targets) one.freeze();
         await pause(lastsMs);
         for (const one of targets) one.resume();
         return;
       default:
-        await Promise.all(targets.map((one) => one.kill(kind.endsWith('-term') ? 'SIGTERM' : 'SIGKILL')));
+        await Promise.all(targets.map((one) => one.kill(verb === 'term' ? 'SIGTERM' : 'SIGKILL')));
         await pause(lastsMs);
         // Not awaited until it is ready: without a broker or a store it waits, as it should.
         for (const one of targets) if (!one.lives) one.start();
+    }
+  }
+
+  /** Without a leader of the stream nothing is limited, which is said. */
+  async #limitLogs(lastsMs: number): Promise<void> {
+    const { url } = this.#cluster.brokers;
+    try {
+      const before = await limitStream(url, streams.logs, LOGS_BYTES);
+      await pause(lastsMs);
+      await limitStream(url, streams.logs, before);
+    } catch (error) {
+      this.#say(`LOGS could not be limited, or not unlimited: ${String(error)}`);
+    }
+  }
+}
+
+async function forAWhile(links: readonly Link[], lastsMs: number, breakOne: (link: Link) => void): Promise<void> {
+  for (const link of links) breakOne(link);
+  await pause(lastsMs);
+  for (const link of links) link.cut();
+}
+
+async function breakBrokers(brokers: readonly TestBroker[], verb: string, lastsMs: number): Promise<void> {
+  const isKill = verb === 'kill';
+  await Promise.all(brokers.map((broker) => (isKill ? broker.kill() : broker.pause())));
+  await pause(lastsMs);
+  await Promise.all(brokers.map((broker) => (isKill ? broker.restart() : broker.resume())));
+}
+
+/** A nats-server whose disk was full goes on only when it is started again (docs/operating.md). */
+async function fillBroker(
+  brokers: readonly TestBroker[],
+  disk: Cluster['brokers']['disk'],
+  lastsMs: number,
+): Promise<void> {
+  disk?.fill();
+  await pause(lastsMs);
+  disk?.empty();
+  for (const broker of brokers) {
+    await broker.kill();
+    await broker.restart();
+  }
+}
+
+async function breakPeer(peers: TestCluster | undefined, { kind, index, lastsMs }: Fault): Promise<void> {
+  const peer = peers?.brokers[index % peers.brokers.length];
+  if (peers === undefined || peer === undefined) return;
+  const stepDown = async (): Promise<unknown> => await Promise.all(LED.map((stream) => peers.stepDown(stream)));
+  switch (verbOf(kind)) {
+    case 'kill':
+      return await breakBrokers([peer], 'kill', lastsMs);
+    case 'freeze':
+      return await breakBrokers([peer], 'freeze', lastsMs);
+    case 'partition':
+      peers.isolate(peer);
+      await pause(lastsMs);
+      return peers.rejoin(peer);
+    case 'stepdown':
+      await stepDown();
+      return await pause(lastsMs);
+    default: {
+      // A follower that comes back without the last seconds, and a leader that goes at that moment.
+      const leader = await peers.leaderOf(streams.journal);
+      const follower = peer === leader ? peers.brokers.find((broker) => broker !== leader) : peer;
+      await breakBrokers([follower ?? peer], 'kill', lastsMs);
+      await stepDown();
     }
   }
 }

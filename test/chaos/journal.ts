@@ -7,6 +7,8 @@ export interface JournaledRun {
   readonly id: string;
   readonly partition: number;
   readonly events: RunEvent[];
+  /** Of each event: what its owner's clock said when it was committed. The moment in an event is never before the one ahead of it. */
+  readonly committedAt?: number[];
 }
 
 export class Journal {
@@ -50,18 +52,19 @@ export class Journal {
       this.faults.push(`${where} is of epoch ${epoch}, which its owner does not hold (P1)`);
     this.#last[partition] = commit;
     this.commits.push(commit);
-    for (const { id, from, events } of commit.runs) this.#takeRun(partition, id, from, events);
+    for (const { id, from, events } of commit.runs) this.#takeRun(commit, id, from, events);
   }
 
-  #takeRun(partition: number, id: string, from: number, events: readonly RunEvent[]): void {
+  #takeRun({ partition, at }: Commit, id: string, from: number, events: readonly RunEvent[]): void {
     let run = this.runs.get(id);
     if (run === undefined) {
-      run = { id, partition, events: [] };
+      run = { id, partition, events: [], committedAt: [] };
       this.runs.set(id, run);
       if (!isRunId(id)) this.faults.push(`'${id}' is no run id`);
     }
     if (from !== run.events.length + 1) this.faults.push(`run ${id}: version ${from} follows ${run.events.length}`);
     run.events.push(...events);
+    run.committedAt?.push(...events.map(() => at));
   }
 }
 

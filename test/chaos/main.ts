@@ -1,12 +1,13 @@
 /**
  * `npm run chaos -- [--schedule mixed] [--seed N] [--seeds COUNT] [--seconds S] [--faults a,b,c] [--store sqlite|mongodb]
- * [--lease-secs 15] [--list]`. Each seed has a cluster of its own. Ends with 1 at the first seed with a violation, whose
+ * [--brokers 1|3] [--clocks] [--disks] [--lease-secs 15] [--list]`. Each seed has a cluster of its own. Ends with 1 at the first seed with a violation, whose
  * folder, with the logs of all services, is kept.
  */
 import { appendFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { startCluster, type Cluster } from '../cluster/cluster.ts';
-import { FAULT_KINDS, type FaultKind } from './faults.ts';
+import { startCluster, type Cluster, type ClusterOptions } from '../cluster/cluster.ts';
+import { CHAOS_CLUSTER } from './chaos-cluster.ts';
+import { FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
 import { processesOfFolder } from '../support/orphans.ts';
 import { reportLines } from './report.ts';
 import { runChaos, type ChaosReport } from './run-chaos.ts';
@@ -20,7 +21,10 @@ const { values } = parseArgs({
     seeds: { ...text, default: '1' },
     seconds: text,
     faults: text,
-    store: { ...text, default: 'sqlite' },
+    store: text,
+    brokers: text,
+    clocks: { type: 'boolean' },
+    disks: { type: 'boolean' },
     'lease-secs': { ...text, default: '15' },
     json: text,
     list: { type: 'boolean', default: false },
@@ -36,9 +40,18 @@ if (values.list) {
 const schedule = schedules[values.schedule];
 if (schedule === undefined)
   throw new RangeError(`there is no schedule '${values.schedule}'; there are ${Object.keys(schedules).join(', ')}`);
-if (values.store !== 'sqlite' && values.store !== 'mongodb')
-  throw new RangeError(`--store is sqlite or mongodb, not ${values.store}`);
-const store = values.store;
+const { store, brokers } = values;
+if (store !== undefined && store !== 'sqlite' && store !== 'mongodb')
+  throw new RangeError(`--store is sqlite or mongodb, not ${store}`);
+if (brokers !== undefined && brokers !== '1' && brokers !== '3')
+  throw new RangeError(`--brokers is 1 or 3, not ${brokers}`);
+const shape: ClusterOptions = {
+  ...schedule.cluster,
+  ...(store === undefined ? {} : { store }),
+  ...(brokers === undefined ? {} : { brokers: brokers === '3' ? 3 : 1 }),
+  ...(values.clocks === undefined ? {} : { clocks: values.clocks }),
+  ...(values.disks === undefined ? {} : { disks: values.disks }),
+};
 const kinds = (values.faults ?? '')
   .split(',')
   .filter((kind) => kind !== '')
@@ -60,12 +73,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 for (let seed = first; seed < first + Number(values.seeds); seed++) {
-  say(`== ${values.schedule}, seed ${seed}, ${seconds} s, store ${store}`);
+  say(`== ${values.schedule}, seed ${seed}, ${seconds} s, ${describeShape()}`);
   const failed = await one(seed);
   if (!failed) continue;
   const more = [
     ...(kinds.length > 0 ? [`--faults ${kinds.join(',')}`] : []),
-    ...(store === 'sqlite' ? [] : [`--store ${store}`]),
+    ...(store === undefined ? [] : [`--store ${store}`]),
+    ...(brokers === undefined ? [] : [`--brokers ${brokers}`]),
+    ...(values.clocks === true ? ['--clocks'] : []),
+    ...(values.disks === true ? ['--disks'] : []),
   ];
   say(
     `FAILED. Replay it: ${['npm run chaos --', `--schedule ${values.schedule}`, `--seed ${seed}`, `--seconds ${seconds}`, `--lease-secs ${leaseSecs}`, ...more].join(' ')}`,
@@ -76,7 +92,7 @@ process.exit(0);
 
 async function one(seed: number): Promise<boolean> {
   if (schedule === undefined) return true;
-  const cluster = await startCluster({ runnerLeaseSecs: leaseSecs, store, linked: true });
+  const cluster = await startCluster({ ...CHAOS_CLUSTER, runnerLeaseSecs: leaseSecs, ...shape });
   running = cluster;
   let report: ChaosReport | undefined;
   let left: string[] = [];
@@ -97,6 +113,11 @@ async function one(seed: number): Promise<boolean> {
       `${JSON.stringify({ schedule: values.schedule, seed, seconds, ...report, failures: [...report.failures], left })}\n`,
     );
   return report.violations.length > 0 || left.length > 0;
+}
+
+function describeShape(): string {
+  const more = [...(shape.clocks === true ? ['clocks'] : []), ...(shape.disks === true ? ['disks'] : [])];
+  return [`store ${shape.store ?? 'sqlite'}`, `${shape.brokers ?? 1} broker(s)`, ...more].join(', ');
 }
 
 function faultKind(name: string): FaultKind {

@@ -20,7 +20,7 @@ interface ChaosStage {
   readonly retriesLost: boolean;
 }
 
-type Shape = 'quick' | 'wide' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon';
+type Shape = 'quick' | 'wide' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon' | 'huge' | 'vast';
 
 /** How often each shape is drawn, against the others. */
 export type Shapes = Readonly<Partial<Record<Shape, number>>>;
@@ -40,6 +40,11 @@ const GROUPED_NAMES = 4;
 /** Of one run: more than all slots of a cluster; the rest of them behind the first ones. */
 const WIDE_STAGES = 100;
 const WIDE_FIRST = 30;
+/** Together nearly what a file may have, each nearly what a command may. */
+const HUGE_STAGES = 5;
+const HUGE_BYTES = 98 * 1024;
+/** All that a run may have; behind the first, which fails, so that the others are skipped together. */
+const VAST_STAGES = 2_000;
 
 export function makePipeline({ random, marksFolder, token, shapes }: PipelineMaker): ChaosPipeline {
   const shape = pickWeighted(random, shapes);
@@ -62,6 +67,10 @@ interface StageDraft extends ChaosStage {
   readonly retriesFailure: boolean;
   readonly allowFailure: boolean;
   readonly leavesDaemon: boolean;
+  /** Of a comment in its script. */
+  readonly paddingBytes: number;
+  /** It is never to run, and leaves no evidence that it did: a run of many has a short file. */
+  readonly isSkipped: boolean;
 }
 
 function stagesOf(shape: Shape, random: Random): StageDraft[] {
@@ -76,6 +85,8 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
     retriesFailure: false,
     allowFailure: false,
     leavesDaemon: false,
+    paddingBytes: 0,
+    isSkipped: false,
     ...more,
   });
   switch (shape) {
@@ -105,6 +116,16 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
     }
     case 'daemon':
       return [stage('leaves', { leavesDaemon: true }), stage('then', { after: ['leaves'] })];
+    case 'huge':
+      return Array.from({ length: HUGE_STAGES }, (_, index) =>
+        stage(`h${index}`, { ticks: 0, paddingBytes: HUGE_BYTES, after: index === 0 ? [] : ['h0'] }),
+      );
+    case 'vast':
+      return Array.from({ length: VAST_STAGES }, (_, index) =>
+        index === 0
+          ? stage('gate', { failsUpTo: 1_000, ticks: 8 })
+          : stage(`v${index}`, { isSkipped: true, after: ['gate'] }),
+      );
     case 'graph':
       return Array.from({ length: 3 + random.int(6) }, (_, index) => {
         const after = Array.from({ length: index }, (_unused, before) => `s${before}`).filter(() =>
@@ -118,13 +139,17 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
 function stageText(stage: StageDraft): string[] {
   const lines = [`  ${stage.name}:`];
   if (stage.after.length > 0) lines.push(`    after: [${stage.after.join(', ')}]`);
+  if (stage.isSkipped) return [...lines, '    run: "true"'];
   const on = [...(stage.retriesLost ? ['lost'] : []), ...(stage.retriesFailure ? ['failure'] : [])];
   if (on.length > 0) lines.push(`    retry: { max: 6, delay: 1s, on: [${on.join(', ')}] }`);
   if (stage.allowFailure) lines.push('    allow_failure: true');
   lines.push('    run: |');
   for (const line of scriptOf(stage)) lines.push(`      ${line}`);
+  for (let bytes = 0; bytes < stage.paddingBytes; bytes += PADDING.length + 7) lines.push(`      ${PADDING}`);
   return lines;
 }
+
+const PADDING = `# ${'-'.repeat(1_000)}`;
 
 /** The moment is taken before it is written: a mark is never later than what it tells of. */
 function scriptOf(stage: StageDraft): string[] {

@@ -13,6 +13,7 @@ export function reportLines({
   failures,
   examples,
   settledMs,
+  doors,
 }: ChaosReport): string[] {
   const counts = (kinds: readonly string[]): string =>
     kinds.map((kind) => `${violations.filter((one) => one.kind === kind).length} ${kind}`).join(', ');
@@ -27,6 +28,11 @@ export function reportLines({
         .entries()
         .map(([kind, all]) => [kind, all.length] as const),
     )}`,
+    ...(doors === undefined
+      ? []
+      : [
+          `doors         ${doors.deliveries.answered.size} deliveries accepted (${doors.deliveries.unanswered.size} not), ${doors.publishes.accepted.size} versions published, ${doors.logins.sessions.length} sessions (${doors.logins.sessions.reduce((sum, { refreshes }) => sum + refreshes, 0)} refreshes, ${doors.logins.sessions.filter(({ state }) => state === 'out').length} logouts, ${doors.logins.sessions.filter(({ state }) => state === 'unsure').length} unsure), ${doors.logins.interrupted} logins came to nothing`,
+        ]),
     `calls failed  ${list(failures)}`,
     ...examples.map((example) => `              ${example}`),
     `triggers      ${spread(triggerMs)}`,

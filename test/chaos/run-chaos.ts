@@ -13,14 +13,17 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { Random } from '../support/random.ts';
 import type { StreamEvent } from '../support/sse.ts';
 import { Api } from './api.ts';
-import { check, type Evidence, type Totals, type Violation } from './checker.ts';
-import { FaultRunner, mayLoseAttempts, type DoneFault, type FaultKind } from './faults.ts';
+import { check, rightTime, type Evidence, type Totals } from './checker.ts';
+import { DoorLoad, type DoorAccount } from './doors/door-load.ts';
+import { canHappen, FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
+import { FaultRunner, mayLoseAttempts, type DoneFault } from './faults.ts';
 import { isOver, Journal } from './journal.ts';
 import { Load, type LoadAccount } from './load.ts';
 import { readMarks } from './marks.ts';
 import { processesWithToken } from '../support/orphans.ts';
 import { recoveryTimes, type RecoveryTimes } from './recovery.ts';
 import type { Schedule } from './schedules.ts';
+import type { Violation } from './violations.ts';
 import { replayRun } from './watcher.ts';
 
 export interface ChaosOptions {
@@ -39,6 +42,7 @@ export interface ChaosReport {
   readonly totals: Totals;
   readonly recovery: RecoveryTimes;
   readonly faults: readonly DoneFault[];
+  readonly doors: DoorAccount | undefined;
   readonly triggerMs: readonly number[];
   /** What calls failed with, and how often. */
   readonly failures: ReadonlyMap<string, number>;
@@ -65,21 +69,33 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const token = `chaos-${randomUUID()}`;
   const marksFolder = join(cluster.folder, `marks-${token}`);
   mkdirSync(marksFolder);
-  const faults = schedule.faults({ random: new Random(seed), seconds, kinds: options.kinds ?? [] });
+  const faults = schedule.faults({
+    random: new Random(seed),
+    seconds,
+    kinds: kindsFor(cluster, options.kinds ?? []),
+    countOf: (service) => cluster.of(service).length,
+  });
+  const impossible = faults.find(({ kind }) => !canHappen(kind, cluster));
+  if (impossible !== undefined) throw new RangeError(`this cluster is not made for ${impossible.kind}`);
   const api = new Api(cluster.url, cluster.apiKey);
-  const load = new Load({ api, profile: schedule.profile, seed: seed ^ 0x5eed, marksFolder, token });
+  const clocksStepped = faults.some(({ kind }) => kind.endsWith('-clock'));
+  const load = new Load({ api, profile: schedule.profile, seed: seed ^ 0x5eed, marksFolder, token, clocksStepped });
+  const { doors: rates } = schedule.profile;
+  const doorLoad =
+    rates === undefined ? undefined : new DoorLoad({ url: cluster.url, apiKey: cluster.apiKey, rates, seed });
   const runner = new FaultRunner(cluster, say);
 
   load.start();
+  doorLoad?.start();
   await Promise.all([runner.run(faults), pause(seconds * 1_000)]);
   const healedAt = performance.now();
   await heal(cluster);
   say('healed; waiting for the end of every run');
-  const bus = await connectBus({ servers: cluster.broker.url, name: 'chaos' });
+  const bus = await connectBus({ servers: cluster.brokers.url, name: 'chaos' });
   try {
     const journal = new Journal(bus, cluster.partitions);
-    const account = await load.finish(CLIENTS_MS_MAX);
-    await settle(journal, account);
+    const [account, doors] = await Promise.all([load.finish(CLIENTS_MS_MAX), doorLoad?.finish(CLIENTS_MS_MAX)]);
+    await settle(journal, account, doors);
     const settledMs = performance.now() - healedAt;
     const evidence: Evidence = {
       account,
@@ -89,6 +105,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       replays: await replaysOf(api, account),
       orphans: await orphansOf(token),
       mayLoseAttempts: mayLoseAttempts(faults, options.runnerLeaseSecs),
+      clocksStepped,
+      logsLimited: faults.some(({ kind }) => kind === 'logs-limit'),
+      doors,
     };
     const { violations, totals } = check(evidence);
     const refusedBy =
@@ -104,7 +123,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       totals,
       settledMs,
       faults: runner.done,
-      recovery: recoveryTimes(journal.commits, runner.done),
+      doors,
+      recovery: recoveryTimes(
+        journal.commits.map((commit) => ({ ...commit, at: rightTime(commit.at, Date.now()) })),
+        runner.done,
+      ),
       triggerMs: api.triggerMs,
       failures: api.failures,
       examples: api.examples,
@@ -114,10 +137,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
+/** Those that were asked for, or all that the cluster is made for. */
+function kindsFor(cluster: Cluster, asked: readonly FaultKind[]): readonly FaultKind[] {
+  if (asked.length > 0) return asked;
+  return FAULT_KINDS.filter((kind) => kind !== 'rolling-restart' && canHappen(kind, cluster));
+}
+
 async function heal(cluster: Cluster): Promise<void> {
-  cluster.broker.resume();
-  for (const link of cluster.links.values()) link.cut();
-  await cluster.store.heal();
+  await cluster.heal();
   for (const one of cluster.processes) {
     if (one.frozen) one.resume();
     if (!one.lives) one.start();
@@ -125,13 +152,14 @@ async function heal(cluster: Cluster): Promise<void> {
   await cluster.ready();
 }
 
-async function settle(journal: Journal, account: LoadAccount): Promise<void> {
+async function settle(journal: Journal, account: LoadAccount, doors: DoorAccount | undefined): Promise<void> {
   const deadline = AbortSignal.timeout(SETTLE_MS_MAX);
-  const ids = [...account.accepted, ...account.unanswered].map(({ id }) => id);
+  const pushed = [...(doors?.deliveries.answered.values() ?? [])].flatMap((ids) => [...ids]);
+  const ids = [...[...account.accepted, ...account.unanswered].map(({ id }) => id), ...pushed];
   try {
     for (; !deadline.aborted; await pause(LOOK_MS)) {
       await journal.read(deadline);
-      const accepted = account.accepted.every(({ id }) => journal.runs.has(id));
+      const accepted = [...account.accepted.map(({ id }) => id), ...pushed].every((id) => journal.runs.has(id));
       if (
         accepted &&
         ids.every((id) =>

@@ -3,7 +3,10 @@
  * the same again. (The machine's own timing is not in the seed.)
  */
 import type { Random } from '../support/random.ts';
-import { FAULT_KINDS, type Fault, type FaultKind } from './faults.ts';
+import type { ClusterOptions } from '../cluster/cluster.ts';
+import type { ServiceName } from '../cluster/service-process.ts';
+import { serviceOf, type FaultKind } from './fault-kinds.ts';
+import type { Fault } from './faults.ts';
 import type { LoadProfile } from './load.ts';
 
 export interface Schedule {
@@ -13,11 +16,18 @@ export interface Schedule {
   readonly profile: LoadProfile;
   /** Every request has to succeed: nothing here excuses a failure. */
   readonly strict?: boolean;
-  faults(options: {
-    readonly random: Random;
-    readonly seconds: number;
-    readonly kinds: readonly FaultKind[];
-  }): readonly Fault[];
+  /** What the cluster has to have, beyond what every chaos cluster has. */
+  readonly cluster?: ClusterOptions;
+  faults(options: FaultsOptions): readonly Fault[];
+}
+
+interface FaultsOptions {
+  readonly random: Random;
+  readonly seconds: number;
+  /** What the mixed schedules are made of. */
+  readonly kinds: readonly FaultKind[];
+  /** How many processes of a service there are. */
+  readonly countOf: (service: ServiceName) => number;
 }
 
 const MIXED: LoadProfile = {
@@ -39,6 +49,42 @@ const LINK_FAULTS: readonly FaultKind[] = [
   'scheduler-cut',
   'runner-cut',
   'gateway-cut',
+];
+const PEER_FAULTS: readonly FaultKind[] = [
+  'peer-kill',
+  'peer-stepdown',
+  'peer-partition',
+  'peer-stale',
+  'peer-freeze',
+  'scheduler-kill',
+];
+const STORE_LINK_FAULTS: readonly FaultKind[] = [
+  'scheduler-store-cut',
+  'gateway-store-half-open',
+  'scheduler-store-slow',
+  'gateway-store-cut',
+  'scheduler-store-half-open',
+  'gateway-store-slow',
+];
+const CLOCK_FAULTS: readonly FaultKind[] = ['scheduler-clock', 'runner-clock', 'gateway-clock'];
+const DISK_FAULTS: readonly FaultKind[] = ['runner-disk-full', 'broker-disk-full', 'runner-disk-full'];
+const DOOR_FAULTS: readonly FaultKind[] = [
+  'auth-kill',
+  'ingest-kill',
+  'registry-kill',
+  'auth-freeze',
+  'ingest-half-open',
+  'registry-freeze',
+  'auth-cut',
+  'ingest-freeze',
+  'registry-cut',
+  'ingest-cut',
+  'auth-half-open',
+  'registry-half-open',
+  'ingest-term',
+  'broker-kill',
+  'auth-term',
+  'registry-term',
 ];
 /** Time at the end for what was begun, so that faults meet a load. */
 const TAIL_MS = 2_000;
@@ -156,18 +202,85 @@ export const schedules: Readonly<Record<string, Schedule>> = {
         fault(number % 2 === 0 ? 'scheduler-kill' : 'broker-kill', atMs, 300 + random.int(1_000), random.int(3)),
       ),
   },
+  'three-brokers': {
+    about:
+      'one of three brokers is killed, frozen, cut off, comes back stale; leaders step down; schedulers are killed',
+    seconds: 60,
+    profile: MIXED,
+    cluster: { brokers: 3 },
+    faults: inTurn(PEER_FAULTS, 9_000, 7_000),
+  },
+  'store-links': {
+    about: 'connections of single services to the database are cut, half open, slow',
+    seconds: 60,
+    profile: MIXED,
+    cluster: { store: 'mongodb' },
+    faults: inTurn(STORE_LINK_FAULTS, 6_000, 9_000),
+  },
+  'clock-steps': {
+    about: 'the wall clocks of single services are an hour ahead, then an hour behind, and right again',
+    seconds: 60,
+    profile: LONG_STAGES,
+    cluster: { clocks: true },
+    faults: inTurn(CLOCK_FAULTS, 6_000, 8_000),
+  },
+  'full-disks': {
+    about: "the disks of runners and of the broker's store are full for a while",
+    seconds: 60,
+    profile: LONG_STAGES,
+    cluster: { disks: true },
+    faults: inTurn(DISK_FAULTS, 9_000, 6_000),
+  },
+  'large-runs': {
+    about: 'files of half a mebibyte and runs of 2,000 stages beside small ones, while owners are killed',
+    seconds: 60,
+    profile: { ...MIXED, ratePerSec: 5, readShare: 0.1, shapes: { quick: 20, graph: 4, huge: 2, vast: 1 } },
+    faults: inTurn(['scheduler-kill', 'broker-kill', 'gateway-kill'], 8_000, 1_500),
+  },
+  'logs-limit': {
+    about: 'LOGS keeps next to nothing for a while, and gateways are killed meanwhile',
+    seconds: 60,
+    profile: { ...MIXED, watchShare: 0.7, shapes: { chatty: 4, ticking: 2, quick: 1 } },
+    faults: inTurn(['logs-limit', 'gateway-kill', 'scheduler-kill'], 6_000, 8_000),
+  },
+  doors: {
+    about: 'auth, registry and webhook-ingest are killed, frozen, cut off while people log in, publish and push',
+    seconds: 60,
+    profile: { ...MIXED, ratePerSec: 1, doors: { pushesPerSec: 4, publishesPerSec: 1, loginsPerSec: 0.5 } },
+    // One auth: what stands in its memory between two pages of the embedded provider is nobody else's.
+    cluster: { auths: 1, registries: 2, ingests: 2, runners: 2 },
+    faults: inTurn(DOOR_FAULTS, 4_000, 6_000),
+  },
   mixed: {
     about: 'all faults at random moments, several at a time',
     seconds: 60,
     profile: MIXED,
-    faults: ({ random, seconds, kinds }) =>
-      mixedFaults(
-        random,
-        seconds,
-        kinds.length === 0 ? FAULT_KINDS.filter((kind) => kind !== 'rolling-restart') : kinds,
-      ),
+    faults: mixedFaults,
+  },
+  everything: {
+    about:
+      'three brokers, a database, clocks and disks: all faults that there are, at random moments, several at a time',
+    seconds: 90,
+    profile: { ...MIXED, ratePerSec: 2, doors: { pushesPerSec: 1, publishesPerSec: 0.5, loginsPerSec: 0.2 } },
+    cluster: { brokers: 3, store: 'mongodb', clocks: true, disks: true },
+    faults: mixedFaults,
   },
 };
+
+/** One kind after the other, from a random one on, at random processes. */
+function inTurn(kinds: readonly FaultKind[], everyMs: number, lastsMs: number): Schedule['faults'] {
+  return ({ random, seconds }) => {
+    const first = random.int(kinds.length);
+    return every(everyMs, seconds, (atMs, number) =>
+      fault(
+        kinds[(first + number) % kinds.length] ?? 'broker-kill',
+        atMs,
+        lasting(Math.round(lastsMs * random.between(0.4, 1.4)), seconds),
+        random.int(3),
+      ),
+    );
+  };
+}
 
 function every(periodMs: number, seconds: number, make: (atMs: number, number: number) => Fault): Fault[] {
   const faults: Fault[] = [];
@@ -185,11 +298,16 @@ const LASTS: Readonly<Record<string, readonly [low: number, high: number]>> = {
   slow: [2_000, 10_000],
   cut: [500, 9_000],
   open: [500, 9_000],
+  clock: [1_000, 9_000],
+  full: [1_000, 8_000],
+  limit: [2_000, 9_000],
+  partition: [500, 9_000],
+  stale: [1_000, 6_000],
 };
 const MEAN_GAP_MS = 3_000;
 
-/** A process is in one fault at a time; so are broker and store. */
-function mixedFaults(random: Random, seconds: number, kinds: readonly FaultKind[]): Fault[] {
+/** A process is in one fault at a time; so are the brokers together, and the store. */
+function mixedFaults({ random, seconds, kinds, countOf }: FaultsOptions): Fault[] {
   const faults: Fault[] = [];
   const busyUntil = new Map<string, number>();
   for (let atMs = 1_500; atMs < seconds * 1_000 - TAIL_MS; atMs += 200 + random.exponential(MEAN_GAP_MS)) {
@@ -197,15 +315,12 @@ function mixedFaults(random: Random, seconds: number, kinds: readonly FaultKind[
     const index = random.int(3);
     const [low, high] = LASTS[kind.slice(kind.lastIndexOf('-') + 1)] ?? [100, 3_000];
     const lastsMs = Math.round(low + (high - low) * random.next() ** 2);
-    const service = kind.slice(0, kind.indexOf('-'));
+    const service = serviceOf(kind);
+    const other = kind.slice(0, kind.indexOf('-')).replace('peer', 'broker');
     const targets =
       kind === 'schedulers-kill-all'
-        ? [0, 1, 2].map((one) => `scheduler ${one}`)
-        : [
-            service === 'broker' || service === 'store'
-              ? service
-              : `${service} ${index % (service === 'gateway' ? 2 : 3)}`,
-          ];
+        ? Array.from({ length: countOf('scheduler') }, (_, one) => `scheduler ${one}`)
+        : [service === undefined ? other : `${service} ${index % countOf(service)}`];
     // SIGTERM may take its time.
     const freeAt = atMs + lastsMs + (kind.endsWith('-term') ? 12_000 : 500);
     if (targets.some((target) => (busyUntil.get(target) ?? 0) > atMs)) continue;

@@ -15,6 +15,10 @@ export interface ClusterStore {
   readonly name: string;
   readonly url: string;
   readonly directUrl: string;
+  /** Where it listens; undefined: it is a file. */
+  readonly port: number | undefined;
+  /** What `url` is by way of this port of a proxy before it. */
+  urlAt(port: number): string;
   /** Nothing can be written (SQLite), or nobody is there (MongoDB), until `heal`. */
   down(): Promise<void>;
   /** Each answer takes so much longer (MongoDB), or writers have to wait so long again and again (SQLite). */
@@ -35,6 +39,7 @@ class SqliteFile implements ClusterStore {
   readonly name = 'SQLite';
   readonly url: string;
   readonly directUrl: string;
+  readonly port = undefined;
   readonly #path: string;
   #lock: DatabaseSync | undefined;
   #slowing: { stopped: boolean; done: Promise<void> } | undefined;
@@ -43,6 +48,10 @@ class SqliteFile implements ClusterStore {
     this.#path = path;
     this.url = `sqlite:${path}`;
     this.directUrl = this.url;
+  }
+
+  urlAt(): string {
+    return this.url;
   }
 
   async down(): Promise<void> {
@@ -106,13 +115,18 @@ async function startMongo(): Promise<ClusterStore> {
   if ('missing' in server) throw new Error(`no server of MongoDB's protocol: ${server.missing}`);
   const proxy = await startMongoProxy(server);
   const directUrl = server.freshDatabase().url;
-  const url = new URL(directUrl);
-  url.host = `127.0.0.1:${proxy.port}`;
+  const urlAt = (port: number): string => {
+    const url = new URL(directUrl);
+    url.host = `127.0.0.1:${port}`;
+    return url.href;
+  };
   return {
     kind: 'mongodb',
     name: server.name,
-    url: url.href,
+    url: urlAt(proxy.port),
     directUrl,
+    port: proxy.port,
+    urlAt,
     down: () => proxy.down(),
     slow: async (delayMs) => proxy.slow(delayMs),
     heal: () => proxy.heal(),

@@ -3,13 +3,15 @@
  * before them; with verbs for what can happen to each of them. It owns all of that and its folder.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startProxy, startTestBroker, type Proxy, type TestBroker } from '@penstock/testkit';
+import { SmallDisk, type TestBroker } from '@penstock/testkit';
+import { startBrokers, type ClusterBrokers } from './brokers.ts';
 import { startClusterStore, type ClusterStore, type StoreKind } from './cluster-store.ts';
 import { NO_RATE_LIMITS } from '../support/server.ts';
 import { startIngress, type Ingress } from './ingress.ts';
+import { startLinks, stopLinks, type Links } from './links.ts';
 import { ServiceProcess, type ProcessEnd, type ServiceName } from './service-process.ts';
 
 export interface ClusterOptions {
@@ -31,8 +33,14 @@ export interface ClusterOptions {
   readonly port?: number | undefined;
   /** Not less: where a service listens stands in its log. */
   readonly logLevel?: 'info' | 'debug' | 'trace' | undefined;
-  /** Each process reaches the broker by a proxy of its own, so that its connection alone can break. Default false. */
+  /** Default 1. */
+  readonly brokers?: 1 | 3 | undefined;
+  /** Each process reaches the broker, and a store that is a server, by a proxy of its own, so that its connection alone can break. Default false. */
   readonly linked?: boolean | undefined;
+  /** The wall clock of each process can be stepped. Default false. */
+  readonly clocks?: boolean | undefined;
+  /** The runners' folders, and the store of a single broker, are on disks that can be filled; needs root. Default false. */
+  readonly disks?: boolean | undefined;
   /** More variables for every service. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** More variables for one kind of service. */
@@ -45,7 +53,9 @@ export interface Cluster {
   readonly apiKey: string;
   readonly folder: string;
   readonly partitions: number;
+  /** The only one, or the first. */
   readonly broker: TestBroker;
+  readonly brokers: ClusterBrokers;
   readonly store: ClusterStore;
   readonly ingress: Ingress;
   /** In the order of their kinds and numbers; the dead ones too. */
@@ -53,7 +63,17 @@ export interface Cluster {
   of(service: ServiceName): readonly ServiceProcess[];
   at(service: ServiceName, index: number): ServiceProcess;
   /** By the names of the processes: what is between each and the broker. Empty where the cluster is not `linked`. */
-  readonly links: ReadonlyMap<string, Proxy>;
+  readonly links: Links;
+  /** What is between each process and the store. Empty where the cluster is not `linked`, or the store is a file. */
+  readonly storeLinks: Links;
+  /** By the names of the processes: those whose folders are on small ones. */
+  readonly disks: ReadonlyMap<string, SmallDisk>;
+  /** Whether clocks can be stepped. */
+  readonly hasClocks: boolean;
+  /** From now on the wall clock of this process is so much ahead, or behind; 0 is the right time. */
+  stepClock(name: string, byMs: number): void;
+  /** Everything that was done to brokers, store, links, disks and clocks is over; the processes are left as they are. */
+  heal(): Promise<void>;
   /** Default SIGKILL. Resolves when it is gone. */
   kill(service: ServiceName, index: number, signal?: NodeJS.Signals): Promise<ProcessEnd>;
   /** Ends it by SIGTERM where it lives, and starts it again; resolves when it is ready. */
@@ -69,8 +89,9 @@ export interface Cluster {
 }
 
 const PARTITIONS = 16;
-/** The streams reserve what they may take; it costs nothing before it is used. */
-const BROKER_STORE_BYTES_MAX = 16 * 1024 ** 3;
+/** Of a runner: many times what it needs to take stages. */
+const RUNNER_DISK_BYTES = 96 * 1024 ** 2;
+const CLOCK_MODULE = new URL('stepped-clock.ts', import.meta.url).href;
 /** A process that hangs in its drain must not hold up the end of a test. */
 const STOP_MS_MAX = 15_000;
 
@@ -78,8 +99,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const folder = mkdtempSync(join(tmpdir(), 'penstock-cluster-'));
   const cleanUp: (() => Promise<unknown>)[] = [];
   try {
-    const broker = await startTestBroker({ storeBytesMax: BROKER_STORE_BYTES_MAX });
-    cleanUp.push(() => broker.stop());
+    const brokers = await startBrokers(options.brokers ?? 1, options.disks === true);
+    cleanUp.push(() => brokers.stop());
     const store = await startClusterStore(options.store ?? 'sqlite', folder);
     cleanUp.push(() => store.stop());
     const apiKey = randomBytes(24).toString('hex');
@@ -87,14 +108,27 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     let processes: ServiceProcess[] = [];
     const ingress = await startIngress({ port: options.port ?? 0, backends: () => processes });
     cleanUp.push(() => ingress.stop());
-    const links = await startLinks(options, broker);
+    const linked = options.linked === true ? namesOf(options) : [];
+    const links = await startLinks(
+      linked,
+      brokers.servers.map(({ port }) => port),
+    );
     cleanUp.push(() => stopLinks(links));
-    processes = makeProcesses(options, links, {
+    const storeLinks = await startLinks(store.port === undefined ? [] : linked, [store.port ?? 0]);
+    cleanUp.push(() => stopLinks(storeLinks));
+    const disks = new Map<string, SmallDisk>();
+    cleanUp.push(async () => disks.forEach((disk) => disk.remove()));
+    for (const name of options.disks === true ? namesOf(options) : [])
+      if (name.startsWith('runner-')) disks.set(name, new SmallDisk(RUNNER_DISK_BYTES));
+    processes = makeProcesses(options, {
       folder,
       apiKey,
       jwtSecret: randomBytes(32).toString('hex'),
-      brokerUrl: broker.url,
-      storeUrl: store.url,
+      brokerUrl: brokers.url,
+      store,
+      links,
+      storeLinks,
+      disks,
       url: ingress.url,
     });
     cleanUp.push(() => Promise.all(processes.map((one) => one.close())));
@@ -103,9 +137,12 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       folder,
       apiKey,
       partitions: options.partitions ?? PARTITIONS,
-      broker,
+      brokers,
       store,
       links,
+      storeLinks,
+      disks,
+      hasClocks: options.clocks === true,
       processes,
       ingress,
     });
@@ -129,27 +166,23 @@ function countsOf(options: ClusterOptions): readonly (readonly [ServiceName, num
   ];
 }
 
-async function startLinks(options: ClusterOptions, broker: TestBroker): Promise<ReadonlyMap<string, Proxy>> {
-  const links = new Map<string, Proxy>();
-  if (options.linked !== true) return links;
-  for (const [service, count] of countsOf(options))
-    for (let index = 0; index < count; index++) links.set(`${service}-${index}`, await startProxy(broker.port));
-  return links;
-}
-
-async function stopLinks(links: ReadonlyMap<string, Proxy>): Promise<void> {
-  await Promise.all([...links.values()].map((link) => link.stop()));
+function namesOf(options: ClusterOptions): string[] {
+  return countsOf(options).flatMap(([service, count]) =>
+    Array.from({ length: count }, (_, index) => `${service}-${index}`),
+  );
 }
 
 function makeProcesses(
   options: ClusterOptions,
-  links: ReadonlyMap<string, Proxy>,
   shared: {
     readonly folder: string;
     readonly apiKey: string;
     readonly jwtSecret: string;
     readonly brokerUrl: string;
-    readonly storeUrl: string;
+    readonly store: ClusterStore;
+    readonly links: Links;
+    readonly storeLinks: Links;
+    readonly disks: ReadonlyMap<string, SmallDisk>;
     readonly url: string;
   },
 ): ServiceProcess[] {
@@ -157,7 +190,7 @@ function makeProcesses(
   mkdirSync(logs);
   const common = {
     SERVICE_NATS_URL: shared.brokerUrl,
-    SERVICE_STORE_URL: shared.storeUrl,
+    SERVICE_STORE_URL: shared.store.url,
     SERVICE_PARTITIONS: String(options.partitions ?? PARTITIONS),
     SERVICE_INTERNAL_LISTEN: '127.0.0.1:0',
     SERVICE_LOG_LEVEL: options.logLevel ?? 'info',
@@ -181,15 +214,27 @@ function makeProcesses(
   const api = { SERVICE_LISTEN: '127.0.0.1:0', SERVICE_API_KEY: shared.apiKey };
   const own = (service: ServiceName, index: number): Record<string, string> => {
     if (service === 'scheduler') return {};
-    const dataDir = { SERVICE_DATA_DIR: join(shared.folder, `${service}-${index}`) };
+    const name = `${service}-${index}`;
+    const dataDir = { SERVICE_DATA_DIR: join(shared.disks.get(name)?.folder ?? shared.folder, name) };
     if (service === 'runner')
       return { ...dataDir, SERVICE_RUNNER_ID: `runner-${index}`, SERVICE_SLOTS: String(options.slots ?? 4) };
     return service === 'webhook-ingest' ? { ...api, ...dataDir } : api;
   };
-  const linkOf = (service: ServiceName, index: number): Record<string, string> => {
-    const link = links.get(`${service}-${index}`);
-    return link === undefined ? {} : { SERVICE_NATS_URL: link.url };
+  const linkOf = (name: string): Record<string, string> => {
+    const link = shared.links.get(name);
+    const [storePort] = shared.storeLinks.get(name)?.ports ?? [];
+    return {
+      ...(link === undefined ? {} : { SERVICE_NATS_URL: link.url }),
+      ...(storePort === undefined ? {} : { SERVICE_STORE_URL: shared.store.urlAt(storePort) }),
+    };
   };
+  const clockOf = (name: string): Record<string, string> =>
+    options.clocks === true
+      ? {
+          CLUSTER_CLOCK_FILE: clockFile(shared.folder, name),
+          NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --import ${CLOCK_MODULE}`,
+        }
+      : {};
   return countsOf(options).flatMap(([service, count]) =>
     Array.from(
       { length: count },
@@ -197,20 +242,33 @@ function makeProcesses(
         new ServiceProcess({
           service,
           index,
-          env: { ...common, ...own(service, index), ...linkOf(service, index), ...options.envOf?.[service] },
+          env: {
+            ...common,
+            ...own(service, index),
+            ...linkOf(`${service}-${index}`),
+            ...clockOf(`${service}-${index}`),
+            ...options.envOf?.[service],
+          },
           logFile: join(logs, `${service}-${index}.log`),
         }),
     ),
   );
 }
 
+function clockFile(folder: string, name: string): string {
+  return join(folder, `clock-${name}`);
+}
+
 interface Parts {
   readonly folder: string;
   readonly apiKey: string;
   readonly partitions: number;
-  readonly broker: TestBroker;
+  readonly brokers: ClusterBrokers;
   readonly store: ClusterStore;
-  readonly links: ReadonlyMap<string, Proxy>;
+  readonly links: Links;
+  readonly storeLinks: Links;
+  readonly disks: ReadonlyMap<string, SmallDisk>;
+  readonly hasClocks: boolean;
   readonly processes: readonly ServiceProcess[];
   readonly ingress: Ingress;
 }
@@ -219,9 +277,12 @@ class LocalCluster implements Cluster {
   readonly folder: string;
   readonly apiKey: string;
   readonly partitions: number;
-  readonly broker: TestBroker;
+  readonly brokers: ClusterBrokers;
   readonly store: ClusterStore;
-  readonly links: ReadonlyMap<string, Proxy>;
+  readonly links: Links;
+  readonly storeLinks: Links;
+  readonly disks: ReadonlyMap<string, SmallDisk>;
+  readonly hasClocks: boolean;
   readonly processes: readonly ServiceProcess[];
   readonly ingress: Ingress;
 
@@ -229,15 +290,24 @@ class LocalCluster implements Cluster {
     this.folder = parts.folder;
     this.apiKey = parts.apiKey;
     this.partitions = parts.partitions;
-    this.broker = parts.broker;
+    this.brokers = parts.brokers;
     this.store = parts.store;
     this.links = parts.links;
+    this.storeLinks = parts.storeLinks;
+    this.disks = parts.disks;
+    this.hasClocks = parts.hasClocks;
     this.processes = parts.processes;
     this.ingress = parts.ingress;
   }
 
   get url(): string {
     return this.ingress.url;
+  }
+
+  get broker(): TestBroker {
+    const [broker] = this.brokers.servers;
+    if (broker === undefined) throw new Error('a cluster has a broker');
+    return broker;
   }
 
   of(service: ServiceName): readonly ServiceProcess[] {
@@ -283,18 +353,30 @@ class LocalCluster implements Cluster {
     await Promise.all(this.processes.filter((one) => one.lives).map((one) => one.ready()));
   }
 
-  async stop(options: { readonly keepFolder?: boolean } = {}): Promise<void> {
-    this.broker.resume();
-    for (const link of this.links.values()) link.cut();
+  stepClock(name: string, byMs: number): void {
+    writeFileSync(clockFile(this.folder, name), String(byMs));
+  }
+
+  async heal(): Promise<void> {
+    for (const disk of this.disks.values()) disk.empty();
+    await this.brokers.heal();
+    for (const link of [...this.links.values(), ...this.storeLinks.values()]) link.cut();
+    for (const { name } of this.hasClocks ? this.processes : []) this.stepClock(name, 0);
     await this.store.heal();
+  }
+
+  async stop(options: { readonly keepFolder?: boolean } = {}): Promise<void> {
+    await this.heal();
     await this.ingress.stop();
     // Runners first: their stages are reported while somebody is there to hear it.
     for (const service of ['runner', 'webhook-ingest', 'gateway', 'registry', 'auth', 'scheduler'] as const)
       await Promise.all(this.of(service).map((one) => endWithin(one, STOP_MS_MAX)));
     await Promise.all(this.processes.map((one) => one.close()));
     await stopLinks(this.links);
-    await this.broker.stop();
+    await stopLinks(this.storeLinks);
+    await this.brokers.stop();
     await this.store.stop();
+    for (const disk of this.disks.values()) disk.remove();
     if (options.keepFolder !== true)
       rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }

@@ -1,6 +1,6 @@
 export type * from './contract/messages.ts';
 export type * from './contract/ingest-messages.ts';
-export { buckets, type PeerService, subjects } from './contract/subjects.ts';
+export { buckets, type PeerService, streams, subjects } from './contract/subjects.ts';
 export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export {
   BrokerAway,

@@ -17,6 +17,8 @@ export interface TestBrokerOptions {
   readonly storeBytesMax?: number | undefined;
   /** `always`: acknowledged means on disk. Default: the server's own. */
   readonly sync?: 'always' | undefined;
+  /** Where its store is; default a folder that ends with it. */
+  readonly storeDir?: string | undefined;
 }
 
 export interface TestBroker {
@@ -81,7 +83,7 @@ class Broker implements TestBroker {
   }
 
   get storeDir(): string {
-    return join(this.#folder, 'store');
+    return this.#options.storeDir ?? join(this.#folder, 'store');
   }
 
   async start(): Promise<void> {

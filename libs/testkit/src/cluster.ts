@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { startTestBroker, type TestBroker, type TestBrokerOptions } from './broker.ts';
+import { startProxy, type Proxy } from './proxy.ts';
 
 export interface TestCluster {
   readonly brokers: readonly TestBroker[];
@@ -18,6 +19,11 @@ export interface TestCluster {
   leaderOf(stream: string): Promise<TestBroker>;
   /** Resolves when every copy of the stream is current, so that another broker may be lost. Throws after 20 s. */
   inStep(stream: string): Promise<void>;
+  /** Cuts the broker off from the others, not from its clients, until `rejoin`. */
+  isolate(broker: TestBroker): void;
+  rejoin(broker: TestBroker): void;
+  /** The leader of the stream lets another one lead. False: there was none to do so. */
+  stepDown(stream: string): Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -37,6 +43,8 @@ const NO_SUITABLE_PEERS = 10005;
 const PORT_MIN = 10_240;
 const EPHEMERAL_PORT_MIN = 32_768;
 const PORT_TRIES = 50;
+/** A port that nobody listens on. */
+const NOWHERE = 1;
 
 /**
  * Resolves when JetStream has a leader. Before that the brokers take connections, and leave requests to JetStream without
@@ -49,22 +57,26 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
     const port = await freePort();
     if (!routePorts.includes(port)) routePorts.push(port);
   }
-  const routes = routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(', ');
+  const routes = await startRoutes(routePorts);
   const started = await Promise.allSettled(
     routePorts.map((port, index) =>
       startTestBroker({
         ...rest,
-        config: `server_name: "${nameOf(index)}"\ncluster { name: "test", listen: "127.0.0.1:${port}", routes: [${routes}] }\n${config}`,
+        // What the others hear of it is no way to it: they know the proxies. Clients know what they were told.
+        config: `server_name: "${nameOf(index)}"\ncluster { name: "test", listen: "127.0.0.1:${port}", advertise: "127.0.0.1:${NOWHERE}", no_advertise: true, routes: [${routes
+          .filter(({ ends }) => ends[1] === index)
+          .map(({ proxy }) => `"${proxy.url}"`)
+          .join(', ')}] }\n${config}`,
       }),
     ),
   );
   const brokers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   const failed = started.find((result) => result.status === 'rejected');
   if (failed !== undefined) {
-    await Promise.all(brokers.map((broker) => broker.stop()));
+    await Promise.all([...brokers, ...routes.map(({ proxy }) => proxy)].map((one) => one.stop()));
     throw failed.reason;
   }
-  const cluster = new Cluster(brokers, { user, pass });
+  const cluster = new Cluster(brokers, routes, { user, pass });
   try {
     await cluster.elected();
     return cluster;
@@ -72,6 +84,20 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
     await cluster.stop();
     throw error;
   }
+}
+
+/** Between two brokers: the second dials the first. Of two that dial each other one is kept. */
+interface Route {
+  readonly ends: readonly [number, number];
+  readonly proxy: Proxy;
+}
+
+async function startRoutes(ports: readonly number[]): Promise<Route[]> {
+  const routes: Route[] = [];
+  for (const [first, port] of ports.entries())
+    for (const second of ports.keys())
+      if (second !== first) routes.push({ ends: [first, second], proxy: await startProxy(port) });
+  return routes;
 }
 
 /**
@@ -109,14 +135,17 @@ interface StreamInfo {
 
 class Cluster implements TestCluster {
   readonly brokers: readonly TestBroker[];
+  readonly #routes: readonly Route[];
   readonly #credentials: { readonly user?: string | undefined; readonly pass?: string | undefined };
   #connection: Promise<NatsConnection> | null = null;
 
   constructor(
     brokers: readonly TestBroker[],
+    routes: readonly Route[],
     credentials: { readonly user?: string | undefined; readonly pass?: string | undefined },
   ) {
     this.brokers = brokers;
+    this.#routes = routes;
     this.#credentials = credentials;
   }
 
@@ -148,9 +177,35 @@ class Cluster implements TestCluster {
     });
   }
 
+  isolate(broker: TestBroker): void {
+    for (const { proxy } of this.#routesOf(broker)) proxy.shut();
+  }
+
+  rejoin(broker: TestBroker): void {
+    for (const { proxy } of this.#routesOf(broker)) proxy.cut();
+  }
+
+  async stepDown(stream: string): Promise<boolean> {
+    try {
+      const connection = await this.#connected();
+      const answer = await connection.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream}`, '', {
+        timeout: WAIT_MS_MAX / 4,
+      });
+      return answer.json<{ readonly success?: boolean }>().success === true;
+    } catch {
+      return false;
+    }
+  }
+
   async stop(): Promise<void> {
     await (await this.#connection?.catch(() => null))?.close();
     await Promise.all(this.brokers.map((broker) => broker.stop()));
+    await Promise.all(this.#routes.map(({ proxy }) => proxy.stop()));
+  }
+
+  #routesOf(broker: TestBroker): readonly Route[] {
+    const index = this.brokers.indexOf(broker);
+    return this.#routes.filter(({ ends }) => ends.includes(index));
   }
 
   async #until(stream: string, what: string, isSo: (info: StreamInfo) => boolean): Promise<StreamInfo> {
@@ -170,6 +225,13 @@ class Cluster implements TestCluster {
   }
 
   async #infoOf(stream: string): Promise<StreamInfo> {
+    const connection = await this.#connected();
+    return (
+      await connection.request(`$JS.API.STREAM.INFO.${stream}`, '', { timeout: ASK_TIMEOUT_MS })
+    ).json<StreamInfo>();
+  }
+
+  #connected(): Promise<NatsConnection> {
     const { user, pass } = this.#credentials;
     this.#connection ??= connect({
       servers: this.brokers.map(({ url }) => url),
@@ -179,10 +241,7 @@ class Cluster implements TestCluster {
       ...(user === undefined ? {} : { user, inboxPrefix: `_INBOX_${user}` }),
       ...(pass === undefined ? {} : { pass }),
     });
-    const connection = await this.#connection;
-    return (
-      await connection.request(`$JS.API.STREAM.INFO.${stream}`, '', { timeout: ASK_TIMEOUT_MS })
-    ).json<StreamInfo>();
+    return this.#connection;
   }
 }
 

@@ -4,3 +4,4 @@ export * from './proxy.ts';
 export * from './cluster.ts';
 export * from './fake-git-host.ts';
 export * from './small-disk.ts';
+export * from './stream-limits.ts';
