@@ -5,11 +5,14 @@
  *   npm run mutate -- --list                         only names them
  *   npm run mutate -- --jobs 2                       so many at a time; default 1
  *   npm run mutate -- --sample 150 [--seed 7]        adds as many that operators make of the files that hold the rules
+ *   npm run mutate -- --made --sample 60             only what operators make
+ *   npm run mutate -- --count 300                    as many in all, what is written by hand among them
+ *   npm run mutate -- --night                        200 in all, each night another sample; its seed is printed
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Random } from '../support/random.ts';
-import { titleOf, whyNotFound, type Mutant } from './mutant.ts';
+import { titleOf, whyNotFound } from './mutant.ts';
 import { mutants } from './mutants.ts';
 import { sampled } from './operators.ts';
 import { tryMutants, type Tried } from './session.ts';
@@ -21,20 +24,31 @@ const { values } = parseArgs({
     list: { type: 'boolean' },
     jobs: { type: 'string' },
     sample: { type: 'string' },
+    made: { type: 'boolean' },
+    count: { type: 'string' },
+    night: { type: 'boolean' },
     seed: { type: 'string' },
   },
 });
 
-function numberOf(name: 'jobs' | 'sample' | 'seed', otherwise: number): number {
+/** Of a night: enough to come by every rule, and over by the morning. */
+const NIGHT_COUNT = 200;
+const DAY_MS = 86_400_000;
+
+function numberOf(name: 'jobs' | 'sample' | 'count' | 'seed', otherwise: number): number {
   const number = values[name] === undefined ? otherwise : Number(values[name]);
   if (Number.isSafeInteger(number) && number >= 0) return number;
   console.error(`--${name} is '${values[name] ?? ''}', which is no whole number`);
   process.exit(2);
 }
 
-const seed = numberOf('seed', 1);
-const isWanted = ({ rule }: Mutant): boolean => values.only?.includes(rule) ?? true;
-const chosen = [...mutants, ...sampled(root, new Random(seed), numberOf('sample', 0), isWanted)].filter(isWanted);
+const isNight = values.night === true;
+const seed = numberOf('seed', isNight ? Math.floor(Date.now() / DAY_MS) : 1);
+const isWanted = ({ rule }: { readonly rule: string }): boolean => values.only?.includes(rule) ?? true;
+const written = values.made === true ? [] : mutants.filter(isWanted);
+const count = numberOf('count', isNight ? NIGHT_COUNT : 0);
+const sample = numberOf('sample', Math.max(0, count - written.length));
+const chosen = [...written, ...sampled(root, new Random(seed), sample, isWanted)];
 if (chosen.length === 0) {
   console.error(
     `no mutant is of ${values.only?.join(', ') ?? 'any rule'}: name rules as docs/protocols.md does, P1 to P25`,

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../support/random.ts';
 import { titleOf, whyNotFound } from './mutant.ts';
+import { equivalents } from './equivalents.ts';
 import { mutants } from './mutants.ts';
 import { sampled } from './operators.ts';
 import { tryMutants, type Tried } from './session.ts';
@@ -44,6 +45,22 @@ describe('the mutants', () => {
       expect(whyNotFound(root, mutant)).toBeUndefined();
       expect(mutant.noticedBy.length, titleOf(mutant)).toBeGreaterThan(0);
     }
+  });
+
+  it('of operators that change nothing name lines that stand in their files, each with why', () => {
+    const lost = equivalents.filter(
+      ({ file, line }) =>
+        !readFileSync(join(root, file), 'utf8')
+          .split('\n')
+          .some((each) => each.trim() === line),
+    );
+    expect(lost).toEqual([]);
+    expect(equivalents.filter(({ why }) => why.length < 20)).toEqual([]);
+    const all = sampled(root, new Random(5), 100_000, () => true);
+    const left = equivalents.filter(({ file, operator, line }) =>
+      all.some((made) => made.file === file && made.breaks.startsWith(operator) && made.find.trimEnd().endsWith(line)),
+    );
+    expect(left).toEqual([]);
   });
 });
 

@@ -1,18 +1,20 @@
 /**
- * Mutants that operators make: conditions negated, awaits dropped, bounds changed, in the files that docs/protocols.md says hold
- * a rule. What should notice them are the tests that docs/protocol-tests.md names for the rule, and for what the simulation
- * drives, its worlds. A sample of them is for a night: some change nothing that anybody could notice, and say so by living.
+ * Mutants that operators make: conditions negated, statements and awaits dropped, comparisons and bounds changed, in the functions of
+ * the files that docs/protocols.md says hold a rule. What should notice them are the tests that read the file and those that
+ * docs/protocol-tests.md names for its rules, and for what the simulation drives, its worlds. A sample of them is for a night: some change nothing that anybody could
+ * notice, and say so by living; `equivalents.ts` has those that were read, with why.
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import type { Random } from '../support/random.ts';
+import { equivalents } from './equivalents.ts';
 import type { Check, Mutant } from './mutant.ts';
 
 const WORLDS = 200;
 /** What the simulation drives as it is. */
 const SIMULATED = /^(services\/scheduler\/src\/(partition|dispatch|admission|run)\/|libs\/run\/)/;
-/** Files of tests that a mutant of one rule is given at most, the narrowest first. */
-const TESTS_MAX = 5;
+/** Files of tests that a mutant is given at most, the narrowest first. */
+const TESTS_MAX = 7;
 
 interface Operator {
   readonly name: string;
@@ -33,6 +35,17 @@ const operators: readonly Operator[] = [
   { name: 'includes a bound', apply: (line) => replaced(line, / ([<>]) (?=[\w(])/, ' $1= ') },
   { name: 'excludes a bound', apply: (line) => replaced(line, / ([<>])= /, ' $1 ') },
   { name: 'takes "and" for "or"', apply: (line) => replaced(line, / && /, ' || ') },
+  { name: 'takes "or" for "and"', apply: (line) => replaced(line, / \|\| /, ' && ') },
+  { name: 'takes "is" for "is not"', apply: (line) => replaced(line, / === /, ' !== ') },
+  { name: 'takes "is not" for "is"', apply: (line) => replaced(line, / !== /, ' === ') },
+  { name: 'takes the lower for the higher', apply: (line) => replaced(line, /Math\.max\(/, 'Math.min(') },
+  { name: 'takes the higher for the lower', apply: (line) => replaced(line, /Math\.min\(/, 'Math.max(') },
+  { name: 'adds one too few', apply: (line) => replaced(line, / \+ 1\b(?!_)/, ' + 0') },
+  { name: 'answers the opposite', apply: (line) => replaced(line, /\breturn (true|false);/, 'return !$1;') },
+  {
+    name: 'leaves a statement out',
+    apply: (line) => replaced(line, /^(\s+)(?:await |void )?(?:this\.|[a-z]\w*[.(])[^=]*\);$/, '$1;'),
+  },
   {
     name: 'has a bound ten times as high',
     apply: (line) => replaced(line, /^((?:export )?const [A-Z_]+(?:_MS|_MAX|_AT|_MIN)? = [^;]+);$/, '$1 * 10;'),
@@ -44,12 +57,10 @@ export function sampled(
   root: string,
   random: Random,
   count: number,
-  isWanted: (mutant: Mutant) => boolean,
+  isWanted: (mutant: { readonly rule: string }) => boolean,
 ): readonly Mutant[] {
   if (count === 0) return [];
-  const all = heldRules(root)
-    .flatMap(({ rule, file }) => mutantsOf(root, rule, file))
-    .filter(isWanted);
+  const all = [...heldRules(root)].flatMap(([file, rules]) => mutantsOf(root, rules, file, isWanted));
   const chosen: Mutant[] = [];
   while (chosen.length < count && all.length > 0) chosen.push(...all.splice(random.int(all.length), 1));
   return chosen;
@@ -60,29 +71,41 @@ function replaced(line: string, pattern: RegExp, by: string): string | undefined
   return broken === line ? undefined : broken;
 }
 
-function heldRules(root: string): { readonly rule: string; readonly file: string }[] {
-  const sections = readFileSync(join(root, 'docs', 'protocols.md'), 'utf8').split(/^(?=### )/m);
-  return sections.flatMap((section) => {
+/** Of each file that holds rules, those rules, in their order. */
+function heldRules(root: string): ReadonlyMap<string, readonly string[]> {
+  const held = new Map<string, string[]>();
+  for (const section of readFileSync(join(root, 'docs', 'protocols.md'), 'utf8').split(/^(?=### )/m)) {
     const rule = /^### (P\d+) /.exec(section)?.[1];
-    const held = /^\*\*Held\*\* in ([^*]+)/m.exec(section)?.[1] ?? '';
-    if (rule === undefined) return [];
-    return [...held.matchAll(/`([^`]+\.ts)`/g)].map(([, file = '']) => ({ rule, file }));
-  });
+    const files = /^\*\*Held\*\* in ([^*]+)/m.exec(section)?.[1] ?? '';
+    if (rule === undefined) continue;
+    for (const [, file = ''] of files.matchAll(/`([^`]+\.ts)`/g)) held.set(file, [...(held.get(file) ?? []), rule]);
+  }
+  return held;
 }
 
-function mutantsOf(root: string, rule: string, file: string): Mutant[] {
+/** It is counted to the first of its file's rules that is wanted. */
+function mutantsOf(
+  root: string,
+  rules: readonly string[],
+  file: string,
+  isWanted: (mutant: { readonly rule: string }) => boolean,
+): Mutant[] {
+  const rule = rules.find((one) => isWanted({ rule: one }));
+  if (rule === undefined) return [];
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
-  const noticedBy = checksOf(root, rule, file);
+  const noticedBy = checksOf(root, rules, file);
   return lines.flatMap((line, at) => {
-    if (/^\s*(\/?\*|\/\/|import|export \{|export type|readonly )/.test(line)) return [];
+    // Nor assertions: what never fails can be changed unseen.
+    if (/^\s*(\/?\*|\/\/|import|export \{|export type|readonly |assert\()/.test(line)) return [];
     return operators.flatMap(({ name, apply }) => {
       const broken = apply(line);
       if (broken === undefined) return [];
+      if (equivalents.some((one) => one.file === file && one.operator === name && one.line === line.trim())) return [];
       const around = contextOf(lines, at);
       return [
         {
           rule,
-          breaks: `${name} in line ${at + 1} of ${file}`,
+          breaks: `${name} in ${functionAround(lines, at)} (${file}:${at + 1})`,
           file,
           find: around.join('\n'),
           replace: around.map((each, index) => (index === around.length - 1 ? broken : each)).join('\n'),
@@ -92,6 +115,25 @@ function mutantsOf(root: string, rule: string, file: string): Mutant[] {
     });
   });
 }
+
+/** The name of the nearest method or function that the line stands in; a line outside of all names itself. */
+function functionAround(lines: readonly string[], at: number): string {
+  const depthOf = (line: string): number => line.length - line.trimStart().length;
+  let depth = depthOf(lines[at] ?? '');
+  for (let above = at - 1; above >= 0; above--) {
+    const line = lines[above] ?? '';
+    if (line.trim() === '' || depthOf(line) >= depth) continue;
+    depth = depthOf(line);
+    const name =
+      /^\s*(?:export )?(?:async )?(?:(?:function\*? )|(?:static |get |set |\*)*)(#?[a-z]\w*)(?:<[^>]*>)?\(/i.exec(
+        line,
+      )?.[1];
+    if (name !== undefined && !KEYWORDS.has(name)) return name;
+  }
+  return `"${(lines[at] ?? '').trim().slice(0, 60)}"`;
+}
+
+const KEYWORDS: ReadonlySet<string> = new Set(['if', 'for', 'while', 'switch', 'catch', 'return', 'await', 'function']);
 
 /** The line, with as many before it as make it the only one of its kind in the file. */
 function contextOf(lines: readonly string[], at: number): readonly string[] {
@@ -103,14 +145,19 @@ function contextOf(lines: readonly string[], at: number): readonly string[] {
   return lines.slice(0, at + 1);
 }
 
-function checksOf(root: string, rule: string, file: string): readonly Check[] {
+function checksOf(root: string, rules: readonly string[], file: string): readonly Check[] {
   const table = readFileSync(join(root, 'docs', 'protocol-tests.md'), 'utf8').split('\n');
-  const row = table.find((line) => line.startsWith(`| ${rule} |`)) ?? '';
+  const rows = table.filter((line) => rules.some((rule) => line.startsWith(`| ${rule} |`))).join('\n');
   const [owner = ''] = /^(?:libs|services)\/[^/]+\//.exec(file) ?? [];
-  const isNear = (tests: string): number => (tests.startsWith(owner) ? 0 : 1);
-  const files = [...new Set([...row.matchAll(/`([^`\s]+\.test\.ts)`: "/g)].map(([, tests = '']) => tests))]
+  const named = [...rows.matchAll(/`([^`\s]+\.test\.ts)`: "/g)].map(([, tests = '']) => tests);
+  const reads = (tests: string): boolean => readFileSync(join(root, tests), 'utf8').includes(`/${basename(file)}'`);
+  const beside = globSync(`${owner}test/**/*.test.ts`, { cwd: root }).toSorted().filter(reads);
+  // Those that read the file itself first, then those of its package: each time the rules' own first.
+  const nearness = (tests: string): number =>
+    (reads(tests) ? 0 : 4) + (tests.startsWith(owner) ? 0 : 2) + (named.includes(tests) ? 0 : 1);
+  const files = [...new Set([...named, ...beside])]
     .filter((tests) => /^(libs|services)\//.test(tests) && !tests.includes('.long.') && existsSync(join(root, tests)))
-    .sort((a, b) => isNear(a) - isNear(b))
+    .sort((a, b) => nearness(a) - nearness(b))
     .slice(0, TESTS_MAX);
   return [...files.map((tests) => ({ tests })), ...(SIMULATED.test(file) ? [{ worlds: WORLDS }] : [])];
 }
