@@ -119,6 +119,9 @@ async function startEngine(
   started: Closing[],
 ): Promise<Engine> {
   const { dataDir, partitions, runnerLeaseMs } = options;
+  // Looking for a container engine takes as long as the broker does to come up.
+  const finding = findExecutors({ wanted: options.executors, mode: options.mode });
+  finding.catch(() => {});
   const leftoversFile = join(dataDir, 'leftovers');
   await killLeftovers(leftoversFile);
   const { bus, busAddress } = await startBus(options, logFor('serve'), started);
@@ -144,7 +147,7 @@ async function startEngine(
     policy: { mode: options.mode, allowedHosts: options.webhooks.allowedHosts },
   });
   started.push(() => mirrors.close());
-  const executors = await findExecutors({ wanted: options.executors, mode: options.mode });
+  const executors = await finding;
   const runner: Runner = await startRunner({
     bus,
     runnerId: RUNNER_ID,

@@ -274,7 +274,7 @@ const signalNames = new Map<number, string>(
 );
 
 /** A status above 128 is how a shell reports a signal; `exit 137` looks the same, to every shell. */
-function exitOf(code: number): StageExit {
+export function exitOf(code: number): StageExit {
   const signal = code > 128 ? signalNames.get(code - 128) : undefined;
   return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal, code, oom: false };
 }

@@ -47,8 +47,15 @@ export interface Job {
   readonly files: readonly string[];
 }
 
-/** `writeFile` keeps a script that is too long for an argument and answers its path. Throws UnstartableStage. */
-export function renderJob(spec: StageSpec, writeFile: (script: string) => string): Job {
+/**
+ * `writeFile` keeps a script that is too long for an argument and answers its path. `defaults`: variables of a stage that has
+ * none of these. Throws UnstartableStage.
+ */
+export function renderJob(
+  spec: StageSpec,
+  writeFile: (script: string) => string,
+  defaults: Readonly<Record<string, string>> = { PATH: DEFAULT_PATH },
+): Job {
   const shell = spec.shell ?? 'sh';
   checkText(shell, 'shell');
   checkText(spec.cwd, 'workdir');
@@ -62,7 +69,7 @@ export function renderJob(spec: StageSpec, writeFile: (script: string) => string
     return `${quote(shell)} ${flags.replace(/\s*-[cer]$/, '')} ${quote(path)}`;
   };
 
-  const { env, shellVariables } = sortVariables({ PATH: DEFAULT_PATH, HOME: spec.cwd, ...spec.env });
+  const { env, shellVariables } = sortVariables({ ...defaults, HOME: spec.cwd, ...spec.env });
   const passed =
     shellVariables.length === 0
       ? ''

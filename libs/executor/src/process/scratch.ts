@@ -33,6 +33,8 @@ export interface PipeEnds {
 
 export class Scratch {
   readonly pipesFolder: string;
+  /** Only the owner enters it. */
+  readonly privateFolder: string;
   readonly #folder: string;
   readonly #fifos: string[] = [];
   #made = 0;
@@ -45,7 +47,8 @@ export class Scratch {
     // Stages with a user of their own find their scripts here, by name only.
     chmodSync(this.#folder, 0o711);
     this.pipesFolder = join(this.#folder, 'pipes');
-    mkdirSync(this.pipesFolder, { mode: 0o700 });
+    this.privateFolder = join(this.#folder, 'private');
+    for (const folder of [this.pipesFolder, this.privateFolder]) mkdirSync(folder, { mode: 0o700 });
   }
 
   /** The reading end does not block; the writing end is to be given to a child and closed. */

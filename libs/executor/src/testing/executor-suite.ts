@@ -2,7 +2,7 @@
  * What every executor promises (`port.ts`), as tests. An adapter's test file calls `runExecutorSuite` with a factory.
  * Where `contains` is false the adapter cannot hold a process that leaves its group, and says so to its users.
  */
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,7 +13,15 @@ import { processesWith } from './processes.ts';
 export interface ExecutorSuiteOptions {
   readonly create: () => Executor;
   readonly contains: boolean;
+  /** What every stage of the suite is started with besides, and `user` its folder is given to. */
+  readonly spec?: Pick<StageSpec, 'user' | 'place'> | undefined;
+  /** Variables that the place adds to those of the stage. */
+  readonly variables?: readonly string[] | undefined;
+  /** A program that is no shell: its name, and a script by which it prints its name. */
+  readonly program?: { readonly name: string; readonly printsName: string } | undefined;
 }
+
+const PERL = { name: 'perl', printsName: 'print "perl\\n"' };
 
 /** Keeps everything, to be looked at. */
 export class RecordingSink implements OutputSink {
@@ -38,7 +46,9 @@ export class RecordingSink implements OutputSink {
   }
 }
 
-export function runExecutorSuite(name: string, { create, contains }: ExecutorSuiteOptions): void {
+export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): void {
+  const { create, contains, spec: always = {}, variables = [], program = PERL } = options;
+
   describe(`${name}: the executor's contract`, () => {
     let executor: Executor;
     let folder: string;
@@ -46,6 +56,7 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     beforeAll(() => {
       executor = create();
       folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-suite-')));
+      if (always.user !== undefined) chownSync(folder, always.user.uid, always.user.gid);
     });
     afterAll(async () => {
       await executor.close();
@@ -65,8 +76,10 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
         helperKey: 'key',
         commands,
         cwd: folder,
+        folders: [folder],
         timeoutMs: 60_000,
         graceMs: 400,
+        ...always,
         ...more,
         env: { ...more.env, SUITE_MARK: mark },
       };
@@ -115,7 +128,10 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
         bindings: { V: value },
       }));
       expect(
-        await executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, sink).ended,
+        await executor.start(
+          { ...always, helperKey: 'key', commands, env: {}, cwd: folder, folders: [folder], timeoutMs: 60_000 },
+          sink,
+        ).ended,
       ).toEqual({ kind: 'exit', code: 0 });
       expect(sink.text()).toBe('onet\'w"o\n$(exit 1)');
     });
@@ -128,7 +144,8 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
         await run('env | sed "s/=.*//" | sort; echo --; cat; ls /proc/self/fd | wc -l', { env: { A: '1' } })
       ).sink.text();
       // `ls` has its own listing open.
-      expect(names).toBe('A\nHOME\nPATH\nPWD\nSUITE_MARK\n--\n4\n');
+      const expected = ['A', 'HOME', 'PATH', 'PWD', 'SUITE_MARK', ...variables].toSorted();
+      expect(names).toBe(`${[...expected, '--', '4'].join('\n')}\n`);
     });
 
     it('its output can be opened anew, as a pipe can', async () => {
@@ -291,18 +308,20 @@ export function runExecutorSuite(name: string, { create, contains }: ExecutorSui
     });
 
     it('other programs than shells run a command each', async () => {
-      const { exit, sink } = await run(['print "perl\\n"', 'exit 4'], { shell: 'perl' });
-      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, 'perl\n']);
+      const { exit, sink } = await run([program.printsName, 'exit 4'], { shell: program.name });
+      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, `${program.name}\n`]);
     });
 
     it('closing ends what runs, and nothing starts afterwards', async () => {
       const own = create();
       const sink = new RecordingSink();
       const spec: StageSpec = {
+        ...always,
         helperKey: 'key',
         commands: [{ script: 'echo up; sleep 600', bindings: {} }],
         env: { SUITE_MARK: `${process.pid}-closing` },
         cwd: folder,
+        folders: [folder],
         timeoutMs: 60_000,
       };
       const running = own.start(spec, sink);

@@ -220,19 +220,23 @@ export class Attempt {
       helperKey: job.key,
       user: this.#parts.userOf?.(job.key),
       commands: job.commands,
-      env: stageEnvironment(inheritedEnvironment(process.env, folders.home), job.env, {
-        runId: job.runId,
-        pipeline: job.pipelineName,
-        stage: job.stage,
-        attempt: job.number ?? job.attempt,
-        workspace: folders.workspace,
-        outputFile: folders.outputFile,
-        trigger: job.origin.kind,
-        repository: job.origin.repository,
-        ref: job.origin.ref,
-        commit: job.origin.commit,
-        extensionFolder: packageFolder,
-      }),
+      env: stageEnvironment(
+        inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)),
+        job.env,
+        {
+          runId: job.runId,
+          pipeline: job.pipelineName,
+          stage: job.stage,
+          attempt: job.number ?? job.attempt,
+          workspace: folders.workspace,
+          outputFile: folders.outputFile,
+          trigger: job.origin.kind,
+          repository: job.origin.repository,
+          ref: job.origin.ref,
+          commit: job.origin.commit,
+          extensionFolder: packageFolder,
+        },
+      ),
       shell: job.shell,
       place: this.#parts.place,
       folders: [folders.home],
@@ -247,6 +251,10 @@ export class Attempt {
   #verdictOf(exit: StageExit, chunker: Chunker): AttemptVerdict {
     return verdictOf(exit, { timeoutMs: this.job.timeoutMs, remark: (text) => void chunker.remark(text) });
   }
+}
+
+function hasImages(executor: Executor | undefined): boolean {
+  return executor?.kind === 'container' || executor?.kind === 'kubernetes';
 }
 
 /** The helper said how its stage ended (P16). What is killed, or was being stopped, may have been ended by the guard. */

@@ -1,6 +1,7 @@
 /** Which executors this machine can have, in the order in which they are preferred. */
 import type { ExecutorKind, IsolationLevel } from '@penstock/executor';
 import { ExecutorMissing } from './errors.ts';
+import { findContainerSource } from './container-source.ts';
 import type { ExecutorSource } from './executor-source.ts';
 import { processSource } from './process-source.ts';
 
@@ -17,6 +18,7 @@ type Finder = (settings: ExecutorSettings) => Promise<ExecutorSource | null>;
 /** Each kind has its place here: what looks for it. */
 const FINDERS: Readonly<Partial<Record<ExecutorKind, Finder>>> = {
   process: () => Promise.resolve(processSource),
+  container: findContainerSource,
 };
 
 const PREFERENCE: Readonly<Record<ExecutorSettings['mode'], readonly ExecutorKind[]>> = {

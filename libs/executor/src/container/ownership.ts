@@ -1,0 +1,27 @@
+/** Whose a container is, by its labels: of which owner, and of which process of that owner. */
+import { createHash } from 'node:crypto';
+import { bootId, identityOf, isAlive } from '../system/proc.ts';
+
+const OWNER_LABEL = 'penstock.owner';
+const PROCESS_LABEL = 'penstock.process';
+
+/** Of containers that this process makes. */
+export function labelsOf(owner: string): Readonly<Record<string, string>> {
+  const { pid, startTime } = identityOf(process.pid);
+  return { [OWNER_LABEL]: hashOf(owner), [PROCESS_LABEL]: `${bootId()} ${pid} ${startTime}` };
+}
+
+/** For the engine's list. */
+export function ownerFilter(owner: string): string {
+  return `${OWNER_LABEL}=${hashOf(owner)}`;
+}
+
+/** Whether the process that made it lives: another's of this owner, then. */
+export function isMakerAlive(labels: Readonly<Record<string, string>>): boolean {
+  const [boot, pid = '', startTime = ''] = (labels[PROCESS_LABEL] ?? '').split(' ');
+  return boot === bootId() && isAlive({ pid: Number(pid), startTime });
+}
+
+function hashOf(owner: string): string {
+  return createHash('sha256').update(owner).digest('hex').slice(0, 32);
+}

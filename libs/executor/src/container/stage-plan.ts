@@ -1,0 +1,120 @@
+/** What a stage's spec means for its containers: whom they run as, what they see, and what this machine cannot give. */
+import { readFileSync } from 'node:fs';
+import { UnstartableStage } from '../contract/errors.ts';
+import type { StageImage, StageService, StageSpec, StageUser } from '../contract/port.ts';
+import type { Holders } from './confined.ts';
+import type { Connection } from './connection.ts';
+import { CONTROL_TARGET } from './control.ts';
+import type { ContainerLimits, ContainerRequest } from './engine.ts';
+import type { ServiceParts } from './services.ts';
+
+export interface StageParts {
+  readonly connect: () => Promise<Connection>;
+  readonly holders: Holders;
+  /** Of the stage's container. */
+  readonly name: string;
+  /** Holds what containers share with their owner; nobody else can enter it. */
+  readonly folder: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** For stages that name no image. */
+  readonly defaultImage: string | undefined;
+  /** The engine gives the container's users numbers of its own, so that root in it is nobody's root. */
+  readonly mapsUsers: boolean;
+  readonly boot: { readonly stage: string; readonly service: string };
+  /** Called where the engine does not remove a container: no process of it is left. */
+  readonly leftBehind: (message: string) => void;
+}
+
+export interface StagePlan {
+  readonly image: StageImage;
+  readonly services: readonly StageService[];
+  /** Whom what is shared with the container belongs to, where that is not the owner. */
+  readonly owner: StageUser | undefined;
+  request(imageId: string, controlFolder: string): ContainerRequest;
+  serviceParts(live: Pick<ServiceParts, 'engine' | 'images' | 'sink' | 'signal' | 'remark'>): ServiceParts;
+}
+
+/** Of one stage, all of its processes. */
+const PROCESSES_MAX = 4_096;
+/** Of all stages of one user; podman itself does not keep more than some ten thousand. */
+const USER_PROCESSES_MAX = 16_384;
+const OPEN_FILES_MAX = 65_536;
+/** What images of servers do before they become their own user; inside the engine's numbers of users they reach nothing else. */
+const SERVICE_CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'KILL', 'NET_BIND_SERVICE', 'SETGID', 'SETUID'];
+
+/** Throws UnstartableStage where this machine cannot give what the stage asks for. */
+export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
+  const { place = {}, user } = spec;
+  const { name, labels, mapsUsers, boot, folder, holders } = parts;
+  const image = place.image ?? (parts.defaultImage === undefined ? undefined : { name: parts.defaultImage });
+  if (image === undefined) throw new UnstartableStage('a container needs an image, and the stage names none');
+  if (place.network === 'public')
+    throw new UnstartableStage('containers here cannot keep a stage from private addresses');
+  const runsAs = userOf(image, user, mapsUsers);
+  const services = place.services ?? [];
+  const limits = limitsOf(place.resources);
+  return {
+    image,
+    services,
+    owner: user,
+    request: (imageId, controlFolder) => ({
+      name,
+      image: imageId,
+      labels,
+      argv: [...(image.entrypoint ?? []), 'sh', '-c', boot.stage, CONTROL_TARGET],
+      env: {},
+      user: runsAs,
+      mounts: [
+        { source: controlFolder, target: CONTROL_TARGET, readOnly: true },
+        ...(spec.folders ?? []).map((path) => ({ source: path, target: path, readOnly: false })),
+      ],
+      network: { kind: place.network === 'none' ? 'none' : 'own' },
+      hosts: services.map((service) => service.name),
+      capabilities: [],
+      limits,
+    }),
+    serviceParts: (live) => ({
+      ...live,
+      holders,
+      name,
+      folder,
+      spec,
+      boot: boot.service,
+      common: { labels, capabilities: mapsUsers ? SERVICE_CAPABILITIES : [], limits },
+      user: mapsUsers ? undefined : runsAs,
+    }),
+  };
+}
+
+function userOf(image: StageImage, user: StageUser | undefined, mapsUsers: boolean): string {
+  if (mapsUsers) return image.user ?? '0:0';
+  if (image.user !== undefined)
+    throw new UnstartableStage(
+      'the engine of this runner gives its containers no users of their own: leave out `user` of the image',
+    );
+  if (user !== undefined) return `${user.uid}:${user.gid}`;
+  const uid = process.getuid?.() ?? 0;
+  if (uid === 0) throw new UnstartableStage('a container never runs as the root of its machine: start as another user');
+  return `${uid}:${process.getgid?.() ?? 0}`;
+}
+
+function limitsOf(
+  resources: { readonly cpu?: number | undefined; readonly memoryBytes?: number | undefined } | undefined,
+): ContainerLimits {
+  return {
+    cpu: resources?.cpu,
+    memoryBytes: resources?.memoryBytes,
+    processesMax: PROCESSES_MAX,
+    openFilesMax: Math.min(OPEN_FILES_MAX, hardLimit('Max open files')),
+    userProcessesMax: Math.min(USER_PROCESSES_MAX, hardLimit('Max processes')),
+  };
+}
+
+/** Of this process: no container may be given more where it is not quite root. */
+function hardLimit(name: string): number {
+  const line = readFileSync('/proc/self/limits', 'latin1')
+    .split('\n')
+    .find((text) => text.startsWith(name));
+  const hard = Number(/\s(\d+|unlimited)\s+(\d+|unlimited)\s/.exec(line ?? '')?.[2]);
+  return Number.isNaN(hard) ? OPEN_FILES_MAX : hard;
+}

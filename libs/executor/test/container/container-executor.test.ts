@@ -1,0 +1,16 @@
+import { ContainerExecutor } from '../../src/container/container-executor.ts';
+import { runExecutorSuite } from '../../src/testing/executor-suite.ts';
+import { engineForTests, IMAGE, PROGRAM } from './test-images.ts';
+
+const engine = await engineForTests('the contract of the executors on containers');
+/** Nobody else's on the machine of a test. */
+const user = process.getuid?.() === 0 ? { uid: 190_001, gid: 190_001 } : undefined;
+if (engine !== null)
+  runExecutorSuite(`container executor, ${engine.kind}`, {
+    create: () => new ContainerExecutor({ engine, owner: 'suite', warn: () => {} }),
+    contains: true,
+    spec: { user, place: { image: { name: IMAGE } } },
+    // Of the image, and of busybox's shell.
+    variables: ['IN_IMAGE', 'SHLVL'],
+    program: PROGRAM,
+  });

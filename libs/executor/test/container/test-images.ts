@@ -1,0 +1,81 @@
+/**
+ * Images for tests, made here from a static busybox. Where there is no engine, or no such busybox, it says so in the summary.
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findEngine, type FoundEngine } from '../../src/container/find-engine.ts';
+
+export const IMAGE = 'localhost/penstock-test:1';
+export const IMAGE_WITHOUT_SHELL = 'localhost/penstock-test-bare:1';
+/** Starts a server by itself: what the file `/www/index.html` holds, on port 8080. */
+export const IMAGE_OF_SERVER = 'localhost/penstock-test-server:1';
+/** A program that takes a script by `-c` and is not known as a shell. */
+export const PROGRAM = { name: 'other', printsName: 'echo other' };
+
+const BUSYBOX = ['/bin/busybox', '/usr/bin/busybox'];
+
+/** Null where they cannot be had: `what` has not run then. */
+export async function engineForTests(what: string): Promise<FoundEngine | null> {
+  const { engine, why } = await findEngine();
+  const busybox = BUSYBOX.find((path) => existsSync(path) && isStatic(path));
+  if (engine !== null && busybox !== undefined) {
+    makeImages(engine, busybox);
+    return engine;
+  }
+  const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
+  const reason = engine === null ? why : 'there is no static busybox to make images of';
+  if (notRunFile !== undefined) appendFileSync(notRunFile, `${what}: ${reason.replaceAll('\n', ' ')}\n`);
+  return null;
+}
+
+function isStatic(path: string): boolean {
+  try {
+    return !execFileSync('ldd', [path], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).includes('=>');
+  } catch {
+    return true;
+  }
+}
+
+function makeImages(engine: FoundEngine, busybox: string): void {
+  const root = mkdtempSync(join(tmpdir(), 'penstock-image-'));
+  try {
+    for (const folder of ['bin', 'etc', 'tmp', 'root', 'www', 'usr']) mkdirSync(join(root, folder));
+    execFileSync('chmod', ['-R', '755', root]);
+    copyFileSync(busybox, join(root, 'bin/busybox'));
+    bringIn(engine, root, IMAGE_WITHOUT_SHELL, []);
+    for (const applet of execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n'))
+      if (applet !== 'busybox') symlinkSync('busybox', join(root, 'bin', applet));
+    writeFileSync(join(root, 'bin', PROGRAM.name), '#!/bin/sh\nexec /bin/sh "$@"\n', { mode: 0o755 });
+    writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\n');
+    writeFileSync(join(root, 'www/index.html'), 'served\n');
+    execFileSync('chmod', ['1777', join(root, 'tmp')]);
+    bringIn(engine, root, IMAGE, ['ENV IN_IMAGE=yes']);
+    bringIn(engine, root, IMAGE_OF_SERVER, ['CMD ["httpd","-f","-v","-p","8080","-h","/www"]']);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function bringIn(engine: FoundEngine, root: string, name: string, changes: readonly string[]): void {
+  const [file = '', ...flags] =
+    engine.kind === 'podman' ? engine.command : ['docker', '--host', `unix://${engine.socketPath}`];
+  const archive = `${root}.tar`;
+  try {
+    execFileSync('tar', ['-C', root, '-cf', archive, '.']);
+    const options = changes.flatMap((change) => ['--change', change]);
+    execFileSync(file, [...flags, 'import', ...options, archive, name], { stdio: ['ignore', 'pipe', 'pipe'] });
+  } finally {
+    rmSync(archive, { force: true });
+  }
+}
