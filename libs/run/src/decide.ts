@@ -9,6 +9,7 @@ import type { RunEffect } from './effects.ts';
 import type { LogEnd, RunEvent, StagesSkipped } from './events.ts';
 import { hasRoom } from './document-room.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
+import { isTrusted, triggerOf } from './origin.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
@@ -494,7 +495,14 @@ export function scopeOf(
     stages: new Proxy({}, stagesOf(run, plan)),
     matrix: plan.stages[index]?.definition.matrix?.values ?? {},
     env,
-    run: { id: run.id },
+    run: {
+      id: run.id,
+      trusted: String(isTrusted(run.origin)),
+      trigger: triggerOf(run.origin),
+      ref: run.origin.ref ?? '',
+      commit: run.origin.commit ?? '',
+      actor: run.origin.actor ?? '',
+    },
     pipeline: { name: run.pipelineName },
     webhook: {
       repository: run.origin.repository ?? '',

@@ -1,5 +1,6 @@
 /** State as the API shows it. */
 import { isEnded, numberOf } from './evolve.ts';
+import { isTrusted, triggerOf } from './origin.ts';
 import type { RunState, RunView, StageState, StageView, TriggerOrigin } from './state.ts';
 
 export function viewOf(run: RunState): RunView {
@@ -23,13 +24,15 @@ export function viewOf(run: RunState): RunView {
 }
 
 /** Never the address that it was cloned from: that may hold credentials. */
-function originViewOf({
-  source,
-  repository,
-  ref,
-  commit,
-}: TriggerOrigin): Pick<RunView, 'source' | 'repository' | 'ref' | 'commit'> {
+function originViewOf(
+  origin: TriggerOrigin,
+): Pick<RunView, 'trigger' | 'trusted' | 'actor' | 'provider' | 'source' | 'repository' | 'ref' | 'commit'> {
+  const { source, repository, ref, commit, actor, provider } = origin;
   return {
+    trigger: triggerOf(origin),
+    trusted: isTrusted(origin),
+    ...(actor === undefined ? {} : { actor }),
+    ...(provider === undefined ? {} : { provider }),
     ...(source === undefined ? {} : { source }),
     ...(repository === undefined ? {} : { repository }),
     ...(ref === undefined ? {} : { ref }),

@@ -48,11 +48,16 @@ export interface TriggerOrigin {
   readonly source?: string | undefined;
   /** The webhook delivery that it came from. */
   readonly deliveryId?: string | undefined;
+  /** Who began it: a login at the host, an email address, or `api-key`. Data, whoever said it. */
+  readonly actor?: string | undefined;
   /** False: an unsigned delivery; no secrets, no writing to caches. */
   readonly trusted?: boolean | undefined;
   /** Where a runner fetches `commit` from; absent: the stages begin in an empty workspace. */
   readonly cloneUrl?: string | undefined;
 }
+
+/** What began a run, as expressions and the API name it; a rerun has its root's. */
+export type RunTrigger = 'push' | 'schedule' | 'api' | 'local';
 
 /** A process that may exist: what was granted, to whom. */
 export interface LiveAttempt {
@@ -142,6 +147,11 @@ export interface RunView {
   /** Set on a cancelled run. */
   readonly cancelledStages: number | null;
   readonly stages: readonly StageView[];
+  /** Absent from documents of releases before the fields. */
+  readonly trigger?: RunTrigger | undefined;
+  readonly trusted?: boolean | undefined;
+  readonly actor?: string | undefined;
+  readonly provider?: string | undefined;
   /** Which file ran: its path in the repository, `server_template`, or `none`; absent for a run that came from no repository. */
   readonly source?: string | undefined;
   readonly repository?: string | undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groupOf, newRun, planOf, viewOf, workOf } from '@penstock/run';
+import { groupOf, newRun, planOf, viewOf, workOf, type TriggerOrigin } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, stage, DrivenRun } from './support.ts';
 
 const output = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] } as const;
@@ -94,6 +94,25 @@ describe('what a granted attempt executes', () => {
       { key: 'dry-run', value: '$(touch x)' },
       { key: 'own', value: 'given' },
     ]);
+  });
+
+  it('expressions know what began the run, for what, and by whom, as data', () => {
+    const names = ['trigger', 'trusted', 'ref', 'commit', 'actor'];
+    const env = Object.fromEntries(
+      names.map((name) => [name, [{ expression: { kind: 'path' as const, path: ['run', name] } }]]),
+    );
+    const definition = pipeline(stage('a', { env }));
+    const envOf = (origin: TriggerOrigin) =>
+      workOf(newRun(RUN_ID, createdEvent({ origin }), planOf(definition)), planOf(definition), 'a').env;
+    const ref = 'refs/heads/$(id)';
+    expect(envOf({ kind: 'webhook', ref, commit: 'c0ffee', actor: '`id`', trusted: false })).toEqual({
+      trigger: 'push',
+      trusted: 'false',
+      ref,
+      commit: 'c0ffee',
+      actor: '`id`',
+    });
+    expect(envOf({ kind: 'local' })).toEqual({ trigger: 'local', trusted: 'true', ref: '', commit: '', actor: '' });
   });
 
   it('the extension of a stage goes with it', () => {

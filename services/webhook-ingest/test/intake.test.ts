@@ -70,6 +70,33 @@ describe('a push', () => {
     });
   });
 
+  it.each([
+    [
+      'GitHub',
+      'sender',
+      { 'x-github-event': 'push' },
+      githubPush,
+      { sender: { login: '$(id)' }, pusher: { name: 'x' } },
+      '$(id)',
+    ],
+    [
+      'GitHub',
+      'pusher',
+      { 'x-github-event': 'push' },
+      githubPush,
+      { sender: 7, pusher: { name: 'x'.repeat(999) } },
+      'x'.repeat(255),
+    ],
+    ['GitLab', 'user_username', { 'x-gitlab-event': 'Push Hook' }, gitlabPush, { user_username: 'alice' }, 'alice'],
+  ])(
+    'of %s says by its %s who pushed, as data of a bounded length',
+    async (_host, _field, headers, payload, more, actor) => {
+      const { body } = await ingest.send({ ...payload({ url: repository.url, commit }), ...more }, headers);
+      const run = await world.reads.view(body.run_id ?? '', ['service']);
+      expect(run).toMatchObject({ trigger: 'push', trusted: false, actor });
+    },
+  );
+
   it('of a tag is a push with GitLab too, and runs the commit that the tag names', async () => {
     const { body } = await ingest.send(
       { ...gitlabPush({ url: repository.url, commit, ref: 'refs/tags/v1' }), after: 'f'.repeat(40) },

@@ -13,6 +13,8 @@ import type { ExpressionSite, Place } from './template.ts';
 export type Root = 'stages' | 'matrix' | 'env' | 'run' | 'pipeline' | 'webhook' | 'inputs';
 
 const ROOTS: readonly Root[] = ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'];
+const RUN_KEYS = ['id', 'trusted', 'trigger', 'ref', 'commit', 'actor'];
+const TRIGGERS = ['push', 'pull_request', 'schedule', 'api', 'local'];
 const WEBHOOK_KEYS = ['repository', 'ref', 'commit', 'provider'];
 
 /** The names that each place can use, and what the place is called. */
@@ -107,6 +109,8 @@ class ReferenceChecker {
   /** What a name can be; undefined where that is not known. */
   #possibleValues(path: readonly string[], draft: number | undefined): readonly string[] | undefined {
     if (path[0] === 'stages' && path.length === 3 && path[2] === 'status') return STATUSES;
+    if (path[0] === 'run' && path[1] === 'trusted') return ['true', 'false'];
+    if (path[0] === 'run' && path[1] === 'trigger') return TRIGGERS;
     if (path[0] === 'inputs' && path.length === 2 && this.#context.extension === undefined)
       return valuesOf(this.#context.inputs.find(({ name }) => name === path[1]));
     if (path[0] !== 'matrix' || path.length !== 2 || draft === undefined) return undefined;
@@ -154,7 +158,7 @@ class ReferenceChecker {
       );
     else if (root === 'env')
       this.#checkKey('env', rest, this.#variables(draft), note, "set it under 'env', or use the shell's own $NAME");
-    else this.#checkKey(root, rest, root === 'run' ? ['id'] : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
+    else this.#checkKey(root, rest, root === 'run' ? RUN_KEYS : root === 'pipeline' ? ['name'] : WEBHOOK_KEYS, note);
   }
 
   #variables(draft: number | undefined): string[] {

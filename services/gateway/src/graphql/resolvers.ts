@@ -72,6 +72,9 @@ export function makeResolvers({ version, owners, reads, trigger, uses, audit, no
     },
     PipelineRun: {
       inputs: (run: RunView) => run.inputs ?? [],
+      // Runs of releases before the fields: those from a repository were pushed.
+      trigger: (run: RunView) => run.trigger ?? (run.repository === undefined ? 'api' : 'push'),
+      trusted: (run: RunView) => run.trusted ?? true,
       stages: (run: RunView, args: StagesArguments, { work }: GraphqlContext, info: GraphQLResolveInfo) =>
         work.stages(stagesPage(run, args), objectBytesMin(info)),
     },

@@ -69,6 +69,14 @@ export const SCHEMA = /* GraphQL */ `
     reason: String
     "Which file ran, of a run that came from a repository: its path there, 'server_template', or 'none' (additional)."
     source: String
+    "What began it: 'push', 'schedule' or 'api'; a repeated one has its first's (additional)."
+    trigger: String!
+    "False of a run that an unsigned delivery began (additional)."
+    trusted: Boolean!
+    "Who began it: a login at the git host, an email address, or 'api-key' (additional)."
+    actor: String
+    "'git_host_a' or 'git_host_b', of a run that came from a repository (additional)."
+    provider: String
     "The repository, ref and commit that it runs for (additional)."
     repository: String
     ref: String

@@ -98,7 +98,7 @@ export class Trigger {
       tenant,
       key,
       yaml,
-      origin: { kind: 'api' },
+      origin: { kind: 'api', actor: caller.user?.email ?? caller.kind },
       ...(inputs.length === 0 ? {} : { inputs }),
       ...(priority === undefined ? {} : { priority }),
       ...(limits === undefined ? {} : { limits }),

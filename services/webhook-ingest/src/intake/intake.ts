@@ -200,6 +200,7 @@ export class Intake {
       answeredBy: now + waitMs,
       message: push.message,
       paths: push.paths,
+      actor: push.actor,
       bodySha256: await sha256Of(body),
     };
     if (waitMs === 0) {

@@ -32,6 +32,8 @@ export interface Delivery {
   readonly message: string | null;
   /** What the push changed; null: not known, or too much to be kept. */
   readonly paths: readonly string[] | null;
+  /** The login of who pushed; null, or absent from deliveries of releases before the field: not known. */
+  readonly actor?: string | null | undefined;
   /** Of the body, in hex. */
   readonly bodySha256: string;
   /** The delivery that this one repeats on somebody's wish. */

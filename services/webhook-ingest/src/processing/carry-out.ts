@@ -78,7 +78,7 @@ function commonRequest(
   delivery: Delivery,
   { source }: Decision,
 ): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin'> {
-  const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl } = delivery;
+  const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl, actor } = delivery;
   return {
     runId,
     tenant,
@@ -93,6 +93,7 @@ function commonRequest(
       deliveryId,
       trusted: delivery.verified !== 'none',
       cloneUrl,
+      ...(actor == null ? {} : { actor }),
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Provider A: GitHub, github.com or a server of one's own. */
 import { createHmac, subtle, timingSafeEqual } from 'node:crypto';
 import {
+  actorOf,
   changedPaths,
   fieldsOf,
   headerOf,
@@ -65,6 +66,7 @@ export const github: Provider = {
         ),
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths: changedPaths(payload['commits'], COMMITS_MAX),
+        actor: actorOf(fieldsOf(payload['sender'])['login'], fieldsOf(payload['pusher'])['name']),
       },
     };
   },

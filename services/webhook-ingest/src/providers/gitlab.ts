@@ -1,6 +1,7 @@
 /** Provider B: GitLab, gitlab.com or a server of one's own. */
 import { hash, timingSafeEqual } from 'node:crypto';
 import {
+  actorOf,
   changedPaths,
   fieldsOf,
   headerOf,
@@ -70,6 +71,7 @@ export const gitlab: Provider = {
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths:
           typeof total === 'number' && total > listed ? null : changedPaths(payload['commits'], COMMITS_LISTED_MAX + 1),
+        actor: actorOf(payload['user_username'], payload['user_name']),
       },
     };
   },

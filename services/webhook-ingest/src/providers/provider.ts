@@ -2,6 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { BadUserInput } from '@penstock/errors';
 
+const ACTOR_CHARACTERS_MAX = 255;
+
 export type ProviderName = 'git_host_a' | 'git_host_b';
 
 export interface PushEvent {
@@ -14,6 +16,8 @@ export interface PushEvent {
   readonly cloneUrls: readonly [string, ...string[]];
   readonly message: string | null;
   readonly paths: readonly string[] | null;
+  /** The login of who pushed, as the host says; null: it does not say. */
+  readonly actor: string | null;
 }
 
 export type Reading =
@@ -68,6 +72,12 @@ export function fieldsOf(value: unknown): Fields {
 
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+/** A login as a host says it, cut to what one can be; null: there is none. */
+export function actorOf(...candidates: readonly unknown[]): string | null {
+  const login = candidates.map(textOf).find((text) => text !== '');
+  return login?.slice(0, ACTOR_CHARACTERS_MAX).toWellFormed() ?? null;
 }
 
 export function requireRepository(value: unknown, field: string): string {
