@@ -211,6 +211,24 @@ export const variables = {
     meaning:
       'Where the runner is root, stages of each key run as a user of their own from this range, which nothing else on the machine may use. `off`: as the runner itself.',
   }),
+  stageDeny: variable({
+    name: 'SERVICE_STAGE_DENY',
+    kind: list(text('host')),
+    default: [],
+    defaultText: 'none',
+    services: ['serve', 'runner'],
+    meaning:
+      'Hosts and addresses that no stage in a sandbox is to reach, beside the broker and the store that the process itself is connected to.',
+  }),
+  stagePaths: variable({
+    name: 'SERVICE_STAGE_PATHS',
+    kind: list(text('path')),
+    default: [],
+    defaultText: 'none',
+    services: ['serve', 'runner'],
+    meaning:
+      'Folders that stages in a sandbox see, and cannot write to, beside `/usr`, `/etc`, `/opt` and the like: where tools lie elsewhere.',
+  }),
   allowUnisolated: variable({
     name: 'SERVICE_ALLOW_UNISOLATED',
     kind: boolean(),

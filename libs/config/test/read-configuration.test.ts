@@ -27,6 +27,8 @@ describe('configuration', () => {
       partitions: undefined,
       runnerLeaseSecs: 15,
       queueTimeout: 86_400_000,
+      stageDeny: [],
+      stagePaths: [],
       stageUids: { first: 200_000, last: 265_535 },
       allowUnisolated: false,
       drain: 600_000,

@@ -12,6 +12,7 @@ export type {
   StageExit,
   StagePlace,
   StageProcess,
+  StageRun,
   StageSpec,
   StageUser,
   StopReason,
@@ -22,6 +23,8 @@ export { LineSplitter } from './output/lines.ts';
 export { coverFor } from './process/launch.ts';
 export { ProcessExecutor } from './process/executor.ts';
 export { killLeftovers } from './process/leftovers.ts';
+export { SandboxExecutor } from './sandbox/executor.ts';
+export { whySandboxLacks } from './sandbox/probe.ts';
 export { bootClockMs } from './system/proc.ts';
 export { giveTree, removeTree } from './workspace/trees.ts';
 export { type StageFolders, Workspaces } from './workspace/workspaces.ts';

@@ -1,3 +1,4 @@
+export { hostsOf } from './executors/denied-hosts.ts';
 export { findExecutors, leastIsolation } from './executors/find-executors.ts';
 export type { Runner } from './runner-options.ts';
 export { startRunner } from './start.ts';

@@ -3,8 +3,7 @@ import type { Bus, Job } from '@penstock/bus';
 import type { IsolationLevel } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Logger } from '@penstock/telemetry';
-import type { ExecutorSource } from './executors/executor-source.ts';
-import type { UidRange } from './workspace/stage-users.ts';
+import type { ExecutorSource, UidRange } from './executors/executor-source.ts';
 
 export interface RunnerOptions {
   readonly bus: Bus;
@@ -31,6 +30,10 @@ export interface RunnerOptions {
   readonly mirrors?: MirrorCache | undefined;
   /** Where the runner is root: stages of each key run as a user of their own from this range. Absent: as the runner. */
   readonly stageUids?: UidRange | undefined;
+  /** Names and addresses of machines that no stage is to reach, where its executor has a say in that: broker and store. */
+  readonly deniedHosts?: readonly string[] | undefined;
+  /** Folders of the machine that stages in a sandbox see beside its programs. */
+  readonly stagePaths?: readonly string[] | undefined;
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
   readonly log: Logger;

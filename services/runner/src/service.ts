@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
+import { hostsOf } from './executors/denied-hosts.ts';
 import { findExecutors, leastIsolation } from './executors/find-executors.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { startRunner } from './start.ts';
@@ -22,6 +23,8 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'mode',
         'drain',
         'stageUids',
+        'stageDeny',
+        'stagePaths',
         'allowUnisolated',
         'executors',
         'untrustedIsolation',
@@ -43,7 +46,13 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
           credentialsFile: settings.gitCredentialsFile,
           log,
         });
-        const executors = await findExecutors({ wanted: settings.executors, mode });
+        const stageUids = settings.stageUids ?? undefined;
+        const executors = await findExecutors({
+          wanted: settings.executors,
+          mode,
+          stageUids,
+          onLacking: (kind, why) => log.info({ executor: kind, why }, 'stages cannot run in one of these here'),
+        });
         const runner = await untilDone(
           'beginning a session',
           () =>
@@ -60,7 +69,9 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
               slots: settings.slots ?? availableParallelism(),
               labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
               leaseMs: settings.runnerLeaseSecs * 1000,
-              stageUids: settings.stageUids ?? undefined,
+              stageUids,
+              deniedHosts: [...(settings.natsUrl ?? []).flatMap(hostsOf), ...settings.stageDeny],
+              stagePaths: settings.stagePaths,
               executors,
               untrustedIsolation: leastIsolation(settings.untrustedIsolation, executors, mode),
               isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,

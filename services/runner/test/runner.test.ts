@@ -195,9 +195,9 @@ describe('a grant (P12)', () => {
   it('that comes twice starts once and is answered held, also while its result is unanswered', async () => {
     await start();
     scheduler.answerResult = () => null;
-    const gate = join(dataDir, 'work', 'gate');
-    const script = `until [ -e '${gate}' ]; do sleep 0.02; done; echo run >> runs; cat runs`;
+    const script = 'until [ -e gate ]; do sleep 0.02; done; echo run >> runs; cat runs';
     const { job } = await scheduler.grant({ script });
+    const gate = join(dataDir, 'work', String(job.partition), job.runId, 'shared', 'gate');
     expect((await scheduler.send({ ...job, repeated: true })).answer).toBe('held');
     writeFileSync(gate, '');
     await scheduler.results.next();

@@ -9,7 +9,7 @@ import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } f
 import { pause } from '@penstock/async';
 import { type ExecutorKind, type IsolationLevel, killLeftovers } from '@penstock/executor';
 import { openMirrors, type MirrorCache } from '@penstock/git';
-import { findExecutors, leastIsolation, startRunner, type Runner } from '@penstock/runner';
+import { findExecutors, hostsOf, leastIsolation, startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
@@ -33,6 +33,10 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly runnerLeaseMs?: number | undefined;
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
+  /** Hosts that no stage in a sandbox is to reach, beside the broker and the store. */
+  readonly stageDeny: readonly string[];
+  /** Folders of the machine that stages in a sandbox see beside its programs. */
+  readonly stagePaths: readonly string[];
   /** Refuses the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired: boolean;
   /** Which executors the runner has; absent: what it finds. */
@@ -120,7 +124,12 @@ async function startEngine(
 ): Promise<Engine> {
   const { dataDir, partitions, runnerLeaseMs } = options;
   // Looking for a container engine takes as long as the broker does to come up.
-  const finding = findExecutors({ wanted: options.executors, mode: options.mode });
+  const finding = findExecutors({
+    wanted: options.executors,
+    mode: options.mode,
+    stageUids: options.stageUids,
+    onLacking: (kind, why) => logFor('runner').info({ executor: kind, why }, 'stages cannot run in one of these here'),
+  });
   finding.catch(() => {});
   const leftoversFile = join(dataDir, 'leftovers');
   await killLeftovers(leftoversFile);
@@ -157,6 +166,12 @@ async function startEngine(
     dataDir,
     leaseMs: runnerLeaseMs ?? RUNNER_LEASE_MS,
     stageUids: options.stageUids,
+    deniedHosts: [
+      ...(options.natsUrl?.split(',') ?? []).flatMap(hostsOf),
+      ...(options.store.kind === 'mongodb' ? hostsOf(options.store.url) : []),
+      ...options.stageDeny,
+    ],
+    stagePaths: options.stagePaths,
     isolationRequired: options.isolationRequired,
     executors,
     untrustedIsolation: leastIsolation(options.untrustedIsolation, executors, options.mode),

@@ -62,6 +62,14 @@ export interface StagePlace {
   readonly network?: 'open' | 'public' | 'none' | undefined;
 }
 
+/** The run of a stage, to executors that keep runs from each other. */
+export interface StageRun {
+  /** Of all runs' folders the only one that the stage sees. */
+  readonly folder: string;
+  /** In it: what the stage has as /tmp. */
+  readonly temporary: string;
+}
+
 export interface StageSpec {
   /** Processes that serve one key's stages never serve another's. */
   readonly helperKey: string;
@@ -73,6 +81,8 @@ export interface StageSpec {
   readonly shell?: string | undefined;
   /** Absent: the owner's own user. Only where `canChangeUser` says so. */
   readonly user?: StageUser | undefined;
+  /** Absent: of what the executor keeps visible for stages, all is. */
+  readonly run?: StageRun | undefined;
   /** An absolute path. */
   readonly cwd: string;
   /** What a stage in a container is given of its owner's folders, each at its own path; all of them are the stage's to write. */

@@ -8,7 +8,7 @@
 import { HelperFailed } from '../contract/errors.ts';
 import type { Guard } from '../guard/guard.ts';
 import { Helper } from './helper.ts';
-import { isolationsToTry, type CoveredFolder, type Isolation } from './launch.ts';
+import type { Isolation, Launch } from './launch.ts';
 import type { Leftovers } from './leftovers.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -16,51 +16,74 @@ export interface HelperPoolOptions {
   readonly scratch: Scratch;
   readonly guard: Guard | undefined;
   readonly leftovers: Leftovers | undefined;
-  readonly covered: CoveredFolder | undefined;
+  /** How a helper is started, the best way first: the first that works is kept to. */
+  readonly ways: readonly Way[];
   readonly idleMax: number;
   /** Helpers of no key yet that are kept ready, so that a new key need not wait for one to start. */
   readonly spareCount: number;
-  readonly isolations?: readonly Isolation[] | undefined;
   readonly warn: (message: string) => void;
 }
 
-interface Waiting {
+/** `place`: what the helper is for beyond its key; helpers of no key yet are of the place `''`. */
+export interface Way {
+  readonly isolation: Isolation;
+  readonly launch: (place: string) => Launch | Promise<Launch>;
+}
+
+interface Wanted {
   readonly key: string;
+  readonly place: string;
+  /** A helper that has this view is preferred. */
+  readonly view: string;
+}
+
+interface Waiting extends Wanted {
   readonly resolve: (helper: Helper) => void;
   readonly reject: (error: Error) => void;
 }
 
+/** Of spares. */
+const NO_PLACE = '';
+
 export class HelperPool {
   readonly #options: HelperPoolOptions;
-  readonly #isolations: Isolation[];
+  readonly #ways: Way[];
   /** Whether a helper of the first isolation has ever come up; only before that the next one is tried. */
   #proven = false;
   readonly #all = new Set<Helper>();
   /** The longest idle first. */
   readonly #idle: Helper[] = [];
   readonly #keys = new Map<Helper, string>();
+  readonly #places = new Map<Helper, string>();
   readonly #waiting: Waiting[] = [];
-  #starting = 0;
+  /** The place of each that is starting. */
+  readonly #starting: string[] = [];
   #closed = false;
 
   constructor(options: HelperPoolOptions) {
     this.#options = options;
-    this.#isolations = [...(options.isolations ?? isolationsToTry())];
+    this.#ways = [...options.ways];
   }
 
   get isolation(): Isolation {
-    return this.#isolations[0] ?? 'group';
+    return this.#ways[0]?.isolation ?? 'group';
   }
 
   /** A helper at once where one idles. Rejects with HelperFailed or GuardGone. */
-  acquire(key: string): Helper | Promise<Helper> {
-    const idle = this.#takeIdle(key);
+  acquire(wanted: Wanted): Helper | Promise<Helper> {
+    const idle = this.#takeIdle(wanted);
     if (idle !== null) return idle;
     if (this.#closed) return Promise.reject(new HelperFailed('the executor is closed'));
     return new Promise<Helper>((resolve, reject) => {
-      this.#waiting.push({ key, resolve, reject });
-      if (this.#starting < this.#waiting.length) this.#startOne();
+      this.#waiting.push({ ...wanted, resolve, reject });
+      if (this.#surplus(wanted.place) > 0) void this.#startOne(wanted.place);
     });
+  }
+
+  /** How many more wait for a helper of this place than are starting. */
+  #surplus(place: string): number {
+    const of = (other: string): boolean => other === place;
+    return this.#waiting.filter((waiting) => of(waiting.place)).length - this.#starting.filter(of).length;
   }
 
   release(helper: Helper): void {
@@ -69,7 +92,10 @@ export class HelperPool {
       return;
     }
     const key = this.#keys.get(helper);
-    const index = this.#waiting.findIndex((waiting) => key === undefined || waiting.key === key);
+    const place = this.#places.get(helper);
+    const index = this.#waiting.findIndex(
+      (waiting) => waiting.place === place && (key === undefined || waiting.key === key),
+    );
     const waiting = index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
     if (waiting !== undefined) {
       this.#keys.set(helper, waiting.key);
@@ -84,7 +110,8 @@ export class HelperPool {
   async prewarm(count: number): Promise<void> {
     const wanted = Math.min(count, this.#options.idleMax);
     const started: Promise<void>[] = [];
-    for (let have = this.#idle.length + this.#starting; have < wanted; have += 1) started.push(this.#startOne());
+    for (let have = this.#idle.length + this.#starting.length; have < wanted; have += 1)
+      started.push(this.#startOne(NO_PLACE));
     await Promise.all(started);
   }
 
@@ -95,14 +122,21 @@ export class HelperPool {
     await Promise.all([...this.#all].map((helper) => helper.gone));
   }
 
-  #takeIdle(key: string): Helper | null {
-    for (const wanted of [key, undefined]) {
+  #takeIdle({ key, place, view }: Wanted): Helper | null {
+    const fits: ((helper: Helper) => boolean)[] = [
+      (helper) => this.#keys.get(helper) === key && helper.view === view,
+      (helper) => this.#keys.get(helper) === key,
+      (helper) => !this.#keys.has(helper),
+    ];
+    for (const isWanted of fits) {
       // The one that idled last has the warmest caches.
-      const index = this.#idle.findLastIndex((helper) => helper.usable && this.#keys.get(helper) === wanted);
+      const index = this.#idle.findLastIndex(
+        (helper) => helper.usable && this.#places.get(helper) === place && isWanted(helper),
+      );
       const helper = index < 0 ? undefined : this.#idle.splice(index, 1)[0];
       if (helper === undefined) continue;
+      if (!this.#keys.has(helper)) this.#keepSpares();
       this.#keys.set(helper, key);
-      if (wanted === undefined) this.#keepSpares();
       return helper;
     }
     return null;
@@ -110,32 +144,39 @@ export class HelperPool {
 
   #keepSpares(): void {
     const spares =
-      this.#idle.filter((helper) => !this.#keys.has(helper)).length + this.#starting - this.#waiting.length;
+      this.#idle.filter((helper) => !this.#keys.has(helper)).length + this.#starting.length - this.#waiting.length;
     // Not now: whoever takes a spare is about to start a stage.
-    if (spares < this.#options.spareCount && !this.#closed) setImmediate(() => void this.#startOne());
+    if (spares < this.#options.spareCount && !this.#closed) setImmediate(() => void this.#startOne(NO_PLACE));
   }
 
-  async #startOne(): Promise<void> {
+  async #startOne(place: string): Promise<void> {
     if (this.#closed) return;
-    this.#starting += 1;
+    this.#starting.push(place);
+    const started = (): void => void this.#starting.splice(this.#starting.indexOf(place), 1);
     try {
-      const helper = await this.#startProven();
-      this.#starting -= 1;
+      const helper = await this.#startProven(place);
+      started();
       this.release(helper);
     } catch (error) {
-      this.#starting -= 1;
-      const surplus = this.#waiting.length - this.#starting;
-      if (surplus > 0) this.#waiting.shift()?.reject(error instanceof Error ? error : new HelperFailed(String(error)));
+      started();
+      if (this.#surplus(place) <= 0) return;
+      const index = this.#waiting.findIndex((waiting) => waiting.place === place);
+      const [waiting] = this.#waiting.splice(index, 1);
+      waiting?.reject(error instanceof Error ? error : new HelperFailed(String(error)));
     }
   }
 
-  async #startProven(): Promise<Helper> {
+  async #startProven(place: string): Promise<Helper> {
     for (;;) {
-      const isolation = this.isolation;
-      const helper = new Helper(isolation, this.#options.scratch, this.#options.covered);
+      const [way] = this.#ways;
+      if (way === undefined) throw new HelperFailed('there is no way to start a helper');
+      const { isolation } = way;
+      const helper = new Helper(await way.launch(place), this.#options.scratch);
+      this.#places.set(helper, place);
       this.#all.add(helper);
       void helper.gone.then(() => this.#forget(helper));
       try {
+        if (this.#closed) throw new HelperFailed('the executor is closed');
         await helper.ready;
         this.#options.leftovers?.add(helper.identities);
         await this.#options.guard?.hold(helper.identities);
@@ -146,8 +187,8 @@ export class HelperPool {
         if (!(error instanceof HelperFailed) || this.#closed) throw error;
         // Another start may have stepped down meanwhile.
         if (isolation !== this.isolation) continue;
-        if (this.#proven || this.#isolations.length === 1) throw error;
-        this.#isolations.shift();
+        if (this.#proven || this.#ways.length === 1) throw error;
+        this.#ways.shift();
         if (this.isolation === 'group') this.#warnOfGroups(error);
       }
     }
@@ -167,6 +208,7 @@ export class HelperPool {
   #forget(helper: Helper): void {
     this.#all.delete(helper);
     this.#keys.delete(helper);
+    this.#places.delete(helper);
     const index = this.#idle.indexOf(helper);
     if (index >= 0) this.#idle.splice(index, 1);
     this.#options.guard?.letGo(helper.identities);

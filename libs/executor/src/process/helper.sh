@@ -1,10 +1,8 @@
 # A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
 #
-#   helper.sh boot <cover> <keep> <pipes> <uid> <gid> <shell>   mounts, gives up what could undo it, then serves
-#   helper.sh serve                                             serves
-#   helper.sh once                                              serves one stage without a namespace; its owner ends the group
-#
-# process/launch.ts says what the arguments of boot are.
+#   helper boot <text> <uid> <gid> <shell> <limits>   gives up what could undo the mounts around it, then serves
+#   helper serve <shell> <limits> [<drop>]            serves; where there is a third argument it has rights that a stage must not
+#   helper once <shell>                               serves one stage without a namespace; its owner ends the group
 #
 # An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
 # counts only from then on: nothing of it is read by a program that still has rights.
@@ -16,36 +14,29 @@
 
 # Sources the job, as another user where there is a number.
 start() {
-  if [ -z "$1" ]; then
-    . "${PENSTOCK_JOB:-/proc/self/fd/4}"
-    exit
+  eval "$limits"
+  if [ -n "$1" ]; then
+    exec setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
+      --no-new-privs -- "$shell" -c '. /proc/self/fd/4'
+  elif [ -n "$drop" ]; then
+    exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs -- "$shell" -c '. /proc/self/fd/4'
   fi
-  exec setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs -- \
-    "$shell" -c '. /proc/self/fd/4'
+  . "${PENSTOCK_JOB:-/proc/self/fd/4}"
+  exit
 }
 
 if [ "$1" = boot ]; then
-  cover=$2 keep=$3 pipes=$4 uid=$5 gid=$6 shell=$7
-  if [ -n "$cover" ]; then
-    [ -z "$keep" ] || exec 9<"$keep" || exit 71
-    mount -t tmpfs -o size=64k,mode=755 penstock "$cover" || exit 71
-    if [ -n "$keep" ]; then
-      # The folder is under the cover by now: only the open descriptor still leads to it.
-      mkdir -p "$keep" && mount -c --bind /proc/self/fd/9 "$keep" || exit 71
-      exec 9<&-
-    fi
-  fi
-  mount -t tmpfs -o size=4k,mode=700 penstock "$pipes" || exit 71
+  text=$2 uid=$3 gid=$4 shell=$5 limits=$6
   # Of what runs out of memory the stage is to be killed, not its owner.
   echo 500 >/proc/self/oom_score_adj
   # Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the
   # right to undo them.
-  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" setpriv --no-new-privs -- "$shell" "$0" serve "$shell"
+  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" setpriv --no-new-privs -- "$shell" -c "$text" helper serve "$shell" "$limits"
   # Root's stages stay root, but for what would uncover the data (mounts, files opened by their number, raw disks and
   # memory), end the namespace, or leave files that cannot be removed.
-  exec setpriv --bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable --no-new-privs -- "$shell" "$0" serve "$shell"
+  exec setpriv --bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable --no-new-privs -- "$shell" -c "$text" helper serve "$shell" "$limits"
 fi
-shell=$2
+shell=$2 limits=$3 drop=$4
 
 if [ "$1" = once ]; then
   trap : INT TERM

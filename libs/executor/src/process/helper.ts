@@ -9,19 +9,19 @@
  * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, fchownSync, ftruncateSync, writeSync } from 'node:fs';
+import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
 import { HelperFailed } from '../contract/errors.ts';
 import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
-import { launchCommand, type CoveredFolder, type Isolation } from './launch.ts';
+import type { Isolation, Launch } from './launch.ts';
 import { OutputPipes } from './output-pipes.ts';
 import {
   descendantsOf,
   identityOf,
+  initBelow,
   isAlive,
   membersOf,
-  onlyChildOf,
   type ProcessIdentity,
   signalProcess,
 } from '../system/proc.ts';
@@ -31,7 +31,8 @@ import type { Scratch } from './scratch.ts';
 const READY_MS_MAX = 20_000;
 /** Of what a helper says when it cannot start. */
 const COMPLAINT_CHARACTERS_MAX = 2_000;
-const HELPER_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Where helpers and what starts them find their programs. */
+export const HELPER_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const GONE_POLL_MS = 5;
 /** Node fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -54,6 +55,7 @@ interface RunningStage {
 
 export class Helper {
   readonly isolation: Isolation;
+  readonly launch: Launch;
   /** Rejects with HelperFailed. */
   readonly ready: Promise<void>;
   /** Resolves when none of its processes is left. */
@@ -62,42 +64,57 @@ export class Helper {
   identities: readonly ProcessIdentity[] = [];
   /** False once it must not be given another stage. */
   usable = true;
+  /** What its stages see (`viewOf`); undefined before the first binding. */
+  view: string | undefined;
   readonly #child: ChildProcess;
   readonly #control: Duplex;
+  /** To the launcher, where it mounts what a run sees. */
+  readonly #orders: Duplex | null;
+  readonly #tableFd: number | null;
   readonly #jobFd: number;
   readonly #jobPath: string | null;
   readonly #scratch: Scratch;
   readonly #pipes: OutputPipes;
+  /** What has to come up before it is ready. */
+  readonly #awaited: Set<string>;
   #givenTo: number | undefined;
   #stage: RunningStage | null = null;
   #received = '';
   #complaint = '';
   #onReady: () => void = () => {};
   #onFailed: (error: HelperFailed) => void = () => {};
+  #onBound: (() => void) | null = null;
 
-  constructor(isolation: Isolation, scratch: Scratch, covered: CoveredFolder | undefined) {
-    this.isolation = isolation;
+  constructor(launch: Launch, scratch: Scratch) {
+    this.launch = launch;
+    this.isolation = launch.isolation;
     this.#scratch = scratch;
+    this.#awaited = new Set(launch.hasStack === true ? ['ready', 'net'] : ['ready']);
     const stdout = scratch.pipe();
     const stderr = scratch.pipe();
     const job = scratch.jobFile();
     this.#jobFd = job.fd;
     this.#jobPath = job.path;
-    const { file, args } = launchCommand(isolation, covered, scratch.pipesFolder);
+    const { descriptors, tableFd, close } = launchDescriptors(launch, scratch);
+    this.#tableFd = tableFd;
     const env = { PATH: HELPER_PATH, ...(job.path === null ? {} : { PENSTOCK_JOB: job.path }) };
     // A session of its own: what a terminal sends to the owner's group is the owner's to answer.
-    this.#child = spawn(file, args, {
+    this.#child = spawn(launch.file, launch.args, {
       env,
       cwd: '/',
       detached: true,
-      stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd],
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd, ...descriptors],
     });
     closeSync(stdout.writeFd);
     closeSync(stderr.writeFd);
+    close();
     this.#pipes = new OutputPipes(stdout.readFd, stderr.readFd);
     this.#control = this.#child.stdio[3] as Duplex;
     this.#control.on('data', (data: Buffer) => this.#onControl(data));
     this.#control.on('error', () => {});
+    this.#orders = launch.mounts === undefined ? null : (this.#child.stdio.at(7) as unknown as Duplex);
+    this.#orders?.on('data', (data: Buffer) => this.#onAnswer(data.toString('latin1')));
+    this.#orders?.on('error', () => {});
 
     this.#child.stderr?.on('data', (data: Buffer) => this.#onComplaint(data));
     const deadline = setTimeout(
@@ -112,6 +129,33 @@ export class Helper {
     this.gone = this.#untilGone();
   }
 
+  /**
+   * Shows the stages to come what this table mounts, and nothing that earlier ones saw. No stage runs meanwhile. Rejects with
+   * HelperFailed, and then the helper is of no use any more.
+   */
+  async bind(view: string, table: string): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const fail = (why: string): void => {
+      this.kill();
+      reject(new HelperFailed(`a run's folders could not be mounted: ${why}`));
+    };
+    const deadline = setTimeout(() => fail(`it took more than ${READY_MS_MAX} ms`), READY_MS_MAX);
+    this.#onBound = resolve;
+    this.#complaint = '';
+    // A launcher that could not mount has ended.
+    this.#orders?.once('close', () => fail(this.#complaint.trim() || 'the launcher has ended'));
+    try {
+      this.#writeAnew(this.#tableFd ?? -1, Buffer.from(table));
+      this.#orders?.write('bind\n');
+      await promise;
+      this.view = view;
+    } finally {
+      clearTimeout(deadline);
+      this.#onBound = null;
+      this.#orders?.removeAllListeners('close');
+    }
+  }
+
   /** One at a time. Resolves when nothing of the stage is left. */
   run(job: Buffer, times: StageTimes, sink: OutputSink, user?: StageUser): Promise<StageExit> {
     if (user !== undefined) this.#giveTo(user);
@@ -119,10 +163,14 @@ export class Helper {
     return new Promise<StageExit>((resolve) => {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
       this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
-      ftruncateSync(this.#jobFd, 0);
-      for (let at = 0; at < job.length;) at += writeSync(this.#jobFd, job, at, job.length - at, at);
+      this.#writeAnew(this.#jobFd, job);
       this.#control.write(`${user?.uid ?? ''}\n`);
     });
+  }
+
+  #writeAnew(fd: number, content: Buffer): void {
+    ftruncateSync(fd, 0);
+    for (let at = 0; at < content.length;) at += writeSync(fd, content, at, content.length - at, at);
   }
 
   /** The job is read, and `/dev/stderr` opened, by the stage's own user. */
@@ -160,7 +208,7 @@ export class Helper {
 
   #first(): ProcessIdentity | null {
     if (this.isolation === 'group' || this.#child.pid === undefined) return null;
-    return this.identities[1] ?? onlyChildOf(this.#child.pid);
+    return this.identities[1] ?? initBelow(this.#child.pid);
   }
 
   #stageProcesses(): ProcessIdentity[] {
@@ -178,9 +226,9 @@ export class Helper {
     }
   }
 
-  /** Why it does not start; later only the shell's remarks about killed stages. */
+  /** Why it does not start, or a run's folders are not mounted; else only the shell's remarks about killed stages. */
   #onComplaint(data: Buffer): void {
-    if (this.identities.length === 0)
+    if (this.identities.length === 0 || this.#onBound !== null)
       this.#complaint = (this.#complaint + data.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);
   }
 
@@ -189,15 +237,40 @@ export class Helper {
     for (let end = this.#received.indexOf('\n'); end >= 0; end = this.#received.indexOf('\n')) {
       const line = this.#received.slice(0, end);
       this.#received = this.#received.slice(end + 1);
-      if (line === 'ready') this.#becomeReady();
+      if (line === 'map') this.#writeMaps();
+      else if (line === 'ready') this.#onUp('ready');
       else this.#onStatus(Number(line));
     }
+  }
+
+  /** Of the launcher: a word a line. */
+  #onAnswer(words: string): void {
+    for (const word of words.split('\n')) {
+      if (word === 'bound') this.#onBound?.();
+      else if (word !== '') this.#onUp(word);
+    }
+  }
+
+  /** Only who stands outside a user namespace may say whom its numbers mean. */
+  #writeMaps(): void {
+    const { idMap = '' } = this.launch;
+    try {
+      for (const name of ['uid_map', 'gid_map']) writeFileSync(`/proc/${this.#child.pid}/${name}`, idMap);
+      this.#control.write('\n');
+    } catch (error) {
+      this.#onFailed(new HelperFailed(`the users of a helper could not be mapped: ${String(error)}`));
+    }
+  }
+
+  #onUp(what: string): void {
+    this.#awaited.delete(what);
+    if (this.#awaited.size === 0 && this.identities.length === 0) this.#becomeReady();
   }
 
   #becomeReady(): void {
     const pid = this.#child.pid;
     if (pid === undefined) return;
-    const first = this.isolation === 'group' ? null : onlyChildOf(pid);
+    const first = this.isolation === 'group' ? null : initBelow(pid);
     if (this.isolation !== 'group' && first === null) {
       this.#onFailed(new HelperFailed('a helper said ready and was gone'));
       return;
@@ -257,9 +330,30 @@ export class Helper {
     );
     this.#pipes.close();
     this.#control.destroy();
+    this.#orders?.destroy();
+    if (this.#tableFd !== null) closeSync(this.#tableFd);
     closeSync(this.#jobFd);
     if (this.#jobPath !== null) this.#scratch.remove(this.#jobPath);
   }
+}
+
+/** Those after the helper's own: see `launch.sh`. */
+function launchDescriptors(
+  { mounts, hasStack, filter }: Launch,
+  scratch: Scratch,
+): { descriptors: ('pipe' | 'ignore' | number)[]; tableFd: number | null; close: () => void } {
+  if (mounts === undefined) return { descriptors: [], tableFd: null, close: () => {} };
+  const tableFd = scratch.jobFile().fd;
+  writeSync(tableFd, mounts);
+  const loop = hasStack === true ? scratch.loop() : null;
+  const filterFd = filter === undefined ? null : scratch.fileWith(filter);
+  return {
+    descriptors: ['pipe', tableFd, loop ?? 'ignore', filterFd ?? 'ignore'],
+    tableFd,
+    close: () => {
+      for (const fd of [loop, filterFd]) if (fd !== null) closeSync(fd);
+    },
+  };
 }
 
 export function exitOfStop(reason: StopReason): StageExit {

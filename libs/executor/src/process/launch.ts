@@ -1,15 +1,32 @@
-/** How a helper is started: the ways from the best to the last, and the command line of each. */
-import { existsSync, statSync } from 'node:fs';
+/** How a helper of plain processes is started: the ways from the best to the last, and the command line of each. */
+import { statSync } from 'node:fs';
 import { dirname, relative, isAbsolute } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { withoutStrayDescriptors, type LaunchCommand } from '../system/descriptors.ts';
+import { HELPER_SHELL, HELPER_TEXT, LAUNCH_TEXT } from './scripts.ts';
+import { basesOf, sharedBases, table, type Bases, type Entry } from './view.ts';
 
 /**
  * - `namespace`: PID 1 of a PID and mount namespace; needs root's rights.
  * - `user-namespace`: the same inside a user namespace.
  * - `group`: a process group, where neither is to be had; a stage's daemon that leaves the group escapes.
+ * - `sandbox`: all namespaces and a root of its own, by bubblewrap.
  */
-export type Isolation = 'namespace' | 'user-namespace' | 'group';
+export type Isolation = 'namespace' | 'user-namespace' | 'group' | 'sandbox';
+
+/** One helper's start. */
+export interface Launch extends LaunchCommand {
+  readonly isolation: Isolation;
+  /** What is mounted before the helper starts. Absent: it has no launcher that mounts. */
+  readonly mounts?: string | undefined;
+  /** Absent: its stages see what the owner sees. */
+  readonly bases?: Bases | undefined;
+  /** The maps of its user namespace, which the owner writes. */
+  readonly idMap?: string | undefined;
+  /** Whether a network stack comes up beside it, to be waited for. */
+  readonly hasStack?: boolean | undefined;
+  /** What its processes may ask of the kernel, as a program for seccomp. */
+  readonly filter?: Uint8Array | undefined;
+}
 
 export interface CoveredFolder {
   /** Looks empty to stages. */
@@ -18,46 +35,71 @@ export interface CoveredFolder {
   readonly keep?: string | undefined;
 }
 
-const HELPER_SCRIPT = fileURLToPath(new URL('./helper.sh', import.meta.url));
-/** dash forks and reads twice as fast as bash; where `sh` is something else, that serves too. */
-const HELPER_SHELL = ['/bin/dash', '/usr/bin/dash'].find((path) => existsSync(path)) ?? '/bin/sh';
+export interface LaunchOptions {
+  readonly covered: CoveredFolder | undefined;
+  /** The folder that holds the pipes of helpers yet to come. */
+  readonly pipes: string;
+  /** Shell commands by which a stage's first process bounds itself. */
+  readonly limits: string;
+}
 
 export function isolationsToTry(): readonly Isolation[] {
   if (process.platform !== 'linux') return ['group'];
   return process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
 }
 
-/** `pipes` is the folder that holds the pipes of helpers yet to come. */
-export function launchCommand(isolation: Isolation, covered: CoveredFolder | undefined, pipes: string): LaunchCommand {
-  const own = [HELPER_SHELL, HELPER_SCRIPT];
+export function launchPlain(isolation: Isolation, { covered, pipes, limits }: LaunchOptions): Launch {
   if (isolation === 'group')
-    return withoutStrayDescriptors([
-      ...(process.platform === 'linux' ? DIE_WITH_OWNER : []),
-      ...own,
-      'once',
-      HELPER_SHELL,
-    ]);
+    return {
+      isolation,
+      ...withoutStrayDescriptors([
+        ...(process.platform === 'linux' ? DIE_WITH_OWNER : []),
+        ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'once', HELPER_SHELL, limits],
+      ]),
+    };
   const user = isolation === 'user-namespace';
   const [uid, gid] = user ? [String(process.getuid?.()), String(process.getgid?.())] : ['', ''];
-  // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
-  const boot = ['setsid', ...own, 'boot', covered?.cover ?? '', keptInside(covered), pipes, uid, gid, HELPER_SHELL];
-  const names = [
-    ...(user ? ['--user', '--map-root-user'] : []),
-    '--pid',
-    '--mount',
-    '--mount-proc',
-    '--fork',
-    '--kill-child=KILL',
+  const keep = keptInside(covered);
+  const bases = keep === undefined ? undefined : basesOf(keep, { work: keep, tmp: '/tmp', shm: '/dev/shm' });
+  const entries: Entry[] = [
+    ...(covered === undefined ? [] : [['cover', covered.cover, 'tmpfs', 'size=64k,mode=755'] as const]),
+    ['pipes', pipes, 'tmpfs', 'size=4k,mode=700'],
+    ...(bases === undefined ? [] : sharedBases(bases)),
   ];
-  return withoutStrayDescriptors([...DIE_WITH_OWNER, 'unshare', ...names, '--', ...boot]);
+  return {
+    isolation,
+    mounts: table(entries),
+    bases,
+    ...commandOf([
+      ...DIE_WITH_OWNER,
+      ...['unshare', ...(user ? ['--user', '--map-root-user'] : []), '--mount', '--propagation', 'private', '--'],
+      ...[HELPER_SHELL, '-c', LAUNCH_TEXT, 'launch', 'inner', '', '', ...baseArguments(bases)],
+      // It sees the launcher's mounts come and go, and the launcher none of its own.
+      ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
+      // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
+      ...['setsid', HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'boot', HELPER_TEXT, uid, gid, HELPER_SHELL, limits],
+    ]),
+  };
 }
 
-const DIE_WITH_OWNER = ['setpriv', '--pdeathsig', 'KILL', '--'];
+/** As `launch.sh` takes them. */
+export function baseArguments(bases: Bases | undefined): string[] {
+  return bases === undefined ? ['', '', '', ''] : [bases.keep, bases.work, bases.tmp, bases.shm];
+}
 
-function keptInside(covered: CoveredFolder | undefined): string {
-  if (covered?.keep === undefined) return '';
+/** Of a launch with mounts: it is given descriptors of its own up to 10 (see `launch.sh`). */
+export function commandOf(command: readonly string[]): LaunchCommand {
+  return withoutStrayDescriptors(command, LAUNCH_DESCRIPTOR_MAX);
+}
+
+const LAUNCH_DESCRIPTOR_MAX = 10;
+
+export const DIE_WITH_OWNER = ['setpriv', '--pdeathsig', 'KILL', '--'];
+
+function keptInside(covered: CoveredFolder | undefined): string | undefined {
+  if (covered?.keep === undefined) return undefined;
   const inside = relative(covered.cover, covered.keep);
-  return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? '' : covered.keep;
+  return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? undefined : covered.keep;
 }
 
 /**

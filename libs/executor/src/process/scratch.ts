@@ -4,11 +4,12 @@
  * them open, so that no stage can reach another's.
  */
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
-  chownSync,
   closeSync,
   constants,
+  fchownSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -67,6 +68,25 @@ export class Scratch {
     }
   }
 
+  /** A pipe that is its own other end: what one process of a helper's start writes, another one reads. */
+  loop(): number {
+    if (this.#fifos.length === 0) this.#makeFifos();
+    const path = this.#fifos.pop();
+    if (path === undefined) throw new Error('mkfifo made nothing');
+    try {
+      return openSync(path, constants.O_RDWR);
+    } finally {
+      unlinkSync(path);
+    }
+  }
+
+  /** A file of its own that whoever may enter the folder can read: nothing of a stage's. */
+  publicFile(name: string, content: string): string {
+    const path = join(this.#folder, name);
+    writeFileSync(path, content, { mode: 0o444 });
+    return path;
+  }
+
   /** A file without a name where /proc can open it again (Linux), else with one. */
   jobFile(): { readonly fd: number; readonly path: string | null } {
     const path = this.#next('job');
@@ -76,15 +96,36 @@ export class Scratch {
     return { fd, path: null };
   }
 
-  writeScript(script: string, user?: StageUser): string {
-    const path = this.#next('script');
-    writeFileSync(path, script, { mode: 0o600, flag: 'wx' });
-    if (user !== undefined) chownSync(path, user.uid, user.gid);
+  /** A descriptor at the beginning of a file without a name. */
+  fileWith(content: Uint8Array): number {
+    const path = this.#next('file');
+    writeFileSync(path, content, { mode: 0o600, flag: 'wx' });
+    try {
+      return openSync(path, 'r');
+    } finally {
+      unlinkSync(path);
+    }
+  }
+
+  /** `folder`: where the stage sees it, and may do to it what it likes; absent: where it sees everything. */
+  writeScript(script: string, user: StageUser | undefined, folder: string | undefined): string {
+    const path = folder === undefined ? this.#next('script') : join(folder, `.script-${randomUUID()}`);
+    const fd = openSync(path, 'wx', 0o600);
+    try {
+      writeFileSync(fd, script);
+      if (user !== undefined) fchownSync(fd, user.uid, user.gid);
+    } finally {
+      closeSync(fd);
+    }
     return path;
   }
 
   remove(path: string): void {
-    rmSync(path, { force: true });
+    try {
+      rmSync(path, { force: true });
+    } catch {
+      // The stage has put something else in its place, which goes with its folder.
+    }
   }
 
   close(): void {

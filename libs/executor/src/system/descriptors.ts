@@ -8,11 +8,10 @@ export interface LaunchCommand {
 
 /**
  * Descriptors that were left open to this process would reach every stage. Closing them takes a bash, as dash knows
- * one-digit numbers only.
+ * one-digit numbers only. Those up to `ownMax` are replaced by the child's own.
  */
-export function withoutStrayDescriptors(command: readonly string[]): LaunchCommand {
-  // Those up to 6 are replaced by the child's own.
-  const stray = inheritableDescriptors().filter((fd) => fd > 6);
+export function withoutStrayDescriptors(command: readonly string[], ownMax = 6): LaunchCommand {
+  const stray = inheritableDescriptors().filter((fd) => fd > ownMax);
   const [file = '', ...args] = command;
   if (stray.length === 0) return { file, args };
   return {

@@ -75,16 +75,27 @@ export function membersOf(group: number): ProcessIdentity[] {
     .map(({ pid, stat }) => ({ pid, startTime: stat.startTime }));
 }
 
-/** The only child of a process, or null. */
-export function onlyChildOf(pid: number): ProcessIdentity | null {
-  const listed = readOrEmpty(`/proc/${pid}/task/${pid}/children`).trim();
-  const child = /^\d+$/.test(listed) ? Number(listed) : childByScan(pid);
-  return child === null ? null : identityOf(child);
+/** The first process of the PID namespace that a descendant of this one, at most two generations on, has made; or null. */
+export function initBelow(pid: number): ProcessIdentity | null {
+  const children = childrenOf(pid);
+  for (const found of [...children, ...children.flatMap(childrenOf)]) if (isInit(found)) return identityOf(found);
+  return null;
 }
 
-/** For kernels without the list of children. */
-function childByScan(parent: number): number | null {
-  return everyProcess().find(({ stat }) => stat.parent === parent)?.pid ?? null;
+function isInit(pid: number): boolean {
+  const numbers = /^NSpid:\s+(.*)$/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1]?.split(/\s+/) ?? [];
+  return numbers.length > 1 && numbers.at(-1) === '1';
+}
+
+function childrenOf(pid: number): number[] {
+  let listed: string;
+  try {
+    listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
+  } catch {
+    // A kernel without the list of children, or it is gone.
+    return everyProcess().flatMap((other) => (other.stat.parent === pid ? [other.pid] : []));
+  }
+  return listed.split(' ').filter(Boolean).map(Number);
 }
 
 function everyProcess(): { readonly pid: number; readonly stat: Stat }[] {

@@ -1,11 +1,11 @@
 /**
  * The folders of runs: `<root>/<run id>/` is the home of its stages; in it `shared`, a fresh one for each attempt that
- * asks for it, and the files that stages write their outputs to. They are made when the first stage needs them.
+ * asks for it, and the files that stages write their outputs to; beside it what they have as /tmp. They are made when the first stage needs them.
  *
  * A stage may do to its folders what it likes: the next one finds them again, as new where they were taken away, and open where
  * they were shut.
  *
- * WORKSPACES-1. Nothing outside `<root>/<run id>` is touched, whatever a stage has put inside: removal follows no link.
+ * WORKSPACES-1. Nothing outside `<root>/<run id>` and `<root>/.tmp-<run id>` is touched, whatever a stage has put inside: removal follows no link.
  * WORKSPACES-2. A folder is removed only when no process of its run is left, which the caller sees to.
  * WORKSPACES-3. A workspace that is to be filled appears complete or not at all: one that is there was filled. `shared` is
  *     filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where the
@@ -25,6 +25,7 @@ import {
   openSync,
   readdirSync,
   renameSync,
+  rmdirSync,
   rmSync,
 } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
@@ -35,6 +36,8 @@ import { giveTree, removeTree } from './trees.ts';
 
 /** Begins no run's id. */
 const SPARE = '.spare-';
+/** Before a run's id: what its stages have as /tmp. It stands beside the run's folder, where no stage can put a link in its place. */
+const TEMPORARY = '.tmp-';
 const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
 
 /** Folders that runs left as they were made, kept for later runs of their keys: half of what a short run costs the disk. */
@@ -49,6 +52,8 @@ export interface StageFolders {
   /** Whether that is the attempt's own. */
   readonly fresh: boolean;
   readonly home: string;
+  /** What executors that keep runs apart show as /tmp. */
+  readonly temporary: string;
   /** What `$SERVICE_OUTPUT` names; exists once the stage wrote to it, or `outputs` were declared. */
   readonly outputFile: string;
 }
@@ -86,7 +91,11 @@ export class Workspaces {
     this.#root = root;
     mkdirSync(root, { recursive: true, mode: ROOT_MODE });
     chmodSync(root, ROOT_MODE);
-    for (const name of readdirSync(root)) if (name.startsWith(SPARE)) void removeRun(join(root, name)).catch(() => {});
+    const names = readdirSync(root);
+    const runs = new Set(names);
+    for (const name of names)
+      if (name.startsWith(SPARE) || (name.startsWith(TEMPORARY) && !runs.has(name.slice(TEMPORARY.length))))
+        void removeRun(join(root, name)).catch(() => {});
   }
 
   /** The folders for one attempt. A removal of the run that is under way is waited for. @throws as `fill`; the signal's reason */
@@ -99,7 +108,10 @@ export class Workspaces {
     const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run);
     if (!isSpare) makeFolder(run);
     openToOwner(run);
-    if (user !== undefined) await this.#giveRun(run, user);
+    const temporary = this.#temporaryOf(runId);
+    makeFolder(temporary);
+    openToOwner(temporary);
+    if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
     if (fill === undefined) {
       if (!isSpare) makeFolder(shared);
       give(shared, user);
@@ -115,7 +127,7 @@ export class Workspaces {
     }
     const outputFile = join(run, `output-${attempt}`);
     if (declaresOutputs) makeFile(outputFile, user);
-    return { workspace, fresh, home: run, outputFile };
+    return { workspace, fresh, home: run, temporary, outputFile };
   }
 
   /** After the attempt's outputs were read. */
@@ -136,8 +148,12 @@ export class Workspaces {
     const folder = this.#folderOf(runId);
     const key = this.#keys.get(runId);
     this.#keys.delete(runId);
-    if (key !== undefined && this.#keepSpare(key, folder)) return Promise.resolve();
-    const removal = removeRun(folder).finally(() => this.#removals.delete(runId));
+    const isKept = key !== undefined && this.#keepSpare(key, folder);
+    const temporary = this.#temporaryOf(runId);
+    if (isKept && removeEmpty(temporary)) return Promise.resolve();
+    const removal = Promise.all([removeRun(temporary), ...(isKept ? [] : [removeRun(folder)])])
+      .then(() => {})
+      .finally(() => this.#removals.delete(runId));
     this.#removals.set(runId, removal);
     return removal;
   }
@@ -194,6 +210,10 @@ export class Workspaces {
     await filling;
   }
 
+  #temporaryOf(runId: string): string {
+    return join(this.#root, `${TEMPORARY}${runId}`);
+  }
+
   #folderOf(runId: string): string {
     if (!RUN_ID.test(runId)) throw new RangeError(`not a run id: ${JSON.stringify(runId)}`);
     return join(this.#root, runId);
@@ -244,6 +264,16 @@ function clearUnlessFolder(path: string): boolean {
 function isAsMade(path: string): boolean {
   const stat = lstatSync(path);
   return stat.isDirectory() && (stat.mode & 0o7777) === FOLDER_MODE;
+}
+
+/** False: it is not empty, or no folder. */
+function removeEmpty(path: string): boolean {
+  try {
+    rmdirSync(path);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  }
 }
 
 async function removeRun(folder: string): Promise<void> {

@@ -240,6 +240,7 @@ export class Attempt {
       shell: job.shell,
       place: this.#parts.place,
       folders: [folders.home],
+      run: { folder: folders.home, temporary: folders.temporary },
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,

@@ -1,7 +1,7 @@
 /** A runner's executors with what each is made with. */
 import { join } from 'node:path';
 import type { Logger } from '@penstock/telemetry';
-import type { ExecutorParts, ExecutorSource } from './executor-source.ts';
+import type { ExecutorParts, ExecutorSource, UidRange } from './executor-source.ts';
 import { processSource } from './process-source.ts';
 
 interface Owner {
@@ -9,7 +9,9 @@ interface Owner {
   readonly runnerId: string;
   readonly dataDir: string;
   readonly leftoversFile?: string | undefined;
-  readonly stageUids?: unknown;
+  readonly stageUids?: UidRange | undefined;
+  readonly deniedHosts?: readonly string[] | undefined;
+  readonly stagePaths?: readonly string[] | undefined;
   readonly slots: number;
   readonly log: Logger;
 }
@@ -20,7 +22,7 @@ export interface ExecutorWithParts {
 }
 
 export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
-  const { executors = [processSource], runnerId, dataDir, slots, log } = owner;
+  const { executors = [processSource], runnerId, dataDir, slots, log, deniedHosts = [], stagePaths = [] } = owner;
   const leftoversFile = owner.leftoversFile ?? join(dataDir, 'runner', 'leftovers');
   const hasStageUsers = hasUsers(owner);
   return executors.map((source) => ({
@@ -30,6 +32,9 @@ export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
       dataDir,
       leftoversFile: source.kind === 'process' ? leftoversFile : `${leftoversFile}-${source.kind}`,
       hasStageUsers,
+      stageUsers: hasStageUsers ? owner.stageUids : undefined,
+      deniedHosts,
+      stagePaths,
       slots,
       log,
     },

@@ -5,6 +5,11 @@
 import type { Executor, ExecutorKind, Guard } from '@penstock/executor';
 import type { Logger } from '@penstock/telemetry';
 
+export interface UidRange {
+  readonly first: number;
+  readonly last: number;
+}
+
 /** What all executors of a runner are made with. */
 export interface ExecutorParts {
   readonly runnerId: string;
@@ -14,6 +19,12 @@ export interface ExecutorParts {
   readonly leftoversFile: string;
   /** Whether stages of each key run as a user of their own. */
   readonly hasStageUsers: boolean;
+  /** The users of stages; absent where they run as the runner. */
+  readonly stageUsers?: UidRange | undefined;
+  /** Machines that no stage is to reach: names and addresses of the broker and the store. */
+  readonly deniedHosts: readonly string[];
+  /** Folders of the machine that stages see beside its programs, where they do not see all of it. */
+  readonly stagePaths: readonly string[];
   readonly slots: number;
   readonly log: Logger;
 }

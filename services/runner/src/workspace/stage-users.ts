@@ -7,12 +7,8 @@
  *     keys come back at once: however many keys there have been, only those that are in use count.
  */
 import type { StageUser } from '@penstock/executor';
+import type { UidRange } from '../executors/executor-source.ts';
 import { NotPrepared } from './errors.ts';
-
-export interface UidRange {
-  readonly first: number;
-  readonly last: number;
-}
 
 /** What must keep its number. */
 export interface NumbersInUse {

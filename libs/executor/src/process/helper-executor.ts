@@ -1,0 +1,221 @@
+/**
+ * What executors of helpers have in common: it binds a stage to a helper and its run's folders to that, and turns what cannot
+ * start into an ending with a remark. How helpers are launched, and what they can give, is each executor's own.
+ */
+import { totalmem } from 'node:os';
+import { UnstartableStage } from '../contract/errors.ts';
+import type { Guard } from '../guard/guard.ts';
+import type {
+  Executor,
+  ExecutorKind,
+  OutputSink,
+  StageExit,
+  StageProcess,
+  StageSpec,
+  StopReason,
+} from '../contract/port.ts';
+import { exitOfStop, type Helper } from './helper.ts';
+import { HelperPool, type Way } from './helper-pool.ts';
+import { renderJob, type Job } from './job.ts';
+import type { Isolation } from './launch.ts';
+import { Leftovers } from './leftovers.ts';
+import { OomCounter } from './oom.ts';
+import { Scratch } from './scratch.ts';
+import { viewOf, viewTable } from './view.ts';
+
+export interface HelperExecutorOptions {
+  /** Every helper is held by it before a stage starts there; once it is gone nothing starts any more. */
+  readonly guard?: Guard | undefined;
+  /** Lists the processes to be killed by `killLeftovers` after a crash. */
+  readonly leftoversFile?: string | undefined;
+  /** Helpers kept idle, default 16. */
+  readonly idleMax?: number | undefined;
+  /** Of these, how many of no key yet, default 0. */
+  readonly spareCount?: number | undefined;
+  readonly warn?: ((message: string) => void) | undefined;
+}
+
+/** How an executor's helpers are started. */
+export interface Launching {
+  /** The best way first: the first that works is kept to. */
+  readonly ways: (scratch: Scratch) => readonly Way[];
+  /** Where a stage has to run (`Way.launch`). Throws UnstartableStage for what no helper can give. */
+  readonly placeOf: (spec: StageSpec) => string;
+  /** Whether a stage of no run sees none of the executor's small files. */
+  readonly hidesScratch: boolean;
+}
+
+/** What a run may have in memory as files. */
+const VIEW_LIMITS = { memoryFolderBytes: Math.max(64 * 1024 ** 2, Math.round(totalmem() / 8)) };
+const IDLE_MAX = 16;
+const GRACE_MS = 10_000;
+/** What shells answer for what they found and could not execute. */
+const UNSTARTABLE_CODE = 126;
+
+export abstract class HelperExecutor implements Executor {
+  abstract readonly kind: ExecutorKind;
+  readonly #scratch = new Scratch();
+  readonly #oom = new OomCounter();
+  readonly #pool: HelperPool;
+  readonly #running = new Set<RunningProcess>();
+  readonly #launching: Launching;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: HelperExecutorOptions, launching: Launching) {
+    this.#launching = launching;
+    const leftovers = this.#listOf(options.leftoversFile);
+    if (options.guard !== undefined) {
+      leftovers?.add([options.guard.identity]);
+      // Held by nobody, a helper must not live on: the session is over (P15).
+      void options.guard.gone.then(() => this.#pool.close());
+    }
+    this.#pool = new HelperPool({
+      scratch: this.#scratch,
+      guard: options.guard,
+      leftovers,
+      idleMax: options.idleMax ?? IDLE_MAX,
+      spareCount: options.spareCount ?? 0,
+      ways: launching.ways(this.#scratch),
+      warn: options.warn ?? ((message) => process.emitWarning(message)),
+    });
+  }
+
+  /** A full disk takes no list: then nothing of this executor is left behind. */
+  #listOf(file: string | undefined): Leftovers | undefined {
+    try {
+      return file === undefined ? undefined : new Leftovers(file);
+    } catch (error) {
+      this.#oom.close();
+      this.#scratch.close();
+      throw error;
+    }
+  }
+
+  /** How stages are kept apart; may step down until the first helper is ready. */
+  get isolation(): Isolation {
+    return this.#pool.isolation;
+  }
+
+  abstract get canChangeUser(): boolean;
+
+  get isIsolated(): boolean {
+    return this.isolation !== 'group';
+  }
+
+  start(spec: StageSpec, sink: OutputSink): StageProcess {
+    const stage = new RunningProcess(spec, sink, {
+      pool: this.#pool,
+      scratch: this.#scratch,
+      oom: this.#oom,
+      launching: this.#launching,
+    });
+    this.#running.add(stage);
+    void stage.ended.then(() => this.#running.delete(stage));
+    return stage;
+  }
+
+  prewarm(count: number): Promise<void> {
+    return this.#pool.prewarm(count);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#pool.close();
+    await Promise.all([...this.#running].map((stage) => stage.ended));
+    this.#oom.close();
+    this.#scratch.close();
+  }
+}
+
+interface StageParts {
+  readonly pool: HelperPool;
+  readonly scratch: Scratch;
+  readonly oom: OomCounter;
+  readonly launching: Launching;
+}
+
+class RunningProcess implements StageProcess {
+  readonly ended: Promise<StageExit>;
+  startedAtMs: number | undefined;
+  #helper: Helper | null = null;
+  #stopped: StopReason | null = null;
+  #onStopped: () => void = () => {};
+
+  constructor(spec: StageSpec, sink: OutputSink, parts: StageParts) {
+    this.ended = this.#run(spec, sink, parts);
+  }
+
+  stop(reason: StopReason): void {
+    this.#stopped ??= reason;
+    this.#helper?.stop(reason);
+    this.#onStopped();
+  }
+
+  /** Up to the helper's order without a turn of the event loop, where a helper idles. */
+  async #run(spec: StageSpec, sink: OutputSink, { pool, scratch, oom, launching }: StageParts): Promise<StageExit> {
+    let job: Job;
+    let place: string;
+    try {
+      place = launching.placeOf(spec);
+      job = renderJob(spec, (script) =>
+        scratch.writeScript(script, spec.user, spec.run?.folder ?? (launching.hidesScratch ? spec.cwd : undefined)),
+      );
+    } catch (error) {
+      return await unstartable(error, sink);
+    }
+    let helper: Helper | null = null;
+    const view = viewOf(spec.run);
+    try {
+      const acquired = pool.acquire({ key: spec.helperKey, place, view });
+      helper = acquired instanceof Promise ? await this.#unlessStopped(acquired, pool) : acquired;
+      if (helper === null) return exitOfStop(this.#stopped ?? 'cancelled');
+      const { bases } = helper.launch;
+      if (bases !== undefined && helper.view !== view) {
+        await helper.bind(view, viewTable(bases, spec.run, VIEW_LIMITS));
+        if (this.#stopped !== null) {
+          pool.release(helper);
+          return exitOfStop(this.#stopped);
+        }
+      }
+      this.#helper = helper;
+      this.startedAtMs = performance.now();
+      const oomKills = oom.read();
+      const times = { timeoutMs: spec.timeoutMs, graceMs: spec.graceMs ?? GRACE_MS };
+      const exit = await helper.run(job.text, times, sink, spec.user);
+      this.#helper = null;
+      pool.release(helper);
+      return exit.kind === 'signal' && exit.signal === 'SIGKILL' ? { ...exit, oom: oom.read() !== oomKills } : exit;
+    } catch (error) {
+      // It may have a part of the job.
+      helper?.kill();
+      return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
+    } finally {
+      for (const file of job.files) scratch.remove(file);
+    }
+  }
+
+  /** Null when it was stopped first; the helper then goes back to the pool by itself. */
+  async #unlessStopped(acquired: Promise<Helper>, pool: HelperPool): Promise<Helper | null> {
+    const stopped = new Promise<null>((resolve) => {
+      this.#onStopped = () => resolve(null);
+    });
+    const helper = await Promise.race([acquired, stopped]);
+    if (helper !== null && this.#stopped === null) return helper;
+    acquired.then(
+      (late) => pool.release(late),
+      () => {},
+    );
+    return null;
+  }
+}
+
+async function unstartable(error: unknown, sink: OutputSink): Promise<StageExit> {
+  if (!(error instanceof UnstartableStage))
+    return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
+  await sink.write('system', Buffer.from(`the stage cannot start: ${error.message}\n`));
+  return { kind: 'exit', code: UNSTARTABLE_CODE };
+}
