@@ -26,7 +26,7 @@ import {
   type WatchRequest,
 } from '@penstock/bus';
 import { gatewayCollections, startGateway } from '@penstock/gateway';
-import { newRunId, type RunEvent, type RunState, type RunView, type StageView } from '@penstock/run';
+import { newRunId, type RunEvent, type RunView, type StageView, type StoredRunState } from '@penstock/run';
 import { auditCollections, openSqliteStore, runCollections, RunsRepository, type RunDocument } from '@penstock/store';
 import { startTestBroker } from '@penstock/testkit';
 import { benchIdentity } from './gateway-identity.ts';
@@ -317,7 +317,7 @@ function viewOfRun(id: string, status: RunView['status'], index: number): RunVie
 function endedRun(index: number, tenant = 'service'): RunDocument {
   const createdAt = Date.UTC(2026, 10, 20) + index * 1000;
   const id = newRunId({ now: createdAt, key: 'service/bench', random: new Uint8Array(8).fill(index) });
-  const state: RunState = {
+  const state: StoredRunState = {
     id,
     tenant,
     key: 'service/bench',

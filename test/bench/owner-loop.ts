@@ -179,12 +179,15 @@ function manyKeys(): string[] {
       priority: 0,
       labels: [],
       labelSet: '',
-      stage: 'a',
+      count: 1,
       waits: () => waits,
       boundTo: () => undefined,
       grant: () => {
         waits = false;
         return true;
+      },
+      rest() {
+        return this;
       },
     });
   };
@@ -214,10 +217,13 @@ function manyLabelSets(): string[] {
       priority: 0,
       labels,
       labelSet,
-      stage: labelSet,
+      count: 1,
       waits: () => waiting.has(labelSet),
       boundTo: () => undefined,
       grant: () => waiting.delete(labelSet),
+      rest() {
+        return this;
+      },
     });
   };
   for (let runner = 0; runner < RUNNERS; runner++) {

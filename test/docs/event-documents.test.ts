@@ -15,7 +15,7 @@ describe('docs/events.md', () => {
   });
 
   it('explains every reason that a stage or a run can have', () => {
-    const union = /^export type StageReason =([^;]+);$/m.exec(read('libs/run/src/state.ts'))?.[1] ?? '';
+    const union = /^export type StageReason =([^;]+);$/m.exec(read('libs/run/src/stage-state.ts'))?.[1] ?? '';
     const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => reason);
     const explained = [...page.matchAll(/^\| `(\w+)` \| [A-Z].+\. \|$/gm)].map(([, reason]) => reason);
     expect(reasons.length).toBeGreaterThan(10);

@@ -3,7 +3,8 @@
  * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
  * `at` is the owner's wall clock in milliseconds; it never runs backwards within a run.
  */
-import type { RunEnd, StageReason } from './state.ts';
+import type { StageReason } from './stage-state.ts';
+import type { RunEnd } from './state.ts';
 
 export type RunCommand =
   /** Sent once, first: queues what has no dependencies. `held`: the run waits for its turn. `ended`: it ends as it begins. */

@@ -12,7 +12,9 @@ import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './
 import { isTrusted, triggerOf } from './origin.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
-import type { RunEnd, RunState, StageReason, StageState } from './state.ts';
+import type { StagePicture } from './stages.ts';
+import type { StageReason, StageState } from './stage-state.ts';
+import type { RunEnd, RunState } from './state.ts';
 import {
   nextDeadline,
   retryDelayMs,
@@ -129,7 +131,7 @@ export class Decision {
   /** Everything whose time has come; then the next time to look. */
   wake(at: number, due: readonly string[] | undefined): void {
     const retried: string[] = [];
-    const isDue = due === undefined ? (stage: StageState) => this.#isDue(stage, at) : namedIn(due);
+    const isDue = due === undefined ? (stage: StagePicture) => this.#isDue(stage, at) : namedIn(due);
     for (const stage of this.#run.stages) {
       const kind = isDue(stage) ? this.#timerOf(stage)?.kind : undefined;
       if (kind === 'retry') retried.push(stage.name);
@@ -145,12 +147,12 @@ export class Decision {
     if (next !== undefined) this.effects.push({ type: 'wake-at', at: next });
   }
 
-  #isDue(stage: StageState, at: number): boolean {
+  #isDue(stage: StagePicture, at: number): boolean {
     const timer = this.#timerOf(stage);
     return timer !== undefined && timer.since + timer.lengthMs <= at;
   }
 
-  #timerOf(stage: StageState): StageTimer | undefined {
+  #timerOf(stage: StagePicture): StageTimer | undefined {
     return timerOf(this.#run, stage, this.#definitionOf(stage), this.#settings);
   }
 
@@ -181,7 +183,7 @@ export class Decision {
   }
 
   #stopLive(at: number): void {
-    for (const stage of this.#run.stages) {
+    for (const stage of this.#run.stages.touched()) {
       if (stage.live !== undefined)
         this.effects.push({
           type: 'stop-attempt',
@@ -201,14 +203,14 @@ export class Decision {
     this.effects.push({ type: 'settle' });
   }
 
-  #stop(at: number, stage: StageState, reason: 'cancelled' | 'timeout'): void {
+  #stop(at: number, stage: StagePicture, reason: 'cancelled' | 'timeout'): void {
     if (stage.live === undefined || stage.live.stopping !== undefined) return;
     const { attempt } = stage.live;
     this.#emit({ type: 'stage_stopping', at, stage: stage.name, attempt, reason });
     this.effects.push({ type: 'stop-attempt', stage: stage.name, attempt, reason });
   }
 
-  #completeStopped(at: number, stage: StageState, stopping: 'cancelled' | 'timeout', log: LogEnd): void {
+  #completeStopped(at: number, stage: StagePicture, stopping: 'cancelled' | 'timeout', log: LogEnd): void {
     if (stopping === 'timeout') {
       this.#fail(at, stage, 'timeout', log, undefined);
       return;
@@ -224,7 +226,7 @@ export class Decision {
     });
   }
 
-  #fail(at: number, stage: StageState, reason: StageReason, log: LogEnd, exitCode: number | undefined): void {
+  #fail(at: number, stage: StagePicture, reason: StageReason, log: LogEnd, exitCode: number | undefined): void {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
@@ -260,7 +262,7 @@ export class Decision {
   }
 
   /** It waits for a runner, and is not to have one any more. */
-  #failUnstarted(at: number, stage: StageState, reason: 'no_runner' | 'quota'): void {
+  #failUnstarted(at: number, stage: StagePicture, reason: 'no_runner' | 'quota'): void {
     this.#complete(at, stage, {
       type: 'stage_completed',
       at,
@@ -272,7 +274,7 @@ export class Decision {
     });
   }
 
-  #complete(at: number, stage: StageState, event: Extract<RunEvent, { type: 'stage_completed' }>): void {
+  #complete(at: number, stage: StagePicture, event: Extract<RunEvent, { type: 'stage_completed' }>): void {
     this.#emit(event.attempt === 0 ? event : { ...event, ...numberField(stage) });
     const planned = this.#planned(stage.name);
     const matrix = planned.definition.matrix;
@@ -285,7 +287,7 @@ export class Decision {
   #endFamily(at: number, planned: PlannedStage): void {
     const ended: number[] = [];
     for (const sibling of planned.siblings) {
-      const stage = this.#run.stages[sibling];
+      const stage = this.#run.stages.get(sibling);
       if (stage === undefined || isEnded(stage.status)) continue;
       if (stage.live !== undefined) this.#stop(at, stage, 'cancelled');
       else {
@@ -305,10 +307,10 @@ export class Decision {
   }
 
   /** A sibling's failure has ended the matrix: an attempt that was being stopped for its timeout then has no successor. */
-  #familyIsOver(stage: StageState): boolean {
+  #familyIsOver(stage: StagePicture): boolean {
     const { definition, siblings } = this.#planned(stage.name);
     if (definition.matrix?.failFast !== true || definition.allowFailure) return false;
-    return siblings.some((sibling) => this.#run.stages[sibling]?.status === 'FAILED');
+    return siblings.some((sibling) => this.#run.stages.statusOf(sibling) === 'FAILED');
   }
 
   #advanceAll(at: number): void {
@@ -339,7 +341,7 @@ export class Decision {
       const skipped: number[] = [];
       for (const index of candidates) {
         const planned = this.#plan.stages[index];
-        const stage = this.#run.stages[index];
+        const stage = this.#run.stages.get(index);
         if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index))
           continue;
         const verdict = this.#verdict(planned, chosen);
@@ -347,7 +349,7 @@ export class Decision {
           ready.push(stage.name);
           chosen.add(index);
         } else if (verdict !== 'wait') {
-          skipStage(this.#run, stage, { at, reason: verdict });
+          skipStage(this.#run, index, { at, reason: verdict });
           skips[verdict].push(stage.name);
           skipped.push(index);
         }
@@ -372,8 +374,8 @@ export class Decision {
     let allEnded = true;
     let allSucceeded = true;
     for (const index of planned.dependencies) {
-      const stage = this.#run.stages[index];
-      if (stage === undefined || !isEnded(stage.status)) allEnded = false;
+      const status = this.#run.stages.statusOf(index);
+      if (status === undefined || !isEnded(status)) allEnded = false;
       else if (!this.#succeeded(index)) allSucceeded = false;
     }
     if (!allSucceeded && !definition.runsAfterFailure) return 'dependency';
@@ -381,12 +383,12 @@ export class Decision {
     if (definition.when !== undefined && !this.#whenHolds(planned, allSucceeded)) return 'when';
     if (definition.matrix?.maxParallel !== undefined) {
       const busy = planned.siblings.filter((index) => {
-        const status = this.#run.stages[index]?.status;
+        const status = this.#run.stages.statusOf(index);
         return (
           chosen.has(index) ||
           status === 'QUEUED' ||
           status === 'RUNNING' ||
-          (status === 'PENDING' && this.#run.stages[index]?.dueAt !== undefined)
+          (status === 'PENDING' && this.#run.stages.get(index)?.dueAt !== undefined)
         );
       });
       if (busy.length >= definition.matrix.maxParallel) return 'wait';
@@ -398,7 +400,7 @@ export class Decision {
     const { definition } = planned;
     if (definition.when === undefined) return success;
     const failure = [...ancestorsOf(this.#plan, planned.index)].some(
-      (index) => this.#run.stages[index]?.status === 'FAILED' && !this.#succeeded(index),
+      (index) => this.#run.stages.statusOf(index) === 'FAILED' && !this.#succeeded(index),
     );
     const verdicts = { success, failure };
     const env = environmentOf(this.#run, this.#plan, planned.index, verdicts);
@@ -406,7 +408,7 @@ export class Decision {
   }
 
   #succeeded(index: number): boolean {
-    const status = this.#run.stages[index]?.status;
+    const status = this.#run.stages.statusOf(index);
     return status === 'SUCCESS' || (status === 'FAILED' && this.#plan.stages[index]?.definition.allowFailure === true);
   }
 
@@ -440,13 +442,13 @@ export class Decision {
     if (!hasRoom(this.#run, this.#plan, outputs)) return false;
     let size = outputsSize(outputs);
     if (size > STAGE_OUTPUTS_MAX) return false;
-    for (const stage of this.#run.stages) {
+    for (const stage of this.#run.stages.touched()) {
       if (stage.outputs !== undefined) size += outputsSize(stage.outputs);
     }
     return size <= RUN_OUTPUTS_MAX;
   }
 
-  #definitionOf(stage: StageState): PlannedStage['definition'] {
+  #definitionOf(stage: StagePicture): PlannedStage['definition'] {
     return this.#planned(stage.name).definition;
   }
 
@@ -520,7 +522,7 @@ type StagesInScope = ExpressionScope['stages'];
 /** Looked up by name when asked: a record of 2,000 stages for each expression would be most of the work. */
 function stagesOf(run: RunState, plan: Plan): ProxyHandler<StagesInScope> {
   const lookUp = (name: string | symbol): StagesInScope[string] | undefined => {
-    const stage = typeof name === 'string' ? run.stages[plan.indexOf.get(name) ?? -1] : undefined;
+    const stage = typeof name === 'string' ? run.stages.get(plan.indexOf.get(name) ?? -1) : undefined;
     return stage && { status: stage.status, outputs: stage.outputs ?? {} };
   };
   return {
@@ -538,7 +540,7 @@ function numberField(stage: Pick<StageState, 'attempt' | 'returned'>): { readonl
   return stage.returned === undefined ? {} : { number: numberOf(stage) };
 }
 
-function namedIn(names: readonly string[]): (stage: StageState) => boolean {
+function namedIn(names: readonly string[]): (stage: StagePicture) => boolean {
   const set = new Set(names);
   return ({ name }) => set.has(name);
 }

@@ -4,7 +4,8 @@
  * A stage is named by its full name.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
-import type { StageReason, TriggerOrigin } from './state.ts';
+import type { StageReason } from './stage-state.ts';
+import type { TriggerOrigin } from './state.ts';
 
 export type RunEvent =
   | RunCreated

@@ -12,7 +12,9 @@ import { assertNever, RunInvariantError } from './errors.ts';
 import type { RunCreated, RunEvent } from './events.ts';
 import { isLoss } from './retry-cause.ts';
 import type { Plan } from './plan.ts';
-import type { LockedExtension, RunState, StageState } from './state.ts';
+import { Stages, type StagePicture } from './stages.ts';
+import type { StageState } from './stage-state.ts';
+import type { LockedExtension, RunState } from './state.ts';
 
 export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
   return {
@@ -31,13 +33,7 @@ export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
     eventBytes: 0,
     status: 'PENDING',
     held: false,
-    stages: plan.stages.map(({ definition, after }) => ({
-      name: definition.name,
-      ...(after === undefined ? {} : { after }),
-      status: 'PENDING',
-      attempt: 0,
-      failures: 0,
-    })),
+    stages: new Stages(plan),
     openStages: plan.stages.length,
     liveAttempts: 0,
     workspaces: {},
@@ -68,15 +64,10 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       run.held = false;
       return;
     case 'stages_queued':
-      for (const name of event.stages) {
-        const stage = stageNamed(run, plan, name);
-        stage.status = 'QUEUED';
-        stage.queuedAt = event.at;
-        delete stage.dueAt;
-      }
+      for (const name of event.stages) run.stages.queue(indexNamed(run, plan, name), event.at);
       return;
     case 'stage_started': {
-      const stage = stageNamed(run, plan, event.stage);
+      const stage = editNamed(run, plan, event.stage);
       if (stage.live !== undefined)
         throw new RunInvariantError(run.id, `stage '${stage.name}' granted while attempt ${stage.live.attempt} lives`);
       const { attempt, runner, session, credit } = event;
@@ -96,12 +87,12 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       stage.returned = (stage.returned ?? 0) + 1;
       stage.lastReturned = event.attempt;
       // Nothing of it has run yet, however often it was granted.
-      if (stage.failures === 0) delete stage.startedAt;
+      if (stage.failures === 0) stage.startedAt = undefined;
       freeUnusedWorkspace(run, plan, event.stage);
       return;
     }
     case 'stage_stopping': {
-      const live = stageNamed(run, plan, event.stage).live;
+      const { live } = editNamed(run, plan, event.stage);
       if (live?.attempt !== event.attempt)
         throw new RunInvariantError(
           run.id,
@@ -120,7 +111,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
     }
     case 'stage_completed': {
       const stage =
-        event.attempt === 0 ? stageNamed(run, plan, event.stage) : endLive(run, plan, event.stage, event.attempt);
+        event.attempt === 0 ? editNamed(run, plan, event.stage) : endLive(run, plan, event.stage, event.attempt);
       endStage(run, stage, event.status, event.at);
       if (event.reason !== undefined) stage.reason = event.reason;
       if (event.exitCode !== undefined) stage.exitCode = event.exitCode;
@@ -128,10 +119,10 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       return;
     }
     case 'stage_skipped':
-      skipStage(run, stageNamed(run, plan, event.stage), event);
+      skipStage(run, indexNamed(run, plan, event.stage), event);
       return;
     case 'stages_skipped':
-      for (const name of event.stages) skipStage(run, stageNamed(run, plan, name), event);
+      for (const name of event.stages) skipStage(run, indexNamed(run, plan, name), event);
       return;
     case 'attempt_gone':
       endLive(run, plan, event.stage, event.attempt);
@@ -178,7 +169,7 @@ export function isEnded(status: RunState['status']): boolean {
 }
 
 /** Ended and every attempt confirmed gone: its group, its quota and its workspaces are free. */
-export function isSettled(run: RunState): boolean {
+export function isSettled(run: Pick<RunState, 'status' | 'liveAttempts'>): boolean {
   return isEnded(run.status) && run.liveAttempts === 0;
 }
 
@@ -187,10 +178,18 @@ export function numberOf({ attempt, returned = 0 }: Pick<StageState, 'attempt' |
   return attempt - returned;
 }
 
-export function stageNamed(run: RunState, plan: Plan, name: string): StageState {
-  const stage = run.stages[plan.indexOf.get(name) ?? -1];
-  if (stage === undefined) throw new RunInvariantError(run.id, `there is no stage '${name}'`);
-  return stage;
+export function stageNamed(run: RunState, plan: Plan, name: string): StagePicture {
+  return run.stages.get(indexNamed(run, plan, name)) as StagePicture;
+}
+
+function editNamed(run: RunState, plan: Plan, name: string): StageState {
+  return run.stages.edit(indexNamed(run, plan, name)) as StageState;
+}
+
+function indexNamed(run: RunState, plan: Plan, name: string): number {
+  const index = plan.indexOf.get(name);
+  if (index === undefined) throw new RunInvariantError(run.id, `there is no stage '${name}'`);
+  return index;
 }
 
 /** A runner that has started nothing of the run has no workspace of it (P19): the grant that bound it came to nothing. */
@@ -201,16 +200,16 @@ function freeUnusedWorkspace(run: RunState, plan: Plan, name: string): void {
     (planned) =>
       planned.labelSet === labelSet &&
       planned.definition.workspace === 'shared' &&
-      run.stages[planned.index]?.startedAt !== undefined,
+      run.stages.get(planned.index)?.startedAt !== undefined,
   );
   if (!isUsed) delete run.workspaces[labelSet];
 }
 
 function endLive(run: RunState, plan: Plan, name: string, attempt: number): StageState {
-  const stage = stageNamed(run, plan, name);
+  const stage = editNamed(run, plan, name);
   if (stage.live?.attempt !== attempt)
     throw new RunInvariantError(run.id, `attempt ${attempt} of '${name}' ended, which does not live`);
-  delete stage.live;
+  stage.live = undefined;
   run.liveAttempts -= 1;
   return stage;
 }
@@ -219,23 +218,25 @@ function endStage(run: RunState, stage: StageState, status: StageState['status']
   if (isEnded(stage.status)) throw new RunInvariantError(run.id, `stage '${stage.name}' ends twice`);
   stage.status = status;
   stage.finishedAt = at;
-  delete stage.dueAt;
+  stage.dueAt = undefined;
   run.openStages -= 1;
 }
 
 /** One stage of a skip: who decides applies them one by one, for the next may follow from it, and counts the event once. */
 export function skipStage(
   run: RunState,
-  stage: StageState,
+  index: number,
   { at, reason }: { readonly at: number; readonly reason: 'dependency' | 'when' },
 ): void {
+  const stage = run.stages.edit(index) as StageState;
   endStage(run, stage, 'SKIPPED', at);
   stage.reason = reason;
 }
 
 function abandonStages(run: RunState, at: number, status: 'CANCELLED'): void {
-  for (const stage of run.stages) {
-    if (isEnded(stage.status)) continue;
+  for (let index = 0; index < run.stages.length; index++) {
+    if (isEnded(run.stages.statusOf(index) as RunState['status'])) continue;
+    const stage = run.stages.edit(index) as StageState;
     endStage(run, stage, status, at);
     if (stage.live !== undefined) stage.live.stopping = 'cancelled';
   }

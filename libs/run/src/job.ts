@@ -35,7 +35,7 @@ const WORK_TEXT_MAX = 1024 * 1024;
 export function workOf(run: RunState, plan: Plan, stageName: string): StageWork {
   const index = plan.indexOf.get(stageName) ?? -1;
   const definition = plan.stages[index]?.definition;
-  const stage = run.stages[index];
+  const stage = run.stages.get(index);
   if (definition === undefined) throw new RangeError(`there is no stage '${stageName}'`);
   const verdicts = { success: true, failure: false };
   let length = 0;

@@ -34,11 +34,11 @@ export interface RunInput {
 /** Of a command that names an attempt: whether that attempt lives. */
 const namesLiveAttempt = ({ context, event }: { context: RunContext; event: RunCommand }): boolean => {
   if (!('attempt' in event)) return false;
-  return context.run.stages[context.plan.indexOf.get(event.stage) ?? -1]?.live?.attempt === event.attempt;
+  return context.run.stages.get(context.plan.indexOf.get(event.stage) ?? -1)?.live?.attempt === event.attempt;
 };
 
 const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
-  event.type === 'grant' && context.run.stages[context.plan.indexOf.get(event.stage) ?? -1]?.status === 'QUEUED';
+  event.type === 'grant' && context.run.stages.statusOf(context.plan.indexOf.get(event.stage) ?? -1) === 'QUEUED';
 
 const decide =
   (apply: (decision: Decision, command: RunCommand) => void) =>
@@ -156,31 +156,47 @@ export interface Decided {
 /**
  * A run's machine, running. `tell` throws what a decision threw: the state may then be half written, so the caller
  * rebuilds it from the events or throws it away (a poisoned run is quarantined by its owner).
+ *
+ * The phase follows from the state alone (`resuming`), so a run that waits for long needs no XState actor, which takes some
+ * times what its state takes: `rest` lets go of it, and the next command begins another.
  */
 export class RunActor {
   readonly run: RunState;
   readonly plan: Plan;
-  readonly #actor: Actor<typeof runMachine>;
+  readonly #definition: PipelineDefinition;
+  readonly #settings: RunSettings;
+  #actor: Actor<typeof runMachine> | undefined;
   #failure: unknown;
 
-  constructor(input: RunInput) {
-    this.run = input.run;
-    this.#actor = createActor(runMachine, { input });
-    this.#actor.subscribe({
+  constructor({ run, definition, settings }: RunInput) {
+    this.run = run;
+    this.plan = planOf(definition);
+    this.#definition = definition;
+    this.#settings = settings;
+  }
+
+  tell(command: RunCommand): Decided | undefined {
+    const actor = (this.#actor ??= this.#begin());
+    // Nothing applies to a settled run; XState would write about it to stderr.
+    if (actor.getSnapshot().status === 'done') return undefined;
+    actor.send(command);
+    if (this.#failure !== undefined) throw this.#failure;
+    const { decided } = actor.getSnapshot().context;
+    return decided?.command === command ? decided : undefined;
+  }
+
+  rest(): void {
+    if (this.#failure === undefined) this.#actor = undefined;
+  }
+
+  #begin(): Actor<typeof runMachine> {
+    const input = { run: this.run, definition: this.#definition, settings: this.#settings };
+    const actor = createActor(runMachine, { input });
+    actor.subscribe({
       error: (error) => {
         this.#failure = error;
       },
     });
-    this.#actor.start();
-    this.plan = this.#actor.getSnapshot().context.plan;
-  }
-
-  tell(command: RunCommand): Decided | undefined {
-    // Nothing applies to a settled run; XState would write about it to stderr.
-    if (this.#actor.getSnapshot().status === 'done') return undefined;
-    this.#actor.send(command);
-    if (this.#failure !== undefined) throw this.#failure;
-    const { decided } = this.#actor.getSnapshot().context;
-    return decided?.command === command ? decided : undefined;
+    return actor.start();
   }
 }

@@ -1,7 +1,8 @@
 /** State as the API shows it. */
 import { isEnded, numberOf } from './evolve.ts';
 import { isTrusted, triggerOf } from './origin.ts';
-import type { RunState, RunView, StageState, StageView, TriggerOrigin } from './state.ts';
+import type { StagePicture } from './stages.ts';
+import type { RunState, RunView, StageView, TriggerOrigin } from './state.ts';
 
 export function viewOf(run: RunState): RunView {
   return {
@@ -57,7 +58,7 @@ export function isoTime(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-function stageViewOf(stage: StageState): StageView {
+function stageViewOf(stage: StagePicture): StageView {
   return {
     name: stage.name,
     ...(stage.after === undefined ? {} : { after: stage.after }),

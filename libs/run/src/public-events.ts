@@ -11,7 +11,7 @@
  */
 import type { RunEvent } from './events.ts';
 import { isoTime } from './projection.ts';
-import type { StageReason } from './state.ts';
+import type { StageReason } from './stage-state.ts';
 
 /** Every event of the stream. */
 export type PublicEvent =

@@ -1,6 +1,6 @@
 /** What a reason is to `retry.on`, and to whoever asks what an ending says about a stage. */
 import type { RetryCause } from '@penstock/pipeline';
-import type { StageReason } from './state.ts';
+import type { StageReason } from './stage-state.ts';
 
 /** Reasons that are not here are never retried: another attempt would end the same. */
 const CAUSES: Readonly<Partial<Record<StageReason, RetryCause>>> = {

@@ -1,5 +1,6 @@
 /** Which runs a list is about: the same for the owner's memory, the store and whoever merges the two. Pure. */
-import type { RunStatus, RunView } from './state.ts';
+import type { RunStatus } from './stage-state.ts';
+import type { RunView } from './state.ts';
 
 const STATUSES: Readonly<Record<RunStatus, true>> = {
   PENDING: true,

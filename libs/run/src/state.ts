@@ -1,26 +1,7 @@
-/** The state of a run: what its events add up to, plain JSON. Written by `evolve` alone; the API's view is made from it. */
+/** The state of a run: what its events add up to, plain as JSON. Written by `evolve` alone; the API's view is made from it. */
 import type { RunId, Version } from './brands.ts';
-
-export type RunStatus = 'PENDING' | 'QUEUED' | 'RUNNING' | 'SUCCESS' | 'FAILED' | 'SKIPPED' | 'CANCELLED';
-
-export type StageReason =
-  | 'exit'
-  | 'timeout'
-  | 'oom'
-  | 'signal'
-  | 'runner_lost'
-  | 'no_runner'
-  | 'checkout'
-  | 'image'
-  | 'service'
-  | 'evicted'
-  | 'pipeline_file'
-  | 'log_limit'
-  | 'quota'
-  | 'quarantined'
-  | 'cancelled'
-  | 'dependency'
-  | 'when';
+import type { RunStatus, StageReason, StageState } from './stage-state.ts';
+import type { Stages } from './stages.ts';
 
 /** How a run ends that ends as it begins. */
 export interface RunEnd {
@@ -59,44 +40,6 @@ export interface TriggerOrigin {
 /** What began a run, as expressions and the API name it; a rerun has its root's. */
 export type RunTrigger = 'push' | 'schedule' | 'api' | 'local';
 
-/** A process that may exist: what was granted, to whom. */
-export interface LiveAttempt {
-  readonly attempt: number;
-  readonly runner: string;
-  readonly session: string;
-  readonly credit: number;
-  readonly startedAt: number;
-  /** Set once a stop was decided; the stop is repeated until the attempt is gone (P13, P14). */
-  stopping?: 'cancelled' | 'timeout' | undefined;
-}
-
-export interface StageState {
-  readonly name: string;
-  /** What it comes after; absent in runs of releases before the field, and in those with too many to tell. */
-  readonly after?: readonly string[] | undefined;
-  status: RunStatus;
-  /** The last attempt granted; 0 before the first. */
-  attempt: number;
-  /** How many grants came to nothing: they are no attempts to anybody outside (P12). */
-  returned?: number | undefined;
-  /** The last of those. */
-  lastReturned?: number | undefined;
-  /** Attempts that failed and count against `retry.max`. */
-  failures: number;
-  /** Of these, those whose runner was not lost; absent where there is none. */
-  failedAttempts?: number | undefined;
-  queuedAt?: number | undefined;
-  /** Of the first attempt. */
-  startedAt?: number | undefined;
-  finishedAt?: number | undefined;
-  reason?: StageReason | undefined;
-  exitCode?: number | undefined;
-  outputs?: Readonly<Record<string, string>> | undefined;
-  /** When the next attempt may be queued, while the stage waits for a retry. */
-  dueAt?: number | undefined;
-  live?: LiveAttempt | undefined;
-}
-
 export interface RunState {
   readonly id: RunId;
   readonly tenant: string;
@@ -122,7 +65,7 @@ export interface RunState {
   cause?: string | undefined;
   cancelledStages?: number | undefined;
   /** In the order of the definition. */
-  readonly stages: StageState[];
+  readonly stages: Stages;
   /** How many stages have not ended. */
   openStages: number;
   /** How many attempts may have a process. */
@@ -130,6 +73,9 @@ export interface RunState {
   /** The runner that holds the shared workspace, for each set of `runs_on` labels joined by commas. */
   workspaces: Record<string, string>;
 }
+
+/** A run's state as documents have it. */
+export type StoredRunState = Omit<RunState, 'stages'> & { readonly stages: readonly StageState[] };
 
 /** The API's PipelineRun with the additional fields; timestamps ISO 8601 in UTC with milliseconds. */
 export interface RunView {

@@ -5,7 +5,8 @@
 import type { StageDefinition } from '@penstock/pipeline';
 import { isEnded } from './evolve.ts';
 import type { Plan } from './plan.ts';
-import type { RunState, StageState } from './state.ts';
+import type { StagePicture } from './stages.ts';
+import type { RunState } from './state.ts';
 
 export interface RunSettings {
   /** A stage that no runner takes for so long is FAILED with reason `no_runner`. */
@@ -27,7 +28,7 @@ export interface StageTimer {
 /** Undefined: nothing of the stage is timed. */
 export function timerOf(
   run: Pick<RunState, 'createdAt'>,
-  stage: StageState,
+  stage: StagePicture,
   definition: Pick<StageDefinition, 'retry' | 'timeoutMs'>,
   { queueTimeoutMs }: RunSettings,
 ): StageTimer | undefined {
@@ -52,11 +53,11 @@ export function retryDelayMs({ backoff, delayMs }: StageDefinition['retry'], fai
 export function nextDeadline(run: RunState, plan: Plan, settings: RunSettings): number | undefined {
   if (isEnded(run.status)) return undefined;
   let earliest: number | undefined;
-  run.stages.forEach((stage, index) => {
-    const planned = plan.stages[index];
-    const timer = planned && timerOf(run, stage, planned.definition, settings);
+  for (const { index, definition } of plan.stages) {
+    const stage = run.stages.get(index);
+    const timer = stage && timerOf(run, stage, definition, settings);
     if (timer !== undefined && (earliest === undefined || timer.since + timer.lengthMs < earliest))
       earliest = timer.since + timer.lengthMs;
-  });
+  }
   return earliest;
 }

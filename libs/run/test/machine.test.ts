@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { evolve, newRun, planOf, RunActor, RunInvariantError, type RunEvent } from '@penstock/run';
+import { evolve, newRun, planOf, RunActor, RunInvariantError, type RunEvent, type RunState } from '@penstock/run';
 import { createdEvent, pipeline, RUN_ID, settings, stage, DrivenRun, types } from './support.ts';
 
 describe('the phases of a run', () => {
@@ -66,7 +66,7 @@ describe('the phases of a run', () => {
 
 describe('events and state', () => {
   /** A run with a bit of everything. */
-  const told = (): DrivenRun => {
+  const told = (rests = false): DrivenRun => {
     const driven = new DrivenRun(
       pipeline(
         stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['lost'] } }),
@@ -74,6 +74,7 @@ describe('events and state', () => {
         stage('c', { after: ['b'] }),
         stage('d', { allowFailure: true }),
       ),
+      { rests },
     );
     driven.grant('a');
     driven.grant('b');
@@ -88,19 +89,63 @@ describe('events and state', () => {
     return driven;
   };
 
-  it('folding the events anew makes the same state, at every version', () => {
-    const driven = told();
+  const folded = (driven: DrivenRun): RunState => {
     const plan = planOf(driven.definition);
     const [created, ...rest] = driven.events;
-    const folded = newRun(RUN_ID, created as ReturnType<typeof createdEvent>, plan);
-    for (const event of rest) evolve(folded, plan, event);
-    expect(folded).toEqual(driven.run);
-    expect(folded.version).toBe(driven.events.length);
+    const run = newRun(RUN_ID, created as ReturnType<typeof createdEvent>, plan);
+    for (const event of rest) evolve(run, plan, event);
+    return run;
+  };
+
+  it('folding the events anew makes the same state, at every version', () => {
+    const driven = told();
+    const again = folded(driven);
+    expect(JSON.stringify(again)).toBe(JSON.stringify(driven.run));
+    expect(again.version).toBe(driven.events.length);
+  });
+
+  it('a run that rests after each command decides as one that never does', () => {
+    const awake = told();
+    const resting = told(true);
+    for (const driven of [awake, resting]) driven.tell({ type: 'cancel' });
+    expect(resting.events).toEqual(awake.events);
+    expect(JSON.stringify(resting.run)).toBe(JSON.stringify(awake.run));
+  });
+
+  it('STAGES-1: what was read of a stage that waits does not change with it, and stages of a run know nothing of those of another', () => {
+    const definition = pipeline(stage('a'), stage('b'));
+    const [one, other] = [new DrivenRun(definition), new DrivenRun(definition)];
+    const before = one.stage('a');
+    one.grant('a');
+    expect(before).toMatchObject({ status: 'QUEUED', attempt: 0 });
+    expect(one.statuses()).toEqual({ a: 'RUNNING', b: 'QUEUED' });
+    expect(other.statuses()).toEqual({ a: 'QUEUED', b: 'QUEUED' });
+  });
+
+  it('STAGES-2: as JSON a stage has what it has had, and nothing else', () => {
+    const driven = new DrivenRun(pipeline(stage('a'), stage('b', { after: ['a'] })));
+    expect(JSON.parse(JSON.stringify(driven.run.stages))).toEqual([
+      { name: 'a', after: [], status: 'QUEUED', attempt: 0, failures: 0, queuedAt: driven.at },
+      { name: 'b', after: ['a'], status: 'PENDING', attempt: 0, failures: 0 },
+    ]);
+    const queuedAt = driven.at;
+    driven.grant('a');
+    driven.tell({ type: 'return-grant', stage: 'a', attempt: 1 });
+    expect(JSON.parse(JSON.stringify(driven.run.stages.get(0)))).toEqual({
+      name: 'a',
+      after: [],
+      status: 'QUEUED',
+      attempt: 1,
+      returned: 1,
+      lastReturned: 1,
+      failures: 0,
+      queuedAt,
+    });
   });
 
   it('a run restored from its events goes on where it stood', () => {
     const driven = told();
-    const actor = new RunActor({ run: structuredClone(driven.run), definition: driven.definition, settings });
+    const actor = new RunActor({ run: folded(driven), definition: driven.definition, settings });
     actor.tell({ type: 'result', at: driven.at, stage: 'a', attempt: 2, status: 'success', logBytes: 0 });
     const decided = actor.tell({
       type: 'result',
@@ -116,7 +161,7 @@ describe('events and state', () => {
   it('a cancelled run that is restored waits for its attempts, and for nothing else', () => {
     const driven = told();
     driven.tell({ type: 'cancel' });
-    const actor = new RunActor({ run: structuredClone(driven.run), definition: driven.definition, settings });
+    const actor = new RunActor({ run: folded(driven), definition: driven.definition, settings });
     expect(actor.tell({ type: 'cancel', at: 1 })).toBeUndefined();
     expect(types(actor.tell({ type: 'lose', at: 1, stage: 'a', attempt: 2 }))).toEqual(['attempt_gone']);
     expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1 })?.effects).toEqual([{ type: 'settle' }]);

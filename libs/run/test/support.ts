@@ -10,6 +10,7 @@ import {
   type RunSettings,
   type RunState,
   type StageReason,
+  type StagePicture,
 } from '@penstock/run';
 
 export const RUN_ID = '01940000-0000-7abc-8000-000000000001';
@@ -75,13 +76,21 @@ export class DrivenRun {
   readonly events: RunEvent[];
   readonly run: RunState;
   readonly actor: RunActor;
+  readonly #rests: boolean;
   at = 1_000;
 
   constructor(
     definition: PipelineDefinition,
-    options: { readonly held?: 'group'; readonly settings?: RunSettings; readonly started?: boolean } = {},
+    options: {
+      readonly held?: 'group';
+      readonly settings?: RunSettings;
+      readonly started?: boolean;
+      /** After each command. */
+      readonly rests?: boolean;
+    } = {},
   ) {
     this.definition = definition;
+    this.#rests = options.rests === true;
     const created = createdEvent();
     this.events = [created];
     this.run = newRun(RUN_ID, created, planOf(definition));
@@ -93,6 +102,7 @@ export class DrivenRun {
     this.at = command.at ?? this.at + 1_000;
     const decided = this.actor.tell({ ...command, at: this.at } as RunCommand);
     this.events.push(...(decided?.events ?? []));
+    if (this.#rests) this.actor.rest();
     return decided;
   }
 
@@ -128,7 +138,7 @@ export class DrivenRun {
     return this.tell({ type: 'lose', stage: name, attempt: this.stage(name).attempt, logSequence: 3 });
   }
 
-  stage(name: string): RunState['stages'][number] {
+  stage(name: string): StagePicture {
     const found = this.run.stages.find((candidate) => candidate.name === name);
     if (found === undefined) throw new RangeError(`there is no stage ${name}`);
     return found;

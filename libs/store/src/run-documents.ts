@@ -1,6 +1,6 @@
 /** The collections of the runs repository, and run documents as they are kept. */
 import { createHash } from 'node:crypto';
-import type { RunEvent, RunState, RunView, Sequence } from '@penstock/run';
+import type { RunEvent, RunState, RunView, Sequence, StoredRunState } from '@penstock/run';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
 export const runsSpec = {
@@ -84,7 +84,7 @@ export interface RunDocument {
   /** The commit that this document stands for. */
   readonly incarnation: number;
   readonly sequence: Sequence;
-  readonly state: RunState;
+  readonly state: StoredRunState | RunState;
   /** All of them, version 1 first. */
   readonly events: readonly RunEvent[];
   /** Of this state; kept beside it, so that lists of runs need not read the state. */
@@ -162,7 +162,7 @@ export function decodeRun(
   row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
 ): RunDocument {
   const { partition, open, incarnation, sequence } = row;
-  const { state, events } = JSON.parse(String(row.story)) as { state: RunState; events: RunEvent[] };
+  const { state, events } = JSON.parse(String(row.story)) as { state: StoredRunState; events: RunEvent[] };
   return { partition, open, incarnation, sequence, state, events, view: JSON.parse(String(row.view)) as RunView };
 }
 

@@ -10,7 +10,7 @@ import {
   type DocumentStore,
   type RunDocument,
 } from '../src/index.ts';
-import { matchesFilter, refsOf } from '@penstock/run';
+import { matchesFilter, refsOf, type StageState } from '@penstock/run';
 import { KEY, runDocument, runId, stageView } from './support.ts';
 
 describe('runs repository', () => {
@@ -354,7 +354,7 @@ describe('runs repository', () => {
     const outputs = Object.fromEntries(
       Array.from({ length: 16 }, (_, index) => [`o${index}`, '\u0001'.repeat(64 * 1024)]),
     );
-    large.state.stages.push({ name: 's', status: 'SUCCESS', attempt: 1, failures: 0, outputs });
+    (large.state.stages as StageState[]).push({ name: 's', status: 'SUCCESS', attempt: 1, failures: 0, outputs });
     expect(await runs.saveBatch([large])).toEqual({ stale: [] });
     expect((await runs.getAsOwner(runId(1)))?.state).toEqual(large.state);
   });

@@ -14,7 +14,8 @@ export {
   type DefinedPipeline,
   type DefinitionSource,
 } from './run/definitions.ts';
-export { Dispatch, type Credit, type ReadyStage } from './dispatch/dispatch.ts';
+export { Dispatch } from './dispatch/dispatch.ts';
+export type { Credit, ReadyStages } from './dispatch/ready-stage.ts';
 export { LiveRun, foldRun } from './run/live-run.ts';
 export { ConcurrencyGroups } from './admission/groups.ts';
 export { ConcurrencySlots } from './admission/concurrency-slots.ts';

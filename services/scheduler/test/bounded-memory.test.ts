@@ -1,20 +1,23 @@
 /** What a partition and its dispatch remember is bounded, however long they live. */
 import { describe, expect, it } from 'vitest';
-import { Dispatch, type ReadyStage } from '@penstock/scheduler/testing';
+import { Dispatch, type ReadyStages } from '@penstock/scheduler/testing';
 import { Harness, HOUR_MS, stage, text } from './support.ts';
 
 const one = text([stage('a')]);
 
-function waiting(isWaiting: () => boolean): ReadyStage {
+function waiting(isWaiting: () => boolean): ReadyStages {
   return {
     key: 'ada',
     priority: 0,
     labels: ['gpu'],
     labelSet: 'gpu',
-    stage: 'a',
+    count: 1,
     waits: isWaiting,
     boundTo: () => undefined,
     grant: () => true,
+    rest() {
+      return this;
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
-import { Dispatch, type Credit, type ReadyStage } from '@penstock/scheduler/testing';
+import { Dispatch, type Credit, type ReadyStages } from '@penstock/scheduler/testing';
 
 /** Stages that are granted once, in an order that is kept. */
 class Queue {
@@ -14,7 +14,7 @@ class Queue {
     this.dispatch = new Dispatch(weightOf);
   }
 
-  offer(stage: string, more: Partial<Pick<ReadyStage, 'key' | 'priority' | 'labels' | 'boundTo'>> = {}): void {
+  offer(stage: string, more: Partial<Pick<ReadyStages, 'key' | 'priority' | 'labels' | 'boundTo'>> = {}): void {
     const { key = 'k', priority = 0, labels = [], boundTo = () => undefined } = more;
     this.#waiting.add(stage);
     this.dispatch.offer({
@@ -22,13 +22,16 @@ class Queue {
       priority,
       labels,
       labelSet: labels.join(','),
-      stage,
+      count: 1,
       boundTo,
       waits: () => this.#waiting.has(stage),
-      grant: (credit) => {
+      grant: (_, credit) => {
         this.granted.push(stage);
         this.credits.push(credit);
         return this.#waiting.delete(stage);
+      },
+      rest() {
+        return this;
       },
     });
   }

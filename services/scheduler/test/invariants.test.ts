@@ -93,10 +93,13 @@ describe('the dispatch', () => {
       priority: 0,
       labels: [],
       labelSet: '',
-      stage: 'a',
+      count: 1,
       waits: () => true,
       boundTo: () => undefined,
       grant: () => true,
+      rest() {
+        return this;
+      },
     };
     dispatch.offer(waiting);
     expect(() => dispatch.assertInvariants()).not.toThrow();

@@ -46,10 +46,15 @@ export function text(stages: readonly StageDefinition[], more: Partial<PipelineD
   return JSON.stringify({ name: 'ship', schedule: [], stages, ...more } satisfies PipelineDefinition);
 }
 
+/** Runs of one text share what it means, as in a scheduler. */
+const read = new Map<string, PipelineDefinition>();
+
 export const definitions: DefinitionSource = {
   find: (yaml, extensions) => {
     if (!yaml.startsWith('{')) throw new BadPipeline('1:1 no pipeline');
-    return { definition: JSON.parse(yaml) as PipelineDefinition, yaml, extensions };
+    const definition = read.get(yaml) ?? (JSON.parse(yaml) as PipelineDefinition);
+    read.set(yaml, definition);
+    return { definition, yaml, extensions };
   },
 };
 

@@ -239,7 +239,7 @@ describe('what is read back (P6)', () => {
     stored.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
     const [run] = await takeOver(stored);
     expect(run?.events).toEqual(history);
-    expect(run?.state.stages[0]?.live).toMatchObject({ session: 's' });
+    expect(run?.state.stages.get(0)?.live).toMatchObject({ session: 's' });
   });
 
   it('the text of each run where it is read elsewhere, none on this thread', async () => {

@@ -21,7 +21,7 @@ export function checkEvent(
     return;
   }
   const index = plan.indexOf.get(event.stage) ?? -1;
-  const stage = state.stages[index];
+  const stage = state.stages.get(index);
   const planned = plan.stages[index];
   if (stage === undefined || planned === undefined) {
     fail('replay', `${event.type} of stage ${event.stage}, which does not exist`);
@@ -132,7 +132,7 @@ function checkGrant(
   if (stage.live !== undefined) fail('P12', `stage ${stage.name} is granted while attempt ${stage.live.attempt} lives`);
   if (state.held) fail('groups', `stage ${stage.name} is granted while its run is held`);
   for (const dependency of planned.dependencies) {
-    const before = state.stages[dependency];
+    const before = state.stages.get(dependency);
     const allowed = plan.stages[dependency]?.definition.allowFailure === true;
     if (before === undefined || !isEnded(before.status))
       fail('dependencies', `stage ${stage.name} is granted before ${before?.name ?? ''} has ended`);
@@ -141,7 +141,7 @@ function checkGrant(
   }
   const { matrix } = definition;
   if (matrix?.maxParallel !== undefined) {
-    const live = planned.siblings.filter((sibling) => state.stages[sibling]?.live !== undefined).length;
+    const live = planned.siblings.filter((sibling) => state.stages.get(sibling)?.live !== undefined).length;
     if (live >= matrix.maxParallel)
       fail('max_parallel', `stage ${stage.name} is granted beside ${live} of ${matrix.of}`);
   }

@@ -16,6 +16,7 @@ import {
   viewOf,
   type RunEvent,
   type RunState,
+  type StoredRunState,
   type RunView,
 } from '@penstock/run';
 import { decodeCommit, type AttemptLogRef, type Commit } from '@penstock/scheduler/testing';
@@ -295,7 +296,7 @@ export class Oracle implements Witness {
         `${event.type} of attempt ${event.attempt} of ${run.id}/${event.stage}, whose process lives${process === undefined ? '' : `: ${short(process.ref)}`}`,
       );
       const lost = 'reason' in event && event.reason === 'runner_lost';
-      const live = run.state.stages[run.plan.indexOf.get(event.stage) ?? -1]?.live;
+      const live = run.state.stages.get(run.plan.indexOf.get(event.stage) ?? -1)?.live;
       if (lost && live !== undefined) {
         world.mark('attempt lost');
         world.check(
@@ -367,7 +368,7 @@ export class Oracle implements Witness {
       );
       return;
     }
-    const { state, events } = JSON.parse(document.story) as { state: RunState; events: RunEvent[] };
+    const { state, events } = JSON.parse(document.story) as { state: StoredRunState; events: RunEvent[] };
     world.check(
       events.length <= run.events.length,
       'P1',
@@ -377,7 +378,7 @@ export class Oracle implements Witness {
     if (events.length !== run.events.length) return;
     if (!run.state.pipelineName.endsWith('unrestorable'))
       world.check(
-        isDeepStrictEqual(state, run.state),
+        isDeepStrictEqual(state, JSON.parse(JSON.stringify(run.state))),
         'replay',
         `the document of run ${run.id} is not what its events make: ${JSON.stringify(state)} / ${JSON.stringify(run.state)}`,
       );
@@ -417,7 +418,7 @@ export class Oracle implements Witness {
     const partition = this.#partition(ref.partition);
     if (partition.disturbed) return;
     const run = this.#runs.get(ref.runId);
-    const live = run?.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
+    const live = run?.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
     const world = this.#world;
     world.check(
       live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit,
@@ -439,14 +440,14 @@ export class Oracle implements Witness {
   stopSent(ref: AttemptRef): void {
     const run = this.#runs.get(ref.runId);
     if (run === undefined || this.isDisturbed(ref.runId)) return;
-    const live = run.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
+    const live = run.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
     const healthy = live?.attempt === ref.attempt && live.session === ref.session && live.stopping === undefined;
     this.#world.check(!healthy, 'P13', `a stop is sent to ${short(ref)}, which nobody has ended`);
   }
 
   processStarts({ ref, runner }: Process): void {
     const run = this.#runs.get(ref.runId);
-    const stage = run?.state.stages[run.plan.indexOf.get(ref.stage) ?? -1];
+    const stage = run?.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1);
     const live = stage?.live;
     this.#world.check(
       live !== undefined &&
@@ -461,7 +462,7 @@ export class Oracle implements Witness {
   resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void {
     const run = this.#runs.get(ref.runId);
     if (run === undefined || this.isDisturbed(ref.runId)) return;
-    const live = run.state.stages[run.plan.indexOf.get(ref.stage) ?? -1]?.live;
+    const live = run.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
     const lives = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
     this.#world.check(
       !lives,

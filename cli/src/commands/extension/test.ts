@@ -87,7 +87,7 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
         const outputs =
           manifest.form === 'stages'
             ? declaredOutputs(tested, [own, ...extensions], run)
-            : Object.entries(run.stages[0]?.outputs ?? {});
+            : Object.entries(run.stages.get(0)?.outputs ?? {});
         for (const [key, value] of outputs) terminal.note(`output ${printableText(key)}=${printableText(value)}`);
       },
     });

@@ -12,40 +12,20 @@
  */
 import type { RunnerLease } from '@penstock/bus';
 import { EarlierResults } from './earlier-results.ts';
+import { Lane } from './lane.ts';
 import { Heap } from '../run/heap.ts';
 import { ReadyClasses } from './ready-classes.ts';
+import type { ReadyStages } from './ready-stage.ts';
 import { invariant } from '../run/invariant.ts';
 import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
 
 /** Open credits of one session; more would be a runner gone mad. */
 const CREDITS_PER_SESSION_MAX = 4096;
-/** A lane is cleared up when it has doubled, so that each stage in it is looked at about twice; below this it is not worth it. */
-const LANE_ROOM_MIN = 256;
 /** Classes looked at in one match: 10 ms at the most. */
 const LOOKS_MAX = 50_000;
 /** Of so many new classes each idle session is asked about each; of more, each session looks for itself. */
 const OFFERED_LOOKS_MAX = 16;
 const PASSES_ROOM_MIN = 4 * 1024;
-
-export interface ReadyStage {
-  readonly key: string;
-  readonly priority: number;
-  readonly labels: readonly string[];
-  readonly labelSet: string;
-  readonly stage: string;
-  /** Whether it still waits: it may have been granted, cancelled or taken away with its partition. */
-  readonly waits: () => boolean;
-  /** The runner that it must go to, as of now. */
-  readonly boundTo: () => string | undefined;
-  /** Tells the stage's run, whichever partition it is of; false where the run did not take the credit. */
-  readonly grant: (credit: Credit) => boolean;
-}
-
-export interface Credit {
-  readonly runner: string;
-  readonly session: string;
-  readonly credit: number;
-}
 
 interface Session {
   readonly runner: string;
@@ -59,18 +39,7 @@ interface Session {
   readonly spent: Map<number, number>;
 }
 
-/** The stages of one key and priority in a class, first come first served. */
-interface Lane {
-  readonly key: string;
-  readonly priority: number;
-  /** What is before the head has been taken, and holds nothing of its run any more. */
-  readonly waiting: (ReadyStage | undefined)[];
-  head: number;
-  /** How long `waiting` may become before what waits no more is taken out of its middle. */
-  roomFor: number;
-  /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
-  pass: number;
-}
+type Picked = NonNullable<ReturnType<Lane['take']>>;
 
 interface ReadyClass {
   readonly id: string;
@@ -109,28 +78,26 @@ export class Dispatch {
     return this.#waiting;
   }
 
-  offer(stage: ReadyStage): void {
-    const runner = stage.boundTo();
-    const id = classId(stage, runner);
+  offer(stages: ReadyStages): void {
+    const runner = stages.boundTo();
+    const id = classId(stages, runner);
     let ready = this.#classes.get(id);
     if (ready === undefined) {
-      ready = { id, labels: stage.labels, runner, lanes: new Map(), order: new Heap(comesBefore) };
+      ready = { id, labels: stages.labels, runner, lanes: new Map(), order: new Heap(comesBefore) };
       this.#classes.set(id, ready);
       this.#near.add(ready);
     }
     this.#offered.add(ready);
-    const laneId = `${stage.priority}\n${stage.key}`;
+    const laneId = `${stages.priority}\n${stages.key}`;
     let lane = ready.lanes.get(laneId);
     if (lane === undefined) {
-      const pass = Math.max(this.#passes.get(stage.key) ?? 0, this.#virtualTime);
-      this.#passes.set(stage.key, pass);
-      lane = { key: stage.key, priority: stage.priority, waiting: [], head: 0, roomFor: LANE_ROOM_MIN, pass };
+      const pass = Math.max(this.#passes.get(stages.key) ?? 0, this.#virtualTime);
+      this.#passes.set(stages.key, pass);
+      lane = new Lane(stages, pass);
       ready.lanes.set(laneId, lane);
       ready.order.push(lane);
     }
-    if (lane.waiting.length >= lane.roomFor) this.#clearUp(lane);
-    lane.waiting.push(stage);
-    this.#waiting += 1;
+    this.#waiting += stages.count - lane.push(stages);
   }
 
   /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. */
@@ -222,12 +189,13 @@ export class Dispatch {
       const credit = nextCredit(session, now);
       if (credit === undefined) return true;
       if (this.#looksLeft <= 0) return false;
-      const stage = this.#waiting === 0 ? undefined : this.#pick(session);
-      if (stage === undefined) {
+      const picked = this.#waiting === 0 ? undefined : this.#pick(session);
+      if (picked === undefined) {
         this.#idle.add(session);
         return true;
       }
-      if (stage.grant({ runner: session.runner, session: session.session, credit })) spend(session, credit);
+      const { stages, index } = picked;
+      if (stages.grant(index, { runner: session.runner, session: session.session, credit })) spend(session, credit);
     }
     return true;
   }
@@ -296,7 +264,7 @@ export class Dispatch {
     const counts = new Map<string, { labels: readonly string[]; count: number }>();
     for (const ready of this.#classes.values()) {
       let count = 0;
-      for (const lane of ready.lanes.values()) count += lane.waiting.length - lane.head;
+      for (const lane of ready.lanes.values()) count += lane.count;
       const labelSet = ready.labels.join(',');
       const entry = counts.get(labelSet);
       if (entry === undefined) counts.set(labelSet, { labels: ready.labels, count });
@@ -316,7 +284,7 @@ export class Dispatch {
         inOrder: order.size,
       }));
       for (const lane of lanes.values()) {
-        waiting += lane.waiting.length - lane.head;
+        waiting += lane.count;
         this.#assertLane(ready, lane);
       }
     }
@@ -325,16 +293,20 @@ export class Dispatch {
     for (const session of this.#sessions.values()) assertCredits(session);
   }
 
-  #assertLane(ready: ReadyClass, { key, priority, waiting, head, pass }: Lane): void {
+  #assertLane(ready: ReadyClass, lane: Lane): void {
+    const { key, priority, pass, count } = lane;
     const keyPass = this.#passes.get(key) ?? this.#virtualTime;
-    const facts = (): Record<string, unknown> => ({ class: ready.id, key, priority, head, pass, keyPass });
+    const facts = (): Record<string, unknown> => ({ class: ready.id, key, priority, pass, keyPass, count });
     invariant('DISPATCH-1', pass <= keyPass, 'a lane stands behind the turn of its key', facts);
-    waiting.forEach((stage, index) => {
-      invariant('DISPATCH-4', (stage === undefined) === index < head, 'a stage was taken twice, or never', facts);
-      if (stage === undefined) return;
-      const fits = stage.key === key && stage.priority === priority && ready.id === classId(stage, ready.runner);
+    let left = 0;
+    for (const { stages, taken, isPast } of lane.entries()) {
+      invariant('DISPATCH-4', (stages === undefined) === isPast, 'a stage was taken twice, or never', facts);
+      if (stages === undefined) continue;
+      left += stages.count - taken;
+      const fits = stages.key === key && stages.priority === priority && ready.id === classId(stages, ready.runner);
       invariant('DISPATCH-2', fits, "a stage waits in another's queue", facts);
-    });
+    }
+    invariant('DISPATCH-4', left === count, 'the stages in a queue are not those counted', facts);
   }
 
   /**
@@ -359,7 +331,7 @@ export class Dispatch {
   }
 
   /** The first stage in order that this session can take, removed from its queue. */
-  #pick(session: Session): ReadyStage | undefined {
+  #pick(session: Session): Picked | undefined {
     for (;;) {
       let best: ReadyClass | undefined;
       this.#looksLeft -= 1;
@@ -375,15 +347,20 @@ export class Dispatch {
         if (bestLane === undefined || comesBefore(lane, bestLane)) best = ready;
       }
       if (best === undefined) return undefined;
-      const stage = this.#take(best);
-      if (stage === undefined || !stage.waits()) continue;
-      const runner = stage.boundTo();
+      const lane = this.#firstLane(best);
+      const picked = lane?.take();
+      if (lane === undefined || picked === undefined) continue;
+      this.#waiting -= 1;
+      const { stages, index } = picked;
+      if (!stages.waits(index)) continue;
+      const runner = stages.boundTo();
       if (runner === undefined || runner === session.runner) {
-        this.#charge(stage);
-        return stage;
+        this.#charge(stages.key);
+        return picked;
       }
-      // Bound to another runner since it was queued: it waits for that one.
-      this.offer(stage);
+      // Bound to another runner since they were queued: they wait for that one.
+      this.#waiting -= lane.takeRest(stages);
+      this.offer(index === 0 ? stages : stages.rest(index));
     }
   }
 
@@ -391,7 +368,7 @@ export class Dispatch {
   #firstLane(ready: ReadyClass): Lane | undefined {
     for (let lane = ready.order.peek(); lane !== undefined; lane = ready.order.peek()) {
       this.#dropIdle(lane);
-      if (lane.head >= lane.waiting.length) {
+      if (lane.count === 0) {
         ready.order.pop();
         ready.lanes.delete(`${lane.priority}\n${lane.key}`);
         continue;
@@ -405,44 +382,15 @@ export class Dispatch {
     return undefined;
   }
 
-  #take(ready: ReadyClass): ReadyStage | undefined {
-    const lane = this.#firstLane(ready);
-    const stage = lane?.waiting[lane.head];
-    if (lane === undefined || stage === undefined) return undefined;
-    this.#moveOn(lane);
-    return stage;
-  }
-
   /** Lets go of the stages at the front that wait no more. */
   #dropIdle(lane: Lane): void {
-    while (lane.head < lane.waiting.length && lane.waiting[lane.head]?.waits() !== true) this.#moveOn(lane);
+    this.#waiting -= lane.dropIdle();
   }
 
-  #moveOn(lane: Lane): void {
-    lane.waiting[lane.head] = undefined;
-    lane.head += 1;
-    this.#waiting -= 1;
-    if (lane.head > 1024 && lane.head * 2 > lane.waiting.length) {
-      lane.waiting.splice(0, lane.head);
-      lane.head = 0;
-    }
-  }
-
-  /** A stage that waits for long holds back those behind it, which may be over since; each holds a whole run in memory. */
-  #clearUp(lane: Lane): void {
-    const waiting = lane.waiting.slice(lane.head).filter((stage) => stage?.waits() === true);
-    this.#waiting -= lane.waiting.length - lane.head - waiting.length;
-    // Not spread over a call: hundreds of thousands are more than a stack holds.
-    for (const [index, stage] of waiting.entries()) lane.waiting[index] = stage;
-    lane.waiting.length = waiting.length;
-    lane.head = 0;
-    lane.roomFor = Math.max(LANE_ROOM_MIN, 2 * waiting.length);
-  }
-
-  #charge(stage: ReadyStage): void {
-    const pass = Math.max(this.#passes.get(stage.key) ?? 0, this.#virtualTime);
+  #charge(key: string): void {
+    const pass = Math.max(this.#passes.get(key) ?? 0, this.#virtualTime);
     this.#virtualTime = pass;
-    this.#passes.set(stage.key, pass + 1 / this.#weightOf(stage.key));
+    this.#passes.set(key, pass + 1 / this.#weightOf(key));
     if (this.#passes.size <= this.#passesRoom) return;
     this.#forgetIdleKeys();
     // However many keys are ahead of the others, each is looked at about once for each that comes.
@@ -463,7 +411,7 @@ function hasLabels(session: Session, labels: readonly string[]): boolean {
   return labels.every((label) => session.labels.has(label));
 }
 
-function classId({ labelSet }: ReadyStage, runner: string | undefined): string {
+function classId({ labelSet }: ReadyStages, runner: string | undefined): string {
   return `${labelSet}\n${runner ?? ''}`;
 }
 

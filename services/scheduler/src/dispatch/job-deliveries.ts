@@ -190,7 +190,7 @@ export class JobDeliveries {
 }
 
 export function liveAttemptOf(run: LiveRun, stage: string): LiveAttempt | undefined {
-  return run.state.stages[run.plan.indexOf.get(stage) ?? -1]?.live;
+  return run.state.stages.get(run.plan.indexOf.get(stage) ?? -1)?.live;
 }
 
 function refOf({ run, stage, attempt }: Delivery, live: LiveAttempt): AttemptRef {

@@ -1,6 +1,31 @@
-/** A run's stage as the dispatch sees it: what it needs, and whether it still waits. */
-import type { Credit, ReadyStage } from './dispatch.ts';
+/**
+ * A run's stages as the dispatch sees them: what they need, and which of them still wait. Those that need the same stand in one
+ * queue as one: a run may have thousands.
+ */
 import type { LiveRun } from '../run/live-run.ts';
+
+export interface Credit {
+  readonly runner: string;
+  readonly session: string;
+  readonly credit: number;
+}
+
+/** Stages of one run that go to the same runners; each is granted by itself, in their order. */
+export interface ReadyStages {
+  readonly key: string;
+  readonly priority: number;
+  readonly labels: readonly string[];
+  readonly labelSet: string;
+  readonly count: number;
+  /** Whether this one still waits: it may have been granted, cancelled or taken away with its partition. */
+  waits(index: number): boolean;
+  /** The runner that they must go to, as of now. */
+  boundTo(): string | undefined;
+  /** Tells the stage's run, whichever partition it is of; false where the run did not take the credit. */
+  grant(index: number, credit: Credit): boolean;
+  /** Those from this one on. */
+  rest(from: number): ReadyStages;
+}
 
 export interface ReadyStageHost {
   /** Whether the run is still this partition's to grant. */
@@ -9,17 +34,87 @@ export interface ReadyStageHost {
   grant(run: LiveRun, stage: string, credit: Credit): boolean;
 }
 
-export function readyStageOf(run: LiveRun, stage: string, host: ReadyStageHost): ReadyStage {
-  const index = run.plan.indexOf.get(stage) ?? -1;
-  const planned = run.plan.stages[index];
-  return {
-    key: run.state.key,
-    priority: run.state.priority,
-    labels: planned?.definition.runsOn ?? [],
-    labelSet: planned?.labelSet ?? '',
-    stage,
-    waits: () => host.has(run) && run.state.stages[index]?.status === 'QUEUED',
-    boundTo: () => (planned?.definition.workspace === 'shared' ? run.state.workspaces[planned.labelSet] : undefined),
-    grant: (credit) => host.grant(run, stage, credit),
-  };
+/** As few as stages of the same needs are, in their order. */
+export function readyStagesOf(run: LiveRun, stages: readonly string[], host: ReadyStageHost): ReadyStages[] {
+  const [first] = stages;
+  if (first === undefined) return [];
+  if (stages.every((stage) => areAlike(run, first, stage))) return [new WaitingStages(run, stages, host)];
+  const ready: ReadyStages[] = [];
+  for (const sameLabels of Map.groupBy(stages, (stage) => plannedOf(run, stage)?.labelSet).values()) {
+    for (let from = 0; from < sameLabels.length;) {
+      const like = sameLabels[from] as string;
+      const end = sameLabels.findIndex((stage, index) => index > from && !areAlike(run, like, stage));
+      ready.push(new WaitingStages(run, sameLabels.slice(from, end === -1 ? undefined : end), host));
+      from = end === -1 ? sameLabels.length : end;
+    }
+  }
+  return ready;
+}
+
+class WaitingStages implements ReadyStages {
+  readonly #run: LiveRun;
+  readonly #stages: readonly string[];
+  readonly #host: ReadyStageHost;
+  readonly #from: number;
+
+  constructor(run: LiveRun, stages: readonly string[], host: ReadyStageHost, from = 0) {
+    this.#run = run;
+    this.#stages = stages;
+    this.#host = host;
+    this.#from = from;
+  }
+
+  get key(): string {
+    return this.#run.state.key;
+  }
+
+  get priority(): number {
+    return this.#run.state.priority;
+  }
+
+  get labels(): readonly string[] {
+    return plannedOf(this.#run, this.#nameAt(0))?.definition.runsOn ?? [];
+  }
+
+  get labelSet(): string {
+    return plannedOf(this.#run, this.#nameAt(0))?.labelSet ?? '';
+  }
+
+  get count(): number {
+    return this.#stages.length - this.#from;
+  }
+
+  waits(index: number): boolean {
+    const run = this.#run;
+    return (
+      this.#host.has(run) && run.state.stages.statusOf(run.plan.indexOf.get(this.#nameAt(index)) ?? -1) === 'QUEUED'
+    );
+  }
+
+  boundTo(): string | undefined {
+    const planned = plannedOf(this.#run, this.#nameAt(0));
+    return planned?.definition.workspace === 'shared' ? this.#run.state.workspaces[planned.labelSet] : undefined;
+  }
+
+  grant(index: number, credit: Credit): boolean {
+    return this.#host.grant(this.#run, this.#nameAt(index), credit);
+  }
+
+  rest(from: number): ReadyStages {
+    return new WaitingStages(this.#run, this.#stages, this.#host, this.#from + from);
+  }
+
+  #nameAt(index: number): string {
+    return this.#stages[this.#from + index] ?? '';
+  }
+}
+
+function plannedOf(run: LiveRun, stage: string): LiveRun['plan']['stages'][number] | undefined {
+  return run.plan.stages[run.plan.indexOf.get(stage) ?? -1];
+}
+
+/** Whether they go to the same runners. */
+function areAlike(run: LiveRun, stage: string, other: string): boolean {
+  const [a, b] = [plannedOf(run, stage), plannedOf(run, other)];
+  return a === b || (a?.labelSet === b?.labelSet && a?.definition.workspace === b?.definition.workspace);
 }

@@ -38,6 +38,7 @@ import { HeldAttempts } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
 import { carryOut } from './effects.ts';
+import { AwakeRuns } from '../run/awake-runs.ts';
 import { Deadlines } from '../run/deadlines.ts';
 import type { DefinitionSource } from '../run/definitions.ts';
 import { JobDeliveries } from '../dispatch/job-deliveries.ts';
@@ -55,7 +56,7 @@ import { RunnerRuns } from './runner-runs.ts';
 import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
-import { readyStageOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
+import { readyStagesOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
@@ -77,6 +78,7 @@ export class Partition {
   readonly #held: HeldBytes;
   readonly #jobs: JobDeliveries;
   readonly #deadlines: Deadlines;
+  readonly #awake = new AwakeRuns();
   readonly #backlog = new ProjectionBacklog();
   readonly #ids = new RememberedIds();
   readonly #absentRunners: AbsentRunners;
@@ -213,6 +215,7 @@ export class Partition {
     this.#open = false;
     this.#load.liveRuns -= this.#runs.size;
     this.#held.clear();
+    this.#awake.clear();
     this.#runs.clear();
   }
 
@@ -230,7 +233,7 @@ export class Partition {
     const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
     this.#offer(run, waiting);
     this.#deadlines.arm(run, this.#ports.bootNow());
-    for (const { name, live } of state.stages) {
+    for (const { name, live } of state.stages.touched()) {
       if (live === undefined) continue;
       if (!this.#dispatch.hasSession(live.session)) this.#heldAttempts.loseUnlessHeld(run, name, live);
       else if (live.stopping === undefined) this.#jobs.adopt(run, name, live.attempt);
@@ -322,7 +325,7 @@ export class Partition {
     if (!this.#open) return;
     for (const run of this.#runnerRuns.runsOf(runner)) {
       if (run.state.liveAttempts === 0) continue;
-      for (const { name, live } of run.state.stages) {
+      for (const { name, live } of run.state.stages.touched()) {
         if (live?.session === session) this.#border.run(run, () => this.#heldAttempts.loseUnlessHeld(run, name, live));
       }
     }
@@ -338,6 +341,7 @@ export class Partition {
       this.#decide(run, { type: 'wake', at: this.#at(run), due });
     });
     this.#deadlines.look(this.#runs, boot);
+    this.#awake.tick();
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
     for (const runner of this.#absentRunners.takeLost(boot)) this.#runnerRuns.away(runner);
@@ -402,6 +406,7 @@ export class Partition {
       this.#runs.delete(run.id);
       this.#load.liveRuns -= 1;
       this.#held.delete(run);
+      this.#awake.delete(run);
       this.#ids.remember(run.id, this.#ports.bootNow());
     }
     for (const { runner, runIds } of releasesOf(closed, (run) => this.#runnerRuns.runnersOf(run)))
@@ -438,6 +443,7 @@ export class Partition {
 
   #tell(run: LiveRun, command: RunCommand): boolean {
     const from = run.events.length + 1;
+    this.#awake.happened(run);
     const decided = run.tell(command);
     if (decided === undefined) return false;
     this.#join(run, from, decided.events, decided, command);
@@ -453,6 +459,7 @@ export class Partition {
   #begin(run: LiveRun, start: RunCommand): void {
     this.#border.run(run, () => {
       const created = run.events.slice(0, 1);
+      this.#awake.happened(run);
       const decided = run.tell(start);
       this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided, start);
     });
@@ -490,7 +497,7 @@ export class Partition {
   }
 
   #offer(run: LiveRun, stages: readonly string[]): void {
-    for (const stage of stages) this.#dispatch.offer(readyStageOf(run, stage, this.#granting));
+    for (const ready of readyStagesOf(run, stages, this.#granting)) this.#dispatch.offer(ready);
   }
 
   readonly #granting: ReadyStageHost = {

@@ -1,4 +1,10 @@
-/** Parsed definitions, shared by all runs of one text: a three-stage file costs more to parse than to run. */
+/**
+ * Parsed definitions, shared by all runs of one text: a three-stage file costs more to parse than to run, and what a large one
+ * means takes more memory than many runs of it.
+ *
+ *  DEFINITIONS-1 While anything in memory has the definition of a text, whoever asks for that text gets the same one, however
+ *     many others have been read since.
+ */
 import { createHash } from 'node:crypto';
 import {
   definitionBytes,
@@ -54,6 +60,12 @@ export class Definitions implements DefinitionSource {
   /** By hash, least recently used first. */
   readonly #cache = new Map<string, Entry>();
   #length = 0;
+  /** Those that live on in runs, though others have taken their places above. */
+  readonly #living = new Map<string, WeakRef<PipelineDefinition>>();
+  readonly #entryOf = new WeakMap<PipelineDefinition, Entry>();
+  readonly #gone = new FinalizationRegistry<string>((hash) => {
+    if (this.#living.get(hash)?.deref() === undefined) this.#living.delete(hash);
+  });
 
   /** Throws BadPipeline for a text that is none; senders check first, so this is a sender's mistake. */
   find(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline {
@@ -64,10 +76,15 @@ export class Definitions implements DefinitionSource {
   recall(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline | undefined {
     const hash = hashOf(yaml, extensions);
     const known = this.#cache.get(hash);
-    if (known === undefined) return undefined;
-    this.#cache.delete(hash);
-    this.#cache.set(hash, known);
-    return known;
+    if (known !== undefined) {
+      this.#cache.delete(hash);
+      this.#cache.set(hash, known);
+      return known;
+    }
+    const living = this.#living.get(hash)?.deref();
+    const entry = living && this.#entryOf.get(living);
+    if (entry !== undefined) this.#remember(hash, entry);
+    return entry;
   }
 
   /** Keeps what was read of a text with `readOptions`; throws BadPipeline where it is none. */
@@ -80,15 +97,22 @@ export class Definitions implements DefinitionSource {
     const texts = yaml.length + (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
     const length = texts + definitionBytes(parsed.definition);
     const entry: Entry = { definition: parsed.definition, yaml, extensions, length };
+    this.#living.set(hash, new WeakRef(parsed.definition));
+    this.#entryOf.set(parsed.definition, entry);
+    this.#gone.register(parsed.definition, hash);
+    this.#remember(hash, entry);
+    return entry;
+  }
+
+  #remember(hash: string, entry: Entry): void {
     this.#cache.set(hash, entry);
-    this.#length += length;
+    this.#length += entry.length;
     while (this.#cache.size > DEFINITIONS_MAX || this.#length > DEFINITION_BYTES_MAX) {
       const [oldest] = this.#cache;
       if (oldest === undefined || oldest[0] === hash) break;
       this.#cache.delete(oldest[0]);
       this.#length -= oldest[1].length;
     }
-    return entry;
   }
 }
 

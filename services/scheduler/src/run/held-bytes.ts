@@ -10,9 +10,11 @@ import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from './live-run.ts';
 import type { SchedulerLoad } from './scheduler-load.ts';
 
-/** Measured with test/bench/memory.ts, rounded up: a run's actor and its places in maps; a stage's state, and its place in a queue. */
-const RUN_BYTES = 12 * 1024;
-const STAGE_BYTES = 640;
+/** Measured with test/bench/memory.ts, rounded up: a run with its places in maps; a stage that waits, with its place in a queue. */
+const RUN_BYTES = 4 * 1024;
+const STAGE_BYTES = 40;
+/** Of a stage to which more has happened than that it waits. */
+const RECORD_BYTES = 256;
 /** Of an event with its names, which it shares with the definition. */
 const EVENT_BYTES = 320;
 /** Objects on the heap for a byte of JSON; the plan of a definition included. */
@@ -111,7 +113,9 @@ export class HeldBytes {
 
 function eventBytes(event: RunEvent): number {
   let bytes = EVENT_BYTES;
-  if ('stages' in event) bytes += event.stages.length * 8;
+  if ('stages' in event) bytes += event.stages.length * (event.type === 'stages_skipped' ? 8 + RECORD_BYTES : 8);
+  if (event.type === 'stage_started') bytes += RECORD_BYTES;
+  if (event.type === 'run_cancelled') bytes += event.cancelledStages * RECORD_BYTES;
   if ('outputs' in event)
     for (const [key, value] of Object.entries(event.outputs ?? {})) bytes += 2 * (key.length + value.length);
   return bytes;

@@ -103,11 +103,12 @@ export class LiveRun {
     settings: RunSettings,
   ): LiveRun {
     const count = events.length;
-    const state = foldRun(id, planOf(definition), events, count);
+    const plan = planOf(definition);
+    const state = foldRun(id, plan, events, count);
     return new LiveRun({
       id,
       definition,
-      events,
+      events: withSharedNames(events, plan),
       committedVersion: count,
       committedSequence: sequence,
       state,
@@ -145,7 +146,7 @@ export class LiveRun {
       state.finishedAt = event.at;
     }
     const standIn = { count: events.length, state };
-    return new LiveRun({ ...committed, definition, state: structuredClone(state), standIn, restoreError });
+    return new LiveRun({ ...committed, definition, state: copyOf(state), standIn, restoreError });
   }
 
   /** All events, version 1 first; those beyond `committedVersion` are decided and not yet acknowledged. */
@@ -221,6 +222,11 @@ export class LiveRun {
     }
   }
 
+  /** Nothing is about to happen to it: what only deciding needs is let go of. */
+  rest(): void {
+    this.#actor.rest();
+  }
+
   /** The state that the committed events make; a copy where decisions are ahead of them. */
   committedState(): RunState {
     return this.isCommitted ? this.state : this.#fold(this.#committedVersion);
@@ -228,7 +234,7 @@ export class LiveRun {
 
   #fold(count: number): RunState {
     if (this.#standIn === undefined) return foldRun(this.id, this.plan, this.#events, count);
-    const state = structuredClone(this.#standIn.state);
+    const state = copyOf(this.#standIn.state);
     for (let index = this.#standIn.count; index < count; index++)
       evolve(state, this.plan, this.#events[index] as RunEvent);
     return state;
@@ -239,6 +245,17 @@ export class LiveRun {
     if (decided !== undefined) this.#events.push(...decided.events);
     return decided;
   }
+}
+
+/** Of a stand-in, which has no stages. */
+function copyOf(state: RunState): RunState {
+  return { ...state, workspaces: { ...state.workspaces } };
+}
+
+/** Names as the definition has them: those of a journal or a document are strings of their own, thousands in a large run. */
+function withSharedNames(events: readonly RunEvent[], { indexOf, stages }: Plan): RunEvent[] {
+  const shared = (name: string): string => stages[indexOf.get(name) ?? -1]?.definition.name ?? name;
+  return events.map((event) => ('stages' in event ? { ...event, stages: event.stages.map(shared) } : event));
 }
 
 /** A definition with the stages that the events name, and nothing known of them. */

@@ -2,30 +2,28 @@
  * When the waits of a run's stages began, by this machine's boot clock. The run's own times are wall times, which an operator or a
  * time server may set at any moment: they are shown and journaled, and looked at here only at a take-over (P5).
  */
-import { timerOf, type Plan, type RunEvent, type RunSettings, type RunState } from '@penstock/run';
-
-/** Times that a stage has here: since when it waits for a runner, and since when for its next attempt or the end of one. */
-const TIMES = 2;
-const QUEUE = 0;
-const OTHER = 1;
+import { timerOf, type Plan, type RunEvent, type RunSettings, type RunState, type StageTimer } from '@penstock/run';
 
 export class StageTimes {
-  /** By stage, `TIMES` each. Not a number: nothing has begun. */
-  readonly #since: number[];
+  /** By stage; made when there is something to say: most stages of a large run only ever wait for a runner at first. */
+  #queued: number[] | undefined;
+  /** Since when it waits for its next attempt, or for the end of one. */
+  #other: number[] | undefined;
   readonly #plan: Plan;
   readonly #settings: RunSettings;
 
   constructor(plan: Plan, settings: RunSettings) {
     this.#plan = plan;
     this.#settings = settings;
-    this.#since = Array.from({ length: plan.stages.length * TIMES }, () => Number.NaN);
   }
 
   /** These events were decided just now. */
   happened(events: readonly RunEvent[], boot: number): void {
     for (const event of events) {
-      if (event.type === 'stages_queued') for (const stage of event.stages) this.#begin(stage, QUEUE, boot);
-      else if (event.type === 'stage_started' || event.type === 'stage_retrying') this.#begin(event.stage, OTHER, boot);
+      if (event.type === 'stages_queued')
+        for (const stage of event.stages) this.#begin(this.#queuedTimes(), stage, boot);
+      else if (event.type === 'stage_started' || event.type === 'stage_retrying')
+        this.#begin(this.#otherTimes(), event.stage, boot);
     }
   }
 
@@ -35,14 +33,14 @@ export class StageTimes {
    */
   restore(run: RunState, now: { readonly wall: number; readonly boot: number }): void {
     for (const { index, definition } of this.#plan.stages) {
-      const stage = run.stages[index];
+      const stage = run.stages.get(index);
       if (stage === undefined) continue;
       const timer = timerOf(run, stage, definition, this.#settings);
       // One that is granted may come back to the queue, in which it has waited for longer.
       if (stage.queuedAt !== undefined)
-        this.#since[index * TIMES + QUEUE] = now.boot - ageOf(stage.queuedAt, this.#settings.queueTimeoutMs, now.wall);
+        this.#queuedTimes()[index] = now.boot - ageOf(stage.queuedAt, this.#settings.queueTimeoutMs, now.wall);
       if (timer !== undefined && timer.kind !== 'queue')
-        this.#since[index * TIMES + OTHER] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
+        this.#otherTimes()[index] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
     }
   }
 
@@ -65,18 +63,35 @@ export class StageTimes {
   }
 
   #eachDeadline(run: RunState, each: (stage: string, at: number) => void): void {
-    run.stages.forEach((stage, index) => {
-      const planned = this.#plan.stages[index];
-      const timer = planned && timerOf(run, stage, planned.definition, this.#settings);
-      if (timer === undefined) return;
-      const since = this.#since[index * TIMES + (timer.kind === 'queue' ? QUEUE : OTHER)] ?? Number.NaN;
-      if (!Number.isNaN(since)) each(stage.name, since + timer.lengthMs);
-    });
+    for (const { index, definition } of this.#plan.stages) {
+      const stage = run.stages.get(index);
+      const timer = stage && timerOf(run, stage, definition, this.#settings);
+      if (timer === undefined) continue;
+      const since = this.#since(timer, index);
+      if (since !== undefined && !Number.isNaN(since)) each(definition.name, since + timer.lengthMs);
+    }
   }
 
-  #begin(stage: string, wait: number, boot: number): void {
+  #since({ kind }: StageTimer, index: number): number | undefined {
+    return (kind === 'queue' ? this.#queued : this.#other)?.[index];
+  }
+
+  #begin(times: number[], stage: string, boot: number): void {
     const index = this.#plan.indexOf.get(stage);
-    if (index !== undefined) this.#since[index * TIMES + wait] = boot;
+    if (index !== undefined) times[index] = boot;
+  }
+
+  #queuedTimes(): number[] {
+    return (this.#queued ??= this.#noTimes());
+  }
+
+  #otherTimes(): number[] {
+    return (this.#other ??= this.#noTimes());
+  }
+
+  /** Not a number: nothing has begun. */
+  #noTimes(): number[] {
+    return this.#plan.stages.map(() => Number.NaN);
   }
 }
 

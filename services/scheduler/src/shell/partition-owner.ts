@@ -438,6 +438,6 @@ function isAbout(reply: JobReply | StopReply, asked: Job | StopRequest): boolean
 
 /** Those that hold attempts of the runs, each once. */
 function sessionsIn(runs: readonly LiveRun[]): RunnerSession[] {
-  const live = runs.flatMap(({ state }) => state.stages.flatMap((stage) => stage.live ?? []));
+  const live = runs.flatMap(({ state }) => [...state.stages.touched()].flatMap((stage) => stage.live ?? []));
   return [...new Map(live.map(({ runner, session }) => [session, { runner, session }])).values()];
 }

@@ -1,0 +1,60 @@
+/** The state of a stage. Written by `evolve` alone, as that of its run. */
+
+export type RunStatus = 'PENDING' | 'QUEUED' | 'RUNNING' | 'SUCCESS' | 'FAILED' | 'SKIPPED' | 'CANCELLED';
+
+export type StageReason =
+  | 'exit'
+  | 'timeout'
+  | 'oom'
+  | 'signal'
+  | 'runner_lost'
+  | 'no_runner'
+  | 'checkout'
+  | 'image'
+  | 'service'
+  | 'evicted'
+  | 'pipeline_file'
+  | 'log_limit'
+  | 'quota'
+  | 'quarantined'
+  | 'cancelled'
+  | 'dependency'
+  | 'when';
+
+/** A process that may exist: what was granted, to whom. */
+export interface LiveAttempt {
+  readonly attempt: number;
+  readonly runner: string;
+  readonly session: string;
+  readonly credit: number;
+  readonly startedAt: number;
+  /** Set once a stop was decided; the stop is repeated until the attempt is gone (P13, P14). */
+  stopping?: 'cancelled' | 'timeout' | undefined;
+}
+
+export interface StageState {
+  readonly name: string;
+  /** What it comes after; absent in runs of releases before the field, and in those with too many to tell. */
+  readonly after?: readonly string[] | undefined;
+  status: RunStatus;
+  /** The last attempt granted; 0 before the first. */
+  attempt: number;
+  /** How many grants came to nothing: they are no attempts to anybody outside (P12). */
+  returned?: number | undefined;
+  /** The last of those. */
+  lastReturned?: number | undefined;
+  /** Attempts that failed and count against `retry.max`. */
+  failures: number;
+  /** Of these, those whose runner was not lost; absent where there is none. */
+  failedAttempts?: number | undefined;
+  queuedAt?: number | undefined;
+  /** Of the first attempt. */
+  startedAt?: number | undefined;
+  finishedAt?: number | undefined;
+  reason?: StageReason | undefined;
+  exitCode?: number | undefined;
+  outputs?: Readonly<Record<string, string>> | undefined;
+  /** When the next attempt may be queued, while the stage waits for a retry. */
+  dueAt?: number | undefined;
+  live?: LiveAttempt | undefined;
+}

@@ -1,0 +1,113 @@
+/**
+ * The stages of one key and priority in a class, first come first served. Owns their order, and where in it the next one stands;
+ * how many it has given or let go of is told to the caller, who counts them.
+ */
+import type { ReadyStages } from './ready-stage.ts';
+
+/** A lane is cleared up when it has doubled, so that what stands in it is looked at about twice; below this it is not worth it. */
+const ROOM_MIN = 256;
+
+export class Lane {
+  readonly key: string;
+  readonly priority: number;
+  /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
+  pass: number;
+  /** What is before the head has been taken, and holds nothing of its run any more. */
+  readonly #waiting: (ReadyStages | undefined)[] = [];
+  #head = 0;
+  /** How many stages of the head have been taken. */
+  #taken = 0;
+  #count = 0;
+  /** How long `#waiting` may become before what waits no more is taken out of its middle. */
+  #roomFor = ROOM_MIN;
+
+  constructor({ key, priority }: Pick<ReadyStages, 'key' | 'priority'>, pass: number) {
+    this.key = key;
+    this.priority = priority;
+    this.pass = pass;
+  }
+
+  /** Stages; those that wait no more are counted until they are met. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Answers how many were let go of for it. */
+  push(stages: ReadyStages): number {
+    const dropped = this.#waiting.length >= this.#roomFor ? this.#clearUp() : 0;
+    this.#waiting.push(stages);
+    this.#count += stages.count;
+    return dropped;
+  }
+
+  /** Lets go of the stages at the front that wait no more; answers how many. */
+  dropIdle(): number {
+    const before = this.#count;
+    for (let stages = this.#waiting[this.#head]; stages !== undefined; stages = this.#waiting[this.#head]) {
+      if (stages.waits(this.#taken)) break;
+      this.#moveOn(stages);
+    }
+    return before - this.#count;
+  }
+
+  /** The first stage, taken out: the one at this index of its like. */
+  take(): { readonly stages: ReadyStages; readonly index: number } | undefined {
+    const stages = this.#waiting[this.#head];
+    if (stages === undefined) return undefined;
+    const index = this.#taken;
+    this.#moveOn(stages);
+    return { stages, index };
+  }
+
+  /** Takes out what is left of those of which one was taken last. */
+  takeRest(of: ReadyStages): number {
+    const before = this.#count;
+    while (this.#waiting[this.#head] === of && this.#taken > 0) this.#moveOn(of);
+    return before - this.#count;
+  }
+
+  /** What stands here, each with how many of it are taken; before the head there is nothing. */
+  *entries(): Iterable<{ readonly stages: ReadyStages | undefined; readonly taken: number; readonly isPast: boolean }> {
+    for (const [index, stages] of this.#waiting.entries())
+      yield { stages, taken: index === this.#head ? this.#taken : 0, isPast: index < this.#head };
+  }
+
+  #moveOn({ count }: ReadyStages): void {
+    this.#count -= 1;
+    this.#taken += 1;
+    if (this.#taken < count) return;
+    this.#taken = 0;
+    this.#waiting[this.#head] = undefined;
+    this.#head += 1;
+    if (this.#head > 1024 && this.#head * 2 > this.#waiting.length) {
+      this.#waiting.splice(0, this.#head);
+      this.#head = 0;
+    }
+  }
+
+  /** Stages that wait for long hold back those behind them, which may be over since; each holds a whole run in memory. */
+  #clearUp(): number {
+    const before = this.#count;
+    const left: ReadyStages[] = [];
+    for (const [offset, stages] of this.#waiting.slice(this.#head).entries()) {
+      if (stages === undefined) continue;
+      const taken = offset === 0 ? this.#taken : 0;
+      if (waitsFrom(stages, taken)) left.push(stages);
+      else {
+        this.#count -= stages.count - taken;
+        if (offset === 0) this.#taken = 0;
+      }
+    }
+    // Not spread over a call: hundreds of thousands are more than a stack holds.
+    for (const [index, stages] of left.entries()) this.#waiting[index] = stages;
+    this.#waiting.length = left.length;
+    this.#head = 0;
+    this.#roomFor = Math.max(ROOM_MIN, 2 * left.length);
+    return before - this.#count;
+  }
+}
+
+function waitsFrom(stages: ReadyStages, from: number): boolean {
+  for (let index = from; index < stages.count; index++) if (stages.waits(index)) return true;
+  return false;
+}
