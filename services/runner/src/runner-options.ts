@@ -2,7 +2,7 @@
 import type { Bus, Job } from '@penstock/bus';
 import type { IsolationLevel } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import type { ExecutorSource, UidRange } from './executors/executor-source.ts';
 
 export interface RunnerOptions {
@@ -36,7 +36,7 @@ export interface RunnerOptions {
   readonly stagePaths?: readonly string[] | undefined;
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   /** What stages can run in here, the most preferred first. Default: plain processes alone. */
   readonly executors?: readonly ExecutorSource[] | undefined;
   /** The least isolation of a stage whose run is not trusted. Default `none`. */

@@ -10,17 +10,13 @@
  * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
-import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type AttemptRef,
   type BusSubscription,
-  createLogWriter,
   GONE_WITHOUT_LOG_MS,
   type Job,
   type JobReply,
   LATER,
-  type LogWriter,
   type Release,
   type Responder,
   type ResultRequest,
@@ -30,103 +26,80 @@ import {
   type StopRequest,
   subjects,
 } from '@penstock/bus';
-import { bootClockMs, type Executor, type Guard } from '@penstock/executor';
 import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
 import type { Runner, RunnerOptions } from './runner-options.ts';
-import { Attempt, type AttemptParts } from './attempt/attempt.ts';
-import { SessionExecutors } from './executors/session-executors.ts';
-import { executorsOf, hasUsers } from './executors/executor-parts.ts';
-import { Checkouts } from './workspace/checkouts.ts';
-import { ChunkStore } from './report/chunk-store.ts';
-import { FreeRoom } from './report/free-room.ts';
+import type { Chunks, RunnerPorts, RunningAttempt, SessionStages } from './runner-ports.ts';
 import { Credits } from './session/credits.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { RunFolders } from './workspace/run-folders.ts';
-import { StageUsers } from './workspace/stage-users.ts';
 import { Offers } from './session/offers.ts';
 import { isSame, Outbox, resultId } from './report/outbox.ts';
-import { Packages } from './workspace/packages.ts';
-import type { Sources } from './workspace/preparation.ts';
 import { Schedulers } from './session/schedulers.ts';
-import { Session, sessionPorts } from './session/session.ts';
+import { Session, type SessionGuard } from './session/session.ts';
 import { SessionList } from './session/session-list.ts';
 import { StopMemory } from './session/stop-memory.ts';
 
-const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
 const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
 
 /** What belongs to one session. */
-interface ActiveSession {
-  readonly session: Session;
+interface ActiveSession<Stages extends SessionStages> {
+  readonly session: Session<Stages>;
   readonly credits: Credits;
   readonly offers: Offers;
 }
 
-export class RunnerService implements Runner {
-  readonly #options: RunnerOptions;
+/** What it is told about itself; the rest of a runner's options is for its ports. */
+type Options = Pick<
+  RunnerOptions,
+  'log' | 'runnerId' | 'slots' | 'labels' | 'leaseMs' | 'goneWithoutLogMs' | 'isolationRequired'
+>;
+
+export class RunnerService<Guarding extends SessionGuard, Stages extends SessionStages> implements Runner {
+  readonly #options: Options;
+  readonly #ports: RunnerPorts<Guarding, Stages>;
   readonly #schedulers: Schedulers;
   readonly #outbox: Outbox;
   readonly #earlierAnswered: Promise<boolean>;
-  readonly #writer: LogWriter;
-  readonly #chunks: ChunkStore;
+  readonly #chunks: Chunks;
   readonly #folders: RunFolders;
-  readonly #sources: Sources;
-  readonly #users: StageUsers | undefined;
-  readonly #stops = new StopMemory();
+  readonly #stops: StopMemory;
   /** By `resultId`. Each holds a slot until its processes are gone, and its place in the lease until its result is answered. */
-  readonly #held = new Map<string, Attempt>();
-  readonly #running = new Set<Attempt>();
+  readonly #held = new Map<string, RunningAttempt>();
+  readonly #running = new Set<RunningAttempt>();
   readonly #subscriptions: BusSubscription[] = [];
   readonly #sessions: SessionList;
-  #active: ActiveSession | null = null;
+  #active: ActiveSession<Stages> | null = null;
   /** The session that is ending: its processes may not be gone yet. */
   #ending: string | null = null;
   #closing: Promise<void> | null = null;
   #serving: Promise<void> = Promise.resolve();
   #isListening = false;
   #draining = false;
-  /** RUNNER-5. */
-  readonly #room: FreeRoom;
   #onIdle: (() => void)[] = [];
 
-  constructor(options: RunnerOptions, own: string) {
+  constructor(options: Options, ports: RunnerPorts<Guarding, Stages>) {
     this.#options = options;
-    const { bus, log, runnerId } = options;
-    this.#room = new FreeRoom(options.dataDir, log, options.freeBytesMin);
-    this.#sessions = new SessionList({ bus, log, runner: runnerId, file: join(own, 'sessions') });
-    this.#writer = createLogWriter(bus);
-    this.#outbox = new Outbox({ bus, log, runner: runnerId, file: join(own, 'results') });
-    this.#chunks = new ChunkStore(
-      {
-        writer: this.#writer,
-        folder: join(own, 'spool'),
-        spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX,
-        log,
-      },
-      this.#outbox.pending.flatMap(({ chunks }) => (chunks === undefined ? [] : [chunks])),
-    );
+    this.#ports = ports;
+    const { log, runnerId } = options;
+    const { bus, time } = ports;
+    this.#stops = new StopMemory(() => time.bootNow());
+    this.#sessions = new SessionList({ ports, log, runner: runnerId });
+    this.#outbox = new Outbox({ bus, time, log, runner: runnerId, file: ports.results });
+    this.#chunks = ports.openChunks(this.#outbox.pending);
     this.#earlierAnswered = this.#outbox.resume(async ({ request, chunks }) => {
       if (chunks !== undefined) await this.#chunks.resend(request.runId, runnerId, chunks);
     });
     this.#folders = new RunFolders({
       bus,
       log,
-      root: join(options.dataDir, 'work'),
+      time,
+      disk: ports.folders,
       isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
     });
-    if (options.stageUids !== undefined && hasUsers(options))
-      this.#users = new StageUsers(options.stageUids, () => ({
-        keys: new Set([...this.#running].map(({ job }) => job.key)),
-        uids: this.#folders.owners(),
-      }));
-    this.#sources = {
-      checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
-      packages: new Packages({ bus, folder: own, log }),
-    };
-    this.#schedulers = new Schedulers(bus, options.labels, this.#border(), {
+    this.#schedulers = new Schedulers(ports, options.labels, this.#border(), {
       changed: () => this.#active?.offers.pump(),
       gone: (scheduler) => this.#active?.offers.gone(scheduler),
     });
@@ -152,7 +125,7 @@ export class RunnerService implements Runner {
       const first = await this.#beginSession();
       this.#serving = this.#serve(first);
       // The runner can be reached before its start is reported.
-      await this.#options.bus.flush().catch(() => {});
+      await this.#ports.bus.flush().catch(() => {});
       void this.#sessions.endEarlier(this.#earlierAnswered);
     } catch (error) {
       this.#release();
@@ -163,15 +136,22 @@ export class RunnerService implements Runner {
   async drain(limitMs: number): Promise<void> {
     this.#draining = true;
     const { log } = this.#options;
-    const deadline = delay(limitMs, 'late' as const, { ref: false });
-    await this.#active?.offers.stop();
-    if ((await Promise.race([this.#idle(), deadline])) === 'late')
+    const offers = this.#active?.offers.stop();
+    if (!(await this.#endsWithin(limitMs, Promise.all([offers, this.#idle()]))))
       log.warn(
         { stages: this.#running.size },
         'stages still run at the end of the drain; they are ended and count as lost',
       );
-    else await Promise.race([this.#outbox.empty(), delay(ANSWERS_MS_MAX, undefined, { ref: false })]);
+    else await this.#endsWithin(ANSWERS_MS_MAX, this.#outbox.empty());
     await this.close();
+  }
+
+  async #endsWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<false>();
+    const callOff = this.#ports.time.after(milliseconds, () => resolve(false));
+    const ended = await Promise.race([work, promise]);
+    callOff();
+    return ended !== false;
   }
 
   runningStages(): readonly Pick<Job, 'stage' | 'pipelineName'>[] {
@@ -201,18 +181,21 @@ export class RunnerService implements Runner {
     this.#schedulers.stop();
     this.#folders.close();
     this.#outbox.close();
-    this.#writer.close();
+    this.#chunks.close();
   }
 
-  async #beginSession(): Promise<ActiveSession> {
-    const { bus, log, runnerId, labels, slots, leaseMs = RUNNER_LEASE_MS } = this.#options;
+  async #beginSession(): Promise<ActiveSession<Stages>> {
+    const { log, runnerId, labels, slots, leaseMs = RUNNER_LEASE_MS } = this.#options;
+    const ports = this.#ports;
     const session = await Session.begin({
-      ports: sessionPorts(bus, leaseMs),
+      ports: ports.session,
+      time: ports.time,
+      newId: () => ports.newId(),
       log,
       runner: runnerId,
       leaseMs,
       lease: (id) => this.#leaseOf(id),
-      createExecutors: (guard) => this.#createExecutors(guard),
+      createExecutors: (guard) => ports.createExecutors(guard),
     });
     try {
       if (this.#options.isolationRequired === true && !session.executors.areIsolated) throw new NotIsolated();
@@ -222,14 +205,14 @@ export class RunnerService implements Runner {
       await session.end();
       throw error;
     }
-    const credits = new Credits(bootClockMs);
+    const credits = new Credits(() => ports.guardNow());
     const offers = new Offers({
-      bus,
+      ports,
       log,
       runner: runnerId,
       session: session.id,
       labels,
-      slots: () => (this.#room.hasRoom() ? slots : 0),
+      slots: () => (ports.hasRoom() ? slots : 0),
       credits,
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
@@ -248,7 +231,8 @@ export class RunnerService implements Runner {
   #listen(): void {
     if (this.#isListening) return;
     this.#isListening = true;
-    const { bus, runnerId } = this.#options;
+    const { runnerId } = this.#options;
+    const { bus } = this.#ports;
     this.#subscriptions.push(
       bus.respond<Job, JobReply>(subjects.job(runnerId), (job, call) => {
         const { runId, stage } = job;
@@ -264,19 +248,8 @@ export class RunnerService implements Runner {
     );
   }
 
-  /** Undefined where stages run as the runner does. */
-  #userOf(executor: Executor): AttemptParts['userOf'] {
-    const users = this.#users;
-    return users !== undefined && executor.canChangeUser === true ? (key) => users.userOf(key) : undefined;
-  }
-
-  #createExecutors(guard: Guard): SessionExecutors {
-    const executors = executorsOf(this.#options).map(({ source, parts }) => source.create(parts, guard));
-    return new SessionExecutors(executors, this.#options.untrustedIsolation ?? 'none');
-  }
-
   /** From one session to the next. */
-  async #serve(first: ActiveSession): Promise<void> {
+  async #serve(first: ActiveSession<Stages>): Promise<void> {
     const { log } = this.#options;
     for (let active = first; ;) {
       const why = await active.session.over;
@@ -297,11 +270,11 @@ export class RunnerService implements Runner {
   }
 
   /** A lease that is given up says that nothing is left to come of it: one with unanswered results runs out instead (P13). */
-  async #endSession(session: Session): Promise<void> {
+  async #endSession(session: Session<Stages>): Promise<void> {
     await session.end(() => !this.#outbox.hasOf(session.id));
   }
 
-  async #nextSession(): Promise<ActiveSession | null> {
+  async #nextSession(): Promise<ActiveSession<Stages> | null> {
     for (let tries = 0; this.#closing === null && !this.#draining; tries += 1) {
       try {
         const active = await this.#beginSession();
@@ -310,7 +283,7 @@ export class RunnerService implements Runner {
         return null;
       } catch (error) {
         this.#options.log.warn({ err: error }, 'a new session could not begin; it is tried again');
-        await delay(backoffMs(tries + 1, BEGIN_BACKOFF));
+        await this.#ports.time.pause(backoffMs(tries + 1, BEGIN_BACKOFF));
       }
     }
     return null;
@@ -349,7 +322,7 @@ export class RunnerService implements Runner {
       return LATER;
     }
     const mayStart =
-      scheduler !== null && !this.#draining && !active.session.isOver && !this.#stops.has(job) && this.#room.hasRoom();
+      scheduler !== null && !this.#draining && !active.session.isOver && !this.#stops.has(job) && this.#ports.hasRoom();
     if (!mayStart || !this.#outbox.reserve(job)) {
       active.offers.pump();
       return answer('refused');
@@ -358,24 +331,21 @@ export class RunnerService implements Runner {
     return answer('accepted');
   }
 
-  #start(job: Job, active: ActiveSession, scheduler: string): void {
-    const { log, runnerId, graceMs } = this.#options;
+  #start(job: Job, active: ActiveSession<Stages>, scheduler: string): void {
     const id = resultId(job);
     const { partition } = job;
-    const outgoingLog = this.#chunks.open(job.runId, runnerId);
-    const { executor, place } = active.session.executors.assign(job);
-    const attempt = new Attempt(job, {
-      executor,
-      place,
-      workspaces: this.#folders.of(job.partition),
-      userOf: executor && this.#userOf(executor),
-      sources: this.#sources,
-      outgoingLog,
-      keep: (request) => this.#outbox.keep({ partition, request, chunks: outgoingLog.keep() }),
-      isSessionActive: () => active.session.isActive(),
-      log,
-      graceMs,
-    });
+    const outgoingLog = this.#chunks.open(job.runId, this.#options.runnerId);
+    const attempt = this.#ports.startAttempt(
+      job,
+      active.session.executors,
+      {
+        workspaces: this.#folders.of(job.partition),
+        outgoingLog,
+        keep: (request) => this.#outbox.keep({ partition, request, chunks: outgoingLog.keep() }),
+        isSessionActive: () => active.session.isActive(),
+      },
+      () => new Set([...this.#running].map((running) => running.job.key)),
+    );
     this.#held.set(id, attempt);
     this.#running.add(attempt);
     const about = { runId: job.runId, stage: job.stage, attempt: job.attempt };
@@ -402,7 +372,7 @@ export class RunnerService implements Runner {
     void attempt.result.then(ended, () => ended(null));
   }
 
-  #sendResult(job: Job, active: ActiveSession, scheduler: string, done: () => void): void {
+  #sendResult(job: Job, active: ActiveSession<Stages>, scheduler: string, done: () => void): void {
     const credit = active.offers.offerAlong(scheduler);
     this.#outbox.send(job, credit === null ? null : { scheduler, credit }, {
       offerTaken: (taken) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { killLeftovers } from '@penstock/executor';
 import { executorsOf } from './executors/executor-parts.ts';
 import type { Runner, RunnerOptions } from './runner-options.ts';
+import { machinePorts } from './machine-ports.ts';
 import { RunnerService } from './runner.ts';
 
 /** Resolves when the first session has begun. */
@@ -15,7 +16,7 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
     await killLeftovers(parts.leftoversFile);
     await source.sweep?.(parts);
   }
-  const runner = new RunnerService(options, own);
+  const runner = new RunnerService(options, machinePorts(options, own));
   await runner.begin();
   return runner;
 }

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { machineTime } from '@penstock/async';
 import type { Job, ResultRequest } from '@penstock/bus';
 import { Workspaces, type Executor, type StageExit } from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
@@ -59,6 +60,7 @@ function attempt(): Attempt {
   const outgoingLog = { append: () => {}, stored: () => stored.promise, drop: () => {} };
   const sources = { checkouts: { filling: () => undefined } };
   return new Attempt(job, {
+    time: machineTime,
     executor,
     place: undefined,
     workspaces: new Workspaces(join(folder, 'work')),

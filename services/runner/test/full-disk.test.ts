@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { machineTime } from '@penstock/async';
 import { connectBus, type Bus, type ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { canMount, SmallDisk, startTestBroker, type TestBroker } from '@penstock/testkit';
@@ -27,7 +28,13 @@ describe.runIf(canMount("the runner's full disk"))('a full disk (only where a fi
 
   describe('and results (P16)', () => {
     const open = (): Outbox =>
-      new Outbox({ bus: silentBus, log: silentLogger(), runner: 'r1', file: join(disk.folder, 'results') });
+      new Outbox({
+        bus: silentBus,
+        time: machineTime,
+        log: silentLogger(),
+        runner: 'r1',
+        file: new ResultFile(join(disk.folder, 'results')),
+      });
 
     it('takes the results of all attempts that room was reserved for, and the next start finds them', () => {
       const outbox = open();

@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { machineTime } from '@penstock/async';
 import { RESULT_REPEAT_MS, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ResultFile } from '../src/report/result-file.ts';
 import { Outbox } from '../src/report/outbox.ts';
 
 let folder: string;
@@ -40,7 +42,8 @@ function result(credit: number, stage: string): ResultRequest {
 describe('the file of results (P16)', () => {
   it('P16: does not grow with what has been answered while one result is always on its way', async () => {
     const file = join(folder, 'results');
-    const open = (bus: Bus): Outbox => new Outbox({ bus, log: silentLogger(), runner: 'r1', file });
+    const open = (bus: Bus): Outbox =>
+      new Outbox({ bus, time: machineTime, log: silentLogger(), runner: 'r1', file: new ResultFile(file) });
     const outbox = open(owner('slow').bus);
     const report = (request: ResultRequest, done: () => void): void => {
       outbox.keep({ partition: 0, request });
@@ -72,7 +75,13 @@ describe('a result (P16)', () => {
     ];
     let asked = 0;
     const bus = { request: () => Promise.resolve(replies[asked++]) } as unknown as Bus;
-    const outbox = new Outbox({ bus, log: silentLogger(), runner: 'r1', file: join(folder, 'results') });
+    const outbox = new Outbox({
+      bus,
+      time: machineTime,
+      log: silentLogger(),
+      runner: 'r1',
+      file: new ResultFile(join(folder, 'results')),
+    });
     const done = vi.fn<() => void>();
     outbox.keep({ partition: 0, request: result(1, 'build') });
     outbox.send(result(1, 'build'), null, { offerTaken: () => {}, done });

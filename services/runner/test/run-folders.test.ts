@@ -1,9 +1,11 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { machineTime } from '@penstock/async';
 import type { Bus, OpenReply, OpenRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FoldersOnDisk } from '../src/workspace/folders-on-disk.ts';
 import { RunFolders } from '../src/workspace/run-folders.ts';
 
 const MINUTE_MS = 60_000;
@@ -12,7 +14,7 @@ let root: string;
 let open: Set<string>;
 let requests: OpenRequest[];
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   root = mkdtempSync(join(tmpdir(), 'penstock-folders-'));
   open = new Set();
   requests = [];
@@ -29,7 +31,7 @@ function folders(isBusy: (runId: string) => boolean = () => false): RunFolders {
     return Promise.resolve({ ok: true, epoch: 1, open: request.runIds.filter((runId) => open.has(runId)) });
   };
   const bus = { requestRetrying } as unknown as Bus;
-  return new RunFolders({ bus, log: silentLogger(), root, isBusy });
+  return new RunFolders({ bus, log: silentLogger(), time: machineTime, disk: new FoldersOnDisk(root), isBusy });
 }
 
 async function runFresh(all: RunFolders, runId: string): Promise<void> {

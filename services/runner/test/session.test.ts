@@ -1,5 +1,7 @@
 /** A runner's session whose lease is in the hands of the test, and whose guard writes its deadlines down (P15). */
+import { randomUUID } from 'node:crypto';
 import { setImmediate as afterMicrotasks } from 'node:timers/promises';
+import { machineTime } from '@penstock/async';
 import { FENCE_MS, type Lease, RUNNER_LEASE_MS, RUNNER_LEASE_RENEWALS } from '@penstock/bus';
 import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -43,7 +45,7 @@ beforeEach(() => {
 });
 
 /** A session whose lease was sent at `sentAtMs`, and is stored now. */
-async function begin(sentAtMs: number): Promise<Session> {
+async function begin(sentAtMs: number): Promise<Session<SessionExecutors>> {
   guard = new RecordingGuard();
   const session = await Session.begin({
     ports: {
@@ -58,6 +60,8 @@ async function begin(sentAtMs: number): Promise<Session> {
           release: () => Promise.resolve(),
         }),
     },
+    time: machineTime,
+    newId: randomUUID,
     log: { debug: () => {}, warn: () => {}, error: () => {} },
     runner: 'r1',
     leaseMs: RUNNER_LEASE_MS,

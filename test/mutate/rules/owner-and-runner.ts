@@ -124,7 +124,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P14',
     breaks: 'takes a grant that comes after its stop',
     file: 'services/runner/src/session/stop-memory.ts',
-    find: 'return at !== undefined && performance.now() - at < STOPS_KEPT_MS;',
+    find: 'return at !== undefined && this.#now() - at < STOPS_KEPT_MS;',
     replace: 'return at !== undefined && performance.now() - at > STOPS_KEPT_MS;',
     noticedBy: [{ tests: 'services/runner/test/stop-memory.test.ts' }],
   },

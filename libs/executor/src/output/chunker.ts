@@ -10,6 +10,7 @@
  *     END_BYTES_MAX), with one marker line between them, whose bytes are not counted. What comes after the first half waits for
  *     the end of the stage. The executor's own remarks are kept.
  */
+import { machineTime } from '@penstock/async';
 import type { OutputSink, OutputStreamName } from '../contract/port.ts';
 import { LineSplitter } from './lines.ts';
 import { OutputTail } from './output-tail.ts';
@@ -29,6 +30,8 @@ export interface ChunkerOptions {
   /** Called in order. While the promise is pending no more output is read. */
   readonly emit: (chunk: LogChunk) => void | Promise<void>;
   readonly now?: (() => number) | undefined;
+  /** Calls back once; what it answers calls that off. Default: the machine's timers. */
+  readonly after?: ((milliseconds: number, task: () => void) => () => void) | undefined;
 }
 
 const CHUNK_BYTES_MAX = 64 * 1024;
@@ -51,7 +54,7 @@ export class Chunker implements OutputSink {
   #tail: OutputTail | undefined;
   readonly #tailBytesMax: number;
   #truncated = false;
-  #flushTimer: NodeJS.Timeout | undefined;
+  #callOffFlush: (() => void) | undefined;
   #pending: Promise<void> | null = null;
 
   constructor(options: ChunkerOptions) {
@@ -146,12 +149,12 @@ export class Chunker implements OutputSink {
     if (last !== undefined && last[0] === stream) last[1] += bytes.length;
     else this.#parts.push([stream, bytes.length]);
     if (this.#used === CHUNK_BYTES_MAX) this.#flush();
-    else this.#flushTimer ??= setTimeout(() => this.#flush(), FLUSH_MS);
+    else this.#callOffFlush ??= (this.#options.after ?? machineTime.after)(FLUSH_MS, () => this.#flush());
   }
 
   #flush(): void {
-    clearTimeout(this.#flushTimer);
-    this.#flushTimer = undefined;
+    this.#callOffFlush?.();
+    this.#callOffFlush = undefined;
     if (this.#used === 0 || this.#buffer === null) return;
     const at = (this.#options.now ?? Date.now)();
     const chunk: LogChunk = {

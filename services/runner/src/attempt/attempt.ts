@@ -3,7 +3,7 @@
  * no credits.
  */
 import { resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Time } from '@penstock/async';
 import {
   Chunker,
   failedBecause,
@@ -19,10 +19,10 @@ import {
   type StageSpec,
   type StageUser,
   type StopReason,
-  type Workspaces,
 } from '@penstock/executor';
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
+import type { Workspaces } from '@penstock/executor';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
@@ -34,13 +34,14 @@ export interface AttemptParts {
   readonly executor: Executor | undefined;
   /** As the executor is asked for it: what the stage asks for, and what its run's trust demands. */
   readonly place: StagePlace | undefined;
-  readonly workspaces: Workspaces;
+  readonly workspaces: Pick<Workspaces, 'prepare' | 'finish'>;
   /** Whom the stage runs as; absent: as the runner. Throws NotPrepared where there is nobody left. */
   readonly userOf?: ((key: string) => StageUser) | undefined;
   /** Where workspaces and packages come from. */
   readonly sources: Sources;
-  readonly outgoingLog: OutgoingLog;
-  readonly log: Logger;
+  readonly outgoingLog: Pick<OutgoingLog, 'append' | 'stored' | 'drop'>;
+  readonly time: Time;
+  readonly log: Log;
   /** Called once where there is a result, as soon as it is known: before the broker has the log (P16). */
   readonly keep: (result: ResultRequest) => void;
   /** Whether the session it belongs to goes on. */
@@ -82,7 +83,7 @@ export class Attempt {
     this.#parts = parts;
     this.processGone = new Promise((done) => {
       this.#onProcessGone = () => {
-        this.#processGoneAt ??= performance.now();
+        this.#processGoneAt ??= parts.time.bootNow();
         done();
       };
     });
@@ -98,7 +99,7 @@ export class Attempt {
 
   /** For how long none of its processes has existed, milliseconds; 0 while one may. */
   get goneForMs(): number {
-    return this.#processGoneAt === undefined ? 0 : performance.now() - this.#processGoneAt;
+    return this.#processGoneAt === undefined ? 0 : this.#parts.time.bootNow() - this.#processGoneAt;
   }
 
   stop(reason: StopReason): void {
@@ -115,18 +116,20 @@ export class Attempt {
 
   async #execute(): Promise<ResultRequest | null> {
     const { job } = this;
-    const { executor, workspaces, outgoingLog } = this.#parts;
+    const { executor, workspaces, outgoingLog, time } = this.#parts;
     const { stage, attempt } = job;
     const chunker = new Chunker({
       bytesMax: job.logBytesMax,
+      now: () => time.wallNow(),
+      after: (milliseconds, task) => time.after(milliseconds, task),
       emit: (chunk) => outgoingLog.append({ stage, attempt, ...chunk }),
     });
-    const begun = performance.now();
+    const begun = time.bootNow();
     if (executor === undefined) return this.#resultWithoutProcess(this.#unplaceable(chunker), chunker);
     const prepared = await this.#prepare(chunker);
     if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
     const timeoutMs = needsFetching(job)
-      ? Math.max(1, Math.round(job.timeoutMs - (performance.now() - begun)))
+      ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
     const remark = limitsRemark(executor.kind, job.place);
     if (remark !== undefined) void chunker.remark(remark);
@@ -135,7 +138,7 @@ export class Attempt {
     const exit = await this.#process.ended;
     this.#onProcessGone();
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
-      await delay(KILLED_WITH_OTHERS_MS);
+      await time.pause(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
     if (!isReported(exit) && (exit.kind === 'lost' || this.#abandoned)) {
       if (this.#abandoned || !(await this.#parts.isSessionActive())) {
@@ -168,7 +171,7 @@ export class Attempt {
   }
 
   /** What the stage has left costs it nothing any more. */
-  async #clear(prepared: Prepared, workspaces: Workspaces): Promise<void> {
+  async #clear(prepared: Prepared, workspaces: AttemptParts['workspaces']): Promise<void> {
     try {
       await clearAfterStage(prepared, workspaces);
     } catch (error) {
@@ -179,13 +182,13 @@ export class Attempt {
   /** Or the verdict on a stage that comes to nothing. Fetching counts as the stage's time. */
   async #prepare(chunker: Chunker): Promise<Prepared | AttemptVerdict> {
     const { job } = this;
-    const { workspaces, sources, userOf } = this.#parts;
+    const { workspaces, sources, userOf, time } = this.#parts;
     let isLate = false;
-    const timer = needsFetching(job)
-      ? setTimeout(() => {
+    const callOff = needsFetching(job)
+      ? time.after(job.timeoutMs, () => {
           isLate = true;
           this.#preparing.abort();
-        }, job.timeoutMs)
+        })
       : undefined;
     try {
       return await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key));
@@ -198,7 +201,7 @@ export class Attempt {
       void chunker.remark(why);
       return failedBecause('checkout');
     } finally {
-      clearTimeout(timer);
+      callOff?.();
     }
   }
 

@@ -1,6 +1,6 @@
 /** A runner's executors with what each is made with. */
 import { join } from 'node:path';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import type { ExecutorParts, ExecutorSource, UidRange } from './executor-source.ts';
 import { processSource } from './process-source.ts';
 
@@ -13,7 +13,7 @@ interface Owner {
   readonly deniedHosts?: readonly string[] | undefined;
   readonly stagePaths?: readonly string[] | undefined;
   readonly slots: number;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export interface ExecutorWithParts {

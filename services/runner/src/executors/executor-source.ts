@@ -3,7 +3,7 @@
  * labels; an executor of it is then made for each session, held by that session's guard.
  */
 import type { Executor, ExecutorKind, Guard } from '@penstock/executor';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 
 export interface UidRange {
   readonly first: number;
@@ -26,7 +26,7 @@ export interface ExecutorParts {
   /** Folders of the machine that stages see beside its programs, where they do not see all of it. */
   readonly stagePaths: readonly string[];
   readonly slots: number;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export interface ExecutorSource {

@@ -20,7 +20,7 @@ import {
   type Chunk,
   type LogWriter,
 } from '@penstock/bus';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import { within } from '@penstock/async';
 import { ChunkSpool, chunksIn } from './chunk-spool.ts';
 
@@ -45,7 +45,7 @@ export interface ChunkStoreOptions {
   readonly writer: LogWriter;
   readonly folder: string;
   readonly spoolBytesMax: number;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export class ChunkStore {

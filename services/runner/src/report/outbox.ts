@@ -8,8 +8,7 @@
  * OUTBOX-2. Only the first send carries an offer: a later one could be granted when its slot has gone elsewhere.
  * OUTBOX-3. Room for the result of each attempt that `reserve` was called for stands on disk until the result is kept.
  */
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import type { Time } from '@penstock/async';
 import {
   type AttemptRef,
   type Bus,
@@ -19,10 +18,10 @@ import {
   type ResultRequest,
   subjects,
 } from '@penstock/bus';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import type { KeptChunks } from './chunk-store.ts';
 import { isDiskFull } from './disk.ts';
-import { ResultFile } from './result-file.ts';
+import type { ResultLines } from './result-file.ts';
 
 /** Nobody owns the partition at this moment: a new owner comes within seconds, and the run waits for this. */
 const RETRY_UNOWNED_MS = 250;
@@ -47,18 +46,20 @@ export interface Answered {
 }
 
 export interface OutboxOptions {
-  readonly bus: Bus;
-  readonly log: Logger;
+  readonly bus: Pick<Bus, 'request'>;
+  readonly time: Time;
+  readonly log: Log;
   readonly runner: string;
-  readonly file: string;
+  readonly file: ResultLines;
 }
 
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending = new Map<string, PendingResult>();
   readonly #reserved = new Set<string>();
-  readonly #timers = new Map<NodeJS.Timeout, () => void>();
-  readonly #file: ResultFile;
+  /** What ends the waits that are under way. */
+  readonly #waits = new Set<() => void>();
+  readonly #file: ResultLines;
   /** What the file may grow to before it is written anew. */
   #bytesMax = 0;
   #closed = false;
@@ -67,8 +68,7 @@ export class Outbox {
   /** Takes up what an earlier process has left; `resume` sends it. */
   constructor(options: OutboxOptions) {
     this.#options = options;
-    mkdirSync(dirname(options.file), { recursive: true, mode: 0o700 });
-    this.#file = new ResultFile(options.file);
+    this.#file = options.file;
     for (const [id, result] of readPending(this.#file.lines())) this.#pending.set(id, result);
     this.#shrink();
   }
@@ -152,21 +152,18 @@ export class Outbox {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const [timer, resolve] of this.#timers) {
-      clearTimeout(timer);
-      resolve();
-    }
-    this.#timers.clear();
+    for (const end of this.#waits) end();
+    this.#waits.clear();
     this.#file.close();
   }
 
   async #deliver(id: string, result: PendingResult, offer: Offer | null = null, answered?: Answered): Promise<void> {
-    const { bus, log, runner } = this.#options;
+    const { bus, log, runner, time } = this.#options;
     const { partition, request } = result;
     for (let first = true; !this.#closed; first = false) {
       const carried = first ? offer : null;
       let waitMs = RESULT_REPEAT_MS;
-      const sentAt = performance.now();
+      const sentAt = time.bootNow();
       try {
         const body: ResultRequest = carried === null ? request : { ...request, offer: carried };
         const reply = await bus.request<ResultRequest, ResultReply>(subjects.result(partition, runner), body, {
@@ -184,7 +181,7 @@ export class Outbox {
             'a result was not answered; it is sent again',
           );
       }
-      await this.#wait(Math.max(RETRY_UNOWNED_MS, waitMs - (performance.now() - sentAt)));
+      await this.#wait(Math.max(RETRY_UNOWNED_MS, waitMs - (time.bootNow() - sentAt)));
     }
   }
 
@@ -220,11 +217,13 @@ export class Outbox {
 
   #wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#timers.delete(timer);
+      const end = (): void => {
+        callOff();
+        this.#waits.delete(end);
         resolve();
-      }, ms);
-      this.#timers.set(timer, resolve);
+      };
+      const callOff = this.#options.time.after(ms, end);
+      this.#waits.add(end);
     });
   }
 }

@@ -8,9 +8,23 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { writeAll } from './disk.ts';
 
+/** Lines on a disk, with room reserved behind them. */
+export interface ResultLines {
+  /** Of the lines. */
+  readonly bytes: number;
+  lines(): string[];
+  /** Makes room for `bytes` behind the lines. Throws where the disk has none. */
+  reserve(bytes: number): void;
+  /** Throws where the line fits neither into the room nor onto the disk. Also after `close`. */
+  append(line: string): void;
+  /** Writes the lines anew, with room for `reserved` bytes. Throws, and changes nothing, where the disk has no room for both. */
+  replace(text: string, reserved: number): void;
+  close(): void;
+}
+
 const ZEROS = Buffer.alloc(64 * 1024);
 
-export class ResultFile {
+export class ResultFile implements ResultLines {
   readonly #path: string;
   #fd: number | null;
   /** The end of the lines. */
@@ -36,7 +50,6 @@ export class ResultFile {
     return readFileSync(this.#path).toString('utf8', 0, this.#written).split('\n').slice(0, -1);
   }
 
-  /** Makes room for `bytes` behind the lines. Throws where the disk has none. */
   reserve(bytes: number): void {
     const fd = this.#open();
     try {
@@ -50,7 +63,6 @@ export class ResultFile {
     }
   }
 
-  /** Throws where the line fits neither into the room nor onto the disk. Also after `close`. */
   append(line: string): void {
     const fd = this.#open();
     const bytes = Buffer.from(line);
@@ -67,7 +79,6 @@ export class ResultFile {
     }
   }
 
-  /** Writes the lines anew, with room for `reserved` bytes. Throws, and changes nothing, where the disk has no room for both. */
   replace(text: string, reserved: number): void {
     const path = `${this.#path}.new`;
     rmSync(path, { force: true });

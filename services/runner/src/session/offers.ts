@@ -7,15 +7,16 @@
  *     either way it is withdrawn first.
  * OFFERS-3. A request that fails closes its credits here: whatever its receiver grants from them is refused, at no cost.
  */
-import { type Bus, CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
-import type { Logger } from '@penstock/telemetry';
+import { CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
+import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
+import type { RunnerPorts } from '../runner-ports.ts';
 import type { Credits } from './credits.ts';
 import type { Schedulers } from './schedulers.ts';
 
 export interface OffersOptions {
-  readonly bus: Bus;
-  readonly log: Logger;
+  readonly ports: Pick<RunnerPorts, 'bus' | 'time'>;
+  readonly log: Log;
   readonly runner: string;
   readonly session: string;
   readonly labels: readonly string[];
@@ -36,7 +37,7 @@ const SHUN_MS = 250;
 
 export class Offers {
   readonly #options: OffersOptions;
-  readonly #tick: NodeJS.Timeout;
+  #callOffTick: () => void = () => {};
   readonly #shunned = new Map<string, number>();
   /** Being withdrawn: not withdrawn twice. */
   readonly #leaving = new Set<number>();
@@ -45,10 +46,7 @@ export class Offers {
 
   constructor(options: OffersOptions) {
     this.#options = options;
-    this.#tick = setInterval(
-      this.#guarded(() => this.#renew()),
-      TICK_MS,
-    );
+    this.#tickLater();
   }
 
   /** To be called whenever a slot may have become free or a scheduler may have come; many calls make one request. */
@@ -80,7 +78,7 @@ export class Offers {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
-    clearInterval(this.#tick);
+    this.#callOffTick();
     const { credits, schedulers } = this.#options;
     await Promise.all([...schedulers.members].map((scheduler) => this.#withdraw(scheduler, credits.openAt(scheduler))));
     credits.closeAll();
@@ -109,7 +107,7 @@ export class Offers {
   /** One that asks before one that does not; of equals the one with the fewest offers. */
   #choose(): string | null {
     const { schedulers, credits } = this.#options;
-    const now = performance.now();
+    const now = this.#options.ports.time.bootNow();
     let best: { scheduler: string; asks: boolean; open: number } | null = null;
     for (const scheduler of schedulers.members) {
       if ((this.#shunned.get(scheduler) ?? 0) > now) continue;
@@ -138,6 +136,13 @@ export class Offers {
     }
   }
 
+  #tickLater(): void {
+    this.#callOffTick = this.#options.ports.time.after(TICK_MS, () => {
+      this.#tickLater();
+      this.#guarded(() => this.#renew())();
+    });
+  }
+
   #renew(): void {
     for (const [scheduler, old] of this.#options.credits.olderThan(CREDIT_RENEWED_AFTER_MS))
       void this.#withdraw(scheduler, old);
@@ -160,10 +165,10 @@ export class Offers {
   }
 
   async #pull(scheduler: string, credits: readonly number[], withdraw: readonly number[]): Promise<void> {
-    const { bus, log, runner, session, labels } = this.#options;
+    const { ports, log, runner, session, labels } = this.#options;
     const request: PullRequest = { session, runner, labels, credits, withdraw };
     try {
-      const reply = await bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, {
+      const reply = await ports.bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, {
         timeoutMs: PULL_TIMEOUT_MS,
       });
       // What was not withdrawn was granted: its stage is on its way, and the credit stays open for it.
@@ -174,7 +179,7 @@ export class Offers {
       this.#options.credits.close([...credits, ...withdraw]);
       log.debug({ err: error, scheduler }, 'a scheduler did not take an offer');
     }
-    this.#shunned.set(scheduler, performance.now() + SHUN_MS);
-    setTimeout(() => this.pump(), SHUN_MS + 1).unref();
+    this.#shunned.set(scheduler, ports.time.bootNow() + SHUN_MS);
+    ports.time.after(SHUN_MS + 1, () => this.pump());
   }
 }

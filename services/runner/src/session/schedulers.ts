@@ -1,15 +1,7 @@
 /** Which schedulers there are (the bucket `members`), and which of them have stages waiting that this runner could take. */
-import {
-  buckets,
-  subjects,
-  watchLeases,
-  type Bus,
-  type BusSubscription,
-  type Demand,
-  type LeaseWatch,
-  type Membership,
-} from '@penstock/bus';
+import { buckets, subjects, type BusSubscription, type Demand, type LeaseWatch, type Membership } from '@penstock/bus';
 import { guarded, type Border } from '@penstock/telemetry/borders';
+import type { RunnerPorts } from '../runner-ports.ts';
 
 /** Demand is announced every second while there is some; two lost messages are no end of it. */
 const DEMAND_MS = 3_000;
@@ -23,13 +15,19 @@ export interface SchedulersListener {
 export class Schedulers {
   readonly #members = new Set<string>();
   readonly #demandAt = new Map<string, number>();
-  readonly #watch: LeaseWatch;
+  readonly #ports: Pick<RunnerPorts, 'time'>;
+  readonly #watch: Pick<LeaseWatch, 'stop'>;
   readonly #demand: BusSubscription;
 
-  constructor(bus: Bus, labels: readonly string[], border: Border, listener: SchedulersListener) {
+  constructor(
+    ports: Pick<RunnerPorts, 'bus' | 'time' | 'watchLeases'>,
+    labels: readonly string[],
+    border: Border,
+    listener: SchedulersListener,
+  ) {
     const own = new Set(labels);
-    this.#watch = watchLeases<Membership>(
-      bus,
+    this.#ports = ports;
+    this.#watch = ports.watchLeases<Membership>(
       buckets.members,
       guarded('runner.schedulers', border, (event) => {
         if (event.kind === 'put') {
@@ -43,11 +41,11 @@ export class Schedulers {
         listener.changed();
       }),
     );
-    this.#demand = bus.subscribe<Demand>(
+    this.#demand = ports.bus.subscribe<Demand>(
       subjects.demand('*'),
       guarded('runner.demand', border, (demand) => {
         if (!demand.waiting.some(({ labels: wanted }) => wanted.every((label) => own.has(label)))) return;
-        this.#demandAt.set(demand.scheduler, performance.now());
+        this.#demandAt.set(demand.scheduler, ports.time.bootNow());
         listener.changed();
       }),
     );
@@ -58,7 +56,8 @@ export class Schedulers {
   }
 
   isAsking(scheduler: string): boolean {
-    return performance.now() - (this.#demandAt.get(scheduler) ?? Number.NEGATIVE_INFINITY) < DEMAND_MS;
+    const askedAt = this.#demandAt.get(scheduler) ?? Number.NEGATIVE_INFINITY;
+    return this.#ports.time.bootNow() - askedAt < DEMAND_MS;
   }
 
   stop(): void {

@@ -5,15 +5,14 @@
  * SESSIONLIST-1. A lease is ended only when every process of its session is dead (`killLeftovers` was called before), and
  *     every result of it that was kept is answered: its end makes owners declare its attempts lost (P5, P16).
  */
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { buckets, endLease, type Bus } from '@penstock/bus';
-import type { Logger } from '@penstock/telemetry';
+import { buckets } from '@penstock/bus';
+import type { Log } from '@penstock/telemetry/log';
+import type { RunnerPorts } from '../runner-ports.ts';
 
 export interface SessionListOptions {
-  readonly bus: Bus;
-  readonly log: Logger;
+  readonly ports: Pick<RunnerPorts, 'endLease' | 'sessions'>;
+  readonly log: Log;
   readonly runner: string;
-  readonly file: string;
 }
 
 export class SessionList {
@@ -23,36 +22,25 @@ export class SessionList {
 
   constructor(options: SessionListOptions) {
     this.#options = options;
-    this.#earlier = readSessions(options.file);
+    this.#earlier = options.ports.sessions.read();
   }
 
   /** Before the session takes its first stage. */
   begun(session: string): void {
     this.#own.push(session);
-    appendFileSync(this.#options.file, `${session}\n`, { mode: 0o600 });
+    this.#options.ports.sessions.append(session);
   }
 
   /** A failure leaves the leases to their TTL. */
   async endEarlier(resultsAnswered: Promise<boolean>): Promise<void> {
-    const { bus, log, runner, file } = this.#options;
+    const { ports, log, runner } = this.#options;
     if (this.#earlier.length === 0 || !(await resultsAnswered)) return;
     try {
-      for (const session of this.#earlier) await endLease(bus, buckets.runners, `${runner}.${session}`);
+      for (const session of this.#earlier) await ports.endLease(buckets.runners, `${runner}.${session}`);
       this.#earlier = [];
-      writeFileSync(file, this.#own.map((session) => `${session}\n`).join(''), { mode: 0o600 });
+      ports.sessions.replace(this.#own);
     } catch (error) {
       log.warn({ err: error }, 'the leases of the last start could not be ended; they run out');
     }
-  }
-}
-
-function readSessions(file: string): readonly string[] {
-  try {
-    // A line that a kill has cut short names no session.
-    return readFileSync(file, 'utf8')
-      .split('\n')
-      .filter((line) => /^[0-9a-f-]{36}$/.test(line));
-  } catch {
-    return [];
   }
 }

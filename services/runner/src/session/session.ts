@@ -5,7 +5,7 @@
  * RUNNER-SESSION-1. The guard's deadline is the moment at which the last accepted renewal was sent, plus the lease less FENCE_MS.
  * RUNNER-SESSION-2. Once the guard is gone the lease is renewed no more, and nothing starts.
  */
-import { randomUUID } from 'node:crypto';
+import { type Time } from '@penstock/async';
 import {
   acquireLease,
   buckets,
@@ -16,13 +16,21 @@ import {
   type RunnerLease,
 } from '@penstock/bus';
 import { bootClockMs, Guard } from '@penstock/executor';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
-import type { SessionExecutors } from '../executors/session-executors.ts';
+
+/** What a session asks of its guard. */
+export type SessionGuard = Pick<Guard, 'gone' | 'isGone' | 'setDeadline' | 'confirm' | 'fire'>;
+
+/** What a session asks of its executors. */
+interface Executors {
+  prewarm(count: number): Promise<void>;
+  close(): Promise<void>;
+}
 
 /** The world of a session; a test has its own. */
-export interface SessionPorts {
-  createGuard(): Guard;
+export interface SessionPorts<Guarding extends SessionGuard = Guard> {
+  createGuard(): Guarding;
   /** Its `sentAtMs` is of the clock by which the guard's deadlines are. */
   acquire(key: string, value: RunnerLease): Promise<Pick<Lease, 'sentAtMs' | 'renew' | 'release'>>;
 }
@@ -34,39 +42,43 @@ export function sessionPorts(bus: Bus, leaseMs: number): SessionPorts {
   };
 }
 
-export interface SessionOptions {
-  readonly ports: SessionPorts;
-  readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>;
+export interface SessionOptions<Guarding extends SessionGuard, Stages extends Executors> {
+  readonly ports: SessionPorts<Guarding>;
+  readonly time: Pick<Time, 'after'>;
+  readonly newId: () => string;
+  readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
   readonly runner: string;
   readonly leaseMs: number;
   /** The lease's value as of now. */
   readonly lease: (session: string) => RunnerLease;
-  readonly createExecutors: (guard: Guard) => SessionExecutors;
+  readonly createExecutors: (guard: Guarding) => Stages;
 }
 
-interface SessionParts {
-  readonly guard: Guard;
-  readonly executors: SessionExecutors;
+interface SessionParts<Stages> {
+  readonly guard: SessionGuard;
+  readonly executors: Stages;
   readonly lease: Awaited<ReturnType<SessionPorts['acquire']>>;
 }
 
-export class Session {
+export class Session<Stages extends Executors> {
   readonly id: string;
-  readonly executors: SessionExecutors;
+  readonly executors: Stages;
   /** Resolves with a phrase that says why when the guard is gone; what ran may still be dying: see `end`. */
   readonly over: Promise<string>;
-  readonly #options: SessionOptions;
-  readonly #guard: Guard;
-  readonly #lease: SessionParts['lease'];
-  #renewTimer: NodeJS.Timeout | undefined;
+  readonly #options: Omit<SessionOptions<never, Stages>, 'ports' | 'createExecutors'>;
+  readonly #guard: SessionGuard;
+  readonly #lease: SessionParts<Stages>['lease'];
+  #callOffRenewal: () => void = () => {};
   #isOver = false;
 
   /** Rejects where the broker does not take the lease; nothing is left behind then. */
-  static async begin(options: SessionOptions): Promise<Session> {
-    const id = randomUUID();
+  static async begin<Guarding extends SessionGuard, Stages extends Executors>(
+    options: SessionOptions<Guarding, Stages>,
+  ): Promise<Session<Stages>> {
+    const id = options.newId();
     const guard = options.ports.createGuard();
-    let executors: SessionExecutors | undefined;
-    let lease: SessionParts['lease'] | undefined;
+    let executors: Stages | undefined;
+    let lease: SessionParts<Stages>['lease'] | undefined;
     try {
       executors = options.createExecutors(guard);
       const warm = executors.prewarm(1);
@@ -83,7 +95,11 @@ export class Session {
     }
   }
 
-  private constructor(id: string, options: SessionOptions, parts: SessionParts) {
+  private constructor(
+    id: string,
+    options: Omit<SessionOptions<never, Stages>, 'ports' | 'createExecutors'>,
+    parts: SessionParts<Stages>,
+  ) {
     this.id = id;
     this.executors = parts.executors;
     this.#options = options;
@@ -91,7 +107,7 @@ export class Session {
     this.#lease = parts.lease;
     this.over = parts.guard.gone.then((why) => {
       this.#isOver = true;
-      clearTimeout(this.#renewTimer);
+      this.#callOffRenewal();
       return why;
     });
     this.#scheduleRenewal();
@@ -111,7 +127,7 @@ export class Session {
    * `givesUp`, asked then: false leaves the lease to run out.
    */
   async end(givesUp: () => boolean = () => true): Promise<void> {
-    clearTimeout(this.#renewTimer);
+    this.#callOffRenewal();
     this.#isOver = true;
     await this.#guard.fire();
     await this.executors.close();
@@ -122,15 +138,15 @@ export class Session {
   }
 
   #scheduleRenewal(): void {
-    const { log, leaseMs } = this.#options;
+    const { log, leaseMs, time } = this.#options;
     const next = (): void => {
       if (!this.isOver) this.#scheduleRenewal();
     };
-    this.#renewTimer = setTimeout(
+    this.#callOffRenewal = time.after(
+      leaseMs / RUNNER_LEASE_RENEWALS,
       guarded('runner.lease-renewal', { log, about: { session: this.id }, failed: next }, () =>
         this.#renew().then(next),
       ),
-      leaseMs / RUNNER_LEASE_RENEWALS,
     );
   }
 

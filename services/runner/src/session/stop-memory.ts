@@ -8,9 +8,15 @@ const STOPS_MAX = 50_000;
 export class StopMemory {
   /** The oldest first. */
   readonly #stops = new Map<string, number>();
+  readonly #now: () => number;
+
+  /** `now`: milliseconds of a clock that never goes back. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
 
   remember(ref: AttemptRef): void {
-    const now = performance.now();
+    const now = this.#now();
     for (const [id, at] of this.#stops) {
       if (now - at < STOPS_KEPT_MS && this.#stops.size < STOPS_MAX) break;
       this.#stops.delete(id);
@@ -22,7 +28,7 @@ export class StopMemory {
 
   has(ref: AttemptRef): boolean {
     const at = this.#stops.get(idOf(ref));
-    return at !== undefined && performance.now() - at < STOPS_KEPT_MS;
+    return at !== undefined && this.#now() - at < STOPS_KEPT_MS;
   }
 }
 

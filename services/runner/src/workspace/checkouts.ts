@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import type { Job } from '@penstock/bus';
 import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import { GitError, type MirrorCache } from '@penstock/git';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import { NotPrepared } from './errors.ts';
 
 export interface CheckoutsOptions {
@@ -19,7 +19,7 @@ export interface CheckoutsOptions {
   readonly folder: string;
   /** Undefined: this runner reads no repositories. */
   readonly mirrors: MirrorCache | undefined;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export class Checkouts {

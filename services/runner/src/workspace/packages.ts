@@ -10,14 +10,14 @@ import type { Bus, Job } from '@penstock/bus';
 import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import { ExtensionCache, type PackagePart, type PackageRequest } from '@penstock/extension';
 import { callService } from '@penstock/service';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import { NotPrepared } from './errors.ts';
 
 export interface PackagesOptions {
   readonly bus: Bus;
   /** Holds the cache (`packages`) and what is being copied (`package-copies`); on the file system of the workspaces. */
   readonly folder: string;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** Unpacked, of all packages; those not used for longest go first. */

@@ -9,8 +9,8 @@ import { NotPrepared } from './errors.ts';
 import type { Packages } from './packages.ts';
 
 export interface Sources {
-  readonly checkouts: Checkouts;
-  readonly packages: Packages;
+  readonly checkouts: Pick<Checkouts, 'filling'>;
+  readonly packages: Pick<Packages, 'copyTo'>;
 }
 
 export interface Prepared {
@@ -27,7 +27,7 @@ export function needsFetching({ origin, extension }: Job): boolean {
 /** @throws NotPrepared; the signal's reason */
 export async function prepareStage(
   job: Job,
-  workspaces: Workspaces,
+  workspaces: Pick<Workspaces, 'prepare' | 'finish'>,
   { checkouts, packages }: Sources,
   signal: AbortSignal,
   user?: StageUser,
@@ -58,6 +58,9 @@ export async function prepareStage(
 }
 
 /** After the attempt's outputs were read. */
-export async function clearAfterStage({ folders, packageFolder }: Prepared, workspaces: Workspaces): Promise<void> {
+export async function clearAfterStage(
+  { folders, packageFolder }: Prepared,
+  workspaces: Pick<Workspaces, 'finish'>,
+): Promise<void> {
   await Promise.all([workspaces.finish(folders), ...(packageFolder === undefined ? [] : [removeTree(packageFolder)])]);
 }

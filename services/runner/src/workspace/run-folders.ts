@@ -2,13 +2,12 @@
  * The folders of runs on this runner, by partition, and when they go (P19): when their owner says so (`release`), or when the
  * owner, asked about those that have not been used for a while, does not know them as open.
  */
-import { chmodSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import type { Time } from '@penstock/async';
 import { subjects, type Bus, type OpenReply, type OpenRequest } from '@penstock/bus';
-import { Workspaces } from '@penstock/executor';
-import type { Logger } from '@penstock/telemetry';
+import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
 import PQueue from 'p-queue';
+import type { FolderDisk, RunWorkspaces } from './folders-on-disk.ts';
 
 const ASK_MS = 60_000;
 /** A run whose last stage ended this long ago is asked about: its release may have been lost. */
@@ -23,63 +22,49 @@ const PARTITIONS_AT_ONCE = 8;
 /** Removal is work for the disk only, and never more urgent than the stages. */
 const REMOVALS_AT_ONCE = 2;
 
-/** Stages with a user of their own enter it by name, and list nothing. */
-const ROOT_MODE = 0o711;
-
 export interface RunFoldersOptions {
-  readonly bus: Bus;
-  readonly log: Logger;
-  readonly root: string;
+  readonly bus: Pick<Bus, 'requestRetrying'>;
+  readonly log: Log;
+  readonly time: Time;
+  readonly disk: FolderDisk;
   /** Whether a stage of the run is running here. */
   readonly isBusy: (runId: string) => boolean;
 }
 
 export class RunFolders {
   readonly #options: RunFoldersOptions;
-  readonly #partitions = new Map<number, Workspaces>();
   /** Runs with a folder: where, and when a stage last used it. In the order in which they were last asked about. */
   readonly #runs = new Map<string, { readonly partition: number; usedAt: number }>();
   readonly #questions = new PQueue({ concurrency: PARTITIONS_AT_ONCE });
   readonly #removals = new PQueue({ concurrency: REMOVALS_AT_ONCE });
-  readonly #timer: NodeJS.Timeout;
+  #callOffSweep: () => void = () => {};
   #asking = false;
 
   constructor(options: RunFoldersOptions) {
     this.#options = options;
-    mkdirSync(options.root, { recursive: true, mode: ROOT_MODE });
-    chmodSync(options.root, ROOT_MODE);
-    for (const name of readdirSync(options.root)) {
-      if (!/^\d+$/.test(name)) continue;
-      for (const runId of this.of(Number(name)).list())
-        this.#runs.set(runId, { partition: Number(name), usedAt: Number.NEGATIVE_INFINITY });
-    }
+    for (const partition of options.disk.partitions())
+      for (const runId of this.of(partition).list())
+        this.#runs.set(runId, { partition, usedAt: Number.NEGATIVE_INFINITY });
     const sweep = guarded('runner.folders', { log: options.log }, () => this.#askAboutUnused());
-    this.#timer = setInterval(sweep, ASK_MS);
-    this.#timer.unref();
+    const sweepLater = (): void => {
+      this.#callOffSweep = options.time.after(ASK_MS, () => {
+        sweepLater();
+        sweep();
+      });
+    };
+    sweepLater();
     if (this.#runs.size > 0) sweep();
   }
 
-  of(partition: number): Workspaces {
-    let workspaces = this.#partitions.get(partition);
-    if (workspaces === undefined) {
-      workspaces = new Workspaces(join(this.#options.root, String(partition)));
-      this.#partitions.set(partition, workspaces);
-    }
-    return workspaces;
-  }
-
-  /** The users whose folders are here. */
-  owners(): Set<number> {
-    const folders = [...this.#partitions].flatMap(([partition, workspaces]) =>
-      workspaces.list().map((runId) => join(this.#options.root, String(partition), runId)),
-    );
-    return new Set(folders.map((folder) => lstatSync(folder, { throwIfNoEntry: false })?.uid ?? 0));
+  of(partition: number): RunWorkspaces {
+    return this.#options.disk.of(partition);
   }
 
   used(runId: string, partition: number): void {
     const known = this.#runs.get(runId);
-    if (known === undefined) this.#runs.set(runId, { partition, usedAt: performance.now() });
-    else known.usedAt = performance.now();
+    const usedAt = this.#options.time.bootNow();
+    if (known === undefined) this.#runs.set(runId, { partition, usedAt });
+    else known.usedAt = usedAt;
   }
 
   release(runIds: readonly string[]): void {
@@ -92,14 +77,15 @@ export class RunFolders {
           await this.of(run.partition).remove(runId);
         } catch (error) {
           this.#options.log.warn({ err: error, runId }, "a run's folder could not be removed; it is tried again");
-          if (!this.#runs.has(runId)) this.#runs.set(runId, { partition: run.partition, usedAt: performance.now() });
+          if (!this.#runs.has(runId))
+            this.#runs.set(runId, { partition: run.partition, usedAt: this.#options.time.bootNow() });
         }
       });
     }
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#callOffSweep();
     this.#questions.clear();
     this.#removals.clear();
   }
@@ -120,7 +106,7 @@ export class RunFolders {
   }
 
   #unused(): [runId: string, partition: number][] {
-    const now = performance.now();
+    const now = this.#options.time.bootNow();
     return [...this.#runs]
       .filter(([runId, { usedAt }]) => now - usedAt >= UNUSED_MS && !this.#options.isBusy(runId))
       .slice(0, RUNS_SWEPT_MAX)

@@ -1,0 +1,87 @@
+/** What a runner has in production: the broker, this machine's clocks and disk, and the executors that it finds. */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { machineTime } from '@penstock/async';
+import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
+import { bootClockMs, type Guard } from '@penstock/executor';
+import { Attempt } from './attempt/attempt.ts';
+import { SessionExecutors } from './executors/session-executors.ts';
+import { executorsOf, hasUsers } from './executors/executor-parts.ts';
+import { ChunkStore } from './report/chunk-store.ts';
+import { FreeRoom } from './report/free-room.ts';
+import { ResultFile } from './report/result-file.ts';
+import type { RunnerOptions } from './runner-options.ts';
+import type { RunnerPorts } from './runner-ports.ts';
+import { sessionPorts } from './session/session.ts';
+import { SessionFile } from './session/session-file.ts';
+import { Checkouts } from './workspace/checkouts.ts';
+import { FoldersOnDisk } from './workspace/folders-on-disk.ts';
+import { Packages } from './workspace/packages.ts';
+import { StageUsers } from './workspace/stage-users.ts';
+
+const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
+
+/** `own`: the runner's own folder. */
+export function machinePorts(options: RunnerOptions, own: string): RunnerPorts<Guard, SessionExecutors> {
+  const { bus, log, dataDir, leaseMs = RUNNER_LEASE_MS } = options;
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  const writer = createLogWriter(bus);
+  const room = new FreeRoom(dataDir, log, options.freeBytesMin);
+  const folders = new FoldersOnDisk(join(dataDir, 'work'));
+  const sources = {
+    checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
+    packages: new Packages({ bus, folder: own, log }),
+  };
+  let keysInUse: () => ReadonlySet<string> = () => new Set();
+  const users =
+    options.stageUids !== undefined && hasUsers(options)
+      ? new StageUsers(options.stageUids, () => ({ keys: keysInUse(), uids: folders.owners() }))
+      : undefined;
+  return {
+    bus,
+    time: machineTime,
+    guardNow: bootClockMs,
+    newId: randomUUID,
+    session: sessionPorts(bus, leaseMs),
+    watchLeases: (bucket, handler) => watchLeases(bus, bucket, handler),
+    endLease: (bucket, key) => endLease(bus, bucket, key),
+    results: new ResultFile(join(own, 'results')),
+    sessions: new SessionFile(join(own, 'sessions')),
+    openChunks: (pending) => {
+      const chunks = new ChunkStore(
+        { writer, folder: join(own, 'spool'), spoolBytesMax: options.spoolBytesMax ?? SPOOL_BYTES_MAX, log },
+        pending.flatMap(({ chunks: kept }) => (kept === undefined ? [] : [kept])),
+      );
+      return {
+        open: (runId, runner) => chunks.open(runId, runner),
+        resend: (runId, runner, kept) => chunks.resend(runId, runner, kept),
+        close: () => writer.close(),
+      };
+    },
+    folders,
+    hasRoom: () => room.hasRoom(),
+    createExecutors: (guard) =>
+      new SessionExecutors(
+        executorsOf(options).map(({ source, parts }) => source.create(parts, guard)),
+        options.untrustedIsolation ?? 'none',
+      ),
+    startAttempt: (job, executors, parts, keys) => {
+      keysInUse = keys;
+      const { executor, place } = executors.assign(job);
+      // Undefined: it runs as the runner does.
+      const userOf =
+        users !== undefined && executor?.canChangeUser === true ? (key: string) => users.userOf(key) : undefined;
+      return new Attempt(job, {
+        ...parts,
+        executor,
+        place,
+        userOf,
+        sources,
+        log,
+        graceMs: options.graceMs,
+        time: machineTime,
+      });
+    },
+  };
+}
