@@ -125,7 +125,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     breaks: 'takes a grant that comes after its stop',
     file: 'services/runner/src/session/stop-memory.ts',
     find: 'return at !== undefined && this.#now() - at < STOPS_KEPT_MS;',
-    replace: 'return at !== undefined && performance.now() - at > STOPS_KEPT_MS;',
+    replace: 'return at !== undefined && this.#now() - at > STOPS_KEPT_MS;',
     noticedBy: [{ tests: 'services/runner/test/stop-memory.test.ts' }],
   },
   {
