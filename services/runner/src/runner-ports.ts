@@ -2,15 +2,14 @@
  * The world of a runner: broker, clocks, the disk, the folders and processes of stages. Production has the machine's
  * (`machine-ports.ts`); the simulation drives the same `RunnerService` with its own.
  */
-import type { Time } from '@penstock/async';
-import type { buckets, Bus, Job, LeaseEvent, LeaseWatch } from '@penstock/bus';
+import type { Job } from '@penstock/bus';
 import type { Attempt, AttemptParts } from './attempt/attempt.ts';
 import type { SessionExecutors } from './executors/session-executors.ts';
 import type { KeptChunks, OutgoingLog } from './report/chunk-store.ts';
 import type { PendingResult } from './report/outbox.ts';
 import type { ResultLines } from './report/result-file.ts';
 import type { SessionGuard, SessionPorts } from './session/session.ts';
-import type { SessionNames } from './session/session-file.ts';
+import type { SessionWorld } from './session/session-world.ts';
 import type { FolderDisk } from './workspace/folders-on-disk.ts';
 
 /** What a runner asks of an attempt. */
@@ -37,17 +36,12 @@ type AttemptOfRunner = Pick<AttemptParts, 'keep' | 'isSessionActive' | 'workspac
 export interface RunnerPorts<
   Guarding extends SessionGuard = SessionGuard,
   Stages extends SessionStages = SessionStages,
-> {
-  readonly bus: Pick<Bus, 'request' | 'requestRetrying' | 'respond' | 'subscribe' | 'flush'>;
-  readonly time: Time;
+> extends SessionWorld {
   /** The boot clock by which guards count (P15), to the reading. */
   guardNow(): number;
   newId(): string;
   readonly session: SessionPorts<Guarding>;
-  watchLeases<V>(bucket: typeof buckets.members, handler: (event: LeaseEvent<V>) => void): Pick<LeaseWatch, 'stop'>;
-  endLease(bucket: typeof buckets.runners, key: string): Promise<void>;
   readonly results: ResultLines;
-  readonly sessions: SessionNames;
   /** `pending`: results of an earlier process, whose chunks may still be needed. */
   openChunks(pending: readonly PendingResult[]): Chunks;
   readonly folders: FolderDisk;

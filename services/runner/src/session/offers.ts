@@ -10,12 +10,12 @@
 import { CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
-import type { RunnerPorts } from '../runner-ports.ts';
+import type { SessionWorld } from './session-world.ts';
 import type { Credits } from './credits.ts';
 import type { Schedulers } from './schedulers.ts';
 
 export interface OffersOptions {
-  readonly ports: Pick<RunnerPorts, 'bus' | 'time'>;
+  readonly ports: Pick<SessionWorld, 'bus' | 'time'>;
   readonly log: Log;
   readonly runner: string;
   readonly session: string;

@@ -1,7 +1,7 @@
 /** Which schedulers there are (the bucket `members`), and which of them have stages waiting that this runner could take. */
 import { buckets, subjects, type BusSubscription, type Demand, type LeaseWatch, type Membership } from '@penstock/bus';
 import { guarded, type Border } from '@penstock/telemetry/borders';
-import type { RunnerPorts } from '../runner-ports.ts';
+import type { SessionWorld } from './session-world.ts';
 
 /** Demand is announced every second while there is some; two lost messages are no end of it. */
 const DEMAND_MS = 3_000;
@@ -15,12 +15,12 @@ export interface SchedulersListener {
 export class Schedulers {
   readonly #members = new Set<string>();
   readonly #demandAt = new Map<string, number>();
-  readonly #ports: Pick<RunnerPorts, 'time'>;
+  readonly #ports: Pick<SessionWorld, 'time'>;
   readonly #watch: Pick<LeaseWatch, 'stop'>;
   readonly #demand: BusSubscription;
 
   constructor(
-    ports: Pick<RunnerPorts, 'bus' | 'time' | 'watchLeases'>,
+    ports: Pick<SessionWorld, 'bus' | 'time' | 'watchLeases'>,
     labels: readonly string[],
     border: Border,
     listener: SchedulersListener,

@@ -7,10 +7,10 @@
  */
 import { buckets } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
-import type { RunnerPorts } from '../runner-ports.ts';
+import type { SessionWorld } from './session-world.ts';
 
 export interface SessionListOptions {
-  readonly ports: Pick<RunnerPorts, 'endLease' | 'sessions'>;
+  readonly ports: Pick<SessionWorld, 'endLease' | 'sessions'>;
   readonly log: Log;
   readonly runner: string;
 }
