@@ -178,6 +178,18 @@ describe('the checker', () => {
     ['a success that never came to its end', 'untrue', withMarks('b', [mark('start', 1, 5_100)])],
     ['an attempt declared lost for no reason', 'untrue', { evidence: { mayLoseAttempts: false } }],
     [
+      'an attempt that ran into a time-out of half an hour',
+      'untrue',
+      {
+        events: [
+          ...EVENTS.slice(0, 9),
+          { ...completed('b', 1, 6_000), status: 'FAILED', reason: 'timeout' } as RunEvent,
+          { type: 'run_completed', at: 6_000, status: 'FAILED' },
+        ],
+        run: { shownEnd: 'FAILED' },
+      },
+    ],
+    [
       'events that do not make a run',
       'journal',
       { events: [...EVENTS.slice(0, 2), started('a', 1, 1_100), started('a', 2, 1_200), ...EVENTS.slice(3)] },

@@ -9,6 +9,7 @@ import type { StreamEvent } from '../support/sse.ts';
 import type { ChaosPipeline } from './pipelines.ts';
 import { endOf, isOver, type JournaledRun } from './journal.ts';
 import type { AcceptedRun, LoadAccount } from './load.ts';
+import { rightTime } from './clock.ts';
 import { checkDoors } from './doors/door-checks.ts';
 import type { DoorAccount } from './doors/door-load.ts';
 import { executions } from './executions.ts';
@@ -34,6 +35,8 @@ export interface Evidence {
   readonly mayLoseAttempts: boolean;
   /** Clocks were set an hour forward or back, so the moments in events may be as far off. */
   readonly clocksStepped?: boolean;
+  /** Where the disk of a runner was full, a stage may not have been prepared. */
+  readonly disksFilled?: boolean;
   /** Chunks of logs went before their time: what is missing is to be told as missing. */
   readonly logsLimited?: boolean;
   /** Where the load came in by the other doors too. */
@@ -54,8 +57,9 @@ export interface Totals {
 
 /** The moments of events are whole milliseconds. */
 const CLOCK_SLACK_MS = 2;
-/** As far as clocks are stepped; the evidence of one load is from less than half of it. */
-const CLOCK_STEP_MS = 3_600_000;
+
+/** Why attempts of this load may end; whether they may be lost is looked at by itself. */
+const KNOWN_REASONS: ReadonlySet<string> = new Set(['exit', 'runner_lost', 'cancelled']);
 
 export function check(evidence: Evidence): { readonly violations: readonly Violation[]; readonly totals: Totals } {
   const violations: Violation[] = [];
@@ -151,7 +155,7 @@ function checkAttempts(
   stage: string,
   marks: readonly Mark[],
   events: readonly RunEvent[],
-  { mayLoseAttempts: mayLose, clocksStepped }: Evidence,
+  { mayLoseAttempts: mayLose, clocksStepped, disksFilled }: Evidence,
   report: Report,
 ): void {
   const own = events.filter((event) => 'stage' in event && event.stage === stage);
@@ -191,6 +195,13 @@ function checkAttempts(
         `attempt ${event.attempt} of ${stage} was declared lost, and nothing had happened to its runner`,
       );
     }
+    if (
+      (event.type === 'stage_completed' || event.type === 'stage_retrying') &&
+      event.reason !== undefined &&
+      !KNOWN_REASONS.has(event.reason) &&
+      !(disksFilled === true && event.reason === 'checkout')
+    )
+      report('untrue', `attempt ${event.attempt} of ${stage} ended with ${event.reason}, and nothing had led to that`);
     if (event.type !== 'stage_completed') continue;
     const kinds = new Set((byAttempt.get(event.attempt) ?? []).map(({ kind }) => kind));
     if (event.status === 'SUCCESS' && !kinds.has('end'))
@@ -203,11 +214,6 @@ function checkAttempts(
     if ([...byAttempt.keys()].some((attempt) => attempt > event.attempt))
       report('doubled', `${stage} ran again after it had ended with attempt ${event.attempt}`);
   }
-}
-
-/** What a clock said that may have been an hour off, told by what is known to have been at about that time. */
-export function rightTime(at: number, about: number): number {
-  return at + Math.round((about - at) / CLOCK_STEP_MS) * CLOCK_STEP_MS;
 }
 
 /** What is emitted is a beginning of an attempt's lines, and all of them where it succeeded. */

@@ -9,6 +9,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import type { Link } from '../cluster/links.ts';
 import type { ServiceProcess } from '../cluster/service-process.ts';
 import { descendantsOf, lives } from '../support/processes.ts';
+import { CLOCK_STEP_MS } from './clock.ts';
 import { serviceOf, verbOf, type FaultKind } from './fault-kinds.ts';
 
 export interface Fault {
@@ -33,8 +34,6 @@ export interface DoneFault extends Fault {
 
 /** A store that answers, so late. */
 const SLOW_STORE_MS = 300;
-/** Clocks are set forward and back by turns. */
-const CLOCK_STEP_MS = 3_600_000;
 /** What a few chatty stages write: then the oldest chunks go. */
 const LOGS_BYTES = 128 * 1024;
 /** Those whose leader a run waits for. */
@@ -137,6 +136,7 @@ export class FaultRunner {
       case 'guard-freeze':
         return await freezeGuards(targets, lastsMs);
       case 'clock': {
+        // Forward and back by turns.
         this.#clockSteps += 1;
         const byMs = this.#clockSteps % 2 === 1 ? CLOCK_STEP_MS : -CLOCK_STEP_MS;
         for (const { name } of targets) this.#cluster.stepClock(name, byMs);

@@ -139,6 +139,8 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
 function stageText(stage: StageDraft): string[] {
   const lines = [`  ${stage.name}:`];
   if (stage.after.length > 0) lines.push(`    after: [${stage.after.join(', ')}]`);
+  // Far beyond what any takes, and below what clocks are stepped by.
+  lines.push('    timeout: 30m');
   if (stage.isSkipped) return [...lines, '    run: "true"'];
   const on = [...(stage.retriesLost ? ['lost'] : []), ...(stage.retriesFailure ? ['failure'] : [])];
   if (on.length > 0) lines.push(`    retry: { max: 6, delay: 1s, on: [${on.join(', ')}] }`);

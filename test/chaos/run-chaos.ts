@@ -13,7 +13,8 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { Random } from '../support/random.ts';
 import type { StreamEvent } from '../support/sse.ts';
 import { Api } from './api.ts';
-import { check, rightTime, type Evidence, type Totals } from './checker.ts';
+import { check, type Evidence, type Totals } from './checker.ts';
+import { CLOCK_STEP_MS, rightTime } from './clock.ts';
 import { DoorLoad, type DoorAccount } from './doors/door-load.ts';
 import { canHappen, FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
 import { FaultRunner, mayLoseAttempts, type DoneFault } from './faults.ts';
@@ -90,6 +91,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   await Promise.all([runner.run(faults), pause(seconds * 1_000)]);
   const healedAt = performance.now();
   await heal(cluster);
+  if (clocksStepped) leaveClocksWrong(cluster, new Random(seed ^ 0xc10c));
   say('healed; waiting for the end of every run');
   const bus = await connectBus({ servers: cluster.brokers.url, name: 'chaos' });
   try {
@@ -106,6 +108,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       orphans: await orphansOf(token),
       mayLoseAttempts: mayLoseAttempts(faults, options.runnerLeaseSecs),
       clocksStepped,
+      disksFilled: faults.some(({ kind }) => kind === 'runner-disk-full'),
       logsLimited: faults.some(({ kind }) => kind === 'logs-limit'),
       doors,
     };
@@ -134,7 +137,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     };
   } finally {
     await bus.close();
+    if (clocksStepped) await cluster.heal();
   }
+}
+
+/** Work goes on wherever the clocks of schedulers and runners stand, not only once they are right again. */
+function leaveClocksWrong(cluster: Cluster, random: Random): void {
+  for (const { name } of [...cluster.of('scheduler'), ...cluster.of('runner')])
+    cluster.stepClock(name, random.pick([CLOCK_STEP_MS, -CLOCK_STEP_MS, 0]));
 }
 
 /** Those that were asked for, or all that the cluster is made for. */

@@ -11,4 +11,17 @@ export interface Equivalent {
   readonly why: string;
 }
 
-export const equivalents: readonly Equivalent[] = [];
+export const equivalents: readonly Equivalent[] = [
+  {
+    file: 'services/scheduler/src/shell/journal-purge.ts',
+    operator: 'includes a bound',
+    line: 'this.#positions.splice(0, kept < 0 ? this.#positions.length : kept);',
+    why: 'What is purged up to is one of the positions, so the first that is kept is never the first of all.',
+  },
+  {
+    file: 'services/standalone/src/serve.ts',
+    operator: 'has a bound ten times as high',
+    line: 'const LAST_EVENTS_MS = 500;',
+    why: 'A stop takes longer, and nothing else: only a clock could tell.',
+  },
+];

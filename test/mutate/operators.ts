@@ -14,7 +14,7 @@ const WORLDS = 200;
 /** What the simulation drives as it is. */
 const SIMULATED = /^(services\/scheduler\/src\/(partition|dispatch|admission|run)\/|libs\/run\/)/;
 /** Files of tests that a mutant is given at most, the narrowest first. */
-const TESTS_MAX = 7;
+const TESTS_MAX = 8;
 
 interface Operator {
   readonly name: string;
@@ -44,7 +44,8 @@ const operators: readonly Operator[] = [
   { name: 'answers the opposite', apply: (line) => replaced(line, /\breturn (true|false);/, 'return !$1;') },
   {
     name: 'leaves a statement out',
-    apply: (line) => replaced(line, /^(\s+)(?:await |void )?(?:this\.|[a-z]\w*[.(])[^=]*\);$/, '$1;'),
+    // Not `super()`: without it nothing can be made at all.
+    apply: (line) => replaced(line, /^(\s+)(?!super\()(?:await |void )?(?:this\.|[a-z]\w*[.(])[^=]*\);$/, '$1;'),
   },
   {
     name: 'has a bound ten times as high',
@@ -151,7 +152,12 @@ function checksOf(root: string, rules: readonly string[], file: string): readonl
   const [owner = ''] = /^(?:libs|services)\/[^/]+\//.exec(file) ?? [];
   const named = [...rows.matchAll(/`([^`\s]+\.test\.ts)`: "/g)].map(([, tests = '']) => tests);
   const reads = (tests: string): boolean => readFileSync(join(root, tests), 'utf8').includes(`/${basename(file)}'`);
-  const beside = globSync(`${owner}test/**/*.test.ts`, { cwd: root }).toSorted().filter(reads);
+  // Those that start a service as a whole reach what no test reads by itself.
+  const starts = (tests: string): boolean =>
+    owner.startsWith('services/') && readFileSync(join(root, tests), 'utf8').includes(`'@penstock/${basename(owner)}'`);
+  const beside = globSync(`${owner}test/**/*.test.ts`, { cwd: root })
+    .toSorted()
+    .filter((tests) => reads(tests) || starts(tests));
   // Those that read the file itself first, then those of its package: each time the rules' own first.
   const nearness = (tests: string): number =>
     (reads(tests) ? 0 : 4) + (tests.startsWith(owner) ? 0 : 2) + (named.includes(tests) ? 0 : 1);

@@ -61,6 +61,15 @@ describe('texts of runs that are read off the thread', () => {
     await expect(reader.readAgain({ yaml: LARGE.replace('name', 'nom') }, 3)).rejects.toThrow(BadPipeline);
   });
 
+  it('of a run that exists give way to what else has to be done, however small they are', async () => {
+    const reader = new DefinitionReader(new Definitions(), { warn: () => {} });
+    const done: string[] = [];
+    setImmediate(() => done.push('what else there was'));
+    await reader.readAgain({ yaml: SMALL }, 0);
+    done.push('read');
+    expect(done).toEqual(['what else there was', 'read']);
+  });
+
   it('are asked for by the partition that restores their runs, those that are small excepted', async () => {
     const keys: string[] = [];
     const reader = new DefinitionReader(new Definitions(), { warn: () => {} }, async (text, { key }) => {

@@ -1,0 +1,44 @@
+/** What an owner has committed is told at once to whoever watches the run, not only to who asks (P20). */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectBus, ensureStreams, subjects, type CommittedEvents, type CreateRequest } from '@penstock/bus';
+import { newRunId } from '@penstock/run';
+import { startScheduler } from '@penstock/scheduler';
+import { openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
+import { silentLogger } from '@penstock/telemetry';
+import { startTestBroker } from '@penstock/testkit';
+import { expect, it, onTestFinished } from 'vitest';
+
+it('P20: the events of a commit are published, in their order', async () => {
+  const broker = await startTestBroker();
+  const bus = await connectBus({ servers: broker.url, name: 'test' });
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-events-'));
+  const store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections });
+  onTestFinished(async () => {
+    await store.close();
+    await bus.close();
+    await broker.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await ensureStreams(bus, { partitions: 1, journalBytesMax: 4 * 1024 ** 2, logsBytesMax: 16 * 1024 ** 2 });
+  const ledger = new RunsRepository(store);
+  const scheduler = await startScheduler({ bus, ledger, partitions: 1, log: silentLogger() });
+  onTestFinished(() => scheduler.close());
+  await scheduler.settled();
+
+  const runId = newRunId({ now: Date.now(), key: 'ada', random: new Uint8Array(10) });
+  const heard: CommittedEvents[] = [];
+  bus.subscribe<CommittedEvents>(subjects.events(runId), (message) => void heard.push(message));
+  const yaml = 'pipeline: {name: p}\nstages: {a: {run: x, runs_on: nobody}}\n';
+  const request: CreateRequest = { runId, tenant: 'ada', key: 'ada', yaml, origin: { kind: 'api' } };
+  expect(await bus.request(subjects.owner(0, 'create'), request, { timeoutMs: 10_000 })).toMatchObject({ ok: true });
+  expect(
+    await bus.request(subjects.owner(0, 'cancel'), { runId, tenants: ['ada'] }, { timeoutMs: 10_000 }),
+  ).toMatchObject({ ok: true });
+
+  const types = (): string[] => heard.flatMap(({ events }) => events.map(({ type }) => type));
+  await expect.poll(types).toContain('run_stopped');
+  expect(types()).toEqual(['run_created', 'stages_queued', 'run_cancelled', 'run_stopped']);
+  expect(heard.every(({ runId: of }) => of === runId)).toBe(true);
+});
