@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const RULES = 37;
-/** The rules that are built; those behind them say that they are not. */
-const BUILT = 25;
+/** The rules that are built; the others say that they are not. */
+const BUILT = new Set([...Array.from({ length: 25 }, (_, index) => `P${index + 1}`), 'P36']);
 
 const sections = new Map(
   readFileSync(join(ROOT, 'docs', 'protocols.md'), 'utf8')
@@ -43,7 +43,7 @@ describe('docs/protocols.md', () => {
   });
 
   it('says of each built rule what it closes and where it is held, in files that exist and cite it', () => {
-    for (const [rule, section] of [...sections].slice(0, BUILT)) {
+    for (const [rule, section] of [...sections].filter(([each]) => BUILT.has(each))) {
       expect(section, rule).toMatch(/^\*\*Closes\*\* /m);
       expect(section, rule).toMatch(/^\*\*Held\*\* in `/m);
       for (const path of filesOf(section)) {
@@ -56,7 +56,7 @@ describe('docs/protocols.md', () => {
   });
 
   it('says of the others that they are not built, and no source cites them', () => {
-    const others = [...sections].slice(BUILT);
+    const others = [...sections].filter(([rule]) => !BUILT.has(rule));
     for (const [rule, section] of others) expect(section.replaceAll('\n', ' '), rule).toMatch(/not built yet/i);
     const cited = citations()
       .filter(({ path }) => /^(libs|services|cli|deploy)\//.test(path))

@@ -253,6 +253,43 @@ export const variables = {
     meaning:
       'The least isolation of a stage whose run is not trusted; there it has no way to link-local, private or own addresses of the machine.',
   }),
+  k8sNamespace: optional({
+    name: 'SERVICE_K8S_NAMESPACE',
+    kind: text(),
+    defaultText: 'none: no stage runs in a Pod',
+    services: ['serve', 'runner'],
+    meaning: 'Where stages run as Pods, with `kubernetes` among the executors: a namespace for nothing else.',
+  }),
+  k8sKubeconfig: optional({
+    name: 'SERVICE_K8S_KUBECONFIG',
+    kind: text(),
+    defaultText: 'as `kubectl` finds it; in a Pod its service account',
+    services: ['serve', 'runner'],
+    meaning: 'The file that says where the cluster is and who we are there.',
+  }),
+  k8sImage: optional({
+    name: 'SERVICE_K8S_IMAGE',
+    kind: text(),
+    defaultText: 'none',
+    services: ['serve', 'runner'],
+    meaning: 'The image of stages in Pods that name none; without it they fail there.',
+  }),
+  k8sSetupTimeout: variable({
+    name: 'SERVICE_K8S_SETUP_TIMEOUT',
+    kind: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
+    default: 5 * 60 * SECOND_MS,
+    defaultText: '`5m`',
+    services: ['serve', 'runner'],
+    meaning: 'A Pod that has not been scheduled, pulled and started within this is given up, and its stage with it.',
+  }),
+  k8sNetworkPolicies: variable({
+    name: 'SERVICE_K8S_NETWORK_POLICIES',
+    kind: boolean(),
+    default: false,
+    services: ['serve', 'runner'],
+    meaning:
+      'Says that the cluster enforces the network policies of `deploy/k8s/executor.yaml`. Without it a stage that asks for less than an open network is refused there.',
+  }),
   drain: variable({
     name: 'SERVICE_DRAIN',
     kind: duration({ minMs: 0, maxMs: DAY_MS }),

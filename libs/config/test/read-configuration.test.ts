@@ -31,6 +31,8 @@ describe('configuration', () => {
       stagePaths: [],
       stageUids: { first: 200_000, last: 265_535 },
       allowUnisolated: false,
+      k8sNetworkPolicies: false,
+      k8sSetupTimeout: 300_000,
       drain: 600_000,
       slots: undefined,
       runnerLabels: [],

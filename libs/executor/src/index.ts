@@ -10,9 +10,11 @@ export type {
   OutputSink,
   OutputStreamName,
   StageExit,
+  StageImage,
   StagePlace,
   StageProcess,
   StageRun,
+  StageService,
   StageSpec,
   StageUser,
   StopReason,
@@ -22,6 +24,7 @@ export { Chunker } from './output/chunker.ts';
 export { LineSplitter } from './output/lines.ts';
 export { coverFor } from './process/launch.ts';
 export { ProcessExecutor } from './process/executor.ts';
+export { renderJob } from './process/job.ts';
 export { killLeftovers } from './process/leftovers.ts';
 export { SandboxExecutor } from './sandbox/executor.ts';
 export { whySandboxLacks } from './sandbox/probe.ts';

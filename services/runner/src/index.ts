@@ -1,4 +1,5 @@
 export { hostsOf } from './executors/denied-hosts.ts';
+export { kubernetesSettings, type KubernetesSettings } from './executors/kubernetes-source.ts';
 export { findExecutors, leastIsolation } from './executors/find-executors.ts';
 export type { Runner } from './runner-options.ts';
 export { startRunner } from './start.ts';

@@ -7,6 +7,7 @@ import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
 import { hostsOf } from './executors/denied-hosts.ts';
 import { findExecutors, leastIsolation } from './executors/find-executors.ts';
+import { kubernetesSettings } from './executors/kubernetes-source.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { startRunner } from './start.ts';
 
@@ -28,6 +29,11 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'allowUnisolated',
         'executors',
         'untrustedIsolation',
+        'k8sNamespace',
+        'k8sKubeconfig',
+        'k8sImage',
+        'k8sSetupTimeout',
+        'k8sNetworkPolicies',
         'gitAllowedHosts',
         'gitCredentialsFile',
         'gitCacheBytesMax',
@@ -52,6 +58,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
           mode,
           stageUids,
           onLacking: (kind, why) => log.info({ executor: kind, why }, 'stages cannot run in one of these here'),
+          kubernetes: kubernetesSettings(settings),
         });
         const runner = await untilDone(
           'beginning a session',

@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { checkAuthSettings, providerSettings } from '@penstock/auth';
+import { kubernetesSettings } from '@penstock/runner';
 import {
   ConfigurationError,
   defaultDataFolder,
@@ -67,6 +68,11 @@ const KEYS = [
   'allowUnisolated',
   'executors',
   'untrustedIsolation',
+  'k8sNamespace',
+  'k8sKubeconfig',
+  'k8sImage',
+  'k8sSetupTimeout',
+  'k8sNetworkPolicies',
   'logLevel',
 ] as const;
 
@@ -185,6 +191,7 @@ function prepare(
     stagePaths: settings.stagePaths,
     executors: settings.executors,
     untrustedIsolation: settings.untrustedIsolation,
+    kubernetes: kubernetesSettings(settings),
     isolationRequired: mode === 'production' && !settings.allowUnisolated,
     triggerWaitSecs: settings.triggerWaitSecs,
     logLevel: settings.logLevel,

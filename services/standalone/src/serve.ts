@@ -9,7 +9,14 @@ import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } f
 import { pause } from '@penstock/async';
 import { type ExecutorKind, type IsolationLevel, killLeftovers } from '@penstock/executor';
 import { openMirrors, type MirrorCache } from '@penstock/git';
-import { findExecutors, hostsOf, leastIsolation, startRunner, type Runner } from '@penstock/runner';
+import {
+  findExecutors,
+  hostsOf,
+  type KubernetesSettings,
+  leastIsolation,
+  startRunner,
+  type Runner,
+} from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
@@ -42,6 +49,7 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   /** Which executors the runner has; absent: what it finds. */
   readonly executors?: readonly ExecutorKind[] | undefined;
   readonly untrustedIsolation?: IsolationLevel | undefined;
+  readonly kubernetes?: KubernetesSettings | undefined;
   /** Running stages get so long when the server is told to stop. */
   readonly drainMs: number;
   /** A broker of one's own: comma-separated addresses. Absent: the embedded one, by this binary. */
@@ -128,6 +136,7 @@ async function startEngine(
     wanted: options.executors,
     mode: options.mode,
     stageUids: options.stageUids,
+    kubernetes: options.kubernetes,
     onLacking: (kind, why) => logFor('runner').info({ executor: kind, why }, 'stages cannot run in one of these here'),
   });
   finding.catch(() => {});

@@ -32,6 +32,7 @@ export class Guard {
   readonly #line: Duplex;
   readonly #waiting = new Map<string, Waiting[]>();
   #over = false;
+  #deadlineMs = 0;
   #confirmations = 0;
   #received = '';
 
@@ -71,10 +72,16 @@ export class Guard {
     if (!this.#over) this.#line.write(helpers.map(({ pid }) => `- ${pid}\n`).join(''));
   }
 
+  /** Until when what the session holds may run, milliseconds of the boot clock; 0 once it is over. */
+  get deadlineMs(): number {
+    return this.#over ? 0 : this.#deadlineMs;
+  }
+
   /** Milliseconds of the boot clock. Resolves when it is taken, rejects with GuardGone. */
   async setDeadline(bootMs: number): Promise<void> {
     const text = String(Math.floor(bootMs));
     await this.#ask(`= ${text}`, `= ${text}`);
+    this.#deadlineMs = Math.max(this.#deadlineMs, bootMs);
   }
 
   /** Whether it still stands guard: false also while it is firing. */

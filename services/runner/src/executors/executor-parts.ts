@@ -1,5 +1,6 @@
 /** A runner's executors with what each is made with. */
 import { join } from 'node:path';
+import { RUNNER_LEASE_MS } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { ExecutorParts, ExecutorSource, UidRange } from './executor-source.ts';
 import { processSource } from './process-source.ts';
@@ -13,6 +14,7 @@ interface Owner {
   readonly deniedHosts?: readonly string[] | undefined;
   readonly stagePaths?: readonly string[] | undefined;
   readonly slots: number;
+  readonly leaseMs?: number | undefined;
   readonly log: Log;
 }
 
@@ -23,6 +25,7 @@ export interface ExecutorWithParts {
 
 export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
   const { executors = [processSource], runnerId, dataDir, slots, log, deniedHosts = [], stagePaths = [] } = owner;
+  const { leaseMs = RUNNER_LEASE_MS } = owner;
   const leftoversFile = owner.leftoversFile ?? join(dataDir, 'runner', 'leftovers');
   const hasStageUsers = hasUsers(owner);
   return executors.map((source) => ({
@@ -36,6 +39,7 @@ export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
       deniedHosts,
       stagePaths,
       slots,
+      leaseMs,
       log,
     },
   }));

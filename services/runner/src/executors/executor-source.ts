@@ -26,6 +26,8 @@ export interface ExecutorParts {
   /** Folders of the machine that stages see beside its programs, where they do not see all of it. */
   readonly stagePaths: readonly string[];
   readonly slots: number;
+  /** Of the session's lease. */
+  readonly leaseMs: number;
   readonly log: Log;
 }
 

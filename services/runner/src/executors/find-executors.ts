@@ -3,6 +3,7 @@ import { type ExecutorKind, type IsolationLevel, whySandboxLacks } from '@pensto
 import { ExecutorMissing } from './errors.ts';
 import { findContainerSource } from './container-source.ts';
 import type { ExecutorSource, UidRange } from './executor-source.ts';
+import { findKubernetes, type KubernetesSettings } from './kubernetes-source.ts';
 import { processSource } from './process-source.ts';
 import { sandboxSource } from './sandbox-source.ts';
 
@@ -15,6 +16,8 @@ export interface ExecutorSettings {
   readonly stageUids?: UidRange | undefined;
   /** Told what the machine lacks for a kind that it was not asked for by name. */
   readonly onLacking?: ((kind: ExecutorKind, why: string) => void) | undefined;
+  /** Absent: there is no cluster. */
+  readonly kubernetes?: KubernetesSettings | undefined;
 }
 
 /** Looks for one kind; null, or what it lacks, where this machine has it not. */
@@ -25,6 +28,7 @@ const FINDERS: Readonly<Partial<Record<ExecutorKind, Finder>>> = {
   process: () => Promise.resolve(processSource),
   sandbox: async ({ stageUids }) => (await whySandboxLacks(stageUids)) ?? sandboxSource,
   container: findContainerSource,
+  kubernetes: ({ kubernetes, wanted }) => findKubernetes(kubernetes, wanted?.includes('kubernetes') === true),
 };
 
 const PREFERENCE: Readonly<Record<ExecutorSettings['mode'], readonly ExecutorKind[]>> = {

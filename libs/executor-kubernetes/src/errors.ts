@@ -1,0 +1,28 @@
+/** Everything that this package throws; `tag` says which of them it is. */
+import { TaggedError } from '@penstock/errors';
+
+/** What the other end of a line said makes no sense: the stage has its hands in it, or its image has other tools than ours. */
+export class BadLine extends TaggedError {
+  readonly tag = 'BadLine';
+
+  constructor(said: string) {
+    super(`the guard of the Pod said something that makes no sense: ${said.slice(0, 200)}`);
+  }
+}
+
+/** The API server's refusal, or none at all. */
+export class ClusterError extends TaggedError {
+  readonly tag = 'ClusterError';
+  /** The HTTP status; 0: there was no answer. */
+  readonly code: number;
+
+  constructor(code: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The cluster that the settings name cannot be used. */
+export class NoCluster extends TaggedError {
+  readonly tag = 'NoCluster';
+}

@@ -1,0 +1,202 @@
+/**
+ * The Kubernetes executor: a stage is a Pod of one namespace. It holds the Pods of one session of a runner, and watches them; what
+ * each of them is and how it ends is `stage-pod.ts`.
+ *
+ * KUBERNETES-1. Once the session is over no guard is answered and nothing starts; `close` resolves when nothing of it can run any more.
+ */
+import { randomUUID } from 'node:crypto';
+import type {
+  Executor,
+  OutputSink,
+  StageExit,
+  StageImage,
+  StageProcess,
+  StageSpec,
+  StopReason,
+} from '@penstock/executor';
+import type { Cluster } from './cluster/cluster.ts';
+import { PodWatch } from './cluster/pod-watch.ts';
+import { emptyFoldersOf } from './pod/folders.ts';
+import { renderPodJob } from './pod/job-text.ts';
+import { labelOf, labelsOfSession, selectorOf } from './pod/labels.ts';
+import { imagesOf, outputFileOf, refusalOf } from './pod/pod-manifest.ts';
+import { StagePod, type Holding } from './stage-pod.ts';
+import { sweepOrphans } from './sweep.ts';
+
+export interface KubernetesExecutorOptions {
+  readonly cluster: Cluster;
+  /** The same at each start: Pods that an earlier one has left are found by it. */
+  readonly runnerId: string;
+  /** Until when what the session holds may run, milliseconds of the boot clock; past once it is over (P15). */
+  readonly fence: () => number;
+  /** How long after its fence an attempt counts as ended. */
+  readonly fenceMs: number;
+  readonly leaseMs: number;
+  /** Resolves when the session is over. */
+  readonly sessionOver: Promise<unknown>;
+  /** For stages that name none. */
+  readonly image?: string | undefined;
+  /** A Pod whose stage has not begun by then is given up. */
+  readonly setupMs: number;
+  /** Whether the cluster keeps the network policies that our labels ask for. */
+  readonly hasNetworkPolicies: boolean;
+  readonly warn: (error: unknown, message: string) => void;
+}
+
+const GRACE_MS = 10_000;
+const SWEEP_MS = 60_000;
+/** What shells answer for what they found and could not execute. */
+const UNSTARTABLE_CODE = 126;
+
+export class KubernetesExecutor implements Executor {
+  readonly kind = 'kubernetes';
+  readonly isIsolated = true;
+  readonly #options: KubernetesExecutorOptions;
+  readonly #labels: Readonly<Record<string, string>>;
+  readonly #holding: Holding;
+  readonly #running = new Set<StartingStage>();
+  readonly #removals = new Set<Promise<void>>();
+  /** The names of Pods that are looked after, or being deleted. */
+  readonly #held = new Set<string>();
+  readonly #sweeping: NodeJS.Timeout;
+  #isOver = false;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: KubernetesExecutorOptions) {
+    this.#options = options;
+    const { cluster, runnerId, fence, fenceMs, warn } = options;
+    this.#labels = labelsOfSession(runnerId, randomUUID());
+    this.#holding = {
+      cluster,
+      watch: new PodWatch({ cluster, selector: selectorOf(this.#labels), warn }),
+      fence: () => (this.#isOver ? 0 : fence()),
+      fenceMs,
+      warn,
+    };
+    void options.sessionOver.then(() => this.#abandon());
+    this.#sweeping = setInterval(() => void this.#sweep(), SWEEP_MS);
+    this.#sweeping.unref();
+  }
+
+  start(spec: StageSpec, sink: OutputSink): StageProcess {
+    const stage = new StartingStage((onPod) => this.#run(spec, sink, onPod));
+    if (this.#isOver) stage.abandon();
+    this.#running.add(stage);
+    void stage.ended.then(() => this.#running.delete(stage));
+    return stage;
+  }
+
+  prewarm(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#abandon();
+    clearInterval(this.#sweeping);
+    await Promise.all([...this.#running].map((stage) => stage.ended));
+    await Promise.all(this.#removals);
+    await this.#holding.watch.close();
+  }
+
+  async #sweep(): Promise<void> {
+    const { cluster, warn } = this.#options;
+    try {
+      await sweepOrphans(cluster, (name) => this.#held.has(name), Date.now());
+    } catch (error) {
+      warn(error, 'Pods that nobody looks after could not be swept; it is tried again');
+    }
+  }
+
+  /** KUBERNETES-1. */
+  #abandon(): void {
+    this.#isOver = true;
+    for (const stage of this.#running) stage.abandon();
+  }
+
+  async #run(spec: StageSpec, sink: OutputSink, onPod: (pod: StagePod) => void): Promise<StageExit> {
+    const { image: defaultImage, setupMs, leaseMs, hasNetworkPolicies } = this.#options;
+    const refuse = async (why: string): Promise<StageExit> => {
+      await sink.write('system', Buffer.from(`the stage cannot start: ${why}\n`));
+      return { kind: 'exit', code: UNSTARTABLE_CODE };
+    };
+    if (this.#isOver) return { kind: 'lost', cause: 'the executor is closed' };
+    const image: StageImage | undefined =
+      spec.place?.image ?? (defaultImage === undefined ? undefined : { name: defaultImage });
+    if (image === undefined)
+      return refuse('it names no image, and the runner has none for such stages (SERVICE_K8S_IMAGE)');
+    const network = spec.place?.network ?? 'open';
+    if (network !== 'open' && !hasNetworkPolicies)
+      return refuse(
+        `it asks for network '${network}', which its cluster is not known to keep (SERVICE_K8S_NETWORK_POLICIES)`,
+      );
+    const refusal = refusalOf(imagesOf(spec, image));
+    if (refusal !== undefined) return refuse(refusal);
+    const empty: string[] = [];
+    const full: string[] = [];
+    for (const folder of spec.folders ?? []) {
+      const folders = await emptyFoldersOf(folder, outputFileOf(spec));
+      if (folders === null) full.push(folder);
+      else empty.push(...folders);
+    }
+    let job;
+    try {
+      job = renderPodJob(spec, empty);
+    } catch (error) {
+      return refuse(error instanceof Error ? error.message : String(error));
+    }
+    const plan = {
+      name: `penstock-${randomUUID()}`,
+      labels: { ...this.#labels, 'penstock/key': labelOf(spec.helperKey) },
+      spec,
+      image,
+      graceMs: spec.graceMs ?? GRACE_MS,
+      setupMs,
+      leaseMs,
+    };
+    this.#held.add(plan.name);
+    const pod = new StagePod(plan, job, full, sink, this.#holding);
+    onPod(pod);
+    const exit = await pod.ended;
+    const removal = pod.removed.finally(() => {
+      this.#held.delete(plan.name);
+      this.#removals.delete(removal);
+    });
+    this.#removals.add(removal);
+    return exit;
+  }
+}
+
+/** A stage before it has a Pod, and with it. */
+class StartingStage implements StageProcess {
+  readonly ended: Promise<StageExit>;
+  #pod: StagePod | null = null;
+  #stopped: StopReason | null = null;
+  #isAbandoned = false;
+
+  constructor(run: (onPod: (pod: StagePod) => void) => Promise<StageExit>) {
+    this.ended = run((pod) => {
+      this.#pod = pod;
+      if (this.#stopped !== null) pod.stop(this.#stopped);
+      if (this.#isAbandoned) pod.abandon();
+    }).catch((error: unknown) => ({ kind: 'lost', cause: error instanceof Error ? error.message : String(error) }));
+  }
+
+  get startedAtMs(): number | undefined {
+    return this.#pod?.startedAtMs;
+  }
+
+  stop(reason: StopReason): void {
+    this.#stopped ??= reason;
+    this.#pod?.stop(reason);
+  }
+
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#pod?.abandon();
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The folders that a stage is given, brought into its Pod: what is in them on the runner, by `tar` through an exec of its own. A tree
+ * of empty folders, a run without a repository has no more, needs no `tar` in the image: the job makes them.
+ */
+import { spawn } from 'node:child_process';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Cluster, ExecStatus } from '../cluster/cluster.ts';
+import { ClusterError } from '../errors.ts';
+import { STAGE_CONTAINER } from './pod-manifest.ts';
+
+/** More are a tree worth an archive. */
+const EMPTY_FOLDERS_MAX = 32;
+const COMPLAINT_CHARACTERS_MAX = 1_000;
+
+/** The empty folders in it, itself among them; null where there is a file, or more than a few. `except`: a file that does not count. */
+export async function emptyFoldersOf(folder: string, except: string | undefined): Promise<string[] | null> {
+  const found = [folder];
+  for (let at = 0; at < found.length; at += 1) {
+    const path = found[at] ?? folder;
+    for (const entry of await readdir(path, { withFileTypes: true })) {
+      const inner = join(path, entry.name);
+      if (entry.isDirectory()) found.push(inner);
+      else if (inner !== except || (await lstat(inner)).size > 0) return null;
+    }
+    if (found.length > EMPTY_FOLDERS_MAX) return null;
+  }
+  return found;
+}
+
+/** All of it, over what an earlier try has brought. @throws ClusterError */
+export async function bringFolder(cluster: Cluster, pod: string, folder: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const closed = Promise.withResolvers<ExecStatus | null>();
+  let complaint = '';
+  const socket = await cluster.exec(pod, STAGE_CONTAINER, ['tar', '-x', '-f', '-', '-C', folder], {
+    onStdout: () => {},
+    onStderr: (bytes) => {
+      complaint = (complaint + bytes.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);
+    },
+    onClose: (status) => closed.resolve(status),
+  });
+  const abort = (): void => socket.close();
+  signal.addEventListener('abort', abort, { once: true });
+  const tar = spawn('tar', ['-c', '-f', '-', '-C', folder, '.'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const packed = new Promise<number | null>((resolve) => {
+    tar.once('error', () => resolve(null));
+    tar.once('close', resolve);
+  });
+  try {
+    for await (const bytes of tar.stdout as AsyncIterable<Buffer>) await socket.send(bytes);
+    // 1: a file changed while it was read; what is there by now is the run's.
+    const code = await packed;
+    if (code !== 0 && code !== 1) throw new ClusterError(0, `the folder of the stage could not be read (tar: ${code})`);
+    await socket.endInput();
+    const status = await closed.promise;
+    signal.throwIfAborted();
+    if (status?.status !== 'Success')
+      throw new ClusterError(
+        status === null ? 0 : 422,
+        `the folder of the stage could not be brought into its Pod: ${complaint.trim() || (status?.message ?? 'the connection broke')}`,
+      );
+  } finally {
+    signal.removeEventListener('abort', abort);
+    tar.kill('SIGKILL');
+    socket.close();
+  }
+}

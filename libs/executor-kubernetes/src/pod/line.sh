@@ -1,0 +1,95 @@
+# One line between a stage's guard and its runner, by `exec` into the container: what comes in are orders, what goes out are blocks
+# of output (on 1) and answers (on 2). A new line ends the one before it; what was sent and not taken is sent again.
+#
+#   in:   "attach <out> <err>" blocks up to these were taken: send from there     "ack <stream> <n>" so many blocks were taken
+#         "ask" the time is asked for, to be answered by "until <ms>"             "put <name> <mark>" the lines up to the mark
+#         "go", "stop <ms>", "bye" are for the guard
+#   out:  on 2: "hello <uid> <state>", "ask <ms>"; on 1: "blocks <stream> <first> <count>", so many lines of `wc -c`, "data" and the bytes;
+#         "outputs <size>" and the bytes; "done <code> <cause>"
+umask 077
+cd /penstock || exit 70
+trap '' TERM INT HUP
+{ read -r uid && IFS= read -r output; } <settings
+exec 9<>wake 7<>note 5<>token.out 6<>token.err
+if [ -e line.pid ]; then
+  read -r old <line.pid && kill -KILL $old 2>/dev/null
+fi
+
+ask() {
+  read -r up _ </proc/uptime
+  part=${up#*.}
+  echo "ask $((${up%.*} * 1000 + (1$part - 100) * 10))" >&2
+}
+
+# The blocks of a stream that are whole, at most 16, from the next one to be sent.
+blocks() { # <stream> <next>
+  files= count=0
+  while [ -e $1.$(($2 + count + 1)) ] && [ $count -lt 16 ]; do
+    files="$files $1.$(($2 + count))"
+    count=$((count + 1))
+  done
+  [ $count -gt 0 ] || return 1
+  echo "blocks $1 $2 $count"
+  wc -c $files
+  echo data
+  cat $files
+}
+
+is_sent() { # <stream> <next>
+  [ -s $1.end ] && read -r all <$1.end && [ "$2" -ge "$all" ]
+}
+
+send() {
+  out=$1 err=$2 told=
+  while :; do
+    if blocks out $out; then out=$((out + count)) && continue; fi
+    if blocks err $err; then err=$((err + count)) && continue; fi
+    if [ -z "$told" ] && [ -e done ] && is_sent out $out && is_sent err $err; then
+      read -r _ code cause <state
+      if [ -n "$output" ] && [ -f "$output" ] && [ ! -L "$output" ]; then
+        head -c 262145 "$output" >outputs
+      else
+        : >outputs
+      fi
+      echo "outputs $(wc -c <outputs)"
+      cat outputs
+      echo "done $code $cause"
+      told=1
+    fi
+    read -r _ <&7
+  done
+}
+
+read -r state <state
+echo "hello $uid $state" >&2
+ask
+sender=
+while read -r order first second; do
+  case $order in
+    attach)
+      send "$first" "$second" &
+      sender=$!
+      echo "$$ $sender" >line.pid
+      ;;
+    ack)
+      # The first window of blocks needed no token.
+      read -r taken <taken.$first 2>/dev/null || taken=0
+      files=
+      while [ $taken -lt "$second" ]; do
+        files="$files $first.$taken"
+        taken=$((taken + 1))
+        if [ "$first" = out ]; then echo >&5; else echo >&6; fi
+      done
+      echo $taken >taken.$first
+      rm -f $files
+      ;;
+    ask) ask ;;
+    until) echo "until $first" >&9 ;;
+    put)
+      while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >"$first"
+      ;;
+    go) mv job.new job && echo go >&9 ;;
+    stop | bye) echo "$order $first" >&9 ;;
+  esac
+done
+[ -z "$sender" ] || kill -KILL "$sender" 2>/dev/null

@@ -1,0 +1,444 @@
+/**
+ * One stage attempt as a Pod, from its creation to the proof of its end (P36). It owns the Pod, the line to its guard and what of the
+ * output was taken. It knows no other attempts.
+ *
+ * STAGE-POD-1. Nothing of the stage runs before `go` was sent, and `go` is sent once it is decided, to one uid only.
+ * STAGE-POD-2. The guard is answered while the session holds, and never beyond its fence; the last fence that was answered is remembered.
+ * STAGE-POD-3. It ends when the stage's container is seen terminated, or when the last answered fence and FENCE_MS have passed, or where `go`
+ *     was never sent. Phases and absence prove nothing.
+ * STAGE-POD-4. A block of output is acknowledged when the sink has it, and the next line begins behind the last one that was: none is lost
+ *     and none comes twice, however many lines break.
+ */
+import { randomUUID } from 'node:crypto';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { backoffMs, pause, pauseOrAbort } from '@penstock/async';
+import type { V1Pod } from '@kubernetes/client-node';
+import {
+  bootClockMs,
+  type OutputSink,
+  type StageExit,
+  type StageProcess,
+  type StageSpec,
+  type StopReason,
+} from '@penstock/executor';
+import type { Cluster } from './cluster/cluster.ts';
+import type { PodWatch } from './cluster/pod-watch.ts';
+import { BadLine, ClusterError } from './errors.ts';
+import type { LineFrame, PodStream } from './line/frames.ts';
+import { Line } from './line/line.ts';
+import { endingOf } from './pod/ending.ts';
+import { bringFolder } from './pod/folders.ts';
+import type { PodJob } from './pod/job-text.ts';
+import { outputFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
+import { stateOf, type PodState } from './pod/pod-state.ts';
+import { ServiceLogs } from './services/service-logs.ts';
+
+/** What holds the Pods of a session. */
+export interface Holding {
+  readonly cluster: Cluster;
+  readonly watch: PodWatch;
+  /** Until when what the session holds may run, milliseconds of the boot clock; past once it is over. */
+  readonly fence: () => number;
+  /** How long after its fence an attempt counts as ended. */
+  readonly fenceMs: number;
+  readonly warn: (error: unknown, message: string) => void;
+}
+
+const RETRY = { firstMs: 200, maxMs: 5_000 };
+const CONNECT_RETRY = { firstMs: 100, maxMs: 1_000 };
+/** Everything that changes wakes the loop; what only time changes is looked at so often. */
+const LOOK_MS = 500;
+/** Of the grace that a guard has to end a stage itself, before its Pod is deleted. */
+const STOP_MARGIN_MS = 5_000;
+const DELETE_TRIES_MAX = 5;
+const PIECE_BYTES_MAX = 64 * 1024;
+const READY_MS = 60_000;
+/** Node fires a longer timer at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+export class StagePod implements StageProcess {
+  readonly ended: Promise<StageExit>;
+  startedAtMs: number | undefined;
+  readonly #plan: PodPlan;
+  readonly #job: PodJob;
+  readonly #folders: readonly string[];
+  readonly #sink: OutputSink;
+  readonly #holding: Holding;
+  readonly #begunAt = bootClockMs();
+  readonly #logs: ServiceLogs;
+  /** Aborted when the attempt is over. */
+  readonly #over = new AbortController();
+  #pod: V1Pod | null = null;
+  #state: PodState | null = null;
+  #isGone = false;
+  #isAbandoned = false;
+  #stopped: StopReason | null = null;
+  #stopAt = Infinity;
+  #deleting: Promise<void> | null = null;
+  #timeout: NodeJS.Timeout | undefined;
+  // The line.
+  #line: Line | null = null;
+  #connecting = false;
+  #connectAt = 0;
+  #connectFailures = 0;
+  #areFoldersThere: boolean;
+  #wasBegun = false;
+  #answeredFence = 0;
+  #nonsense: BadLine | null = null;
+  #bringFault: string | null = null;
+  readonly #taken: Record<PodStream, number> = { out: 0, err: 0 };
+  #taking: Promise<void> = Promise.resolve();
+  #done: { readonly code: number; readonly cause: 'exit' | 'outside' } | null = null;
+  readonly #serviceSince = new Map<string, number>();
+  #wake: () => void = () => {};
+
+  /** `folders`: those that are to be brought by archive. */
+  constructor(plan: PodPlan, job: PodJob, folders: readonly string[], sink: OutputSink, holding: Holding) {
+    this.#plan = plan;
+    this.#job = job;
+    this.#folders = folders;
+    this.#areFoldersThere = folders.length === 0;
+    this.#sink = sink;
+    this.#holding = holding;
+    this.#logs = new ServiceLogs({ cluster: holding.cluster, pod: plan.name, sink, signal: this.#over.signal });
+    this.ended = this.#run();
+  }
+
+  stop(reason: StopReason): void {
+    if (this.#stopped !== null) return;
+    this.#stopped = reason;
+    this.#stopAt = bootClockMs();
+    this.#line?.send(`stop ${this.#plan.graceMs}`);
+    this.#wake();
+  }
+
+  /** The session is over: it is not answered any more, and deleted. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#wake();
+  }
+
+  async #run(): Promise<StageExit> {
+    const { watch } = this.#holding;
+    const { name } = this.#plan;
+    let exit: StageExit | null;
+    try {
+      exit = await this.#create();
+      if (exit === null) {
+        watch.add(name, { onPod: (pod) => this.#onPod(pod), onGone: (pod) => this.#onGone(pod) });
+        exit = await this.#untilEnded();
+        await this.#logs.end();
+      }
+    } catch (error) {
+      exit = { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
+    }
+    clearTimeout(this.#timeout);
+    this.#over.abort();
+    this.#line?.close();
+    watch.remove(name);
+    void this.#delete(1);
+    await this.#taking;
+    return exit;
+  }
+
+  /** Resolves when the API server has been told to delete it, or will not be told any more; after `ended`. */
+  get removed(): Promise<void> {
+    return this.#deleting ?? Promise.resolve();
+  }
+
+  /** Null: it is there. Quotas that are full and servers that restart are waited for, as long as a set-up may take. */
+  async #create(): Promise<StageExit | null> {
+    const { cluster } = this.#holding;
+    const { name, setupMs } = this.#plan;
+    const secrets = renderSecrets(this.#plan);
+    let made = 0;
+    for (let failures = 1; ; failures += 1) {
+      if (this.#stopped !== null || this.#isAbandoned) return this.#ending();
+      try {
+        for (; made < secrets.length; made += 1) {
+          const secret = secrets[made];
+          if (secret !== undefined) await unlessThere(cluster.createSecret(secret));
+        }
+        // A try without an answer may have made it; the name is this attempt's alone.
+        this.#pod = await cluster.createPod(renderPod(this.#plan)).catch((error: unknown) => {
+          if (error instanceof ClusterError && error.code === 409) return cluster.readPod(name);
+          throw error;
+        });
+        this.#onPod(this.#pod);
+        const pod = this.#pod;
+        for (const secret of secrets)
+          await cluster.giveSecret(secret.metadata?.name ?? '', pod).catch((error: unknown) => {
+            this.#holding.warn(error, 'a Secret could not be given to its Pod; it is deleted with the attempt');
+          });
+        return null;
+      } catch (error) {
+        const isLate = bootClockMs() - this.#begunAt > setupMs;
+        if (!(error instanceof ClusterError) || !mayPass(error) || isLate) {
+          return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
+        }
+        if (failures === 1) void this.#remark(`the stage waits for its Pod: ${error.message}`);
+        await Promise.race([this.#woken(), pauseOrAbort(backoffMs(failures, RETRY), this.#over.signal)]);
+      }
+    }
+  }
+
+  async #untilEnded(): Promise<StageExit> {
+    const { name } = this.#plan;
+    for (;;) {
+      const woken = this.#woken();
+      const timer = setTimeout(() => this.#wake(), LOOK_MS);
+      try {
+        const exit = this.#look();
+        if (exit !== null) return exit;
+        await woken;
+      } catch (error) {
+        this.#holding.warn(error, `the attempt in the Pod ${name} could not be looked after`);
+      } finally {
+        clearTimeout(timer);
+      }
+    }
+  }
+
+  /** What is to be done by now; the ending where there is nothing left to be done. */
+  #look(): StageExit | null {
+    const now = bootClockMs();
+    const state = this.#state;
+    if (this.#isProvenEnded(now)) return this.#ending();
+    if (!this.#wasBegun) {
+      const failed = this.#stopped !== null || this.#isAbandoned ? this.#ending() : this.#setupFault(now);
+      if (failed !== null) return failed;
+    }
+    const isStopOverdue = now > this.#stopAt + this.#plan.graceMs + STOP_MARGIN_MS;
+    if (this.#isAbandoned || this.#nonsense !== null || isStopOverdue) void this.#delete(1);
+    if (state?.stage.kind === 'running' && this.#line === null && !this.#connecting && now >= this.#connectAt)
+      void this.#connect();
+    return null;
+  }
+
+  /** STAGE-POD-3. */
+  #isProvenEnded(now: number): boolean {
+    if (this.#state?.stage.kind === 'terminated') return true;
+    return this.#wasBegun && now >= this.#answeredFence + this.#holding.fenceMs;
+  }
+
+  /** Why a Pod whose stage has not begun is given up. */
+  #setupFault(now: number): StageExit | null {
+    const state = this.#state;
+    const isLate = now - this.#begunAt > this.#plan.setupMs;
+    if (state?.fault !== undefined && (state.fault.isFinal || isLate))
+      return { kind: 'unplaced', reason: state.fault.reason, message: state.fault.message };
+    for (const service of this.#plan.spec.place?.services ?? []) {
+      const since = this.#serviceSince.get(service.name);
+      const { readyTimeoutMs = READY_MS } = service;
+      if (since !== undefined && now - since > readyTimeoutMs)
+        return {
+          kind: 'unplaced',
+          reason: 'service',
+          message: `the service '${service.name}' was not ready within ${readyTimeoutMs / 1000} s`,
+        };
+    }
+    if (this.#bringFault !== null) return { kind: 'lost', cause: this.#bringFault };
+    if (state?.takenAway !== undefined || this.#isGone) return this.#ending();
+    if (isLate)
+      return {
+        kind: 'lost',
+        cause: `its Pod did not run within ${this.#plan.setupMs / 1000} s${state?.waitsFor === undefined ? '' : `: ${state.waitsFor}`}`,
+      };
+    return null;
+  }
+
+  #ending(): StageExit {
+    if (this.#nonsense !== null && this.#stopped === null && this.#done === null)
+      return { kind: 'lost', cause: this.#nonsense.message };
+    return endingOf({
+      wasBegun: this.#wasBegun,
+      isAbandoned: this.#isAbandoned,
+      stopped: this.#stopped,
+      done: this.#done,
+      state: this.#state,
+      isGone: this.#isGone,
+    });
+  }
+
+  #onPod(pod: V1Pod): void {
+    // The first uid only: what bears its name later is another's.
+    if (this.#pod !== null && pod.metadata?.uid !== this.#pod.metadata?.uid) return;
+    const state = stateOf(pod);
+    this.#state = state;
+    for (const { name, isRunning, isReady } of state.services) {
+      if (isRunning) this.#logs.follow(name);
+      if (isReady) this.#serviceSince.delete(name);
+      else if (isRunning && !this.#serviceSince.has(name)) this.#serviceSince.set(name, bootClockMs());
+    }
+    this.#wake();
+  }
+
+  #onGone(pod: V1Pod | null): void {
+    if (pod !== null) this.#onPod(pod);
+    this.#isGone = true;
+    this.#wake();
+  }
+
+  async #connect(): Promise<void> {
+    this.#connecting = true;
+    try {
+      if (!this.#areFoldersThere) await this.#bringFolders();
+      // STAGE-POD-4: what an earlier line has brought is in the sink.
+      await this.#taking;
+      if (this.#over.signal.aborted) return;
+      this.#line = new Line(this.#holding.cluster, this.#plan.name, {
+        onHello: (uid, state) => this.#onHello(uid, state),
+        onAsk: (askedAt) => this.#onAsk(askedAt),
+        onFrame: (frame) => this.#onFrame(frame),
+        onClose: (error) => this.#onClose(error),
+      });
+    } catch (error) {
+      this.#onClose(error);
+    } finally {
+      this.#connecting = false;
+    }
+  }
+
+  async #bringFolders(): Promise<void> {
+    const { cluster } = this.#holding;
+    try {
+      for (const folder of this.#folders) await bringFolder(cluster, this.#plan.name, folder, this.#over.signal);
+      this.#areFoldersThere = true;
+    } catch (error) {
+      // Where `tar` itself has failed it would fail again.
+      if (error instanceof ClusterError && error.code === 422) this.#bringFault = error.message;
+      throw error;
+    }
+  }
+
+  #onHello(uid: string, state: string): void {
+    const line = this.#line;
+    if (line === null) return;
+    if (uid !== this.#state?.uid) throw new BadLine(`its uid is ${uid}`);
+    this.#connectFailures = 0;
+    line.send(`attach ${this.#taken.out} ${this.#taken.err}`);
+    if (this.#stopped !== null) line.send(`stop ${this.#plan.graceMs}`);
+    else if (state === 'waiting' && !this.#isAbandoned) this.#begin(line);
+  }
+
+  /** STAGE-POD-1. Also where it is not known whether an earlier line has brought it: the guard begins once. */
+  #begin(line: Line): void {
+    for (const [name, text] of this.#job.files) {
+      const mark = `-- ${randomUUID()} --`;
+      line.send(`put ${name} ${mark}\n${text.endsWith('\n') ? text : `${text}\n`}${mark}`);
+    }
+    line.send('go');
+    if (this.#wasBegun) return;
+    this.#wasBegun = true;
+    this.startedAtMs = performance.now();
+    const { timeoutMs } = this.#plan.spec;
+    this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(timeoutMs, TIMER_MS_MAX));
+  }
+
+  /** STAGE-POD-2. What the guard may run until is told by its own clock, from its own asking on. */
+  #onAsk(askedAt: number): void {
+    const now = bootClockMs();
+    const fence = this.#holding.fence();
+    if (fence <= now || this.#isAbandoned) return;
+    this.#answeredFence = Math.max(this.#answeredFence, fence);
+    this.#line?.send(`until ${Math.floor(askedAt + fence - now)}`);
+  }
+
+  #onFrame(frame: LineFrame): void {
+    this.#taking = this.#taking
+      .then(() => this.#take(frame))
+      .catch((error: unknown) => {
+        this.#nonsense ??= error instanceof BadLine ? error : new BadLine(String(error));
+        this.#wake();
+      });
+  }
+
+  async #take(frame: LineFrame): Promise<void> {
+    if (this.#nonsense !== null) return;
+    if (frame.kind === 'blocks') {
+      const { stream, first, count, bytes } = frame;
+      if (first !== this.#taken[stream]) throw new BadLine(`block ${first} of ${stream} after ${this.#taken[stream]}`);
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES_MAX) {
+        const written = this.#sink.write(
+          stream === 'out' ? 'stdout' : 'stderr',
+          bytes.subarray(at, at + PIECE_BYTES_MAX),
+        );
+        if (written !== undefined) await written;
+      }
+      this.#taken[stream] += count;
+      this.#line?.send(`ack ${stream} ${this.#taken[stream]}`);
+    } else if (frame.kind === 'outputs') {
+      keepOutputs(this.#plan.spec, frame.bytes);
+    } else {
+      this.#done = frame;
+      this.#line?.send('bye');
+      this.#wake();
+    }
+  }
+
+  #onClose(error: unknown): void {
+    this.#line = null;
+    if (error instanceof BadLine) this.#nonsense ??= error;
+    this.#connectFailures += 1;
+    this.#connectAt = bootClockMs() + backoffMs(this.#connectFailures, CONNECT_RETRY);
+    this.#wake();
+  }
+
+  /** Asked for at most once at a time; what an API server that is away does not take, the next sweep does. */
+  #delete(graceSecs: number): Promise<void> {
+    this.#deleting ??= this.#deleteNow(graceSecs);
+    return this.#deleting;
+  }
+
+  async #deleteNow(graceSecs: number): Promise<void> {
+    const { cluster, warn } = this.#holding;
+    const { name } = this.#plan;
+    for (let failures = 1; ; failures += 1) {
+      try {
+        await cluster.deletePod(name, graceSecs);
+        if (renderSecrets(this.#plan).length > 0) await cluster.deleteSecrets(`penstock/pod=${name}`);
+        return;
+      } catch (error) {
+        if (failures >= DELETE_TRIES_MAX) {
+          warn(error, `the Pod ${name} could not be deleted; the next sweep deletes it`);
+          return;
+        }
+        await pause(backoffMs(failures, RETRY));
+      }
+    }
+  }
+
+  #woken(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    return promise;
+  }
+
+  #remark(text: string): void | Promise<void> {
+    return this.#sink.write('system', Buffer.from(`${text}\n`));
+  }
+}
+
+/** Waiting may help: a server that restarts or is busy, a quota that is full, a namespace whose account is not made yet. */
+function mayPass({ code, message }: ClusterError): boolean {
+  if (code === 0 || code === 429 || code >= 500) return true;
+  return code === 403 && /exceeded quota|service ?account .* not found/i.test(message);
+}
+
+async function unlessThere(creating: Promise<void>): Promise<void> {
+  await creating.catch((error: unknown) => {
+    if (!(error instanceof ClusterError) || error.code !== 409) throw error;
+  });
+}
+
+/** The owner reads them where the stage would have written them. Nothing is followed: the path is the owner's own. */
+function keepOutputs(spec: StageSpec, bytes: Buffer): void {
+  const path = outputFileOf(spec);
+  if (path === undefined || bytes.length === 0) return;
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
+  try {
+    for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Pods that nobody holds: those of earlier sessions of this runner, before a new one begins, and what a runner that never came back has
+ * left. None is deleted by force, and none of another runner that may still be looked after.
+ */
+import { bootMs, pause } from '@penstock/async';
+import type { V1Pod } from '@kubernetes/client-node';
+import type { Cluster } from './cluster/cluster.ts';
+import { ClusterError, NoCluster } from './errors.ts';
+import { LEASE_ANNOTATION, OF_STAGES, selectorOfRunner } from './pod/labels.ts';
+import { stateOf } from './pod/pod-state.ts';
+
+const LOOK_MS = 500;
+/** A Pod that has ended, or should have, for so long is looked after by nobody. */
+const ORPHAN_MS = 10 * 60_000;
+const REFUSALS = new Set([401, 403, 404]);
+
+export interface EarlierPods {
+  readonly cluster: Cluster;
+  readonly runnerId: string;
+  /** Of this runner's leases, where a Pod does not say it. */
+  readonly leaseMs: number;
+  readonly warn: (error: unknown, message: string) => void;
+}
+
+/**
+ * Resolves when nothing of an earlier session of this runner can run any more (P14, P36): its Pods' stages are terminated, or have had no
+ * answer for a lease. Nobody answers them but the process that is dead.
+ * @throws NoCluster where the cluster refuses us
+ */
+export async function endEarlierPods({ cluster, runnerId, leaseMs, warn }: EarlierPods): Promise<void> {
+  const begun = bootMs();
+  const deleted = new Set<string>();
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const { pods } = await cluster.listPods(selectorOfRunner(runnerId));
+      for (const name of pods.map(nameOf).filter((each) => !deleted.has(each))) {
+        await cluster.deletePod(name, 1);
+        deleted.add(name);
+      }
+      if (tries === 0) await cluster.deleteSecrets(selectorOfRunner(runnerId));
+      const untilMs = Math.max(0, ...pods.filter(mayRun).map((pod) => leaseOf(pod) ?? leaseMs));
+      if (bootMs() - begun >= untilMs) return;
+    } catch (error) {
+      if (error instanceof ClusterError && REFUSALS.has(error.code))
+        throw new NoCluster(`the namespace of the stages cannot be used: ${error.message}`, { cause: error });
+      if (tries === 0)
+        warn(error, 'the Pods of earlier sessions cannot be looked at; what they run ends by itself within a lease');
+      if (bootMs() - begun >= leaseMs) return;
+    }
+    await pause(LOOK_MS);
+  }
+}
+
+/** What has been left in the namespace by whomever, for long. `isHeld`: of this session. */
+export async function sweepOrphans(cluster: Cluster, isHeld: (name: string) => boolean, now: number): Promise<number> {
+  const { pods } = await cluster.listPods(OF_STAGES);
+  const orphans = pods.filter((pod) => !isHeld(nameOf(pod)) && isOrphan(pod, now));
+  for (const pod of orphans) await cluster.deletePod(nameOf(pod), 1);
+  return orphans.length;
+}
+
+function isOrphan(pod: V1Pod, now: number): boolean {
+  if (pod.metadata?.deletionTimestamp) return false;
+  const ended = pod.status?.containerStatuses?.[0]?.state?.terminated?.finishedAt;
+  if (ended !== undefined) return now - new Date(ended).getTime() > ORPHAN_MS;
+  const created = pod.metadata?.creationTimestamp;
+  const lastsMs = (pod.spec?.activeDeadlineSeconds ?? 0) * 1000;
+  return created !== undefined && now - new Date(created).getTime() > lastsMs + ORPHAN_MS;
+}
+
+/** A stage begins through its line only, and a line only where the container is seen running. */
+function mayRun(pod: V1Pod): boolean {
+  return stateOf(pod).stage.kind === 'running';
+}
+
+function leaseOf({ metadata }: V1Pod): number | undefined {
+  const lease = Number(metadata?.annotations?.[LEASE_ANNOTATION]);
+  return Number.isFinite(lease) && lease > 0 ? lease : undefined;
+}
+
+function nameOf({ metadata }: V1Pod): string {
+  return metadata?.name ?? '';
+}
