@@ -2,7 +2,7 @@
  * One connection to the guard of a Pod (`pod/line.sh`), from its opening to its end; another follows where it breaks. It knows orders
  * and frames, and not what they are for.
  *
- * LINE-1. A line that is silent for SILENCE_MS is broken: the guard is asked the time every ASK_MS, and answers.
+ * POD-LINE-1. A line that is silent for SILENCE_MS is broken: the guard is asked the time every ASK_MS, and answers.
  */
 import type { Cluster, ExecSocket } from '../cluster/cluster.ts';
 import { BadLine, ClusterError } from '../errors.ts';
