@@ -16,6 +16,7 @@ export * from './machine.ts';
 export * from './projection.ts';
 export * from './run-filter.ts';
 export * from './public-events.ts';
+export * from './history.ts';
 export * from './job.ts';
 export * from './month.ts';
 export * from './attempt-time.ts';

@@ -100,6 +100,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   await addGraphqlRoute(app, {
     version,
     owners,
+    store: runs,
     reads,
     trigger,
     uses,

@@ -24,13 +24,17 @@ const LISTS: Readonly<Record<string, ListField>> = {
   extensions: { argument: 'limit', usual: 20, max: 100, each: 0 },
   extensionVersions: { argument: 'limit', usual: 100, max: 100, each: 0 },
   webhookDeliveries: { argument: 'limit', usual: 20, max: 100, each: 0 },
+  runEvents: { argument: 'limit', usual: 100, max: 1_000, each: 0 },
   auditLog: { argument: 'limit', usual: 20, max: 1_000, each: 0 },
 };
+
+/** The events of the whole run are read for them, once: of 25 runs as they usually are, and of one run with 500 stages. */
+const ATTEMPTS_COST = 60;
 
 /** Of a field without a selection `below` is 0. */
 export function fieldCost(field: FieldNode, below: number, variables: Variables): number {
   const list = Object.hasOwn(LISTS, field.name.value) ? LISTS[field.name.value] : undefined;
-  if (list === undefined) return 1 + below;
+  if (list === undefined) return (field.name.value === 'attempts' ? ATTEMPTS_COST : 1) + below;
   const argument = field.arguments?.find(({ name }) => name.value === list.argument);
   const count = Math.max(1, Math.min(list.max, countOf(argument, variables, list)));
   // Health is one object, whatever it was made of.

@@ -4,6 +4,7 @@ import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
+import { historyModule } from './history.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
@@ -13,6 +14,7 @@ import { webhooksModule } from './webhooks.ts';
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
+    historyModule(options),
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     webhooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

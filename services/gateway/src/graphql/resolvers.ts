@@ -1,8 +1,8 @@
 /** Resolves the fields of runs. Who may see what is decided by the caller's tenants, which every read is given. */
 import { actorOf, requireOwnRuns, requireReader } from '@penstock/identity';
 import { BadUserInput } from '@penstock/errors';
-import type { AuditLog } from '@penstock/store';
-import type { RunView } from '@penstock/run';
+import type { AuditLog, RunsReader } from '@penstock/store';
+import type { RunView, StageView } from '@penstock/run';
 import type { GraphQLResolveInfo } from 'graphql';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
@@ -11,6 +11,7 @@ import type { Trigger, TriggerArguments } from '../runs/trigger.ts';
 import { validatePipeline, type ValidateArguments } from '../runs/validate.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
+import { runAtVersion, stagesOfRun } from './history.ts';
 import { objectBytesMin, selectsField } from './selection.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
@@ -20,6 +21,7 @@ export type { GraphqlContext } from './arguments.ts';
 export interface GraphqlOptions {
   readonly version: string;
   readonly owners: Owners;
+  readonly store: RunsReader;
   readonly reads: RunReads;
   readonly trigger: Trigger;
   readonly uses: UsesResolver;
@@ -30,9 +32,16 @@ export interface GraphqlOptions {
   readonly now: () => number;
 }
 
+/** Those who are asked for their attempts are to know their run. */
+function pageOfStages(run: RunView, args: StagesArguments, info: GraphQLResolveInfo): readonly StageView[] {
+  const stages = stagesPage(run, args);
+  if (selectsField(info, 'attempts')) stagesOfRun(run, stages);
+  return stages;
+}
+
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
-export function makeResolvers({ version, owners, reads, trigger, uses, audit, now }: GraphqlOptions) {
+export function makeResolvers({ version, owners, store, reads, trigger, uses, audit, now }: GraphqlOptions) {
   return {
     Query: {
       health: () => 'ok',
@@ -43,8 +52,17 @@ export function makeResolvers({ version, owners, reads, trigger, uses, audit, no
         const page = { ...pageOf(args), withStages, meter: withStages ? work.keep : work.look };
         return work.read(() => reads.newest(tenants, page));
       },
-      run: (_: unknown, args: { id?: Maybe<string> }, { caller }: GraphqlContext) =>
-        reads.view(given(args.id, 'id'), requireReader(caller)),
+      run: async (
+        _: unknown,
+        args: { id?: Maybe<string>; atVersion?: Maybe<number> },
+        { caller, work }: GraphqlContext,
+      ) => {
+        const run = await reads.view(given(args.id, 'id'), requireReader(caller));
+        const version = args.atVersion;
+        return run === null || version == null
+          ? run
+          : await work.read(() => runAtVersion({ owners, store }, run, version));
+      },
       pipelineHealth: (
         _: unknown,
         args: { pipelineName?: Maybe<string>; limit?: Maybe<number> },
@@ -76,7 +94,7 @@ export function makeResolvers({ version, owners, reads, trigger, uses, audit, no
       trigger: (run: RunView) => run.trigger ?? (run.repository === undefined ? 'api' : 'push'),
       trusted: (run: RunView) => run.trusted ?? true,
       stages: (run: RunView, args: StagesArguments, { work }: GraphqlContext, info: GraphQLResolveInfo) =>
-        work.stages(stagesPage(run, args), objectBytesMin(info)),
+        work.stages(pageOfStages(run, args, info), objectBytesMin(info)),
     },
     Mutation: {
       triggerPipeline: (_: unknown, args: TriggerArguments, { caller, clientGone }: GraphqlContext) =>

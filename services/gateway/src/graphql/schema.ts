@@ -146,8 +146,8 @@ export const SCHEMA = /* GraphQL */ `
       repository: String
       ref: String
     ): [PipelineRun!]!
-    "Null: there is no such run for this caller."
-    run(id: String): PipelineRun
+    "Null: there is no such run for this caller. 'atVersion': as it stood after that many events (additional)."
+    run(id: String, atVersion: Int): PipelineRun
     "Over the newest 'limit' runs of that name: 50 where it is absent, at most 500."
     pipelineHealth(pipelineName: String, limit: Int): PipelineHealth!
     "What a run has published: its stages' outputs. Either spelling of the argument."

@@ -9,10 +9,9 @@ import {
   type LiveChunk,
   type StoredChunk,
 } from '@penstock/bus';
-import { closesRun, isSettled, type RunEvent } from '@penstock/run';
+import type { RunEvent } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
-import { NotFound, Unavailable } from '@penstock/errors';
-import { type Owners, unavailableStore } from '@penstock/run-client';
+import { readRunEvents, type Owners } from '@penstock/run-client';
 
 export interface RunSource {
   readonly runId: string;
@@ -52,22 +51,8 @@ export class BusRunSource implements RunSource {
     this.#tenants = tenants;
   }
 
-  async events(after: number): Promise<readonly RunEvent[]> {
-    try {
-      const events: RunEvent[] = [];
-      for (;;) {
-        const { run } = await this.#owners.watch({ runId: this.runId, after: after + events.length });
-        if (run === null) return (await this.#documentEvents()).slice(after);
-        events.push(...run.events);
-        if (!run.more) return events;
-      }
-    } catch (error) {
-      if (!(error instanceof Unavailable)) throw error;
-      // The document of a run that has ended holds everything, whoever is away.
-      const events = await this.#documentEvents().catch(() => null);
-      if (events === null) throw error;
-      return events.slice(after);
-    }
+  events(after: number): Promise<readonly RunEvent[]> {
+    return readRunEvents({ owners: this.#owners, store: this.#store }, this.runId, this.#tenants, after);
   }
 
   chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk> {
@@ -93,29 +78,4 @@ export class BusRunSource implements RunSource {
       stopAsking();
     };
   }
-
-  async #documentEvents(): Promise<readonly RunEvent[]> {
-    let document;
-    try {
-      document = await this.#store.get(this.runId, { tenants: this.#tenants });
-    } catch (error) {
-      throw unavailableStore(error);
-    }
-    if (document === null) throw new NotFound(`There is no run '${this.runId}'.`);
-    if (!isSettled(document.state))
-      throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.');
-    return closed(document.events);
-  }
-}
-
-/** A cancelled or quarantined run of release 0.6 has no event that says that its processes are gone: its last one does. */
-function closed(events: readonly RunEvent[]): readonly RunEvent[] {
-  const last = events.at(-1);
-  const end = events.find(({ type }) => type === 'run_cancelled' || type === 'run_quarantined');
-  if (last === undefined || end === undefined || events.some(closesRun)) return events;
-  const stopped: RunEvent =
-    end.type === 'run_cancelled'
-      ? { type: 'run_stopped', at: last.at, status: 'CANCELLED', cancelledStages: end.cancelledStages }
-      : { type: 'run_stopped', at: last.at, status: 'FAILED' };
-  return [...events, stopped];
 }
