@@ -67,6 +67,7 @@ export interface IntakeOptions {
 
 export interface WebhookRequest {
   readonly headers: IncomingHttpHeaders;
+  /** Given away: it is empty afterwards where it was large. */
   readonly body: Buffer;
   /** Aborted when the sender has gone. */
   readonly clientGone: AbortSignal;
@@ -103,6 +104,8 @@ export class Intake {
     if (verified.by === 'none' && headers.origin !== undefined)
       throw new Forbidden('A delivery that a browser sends must be signed.');
     if (verified.by === 'none') assertModest(body);
+    // Before it is read: a large body is handed over, and then is no longer here.
+    const bodySha256 = await sha256Of(body);
     const reading = await this.#options.payloads.read(provider, event, body);
     const refuse = (
       push: Parameters<RefusedDeliveries['add']>[0],
@@ -155,7 +158,7 @@ export class Intake {
       return refuse(owned, 'Ignored', 'proved', message, { code: 'unproved', message });
     }
     return await this.#take(
-      { ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, body },
+      { ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, bodySha256 },
       request.clientGone,
     );
   }
@@ -180,11 +183,21 @@ export class Intake {
   async #take(
     given: Pick<
       Delivery,
-      'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified' | 'cloneUrl'
-    > & { readonly hostId: string | null; readonly push: PushEvent; readonly body: Buffer },
+      | 'provider'
+      | 'event'
+      | 'repository'
+      | 'ref'
+      | 'commit'
+      | 'tenant'
+      | 'key'
+      | 'userId'
+      | 'verified'
+      | 'cloneUrl'
+      | 'bodySha256'
+    > & { readonly hostId: string | null; readonly push: PushEvent },
     clientGone: AbortSignal,
   ): Promise<WebhookResult> {
-    const { hostId, push, body, ...fields } = given;
+    const { hostId, push, ...fields } = given;
     const { id, deliveryId } = identify({ ...fields, deliveryId: hostId });
     const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
     const seen = hostId === null ? null : await this.#seenBefore(id);
@@ -201,7 +214,6 @@ export class Intake {
       message: push.message,
       paths: push.paths,
       actor: push.actor,
-      bodySha256: await sha256Of(body),
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);

@@ -38,7 +38,10 @@ export class PayloadReader {
     this.#workerUrl = options.workerUrl ?? new URL('./payload-worker.ts', import.meta.url);
   }
 
-  /** Throws `BadUserInput`, and `Unavailable` where it cannot be read in time. */
+  /**
+   * Throws `BadUserInput`, and `Unavailable` where it cannot be read in time. A large body goes to the thread as it is, without
+   * a copy, and is empty afterwards.
+   */
   async read(provider: Provider, event: string, body: Buffer): Promise<Reading> {
     if (body.length <= INLINE_BYTES_MAX) return readPayload(provider, event, body);
     const answer = await this.#queue.run(() => this.#ask({ provider: provider.name, event, body }));
@@ -62,7 +65,7 @@ export class PayloadReader {
     const late = setTimeout(() => void worker.terminate(), this.#deadlineMs);
     worker.ref();
     worker.once('message', resolve).once('error', end).once('exit', end);
-    worker.postMessage(task);
+    worker.postMessage(task, ownMemoryOf(task.body));
     return promise.finally(() => {
       clearTimeout(late);
       // A thread without work keeps no process alive.
@@ -80,6 +83,11 @@ export class PayloadReader {
       resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX, maxYoungGenerationSizeMb: THREAD_YOUNG_MB_MAX },
     });
   }
+}
+
+/** What can go to another thread without a copy: memory that holds this body and nothing else. */
+function ownMemoryOf({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
 
 function busy(): Unavailable {

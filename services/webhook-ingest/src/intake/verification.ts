@@ -3,10 +3,11 @@
  * is tried first. The secrets of connected repositories are found by the names of repositories that stand in the bytes:
  * a hint only, since who does not have the secret cannot sign whatever stands there.
  */
-import { randomBytes, subtle } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { InvalidSignature } from '../model/errors.ts';
 import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
+import { digestOf } from '../providers/digest.ts';
 import type { Provider, ProviderName } from '../providers/provider.ts';
 
 export type Verified =
@@ -67,9 +68,9 @@ async function connectionsNamedIn(
   return (await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)))).flat();
 }
 
-/** In hexadecimal; off the loop. */
+/** In hexadecimal. */
 export async function sha256Of(body: Buffer): Promise<string> {
-  return Buffer.from(await subtle.digest('SHA-256', body as Uint8Array<ArrayBuffer>)).toString('hex');
+  return (await digestOf(createHash('sha256'), body)).toString('hex');
 }
 
 function unquoted(json: string): string {

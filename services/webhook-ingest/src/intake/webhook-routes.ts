@@ -1,10 +1,12 @@
 /** `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back. */
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Unavailable } from '@penstock/errors';
 import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
 import { isSigned } from '../providers/recognise.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 import { maySendAs, type UidRange } from './local-sender.ts';
+import { readBody } from './read-body.ts';
 
 /** What GitHub sends at most. */
 const BODY_BYTES_MAX = 25 * 1024 * 1024;
@@ -23,7 +25,7 @@ export async function addWebhookRoutes(
   await app.register(async (scope) => {
     // Whatever the content type says: a signature is over bytes, and what they are is looked at behind it.
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    scope.addContentTypeParser('*', (_request: FastifyRequest, payload: Readable) => readBody(payload, BODY_BYTES_MAX));
     scope.addHook('onRequest', (request, reply, done) => {
       if (request.is404) return done();
       // Not read at all; one that does not say how long it is is looked at when it is there.

@@ -1,0 +1,55 @@
+/** A body as it comes in, and what it leaves of the event loop. */
+import { createHash, randomBytes } from 'node:crypto';
+import { PassThrough, Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { readBody } from '../src/intake/read-body.ts';
+import { digestOf } from '../src/providers/digest.ts';
+
+const MIB = 1024 * 1024;
+
+/** How many turns the loop makes meanwhile. */
+async function turnsDuring<T>(work: Promise<T>): Promise<{ readonly turns: number; readonly result: T }> {
+  let [turns, isOver] = [0, false];
+  const result = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await new Promise((resolve) => setImmediate(resolve));
+    turns += 1;
+  }
+  return { turns, result: await result };
+}
+
+describe('the body of a request', () => {
+  it('comes out as it went in, in memory of its own, put together in pieces', async () => {
+    const body = randomBytes(8 * MIB + 5);
+    const stream = new PassThrough({ highWaterMark: 16 * MIB });
+    for (let at = 0; at < body.length; at += 65_536) stream.write(body.subarray(at, at + 65_536));
+    stream.end();
+    const { result, turns } = await turnsDuring(readBody(stream, 16 * MIB));
+    expect(result.equals(body)).toBe(true);
+    expect(result.buffer.byteLength).toBe(body.length);
+    expect(turns).toBeGreaterThan(8);
+    expect(await readBody(Readable.from([]), MIB)).toHaveLength(0);
+  });
+
+  it('that is too long is refused before it has been received, one that breaks off at its end', async () => {
+    const endless = new PassThrough();
+    const refused = readBody(endless, MIB);
+    endless.write(Buffer.alloc(MIB));
+    endless.write(Buffer.alloc(1));
+    await expect(refused).rejects.toMatchObject({ statusCode: 413 });
+    const broken = new PassThrough();
+    const reading = readBody(broken, MIB);
+    broken.write('half');
+    broken.destroy(new Error('reset'));
+    await expect(reading).rejects.toMatchObject({ statusCode: 400 });
+  });
+
+  it('has the digest that it has in one piece', async () => {
+    const body = randomBytes(2 * MIB + 7);
+    const { result, turns } = await turnsDuring(digestOf(createHash('sha256'), body));
+    expect(result.equals(createHash('sha256').update(body).digest())).toBe(true);
+    expect(turns).toBeGreaterThan(7);
+  });
+});
