@@ -10,6 +10,8 @@ export interface TierLimits {
   readonly pipelineRunLimit: number;
   /** Runs at a time; further ones wait as QUEUED. */
   readonly maxConcurrent: number;
+  /** Slots that a key may have while others wait; 0: as `SERVICE_KEY_SLOTS` says. */
+  readonly keySlots: number;
   /** Bytes of output kept for one attempt of a stage. */
   readonly logBytesMax: number;
   readonly artifactStorageMb: number;
@@ -26,6 +28,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
   free: {
     pipelineRunLimit: 500,
     maxConcurrent: 3,
+    keySlots: 0,
     logBytesMax: 4 * MIB,
     artifactStorageMb: 500,
     canUsePrivateExtensions: false,
@@ -34,6 +37,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
   pro: {
     pipelineRunLimit: 5_000,
     maxConcurrent: 20,
+    keySlots: 0,
     logBytesMax: 16 * MIB,
     artifactStorageMb: 10_000,
     canUsePrivateExtensions: true,
@@ -42,6 +46,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
   team: {
     pipelineRunLimit: 50_000,
     maxConcurrent: 100,
+    keySlots: 0,
     logBytesMax: 64 * MIB,
     artifactStorageMb: 100_000,
     canUsePrivateExtensions: true,
@@ -50,6 +55,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
   enterprise: {
     pipelineRunLimit: UNLIMITED,
     maxConcurrent: UNLIMITED,
+    keySlots: 0,
     logBytesMax: 256 * MIB,
     artifactStorageMb: UNLIMITED,
     canUsePrivateExtensions: true,
@@ -63,13 +69,16 @@ export interface Tiers {
 }
 
 /** What the sender of a new run says of the tier that the run counts against; the run's owner enforces it. */
-export type RunLimits = Pick<TierLimits, 'pipelineRunLimit' | 'maxConcurrent'>;
+export type RunLimits = Pick<TierLimits, 'pipelineRunLimit' | 'maxConcurrent'> & {
+  readonly keySlots?: number | undefined;
+};
 
 /** Undefined: nothing has to be counted, because there is no tier or it has no limits. */
 export function runLimitsOf(tiers: Tiers, tier: string | undefined): RunLimits | undefined {
   if (tier === undefined) return undefined;
-  const { pipelineRunLimit, maxConcurrent } = tiers.limitsOf(tier);
-  return pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED ? undefined : { pipelineRunLimit, maxConcurrent };
+  const { pipelineRunLimit, maxConcurrent, keySlots } = tiers.limitsOf(tier);
+  if (pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED && keySlots === 0) return undefined;
+  return { pipelineRunLimit, maxConcurrent, ...(keySlots === 0 ? {} : { keySlots }) };
 }
 
 /** Throws ConfigurationError for a file that cannot be read or says what no tier has; `file` absent: the built-in limits. */

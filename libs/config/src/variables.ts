@@ -202,6 +202,14 @@ export const variables = {
     services: ['serve', 'scheduler'],
     meaning: 'A stage that no runner takes for so long fails with the reason `no_runner`.',
   }),
+  keySlots: optional({
+    name: 'SERVICE_KEY_SLOTS',
+    kind: integer({ min: 1, max: 1_000_000 }),
+    defaultText: 'half of the slots that could serve the stage, at least 1',
+    services: ['serve', 'scheduler'],
+    meaning:
+      'How many slots the stages of one key (a tenant, or a repository in the tenant `service`) may have while those of another wait for such slots; alone, a key may have them all. A tier can say another number (`keySlots`).',
+  }),
   stageUids: variable({
     name: 'SERVICE_STAGE_UIDS',
     kind: uidRange(),

@@ -56,6 +56,8 @@ export interface RunCreated {
   readonly runOfMonth?: number | undefined;
   /** How many runs of the key may go on at a time from here on; absent: any number. */
   readonly maxConcurrent?: number | undefined;
+  /** How many slots the key may have while others wait, where its tier says so. */
+  readonly keySlots?: number | undefined;
 }
 
 /** The run waits for its turn in its concurrency group, or for a concurrency slot under its key's quota; it may come to wait for both. */

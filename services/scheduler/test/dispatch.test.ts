@@ -10,8 +10,8 @@ class Queue {
   readonly #waiting = new Set<string>();
   now = 0;
 
-  constructor(weightOf?: (key: string) => number) {
-    this.dispatch = new Dispatch(weightOf);
+  constructor(weightOf?: (key: string) => number, keySlots?: number) {
+    this.dispatch = new Dispatch({ weightOf, keySlots });
   }
 
   offer(stage: string, more: Partial<Pick<ReadyStages, 'key' | 'priority' | 'labels' | 'boundTo'>> = {}): void {
@@ -181,8 +181,8 @@ describe('what is kept', () => {
     queue.offer('b', { labels: ['gpu'] });
     queue.offer('c', { labels: ['gpu'] });
     expect(queue.dispatch.demand()).toEqual([
-      { labels: [], count: 1 },
-      { labels: ['gpu'], count: 2 },
+      { labels: [], count: 1, below: 1 },
+      { labels: ['gpu'], count: 2, below: 2 },
     ]);
   });
 

@@ -44,6 +44,7 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly stageDeny: readonly string[];
   /** Folders of the machine that stages in a sandbox see beside its programs. */
   readonly stagePaths: readonly string[];
+  readonly keySlots?: number | undefined;
   /** Refuses the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired: boolean;
   /** Which executors the runner has; absent: what it finds. */
@@ -153,6 +154,7 @@ async function startEngine(
     runnerLeaseMs,
     queueTimeoutMs: options.queueTimeoutMs,
     logBytesMax: options.logBytesMax,
+    keySlots: options.keySlots,
     leasesProvenDead: options.natsUrl === undefined,
   });
   started.push(() => scheduler.close());

@@ -234,6 +234,7 @@ describe('limits', () => {
     const tiers = {
       limitsOf: () => ({
         pipelineRunLimit: 0,
+        keySlots: 0,
         maxConcurrent: 1,
         logBytesMax: 1,
         artifactStorageMb: 1,

@@ -45,7 +45,14 @@ export interface CreateRequest {
    * Of the key's tier, as the sender knows it; absent, or 2147483647: none. Over `maxConcurrent` a run is held, over
    * `pipelineRunLimit` refused. Those of the key's newest run hold for all of its runs.
    */
-  readonly limits?: { readonly pipelineRunLimit: number; readonly maxConcurrent: number } | undefined;
+  readonly limits?:
+    | {
+        readonly pipelineRunLimit: number;
+        readonly maxConcurrent: number;
+        /** How many slots it may have while other keys wait; absent: what the schedulers' setting says. */
+        readonly keySlots?: number | undefined;
+      }
+    | undefined;
   /** What the `uses` of the file were resolved to: the run's lock. */
   readonly extensions?: readonly ResolvedExtension[] | undefined;
   /**
@@ -189,7 +196,12 @@ export interface Committing {
 export interface Demand {
   readonly scheduler: string;
   /** Stages waiting for each set of labels; runners with all of the labels may offer. */
-  readonly waiting: readonly { readonly labels: readonly string[]; readonly count: number }[];
+  readonly waiting: readonly {
+    readonly labels: readonly string[];
+    readonly count: number;
+    /** Of these, those of keys that may have another slot while others wait (fair slots); absent: all. */
+    readonly below?: number | undefined;
+  }[];
 }
 
 /** `pull.<scheduler>.<runner>`: credit (P11). Numbers are never used again in a session; each is over after 30 s. */

@@ -137,7 +137,13 @@ function schedulerUser(): CoreUser {
       subjects.log('*', '*'),
       CROSSED_REPLIES,
     ],
-    [subjects.ownerAll(ANY), subjects.pull('*', '*'), subjects.released('*'), subjects.committing],
+    [
+      subjects.ownerAll(ANY),
+      subjects.pull('*', '*'),
+      subjects.released('*'),
+      subjects.demand('*'),
+      subjects.committing,
+    ],
   );
 }
 

@@ -6,6 +6,8 @@
  * OFFERS-2. An offer is renewed before it is over, and moved to a scheduler that has stages waiting from one that has none;
  *     either way it is withdrawn first.
  * OFFERS-3. A request that fails closes its credits here: whatever its receiver grants from them is refused, at no cost.
+ * OFFERS-4. A slot does not stay with a scheduler for as long as that has stages: one that asks and has been offered nothing for
+ *     STARVING_MS gets the next one. Its stages are other keys'.
  */
 import { CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
@@ -32,13 +34,24 @@ const TICK_MS = 1_000;
 const PULL_TIMEOUT_MS = 2_000;
 /** A credit that has been open for this long is one that its scheduler has no stage for at present. */
 const UNTAKEN_MS = 50;
+/** So long a slot may stay where its results carry it, though another scheduler asks: asking anew costs a stage its turn-around. */
+const STARVING_MS = 250;
 /** A scheduler that did not answer is left alone for this long; a new one subscribes a moment after it is seen. */
 const SHUN_MS = 250;
+
+interface Candidate {
+  readonly scheduler: string;
+  readonly asks: boolean;
+  readonly open: number;
+  readonly issuedAt: number;
+}
 
 export class Offers {
   readonly #options: OffersOptions;
   #callOffTick: () => void = () => {};
   readonly #shunned = new Map<string, number>();
+  /** When each scheduler was last offered a slot. */
+  readonly #issuedAt = new Map<string, number>();
   /** Being withdrawn: not withdrawn twice. */
   readonly #leaving = new Set<number>();
   #pumping = false;
@@ -64,14 +77,15 @@ export class Offers {
 
   /** Whose stage takes this slot next, without asking: the credit for a result to carry. Null: nobody's. */
   offerAlong(scheduler: string): number | null {
-    const { schedulers, credits } = this.#options;
+    const { schedulers } = this.#options;
     if (this.#stopped || this.#free() <= 0 || !schedulers.members.has(scheduler)) return null;
-    return credits.issue(scheduler);
+    return this.#hasStarving(scheduler) ? null : this.#issue(scheduler);
   }
 
   gone(scheduler: string): void {
     this.#options.credits.close(this.#options.credits.openAt(scheduler));
     this.#shunned.delete(scheduler);
+    this.#issuedAt.delete(scheduler);
   }
 
   /** Takes everything back. Resolves when no further stage can be granted from what was offered. */
@@ -90,13 +104,12 @@ export class Offers {
   }
 
   #offerFree(): void {
-    const { credits } = this.#options;
     if (this.#stopped) return;
     const offered = new Map<string, number[]>();
     for (let free = this.#free(); free > 0; free -= 1) {
       const scheduler = this.#choose();
       if (scheduler === null) break;
-      const credit = credits.issue(scheduler);
+      const credit = this.#issue(scheduler);
       const others = offered.get(scheduler);
       if (others === undefined) offered.set(scheduler, [credit]);
       else others.push(credit);
@@ -104,16 +117,37 @@ export class Offers {
     for (const [scheduler, numbers] of offered) void this.#pull(scheduler, numbers, []);
   }
 
-  /** One that asks before one that does not; of equals the one with the fewest offers. */
+  #issue(scheduler: string): number {
+    this.#issuedAt.set(scheduler, this.#options.ports.time.bootNow());
+    return this.#options.credits.issue(scheduler);
+  }
+
+  /** OFFERS-4. */
+  #hasStarving(than: string): boolean {
+    const { schedulers, credits } = this.#options;
+    const before = this.#options.ports.time.bootNow() - STARVING_MS;
+    for (const scheduler of schedulers.members) {
+      const isStarving =
+        scheduler !== than && schedulers.isAsking(scheduler) && (this.#issuedAt.get(scheduler) ?? 0) < before;
+      if (isStarving && credits.openAt(scheduler).length === 0) return true;
+    }
+    return false;
+  }
+
+  /** One that asks before one that does not; of equals the one with the fewest offers, then the one that had none for longest. */
   #choose(): string | null {
     const { schedulers, credits } = this.#options;
     const now = this.#options.ports.time.bootNow();
-    let best: { scheduler: string; asks: boolean; open: number } | null = null;
+    let best: Candidate | null = null;
     for (const scheduler of schedulers.members) {
       if ((this.#shunned.get(scheduler) ?? 0) > now) continue;
-      const candidate = { scheduler, asks: schedulers.isAsking(scheduler), open: credits.openAt(scheduler).length };
-      if (best === null || (candidate.asks !== best.asks ? candidate.asks : candidate.open < best.open))
-        best = candidate;
+      const candidate = {
+        scheduler,
+        asks: schedulers.isAsking(scheduler),
+        open: credits.openAt(scheduler).length,
+        issuedAt: this.#issuedAt.get(scheduler) ?? 0,
+      };
+      if (best === null || isBetter(candidate, best)) best = candidate;
     }
     return best?.scheduler ?? null;
   }
@@ -182,4 +216,9 @@ export class Offers {
     this.#shunned.set(scheduler, ports.time.bootNow() + SHUN_MS);
     ports.time.after(SHUN_MS + 1, () => this.pump());
   }
+}
+
+function isBetter(candidate: Candidate, best: Candidate): boolean {
+  if (candidate.asks !== best.asks) return candidate.asks;
+  return candidate.open === best.open ? candidate.issuedAt < best.issuedAt : candidate.open < best.open;
 }

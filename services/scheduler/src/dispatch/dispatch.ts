@@ -9,11 +9,14 @@
  *  DISPATCH-3 A credit is spent once, only while its session's lease is known, and not after CREDIT_SPENT_WITHIN_MS (P11); nor after its
  *     runner has begun another session.
  *  DISPATCH-4 The demand that is announced is what the queues hold.
+ *  DISPATCH-5 While another key waits for a slot, here or at another scheduler, a key that has all it may have of the slots that could
+ *     serve it gets no further one (`key-slots.ts`). Nobody is stopped for it: who comes later waits for one stage to end at most.
  */
 import type { RunnerLease } from '@penstock/bus';
 import { EarlierResults } from './earlier-results.ts';
-import { Lane } from './lane.ts';
-import { Heap } from '../run/heap.ts';
+import { KeySlots, type Pool } from './key-slots.ts';
+import type { Lane } from './lane.ts';
+import { comesBefore, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import type { ReadyStages } from './ready-stage.ts';
 import { invariant } from '../run/invariant.ts';
@@ -31,6 +34,8 @@ interface Session {
   readonly runner: string;
   readonly session: string;
   labels: ReadonlySet<string>;
+  /** As its lease says. */
+  slots: number;
   /** Whether its lease has been seen; before that its credits cannot be spent. */
   leased: boolean;
   /** Credit number to expiry, oldest first. */
@@ -41,13 +46,21 @@ interface Session {
 
 type Picked = NonNullable<ReturnType<Lane['take']>>;
 
-interface ReadyClass {
-  readonly id: string;
+interface Waiting {
   readonly labels: readonly string[];
-  readonly runner: string | undefined;
-  readonly lanes: Map<string, Lane>;
-  readonly order: Heap<Lane>;
+  readonly count: number;
+  /** Of these, those of keys that may have another slot while others wait. */
+  readonly below: number;
 }
+
+export interface DispatchOptions {
+  readonly weightOf?: ((key: string) => number) | undefined;
+  /** `SERVICE_KEY_SLOTS`. */
+  readonly keySlots?: number | undefined;
+}
+
+/** What another scheduler has announced is forgotten when it was not repeated for so long. */
+const ELSEWHERE_MS = 3_000;
 
 export class Dispatch {
   readonly #sessions = new Map<string, Session>();
@@ -66,11 +79,23 @@ export class Dispatch {
   /** How many passes there may be before those that say nothing are forgotten. */
   #passesRoom = PASSES_ROOM_MIN;
   readonly #weightOf: (key: string) => number;
+  /** The slots of each key; whoever owns its runs counts them. */
+  readonly keySlots: KeySlots;
+  /** Classes with lanes of full keys. */
+  readonly #withFull = new Set<ReadyClass>();
+  /** Of the sessions, their labels and slots. */
+  #poolVersion = 0;
+  /** By scheduler, what waits at the others: the labels of stages whose keys may have another slot. */
+  readonly #elsewhere = new Map<
+    string,
+    { readonly until: number; readonly labelSets: readonly (readonly string[])[] }
+  >();
   #virtualTime = 0;
   #waiting = 0;
 
-  constructor(weightOf: (key: string) => number = () => 1) {
+  constructor({ weightOf = () => 1, keySlots }: DispatchOptions = {}) {
     this.#weightOf = weightOf;
+    this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
   }
 
   /** Stages in the queues; those that wait no more are counted until they are met. */
@@ -83,19 +108,16 @@ export class Dispatch {
     const id = classId(stages, runner);
     let ready = this.#classes.get(id);
     if (ready === undefined) {
-      ready = { id, labels: stages.labels, runner, lanes: new Map(), order: new Heap(comesBefore) };
+      ready = new ReadyClass(id, stages.labels, runner);
       this.#classes.set(id, ready);
       this.#near.add(ready);
     }
     this.#offered.add(ready);
-    const laneId = `${stages.priority}\n${stages.key}`;
-    let lane = ready.lanes.get(laneId);
+    let lane = ready.laneOf(stages);
     if (lane === undefined) {
       const pass = Math.max(this.#passes.get(stages.key) ?? 0, this.#virtualTime);
       this.#passes.set(stages.key, pass);
-      lane = new Lane(stages, pass);
-      ready.lanes.set(laneId, lane);
-      ready.order.push(lane);
+      lane = ready.newLane(stages, pass);
     }
     this.#waiting += stages.count - lane.push(stages);
   }
@@ -135,7 +157,12 @@ export class Dispatch {
     if (!session.leased) {
       this.#closeEarlier(session);
       session.leased = true;
+      this.#poolsChanged();
       this.#mayFind(session);
+    }
+    if (session.slots !== lease.slots) {
+      session.slots = lease.slots;
+      this.#poolsChanged();
     }
     this.#setLabels(session, lease.labels);
     this.#earlierResults.seen(lease);
@@ -219,6 +246,7 @@ export class Dispatch {
   #setLabels(session: Session, labels: readonly string[]): void {
     if (session.labels.size === labels.length && hasLabels(session, labels)) return;
     session.labels = new Set(labels);
+    if (session.leased) this.#poolsChanged();
     this.#mayFind(session);
   }
 
@@ -226,6 +254,7 @@ export class Dispatch {
     const session = this.#sessions.get(id);
     if (session === undefined) return;
     this.#sessions.delete(id);
+    if (session.leased) this.#poolsChanged();
     this.#wanting.delete(session);
     this.#idle.delete(session);
     const ofRunner = this.#ofRunner.get(session.runner);
@@ -237,6 +266,7 @@ export class Dispatch {
     this.#classes.delete(ready.id);
     this.#near.delete(ready);
     this.#offered.delete(ready);
+    this.#withFull.delete(ready);
   }
 
   /**
@@ -246,8 +276,9 @@ export class Dispatch {
   forgetIdle(now: number): void {
     for (const ready of this.#classes.values()) {
       for (const lane of ready.lanes.values()) this.#dropIdle(lane);
-      if (this.#firstLane(ready) === undefined) this.#deleteClass(ready);
+      if (this.#firstLane(ready) === undefined && this.#firstFull(ready) === undefined) this.#deleteClass(ready);
     }
+    for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
     for (const [id, session] of this.#sessions) {
       for (const numbers of [session.credits, session.spent]) {
         for (const [credit, expiresAt] of numbers) {
@@ -260,28 +291,44 @@ export class Dispatch {
   }
 
   /** What waits, per set of labels: the demand to announce. */
-  demand(): { labels: readonly string[]; count: number }[] {
-    const counts = new Map<string, { labels: readonly string[]; count: number }>();
+  demand(): Waiting[] {
+    const counts = new Map<string, { labels: readonly string[]; count: number; below: number }>();
     for (const ready of this.#classes.values()) {
-      let count = 0;
-      for (const lane of ready.lanes.values()) count += lane.count;
       const labelSet = ready.labels.join(',');
-      const entry = counts.get(labelSet);
-      if (entry === undefined) counts.set(labelSet, { labels: ready.labels, count });
-      else entry.count += count;
+      let entry = counts.get(labelSet);
+      if (entry === undefined) counts.set(labelSet, (entry = { labels: ready.labels, count: 0, below: 0 }));
+      for (const lane of ready.lanes.values()) {
+        entry.count += lane.count;
+        if (lane.count > 0 && !this.#isFull(ready, lane)) entry.below += lane.count;
+      }
     }
     return [...counts.values()].filter(({ count }) => count > 0);
+  }
+
+  /**
+   * What another scheduler says of its stages: keys are never of two schedulers, so these are others than ours. Only those
+   * that may have another slot count: two schedulers whose keys are all full must not leave slots to each other for ever.
+   */
+  waitsElsewhere(scheduler: string, labelSets: readonly (readonly string[])[], now: number): void {
+    const before = this.#elsewhere.get(scheduler);
+    if (labelSets.length > 0) this.#elsewhere.set(scheduler, { until: now + ELSEWHERE_MS, labelSets });
+    else if (before === undefined) return;
+    else {
+      this.#elsewhere.delete(scheduler);
+      // What was left to it is ours.
+      for (const session of this.#idle) this.#mayFind(session);
+    }
   }
 
   /** Between two steps. Throws InvariantBroken. */
   assertInvariants(): void {
     let waiting = 0;
     for (const ready of this.#classes.values()) {
-      const { id, lanes, order } = ready;
-      invariant('DISPATCH-1', order.size === lanes.size, 'a lane is not in the order of its class once', () => ({
+      const { id, lanes, orderedLanes } = ready;
+      invariant('CLASS-1', orderedLanes === lanes.size, 'a lane is not in the order of its class once', () => ({
         class: id,
         lanes: lanes.size,
-        inOrder: order.size,
+        inOrder: orderedLanes,
       }));
       for (const lane of lanes.values()) {
         waiting += lane.count;
@@ -321,7 +368,15 @@ export class Dispatch {
   #session(runner: string, id: string): Session {
     let session = this.#sessions.get(id);
     if (session === undefined) {
-      session = { runner, session: id, labels: new Set(), leased: false, credits: new Map(), spent: new Map() };
+      session = {
+        runner,
+        session: id,
+        labels: new Set(),
+        slots: 0,
+        leased: false,
+        credits: new Map(),
+        spent: new Map(),
+      };
       this.#sessions.set(id, session);
       const ofRunner = this.#ofRunner.get(runner);
       if (ofRunner === undefined) this.#ofRunner.set(runner, new Set([session]));
@@ -333,23 +388,9 @@ export class Dispatch {
   /** The first stage in order that this session can take, removed from its queue. */
   #pick(session: Session): Picked | undefined {
     for (;;) {
-      let best: ReadyClass | undefined;
-      this.#looksLeft -= 1;
-      for (const ready of this.#near.near(session.runner, session.labels)) {
-        this.#looksLeft -= 1;
-        if (!canTake(session, ready)) continue;
-        const lane = this.#firstLane(ready);
-        if (lane === undefined) {
-          this.#deleteClass(ready);
-          continue;
-        }
-        const bestLane = best && this.#firstLane(best);
-        if (bestLane === undefined || comesBefore(lane, bestLane)) best = ready;
-      }
-      if (best === undefined) return undefined;
-      const lane = this.#firstLane(best);
+      const lane = this.#bestLane(session, (ready) => this.#firstLane(ready)) ?? this.#bestFull(session);
       const picked = lane?.take();
-      if (lane === undefined || picked === undefined) continue;
+      if (lane === undefined || picked === undefined) return undefined;
       this.#waiting -= 1;
       const { stages, index } = picked;
       if (!stages.waits(index)) continue;
@@ -364,22 +405,81 @@ export class Dispatch {
     }
   }
 
-  /** The lane whose turn it is in this class; put right lazily, for a key's pass moves on with every pick elsewhere. */
-  #firstLane(ready: ReadyClass): Lane | undefined {
-    for (let lane = ready.order.peek(); lane !== undefined; lane = ready.order.peek()) {
-      this.#dropIdle(lane);
-      if (lane.count === 0) {
-        ready.order.pop();
-        ready.lanes.delete(`${lane.priority}\n${lane.key}`);
-        continue;
-      }
-      const pass = this.#passes.get(lane.key) ?? this.#virtualTime;
-      if (pass <= lane.pass) return lane;
-      ready.order.pop();
-      lane.pass = pass;
-      ready.order.push(lane);
+  /** DISPATCH-5: only while nobody else waits for such a slot. */
+  #bestFull(session: Session): Lane | undefined {
+    if (this.#withFull.size === 0 || this.#isWantedElsewhere(session)) return undefined;
+    return this.#bestLane(session, (ready) => this.#firstFull(ready));
+  }
+
+  #bestLane(session: Session, laneIn: (ready: ReadyClass) => Lane | undefined): Lane | undefined {
+    let best: Lane | undefined;
+    this.#looksLeft -= 1;
+    for (const ready of this.#near.near(session.runner, session.labels)) {
+      this.#looksLeft -= 1;
+      if (!canTake(session, ready)) continue;
+      const lane = laneIn(ready);
+      if (lane === undefined) {
+        if (ready.lanes.size === 0) this.#deleteClass(ready);
+      } else if (best === undefined || comesBefore(lane, best)) best = lane;
     }
-    return undefined;
+    return best;
+  }
+
+  /** The lane of this class whose turn it is, of keys that may have another slot. */
+  #firstLane(ready: ReadyClass): Lane | undefined {
+    const lane = ready.first(this.#passOf, (next) => {
+      this.#dropIdle(next);
+      return next.count > 0 && this.#isFull(ready, next);
+    });
+    if (ready.fullLanes > 0) this.#withFull.add(ready);
+    return lane;
+  }
+
+  #firstFull(ready: ReadyClass): Lane | undefined {
+    this.#looksLeft -= ready.fullLanes;
+    return ready.firstFull(this.#passOf, (lane) => this.#dropIdle(lane));
+  }
+
+  readonly #passOf = (key: string): number => this.#passes.get(key) ?? this.#virtualTime;
+
+  #isFull(ready: ReadyClass, { key, keySlots }: Lane): boolean {
+    return this.keySlots.isFull(key, keySlots, this.#poolOf(ready));
+  }
+
+  #poolOf(ready: ReadyClass): Pool {
+    if (ready.pool?.version === this.#poolVersion) return ready.pool.of;
+    const runners = new Set<string>();
+    let slots = 0;
+    for (const session of this.#sessions.values()) {
+      if (!session.leased || !canTake(session, ready)) continue;
+      runners.add(session.runner);
+      slots += session.slots;
+    }
+    ready.pool = { version: this.#poolVersion, of: { slots, runners } };
+    return ready.pool.of;
+  }
+
+  #isWantedElsewhere(session: Session): boolean {
+    for (const { labelSets } of this.#elsewhere.values())
+      if (labelSets.some((labels) => hasLabels(session, labels))) return true;
+    return false;
+  }
+
+  #poolsChanged(): void {
+    this.#poolVersion += 1;
+    this.#back();
+  }
+
+  #freed(key: string): void {
+    this.#back(key);
+  }
+
+  /** Full lanes take their places again: whether they are full is to be looked at anew. */
+  #back(key?: string): void {
+    for (const ready of this.#withFull) {
+      if (ready.back(key)) this.#offered.add(ready);
+      if (ready.fullLanes === 0) this.#withFull.delete(ready);
+    }
   }
 
   /** Lets go of the stages at the front that wait no more. */
@@ -413,10 +513,6 @@ function hasLabels(session: Session, labels: readonly string[]): boolean {
 
 function classId({ labelSet }: ReadyStages, runner: string | undefined): string {
   return `${labelSet}\n${runner ?? ''}`;
-}
-
-function comesBefore(a: Lane, b: Lane): boolean {
-  return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
 }
 
 /** False: it was not open. */

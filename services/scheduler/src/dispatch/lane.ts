@@ -32,6 +32,11 @@ export class Lane {
     return this.#count;
   }
 
+  /** How many slots the key may have while others wait, as the first stage says. */
+  get keySlots(): number | undefined {
+    return this.#waiting[this.#head]?.keySlots;
+  }
+
   /** Answers how many were let go of for it. */
   push(stages: ReadyStages): number {
     const dropped = this.#waiting.length >= this.#roomFor ? this.#clearUp() : 0;

@@ -16,6 +16,8 @@ export interface ReadyStages {
   readonly priority: number;
   readonly labels: readonly string[];
   readonly labelSet: string;
+  /** How many slots the key may have while others wait, where its tier says so. */
+  readonly keySlots?: number | undefined;
   readonly count: number;
   /** Whether this one still waits: it may have been granted, cancelled or taken away with its partition. */
   waits(index: number): boolean;
@@ -78,6 +80,11 @@ class WaitingStages implements ReadyStages {
 
   get labelSet(): string {
     return plannedOf(this.#run, this.#nameAt(0))?.labelSet ?? '';
+  }
+
+  get keySlots(): number | undefined {
+    const [created] = this.#run.events;
+    return created?.type === 'run_created' ? created.keySlots : undefined;
   }
 
   get count(): number {

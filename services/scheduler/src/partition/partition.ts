@@ -60,6 +60,7 @@ import { readyStagesOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
+import { SlotsInUse } from './slots-in-use.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
 export class Partition {
@@ -83,6 +84,7 @@ export class Partition {
   readonly #ids = new RememberedIds();
   readonly #absentRunners: AbsentRunners;
   readonly #runnerRuns: RunnerRuns;
+  readonly #slotsInUse: SlotsInUse;
   /** The last match has left something to the next. */
   #matchesMore = false;
   readonly #heldAttempts: HeldAttempts;
@@ -117,6 +119,7 @@ export class Partition {
     this.#deadlines = new Deadlines();
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
     this.#runnerRuns = new RunnerRuns(shared.dispatch);
+    this.#slotsInUse = new SlotsInUse(shared.dispatch.keySlots);
     this.#heldAttempts = new HeldAttempts(shared.dispatch, (run, stage, attempt, runner) =>
       this.#loseAttempt(run, stage, attempt, runner),
     );
@@ -194,6 +197,7 @@ export class Partition {
       this.#backlog.add(run);
       run.times.restore(run.state, now);
       this.#runnerRuns.happened(run, run.events);
+      this.#slotsInUse.restore(run);
     }
     this.#counts.restore(usages, inOrder, now.wall);
     this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
@@ -216,6 +220,7 @@ export class Partition {
     this.#load.liveRuns -= this.#runs.size;
     this.#held.clear();
     this.#awake.clear();
+    this.#slotsInUse.clear();
     this.#runs.clear();
   }
 
@@ -224,6 +229,7 @@ export class Partition {
     if (!this.#open) return;
     this.#slots.assertInvariants(this.#runs.values());
     this.#counts.assertInvariants(this.#runs.values());
+    this.#slotsInUse.assertInvariants(this.#runs.values());
     this.#cycle.assertInvariants(this.#runs.values());
   }
 
@@ -482,6 +488,7 @@ export class Partition {
     const boot = this.#ports.bootNow();
     run.times.happened(events, boot);
     this.#runnerRuns.happened(run, events);
+    this.#slotsInUse.happened(run, events);
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
     this.#held.changed(run);
     carryOut(run, decided?.effects ?? [], {

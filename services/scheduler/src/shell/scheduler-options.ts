@@ -14,6 +14,8 @@ export interface SchedulerOptions {
   readonly runnerLeaseMs?: number | undefined;
   /** Default 24 h. */
   readonly queueTimeoutMs?: number | undefined;
+  /** How many slots a key may have while another waits. Default: half of those that could serve the stage. */
+  readonly keySlots?: number | undefined;
   /**
    * Whether the buckets of leases were deleted on purpose, with the proof that nobody in them lives (P17). Default false:
    * what is missing in a bucket that is younger than a lease may live all the same (P5).

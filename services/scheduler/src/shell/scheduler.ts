@@ -67,7 +67,7 @@ export class SchedulerService implements Scheduler {
   readonly #options: SchedulerOptions;
   readonly #ledger: RunsLedger;
   readonly #ports: SchedulerPorts;
-  readonly #dispatch = new Dispatch();
+  readonly #dispatch: Dispatch;
   readonly #texts: Texts;
   readonly #intake: CreateIntake;
   readonly #load: SchedulerLoad = {
@@ -98,6 +98,8 @@ export class SchedulerService implements Scheduler {
   #committing: BusSubscription | undefined;
   /** Tells of partitions that others have handed over: one that is ours is opened at once. */
   #releases: BusSubscription | undefined;
+  /** What waits at other schedulers: those are other keys (DISPATCH-5). */
+  #demands: BusSubscription | undefined;
   #callOffTick: () => void = () => {};
   #rebalancing: Promise<void> | undefined;
   #rebalanceAgain = false;
@@ -111,6 +113,7 @@ export class SchedulerService implements Scheduler {
     texts: Texts = readTexts(options),
   ) {
     this.#options = options;
+    this.#dispatch = new Dispatch({ keySlots: options.keySlots });
     this.#ports = ports;
     this.#texts = texts;
     this.#lookedAtMs = ports.time.bootNow();
@@ -182,6 +185,15 @@ export class SchedulerService implements Scheduler {
         if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
       }),
     );
+    this.#demands = bus.subscribe<Demand>(
+      subjects.demand('*'),
+      this.#guarded('scheduler.demand', ({ scheduler, waiting }) => {
+        if (scheduler === this.member) return;
+        const below = waiting.filter((each) => (each.below ?? each.count) > 0).map(({ labels }) => labels);
+        this.#dispatch.waitsElsewhere(scheduler, below, this.#ports.time.bootNow());
+        if (below.length === 0) this.#match();
+      }),
+    );
     await Promise.all([members.ready, runners.ready]);
     try {
       await this.#membership.join();
@@ -220,6 +232,7 @@ export class SchedulerService implements Scheduler {
     this.#pulls?.stop();
     this.#committing?.stop();
     this.#releases?.stop();
+    this.#demands?.stop();
     for (const watch of this.#watches) watch.stop();
   }
 

@@ -1,0 +1,81 @@
+/**
+ * The slots that the runs of this partition have, told to the dispatch, which shares slots between keys (DISPATCH-5). It owns which
+ * attempt has a slot of which runner.
+ *
+ *  SLOTSINUSE-1 A run has here the live attempts that its state has.
+ */
+import type { RunEvent } from '@penstock/run';
+import type { KeySlots } from '../dispatch/key-slots.ts';
+import { invariant } from '../run/invariant.ts';
+import type { LiveRun } from '../run/live-run.ts';
+
+export class SlotsInUse {
+  readonly #keySlots: KeySlots;
+  /** Stage to runner, of runs with live attempts. */
+  readonly #runnerOf = new Map<LiveRun, Map<string, string>>();
+
+  constructor(keySlots: KeySlots) {
+    this.#keySlots = keySlots;
+  }
+
+  restore(run: LiveRun): void {
+    if (run.state.liveAttempts === 0) return;
+    for (const { name, live } of run.state.stages) if (live !== undefined) this.#begin(run, name, live.runner);
+  }
+
+  happened(run: LiveRun, events: readonly RunEvent[]): void {
+    for (const event of events) {
+      switch (event.type) {
+        case 'stage_started':
+          this.#begin(run, event.stage, event.runner);
+          break;
+        case 'stage_returned':
+        case 'stage_retrying':
+        case 'attempt_gone':
+          this.#end(run, event.stage);
+          break;
+        case 'stage_completed':
+          if (event.attempt > 0) this.#end(run, event.stage);
+          break;
+        default:
+      }
+    }
+  }
+
+  /** The partition is another's now. */
+  clear(): void {
+    for (const [{ state }, stages] of this.#runnerOf)
+      for (const runner of stages.values()) this.#keySlots.add(state.key, runner, -1);
+    this.#runnerOf.clear();
+  }
+
+  assertInvariants(runs: Iterable<LiveRun>): void {
+    for (const run of runs) {
+      const known = this.#runnerOf.get(run)?.size ?? 0;
+      const { liveAttempts } = run.state;
+      // Most runs have none, and there may be ten thousand.
+      if (known === liveAttempts) continue;
+      invariant('SLOTSINUSE-1', false, 'the slots of a run are not its live attempts', () => ({
+        run: run.id,
+        known,
+        liveAttempts,
+      }));
+    }
+  }
+
+  #begin(run: LiveRun, stage: string, runner: string): void {
+    let stages = this.#runnerOf.get(run);
+    if (stages === undefined) this.#runnerOf.set(run, (stages = new Map()));
+    stages.set(stage, runner);
+    this.#keySlots.add(run.state.key, runner, 1);
+  }
+
+  #end(run: LiveRun, stage: string): void {
+    const stages = this.#runnerOf.get(run);
+    const runner = stages?.get(stage);
+    if (stages === undefined || runner === undefined) return;
+    stages.delete(stage);
+    if (stages.size === 0) this.#runnerOf.delete(run);
+    this.#keySlots.add(run.state.key, runner, -1);
+  }
+}
