@@ -102,13 +102,17 @@ function namespaces(isRoot: boolean, isOffline: boolean): string[] {
   ];
 }
 
-function root({ hidden, paths }: SandboxLayout, resolverFile: string): string[] {
+function root({ keep, hidden, paths }: SandboxLayout, resolverFile: string): string[] {
   const shown = [...PROGRAMS, ...paths];
   const args: string[] = [];
   for (const path of shown) args.push(...foldersAbove(path), ...asItIs(path));
   args.push('--ro-bind-try', '/sys/devices/system', '/sys/devices/system', '--proc', '/proc', '--dev', '/dev');
   for (const path of EMPTY_FOLDERS) args.push('--dir', path);
-  args.push('--symlink', '/tmp', '/var/tmp', '--symlink', '/run', '/var/run');
+  for (const [path, target] of [
+    ['/var/tmp', '/tmp'],
+    ['/var/run', '/run'],
+  ] as const)
+    if (!contains(path, keep)) args.push('--symlink', target, path);
   for (const folder of hidden)
     if (shown.some((path) => contains(path, folder)) && isThere(folder)) args.push('--tmpfs', folder);
   const resolver = resolverPath();

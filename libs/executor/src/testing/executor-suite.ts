@@ -11,7 +11,8 @@ import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, S
 import { processesWith } from './processes.ts';
 
 export interface ExecutorSuiteOptions {
-  readonly create: () => Executor;
+  /** `folder`: where the stages run. */
+  readonly create: (folder: string) => Executor;
   readonly contains: boolean;
   /** What every stage of the suite is started with besides, and `user` its folder is given to. */
   readonly spec?: Pick<StageSpec, 'user' | 'place'> | undefined;
@@ -54,8 +55,8 @@ export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): v
     let folder: string;
     let stages = 0;
     beforeAll(() => {
-      executor = create();
       folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-suite-')));
+      executor = create(folder);
       if (always.user !== undefined) chownSync(folder, always.user.uid, always.user.gid);
     });
     afterAll(async () => {
@@ -313,7 +314,7 @@ export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): v
     });
 
     it('closing ends what runs, and nothing starts afterwards', async () => {
-      const own = create();
+      const own = create(folder);
       const sink = new RecordingSink();
       const spec: StageSpec = {
         ...always,
