@@ -1,11 +1,11 @@
 /** What a sandbox holds, tried from inside; started as root and as an ordinary user. */
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sandboxFilter } from '../src/sandbox/seccomp.ts';
 import { CALLS, CLONE3 } from '../src/sandbox/system-calls.ts';
 import { whySandboxLacks } from '../src/sandbox/probe.ts';
-import type { OwnerResult, OwnerStage } from './sandbox-owner.ts';
+import type { OwnerStage } from './sandbox-owner.ts';
 import { makeWorld, OWN, titles, type World } from './sandbox-world.ts';
 
 const lacking = await whySandboxLacks(undefined);
@@ -218,13 +218,22 @@ describe.runIf(lacking === null && process.getuid?.() === 0).each(titles())(
     });
 
     it('does not open where a socket is bound to its device, and a name is asked of the resolver alone', async () => {
-      const bound = `perl -MSocket -e 'for my $host (qw(${OWN.linkLocal} ${OWN.denied} 198.18.0.3)) { socket(my $s, PF_INET, SOCK_STREAM, 0); setsockopt($s, SOL_SOCKET, 25, "tap0\0") or print "unbound "; print connect($s, sockaddr_in(${PORT}, inet_aton($host))) ? "reached $host\n" : "no way\n" }'`;
+      const bound = [
+        'perl -MSocket - <<"END"',
+        `for my $host (qw(${OWN.linkLocal} ${OWN.denied} 198.18.0.3)) {`,
+        '  socket(my $s, PF_INET, SOCK_STREAM, 0);',
+        '  setsockopt($s, SOL_SOCKET, 25, pack("a16", "tap0")) or print "not bound ";',
+        `  my $way = connect($s, sockaddr_in(${PORT}, inet_aton($host))) ? "reached $host" : "no way";`,
+        '  print "$way\\n";',
+        '}',
+        'END',
+      ].join('\n');
       const uid = world.users?.first;
       const [result] = await world.run({
         kind: 'sandbox',
         listenPort: PORT,
         deniedHosts: [OWN.denied],
-        stages: [{ key: 'net', run: 'net', script: `${bound}; cat /etc/resolv.conf`, uid }],
+        stages: [{ key: 'net', run: 'net', script: `${bound}\ncat /etc/resolv.conf`, uid }],
       });
       expect(result?.stdout).toBe('no way\nno way\nno way\nnameserver 198.18.0.3\n');
     });
