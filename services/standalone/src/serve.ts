@@ -26,7 +26,7 @@ import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { closeInTurn, type Closing } from './closing.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
-import { checkListenAddress } from './listen-check.ts';
+import { checkListenAddress, listenProblem } from './listen-check.ts';
 
 /** Beside what the API reads (`api/start-api.ts`). */
 export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
@@ -115,7 +115,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     };
   } catch (error) {
     await closeInTurn(started, log);
-    throw error;
+    throw listenProblem(error, options.listen);
   }
 }
 

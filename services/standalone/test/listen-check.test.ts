@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { CannotListen, checkListenAddress } from '../src/listen-check.ts';
+import { CannotListen, checkListenAddress, listenProblem } from '../src/listen-check.ts';
 
 let other: Server;
 let port: number;
@@ -20,6 +20,16 @@ it('an address that another program uses is refused with the remedy, before anyt
   await expect(refused).rejects.toThrow(
     `cannot listen on 127.0.0.1:${port}: another program is using it; name another address with --listen HOST:PORT`,
   );
+});
+
+it('an address that another program has taken since the check is told in the same words, also by another thread', () => {
+  const said = (error: unknown) => (listenProblem(error, { host: '127.0.0.1', port }) as Error).message;
+  const known = Object.assign(new Error('listen EADDRINUSE: address already in use'), { code: 'EADDRINUSE' });
+  for (const error of [known, structuredClone(known)])
+    expect(said(error)).toBe(
+      `cannot listen on 127.0.0.1:${port}: another program is using it; name another address with --listen HOST:PORT`,
+    );
+  expect(said(new Error('something else'))).toBe('something else');
 });
 
 it('an address of another machine is refused by its name', async () => {
