@@ -43,6 +43,7 @@ export function machinePorts(options: RunnerOptions, own: string): RunnerPorts<G
     time: machineTime,
     guardNow: bootClockMs,
     newId: randomUUID,
+    random: Math.random,
     session: sessionPorts(bus, leaseMs),
     watchLeases: (bucket, handler) => watchLeases(bus, bucket, handler),
     endLease: (bucket, key) => endLease(bus, bucket, key),

@@ -40,6 +40,8 @@ export interface RunnerPorts<
   /** The boot clock by which guards count (P15), to the reading. */
   guardNow(): number;
   newId(): string;
+  /** From 0 to 1, without 1. */
+  random(): number;
   readonly session: SessionPorts<Guarding>;
   readonly results: ResultLines;
   /** `pending`: results of an earlier process, whose chunks may still be needed. */

@@ -283,7 +283,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
         return null;
       } catch (error) {
         this.#options.log.warn({ err: error }, 'a new session could not begin; it is tried again');
-        await this.#ports.time.pause(backoffMs(tries + 1, BEGIN_BACKOFF));
+        await this.#ports.time.pause(backoffMs(tries + 1, { ...BEGIN_BACKOFF, random: () => this.#ports.random() }));
       }
     }
     return null;

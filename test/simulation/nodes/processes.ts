@@ -50,15 +50,6 @@ export class Processes {
     return true;
   }
 
-  endSession(session: string): void {
-    for (const [stage, { ref }] of this.#alive) {
-      if (ref.session !== session) continue;
-      this.#alive.delete(stage);
-      this.#world.mark('guard ended a process');
-      this.#world.trace(() => `the guard ends ${short(ref)}`);
-    }
-  }
-
   goneSaid(ref: AttemptRef): void {
     this.#gone.add(`${stageOf(ref)}/${ref.attempt}/${ref.session}`);
   }

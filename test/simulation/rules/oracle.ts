@@ -68,6 +68,8 @@ export class Oracle implements Witness {
   readonly #partitions = new Map<number, PartitionTruth>();
   /** Runs that have not settled, by group, in the order of their creation. */
   readonly #groups = new Map<string, string[]>();
+  /** Attempts that their runners were told to stop. */
+  readonly #stopped = new Set<string>();
   readonly #spentCredits = new Set<string>();
   /** The first mark behind each attempt's log. */
   readonly #marks = new Map<string, number>();
@@ -469,6 +471,19 @@ export class Oracle implements Witness {
       answer === 'committed' ? 'P16' : 'P7',
       `the result of ${short(ref)} is answered '${answer}', but its attempt lives`,
     );
+  }
+
+  runnerAnswered(asked: AttemptRef & { readonly repeated?: boolean }, verb: 'job' | 'stop', answer: string): void {
+    const world = this.#world;
+    const key = keyOf(asked);
+    if (verb === 'stop') {
+      this.#stopped.add(key);
+      if (answer !== 'gone') return;
+      world.mark('stop answered gone');
+      this.#observed.processes.goneSaid(asked);
+    } else if (answer === 'refused')
+      world.mark(this.#stopped.has(key) ? 'grant refused after its stop' : 'grant refused');
+    else if (answer === 'accepted' && asked.repeated === true) world.mark('repeated grant taken');
   }
 
   workspaceRemoved(runId: string, runner: string): void {

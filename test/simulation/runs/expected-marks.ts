@@ -17,6 +17,8 @@ export const expectedFaults: readonly string[] = [
   'runner crashed',
   'runner cut off',
   'runner frozen',
+  'runner stopped',
+  "runner's disk full",
   'scheduler crashed',
   'scheduler cut off',
   'scheduler frozen',

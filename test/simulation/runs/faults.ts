@@ -43,6 +43,7 @@ export class Faults {
     const world = this.#world;
     world.journalUsed = world.profile.journalUsed;
     this.#victims.store.up = true;
+    for (const { disk } of this.#victims.runners) disk.full = false;
     if (!this.#victims.broker.up) this.#victims.broker.recover();
     for (const { node } of [...this.#victims.schedulers, ...this.#victims.runners]) {
       if (node.frozen) node.wake();
@@ -65,23 +66,20 @@ export class Faults {
     schedulerCrash: () => this.#crash(this.#world.random.pick(this.#victims.schedulers), 'scheduler crashed'),
     schedulerFreeze: () => this.#freeze(this.#world.random.pick(this.#victims.schedulers).node, 'scheduler frozen'),
     schedulerCut: () => this.#cut(this.#world.random.pick(this.#victims.schedulers).node, 'scheduler cut off'),
-    schedulerStop: () => {
-      const world = this.#world;
-      const scheduler = world.random.pick(this.#victims.schedulers);
-      if (!scheduler.node.alive || scheduler.node.frozen) return;
-      const { life } = scheduler.node;
-      scheduler.stop(() => {
-        world.mark('scheduler stopped');
-        world.trace(() => `${scheduler.node.name} stops`);
-        scheduler.crash();
-        world.after(world.random.between(100, 8_000), () => {
-          if (scheduler.node.life === life) this.#revive(scheduler);
-        });
-      });
-    },
+    schedulerStop: () => this.#stop(this.#world.random.pick(this.#victims.schedulers), 'scheduler stopped'),
     runnerCrash: () => this.#crash(this.#world.random.pick(this.#victims.runners), 'runner crashed'),
     runnerFreeze: () => this.#freeze(this.#world.random.pick(this.#victims.runners).node, 'runner frozen'),
     runnerCut: () => this.#cut(this.#world.random.pick(this.#victims.runners).node, 'runner cut off'),
+    runnerStop: () => this.#stop(this.#world.random.pick(this.#victims.runners), 'runner stopped'),
+    runnerDiskFull: () => {
+      const { disk, node } = this.#world.random.pick(this.#victims.runners);
+      if (disk.full) return;
+      disk.full = true;
+      this.#happened("runner's disk full", node);
+      this.#world.after(this.#world.random.exponential(8_000), () => {
+        disk.full = false;
+      });
+    },
     brokerOutage: () => this.#outage(),
     storeOutage: () => {
       const { store } = this.#victims;
@@ -147,6 +145,22 @@ export class Faults {
     const { life } = who.node;
     world.after(world.random.chance(0.5) ? world.random.between(50, 1_000) : world.random.exponential(12_000), () => {
       if (who.node.life === life && !who.node.alive) this.#revive(who);
+    });
+  }
+
+  #stop(
+    who: { readonly node: SimNode; stop(then: () => void): void; crash(): void; start(): void },
+    name: string,
+  ): void {
+    const world = this.#world;
+    if (!who.node.alive || who.node.frozen) return;
+    const { life } = who.node;
+    who.stop(() => {
+      this.#happened(name, who.node);
+      who.crash();
+      world.after(world.random.between(100, 8_000), () => {
+        if (who.node.life === life) this.#revive(who);
+      });
     });
   }
 

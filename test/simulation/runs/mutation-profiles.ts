@@ -13,7 +13,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   },
   'waits-by-the-wall-clock': { runs: 12, stageHangs: 0.3, runnersLazy: true, faults: { ...noFaults, clockStep: 20 } },
   'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
-  'stops-forgotten': { cancels: 1, slow: 0.25, slowMs: 2_000, lost: 0.1 },
   'guard-counts-from-the-line': {
     schedulers: 1,
     runners: 3,

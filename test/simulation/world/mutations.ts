@@ -7,7 +7,6 @@ export const mutations = {
   'waits-by-the-wall-clock': 'P5: a partition counts what it waits for by the wall clock',
   'checkpoint-first': 'P6: the projector writes the checkpoint before the documents',
   'late-no-responders-frees': 'P12: "no responders" to a repeated grant frees it',
-  'stops-forgotten': 'P14: a runner takes a grant that comes after its stop',
   'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
   'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',

@@ -13,6 +13,8 @@ export interface FaultRates {
   readonly runnerCrash: number;
   readonly runnerFreeze: number;
   readonly runnerCut: number;
+  readonly runnerStop: number;
+  readonly runnerDiskFull: number;
   readonly brokerOutage: number;
   readonly storeOutage: number;
   readonly powerCut: number;
@@ -28,6 +30,8 @@ export const noFaults: FaultRates = {
   runnerCrash: 0,
   runnerFreeze: 0,
   runnerCut: 0,
+  runnerStop: 0,
+  runnerDiskFull: 0,
   brokerOutage: 0,
   storeOutage: 0,
   powerCut: 0,
@@ -118,6 +122,8 @@ export function drawProfile(random: Random): Profile {
       runnerCrash: some(0.35, 0.5, 5),
       runnerFreeze: some(0.35, 0.5, 5),
       runnerCut: some(0.3, 0.5, 4),
+      runnerStop: some(0.2, 0.5, 4),
+      runnerDiskFull: some(0.2, 0.5, 4),
       brokerOutage: some(0.25, 0.5, 3),
       storeOutage: some(0.3, 0.5, 3),
       powerCut: some(0.08, 0.5, 2),

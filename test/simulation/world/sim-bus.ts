@@ -11,12 +11,17 @@ import {
   NoResponders,
   RemoteError,
   RequestTimeout,
+  type AttemptRef,
   type Bus,
   type BusSubscription,
   type CommittedEvents,
   type Job,
   type JobReply,
+  type PullReply,
   type Release,
+  type ResultReply,
+  type ResultRequest,
+  type StopReply,
   type StopRequest,
 } from '@penstock/bus';
 import type { Answer, Exchange } from './exchange.ts';
@@ -52,8 +57,11 @@ export class SimBus implements Bus {
     return world.promise((resolve, reject) => {
       const text = textOf(subject, body);
       this.#exchange.request(this.#node, subject, text, timeoutMs, (answer) => {
-        if (answer.kind === 'reply') resolve(JSON.parse(answer.text) as Rep);
-        else if (answer.kind === 'no-responders' && world.mutation === 'late-no-responders-frees' && isRepeated(body))
+        if (answer.kind === 'reply') {
+          const reply = JSON.parse(answer.text) as Rep;
+          this.#witnessReply(subject, body, reply);
+          resolve(reply);
+        } else if (answer.kind === 'no-responders' && world.mutation === 'late-no-responders-frees' && isRepeated(body))
           resolve({ ...refOf(body), answer: 'refused' } satisfies JobReply as Rep);
         else {
           if (answer.kind === 'no-responders') this.#markUnheard(subject, body);
@@ -86,7 +94,11 @@ export class SimBus implements Bus {
   }
 
   respond<Req, Rep>(subject: string, handler: Parameters<typeof respondOf<Req, Rep>>[0]): BusSubscription {
-    const handle = respondOf(handler, (error) => this.#world.failWith(error));
+    const handle = respondOf<Req, Rep>(
+      handler,
+      (error) => this.#world.failWith(error),
+      (sentTo, body, reply) => this.#witnessAnswer(sentTo, body, reply),
+    );
     return this.#exchange.listen(this.#node, subject, handle);
   }
 
@@ -129,6 +141,23 @@ export class SimBus implements Bus {
     }
   }
 
+  /** At who was asked, as it answers. */
+  #witnessAnswer(subject: string, body: unknown, reply: unknown): void {
+    const verb = subject.slice(0, subject.indexOf('.'));
+    if (verb === 'job' || verb === 'stop')
+      this.#world.witness.runnerAnswered(body as AttemptRef, verb, (reply as JobReply | StopReply).answer);
+  }
+
+  /** At who asked, as it hears the answer. */
+  #witnessReply(subject: string, body: unknown, reply: unknown): void {
+    if (subject.startsWith('pull.') && (reply as PullReply).withdrawn.length > 0) this.#world.mark('credit withdrawn');
+    if (!subject.includes('.result.')) return;
+    const result = reply as ResultReply;
+    if (!result.ok) return;
+    this.#world.mark(`result ${result.answer}`);
+    this.#world.witness.resultAnswered(body as ResultRequest, result.answer);
+  }
+
   #markUnheard(subject: string, body: unknown): void {
     if (subject.startsWith('job.'))
       this.#world.mark(isRepeated(body) ? 'no responders to a repeated grant' : 'no responders to a first grant');
@@ -138,8 +167,10 @@ export class SimBus implements Bus {
 function respondOf<Req, Rep>(
   handler: (body: Req, call: { subject: string; answer(reply: Rep): void; fail(): void; drop(): void }) => unknown,
   failed: (error: unknown) => void,
+  answered: (subject: string, body: Req, reply: Rep) => void,
 ): Parameters<Exchange['listen']>[2] {
   return (text, subject, reply) => {
+    const asked = JSON.parse(text) as Req;
     let open = true;
     const once = (act: () => void): void => {
       if (!open) return;
@@ -148,12 +179,16 @@ function respondOf<Req, Rep>(
     };
     const call = {
       subject,
-      answer: (body: Rep) => once(() => reply({ kind: 'reply', text: JSON.stringify(body ?? null) })),
+      answer: (body: Rep) =>
+        once(() => {
+          answered(subject, asked, body);
+          reply({ kind: 'reply', text: JSON.stringify(body ?? null) });
+        }),
       fail: () => once(() => reply({ kind: 'failed', failure: 'failed' })),
       drop: () => once(() => {}),
     };
     try {
-      const result = handler(JSON.parse(text) as Req, call);
+      const result = handler(asked, call);
       if (result instanceof Promise) result.then((body) => call.answer(body as Rep), failed);
       else if (result !== LATER) call.answer(result as Rep);
     } catch (error) {

@@ -25,6 +25,8 @@ export interface Witness {
   runClosed(runId: string): void;
   processStarts(process: Process): void;
   resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void;
+  /** What a runner answers to a grant or a stop. */
+  runnerAnswered(asked: AttemptRef, verb: 'job' | 'stop', answer: string): void;
   workspaceRemoved(runId: string, runner: string): void;
   // What clients are shown.
   shown(message: CommittedEvents): void;

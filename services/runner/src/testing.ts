@@ -1,0 +1,5 @@
+/** The runner's logic by itself, for the simulation (`@penstock/runner/testing`). Production starts the whole of it through `index.ts`. */
+export { Attempt } from './attempt/attempt.ts';
+export { RunnerService } from './runner.ts';
+export type { Chunks, RunnerPorts } from './runner-ports.ts';
+export type { ResultLines } from './report/result-file.ts';

@@ -1,0 +1,142 @@
+/** What the real runner needs of a world: the simulated broker and bus, virtual time, its disk, and processes that are none. */
+import type { buckets, LeaseEvent } from '@penstock/bus';
+import { Attempt, type Chunks, type RunnerPorts } from '@penstock/runner/testing';
+import type { Log } from '@penstock/telemetry/log';
+import type { SimBroker } from '../world/broker.ts';
+import { SimOutage } from '../world/errors.ts';
+import { leased } from '../world/leases.ts';
+import { SimBus } from '../world/sim-bus.ts';
+import type { SimNode } from '../world/sim-node.ts';
+import type { SimTime } from '../world/sim-time.ts';
+import type { NodeDependencies } from './dependencies.ts';
+import { acquireSimLease } from './lease-port.ts';
+import type { SimDisk } from './sim-disk.ts';
+import { SimGuard } from './sim-guard.ts';
+import { SimStages } from './sim-stages.ts';
+
+const ASK_MS = 4_000;
+const CHUNK_RETRY_MS = 200;
+
+export interface RunnerMachine {
+  readonly node: SimNode;
+  readonly time: SimTime;
+  readonly disk: SimDisk;
+  readonly log: Log;
+  /** Called with each guard, so that a crash of the runner is told to it. */
+  guarded(guard: SimGuard): void;
+}
+
+export function simRunnerPorts(
+  dependencies: NodeDependencies,
+  { node, time, disk, log, guarded }: RunnerMachine,
+): RunnerPorts<SimGuard, SimStages> {
+  const { world, network, exchange, processes } = dependencies;
+  const ask = <T>(work: (broker: SimBroker) => T): Promise<T> =>
+    world.promise((resolve, reject) =>
+      network.askBroker(node, work, ASK_MS, (answer) => {
+        if (answer === undefined) reject(new SimOutage('the broker does not answer'));
+        else resolve(answer);
+      }),
+    );
+  const stagesOf = new WeakMap<SimGuard, SimStages>();
+  return {
+    bus: new SimBus(world, exchange, node),
+    time,
+    guardNow: () => time.bootNow(),
+    newId: () => `${node.name}-${world.newId()}`,
+    random: () => world.random.between(0, 1),
+    session: {
+      createGuard: () => {
+        const guard: SimGuard = new SimGuard(world, node, time, () => stagesOf.get(guard)?.killAll());
+        guarded(guard);
+        return guard;
+      },
+      acquire: (key, value) =>
+        acquireSimLease({ network, node, time, bucket: 'runners', ttlMs: world.profile.leaseMs }, key, value),
+    },
+    watchLeases: <V>(bucket: typeof buckets.members, handler: (event: LeaseEvent<V>) => void) =>
+      network.broker.watch(node, bucket, (event) =>
+        handler(event.kind === 'put' ? { ...event, value: leased<V>(event.value) } : event),
+      ),
+    endLease: (bucket, key) =>
+      ask((broker) => {
+        broker.delete(bucket, key, broker.get(bucket, key)?.revision ?? 0);
+      }),
+    results: disk.openResults(),
+    sessions: {
+      read: () => [...disk.sessions],
+      append: (session) => {
+        disk.write();
+        disk.sessions.push(session);
+      },
+      replace: (sessions) => {
+        disk.write();
+        disk.sessions.splice(0, disk.sessions.length, ...sessions);
+      },
+    },
+    openChunks: () =>
+      simChunks(
+        (work) => ask(work),
+        (ms) => time.pause(ms),
+      ),
+    folders: {
+      partitions: () => [...new Set(disk.workspaces.values())],
+      of: (partition) => ({
+        list: () => [...disk.workspaces].filter(([, at]) => at === partition).map(([runId]) => runId),
+        prepare: async ({ runId, fresh }) => {
+          disk.write();
+          disk.workspaces.set(runId, partition);
+          await world.pause(node, world.random.between(0, 5));
+          const home = `/sim/${runId}`;
+          return { workspace: `${home}/w`, fresh, home, temporary: home, outputFile: '/proc/none' };
+        },
+        finish: async () => {},
+        remove: async (runId) => {
+          if (disk.workspaces.delete(runId)) world.witness.workspaceRemoved(runId, node.name);
+        },
+      }),
+    },
+    hasRoom: () => !disk.full,
+    createExecutors: (guard) => {
+      const stages = new SimStages(world, node, processes);
+      stagesOf.set(guard, stages);
+      return stages;
+    },
+    startAttempt: (job, stages, parts) =>
+      new Attempt(job, {
+        ...parts,
+        executor: stages.executorFor(job),
+        place: undefined,
+        sources: { checkouts: { filling: () => undefined }, packages: { copyTo: async () => {} } },
+        log,
+        time,
+      }),
+  };
+}
+
+/** Chunks are in memory until the broker has them; what it lacks of an attempt lies on disk with its result. */
+function simChunks(
+  ask: (work: (broker: SimBroker) => boolean) => Promise<boolean>,
+  pause: (milliseconds: number) => Promise<void>,
+): Chunks {
+  const stored = async (): Promise<void> => {
+    for (;;) {
+      try {
+        await ask(() => true);
+        return;
+      } catch {
+        await pause(CHUNK_RETRY_MS);
+      }
+    }
+  };
+  return {
+    open: () => ({
+      append: () => undefined,
+      stored,
+      keep: () => ({ inline: [], files: [] }),
+      drop: () => {},
+    }),
+    resend: stored,
+    close: () => {},
+  };
+}
