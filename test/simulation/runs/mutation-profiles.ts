@@ -12,7 +12,14 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     faults: { ...noFaults, schedulerFreeze: 20 },
   },
   'waits-by-the-wall-clock': { runs: 12, stageHangs: 0.3, runnersLazy: true, faults: { ...noFaults, clockStep: 20 } },
-  'late-no-responders-frees': { slow: 0.15, slowMs: 3_000 },
+  'late-no-responders-frees': {
+    runners: 3,
+    runs: 12,
+    lost: 0.15,
+    stageMs: 12_000,
+    illMs: 50_000,
+    faults: { ...noFaults, runnerCut: 30 },
+  },
   'guard-counts-from-the-line': {
     schedulers: 1,
     runners: 3,

@@ -12,5 +12,5 @@ describe('the simulation at length', () => {
     expect(result.failures.map(({ report }) => report).join('\n\n')).toBe('');
     expect(result.seeds).toBe(SEEDS);
     expect(expectedMarks.filter((name) => !result.marks.counts.has(name))).toEqual([]);
-  }, 1_200_000);
+  }, 2_400_000);
 });

@@ -4,7 +4,7 @@ import { expectedFaults } from './expected-marks.ts';
 import { simulate } from './simulate.ts';
 
 /** A sample of the seeds of `simulation.long.test.ts`: enough for each kind of fault. */
-const SEEDS = 300;
+const SEEDS = 200;
 
 describe('the simulation', () => {
   it(`finds nothing in ${SEEDS} worlds, and every kind of fault happened in them`, async () => {
