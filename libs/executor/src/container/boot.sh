@@ -22,10 +22,16 @@ read -r order <&3 || exit 125
   kill -KILL -1
 ) &
 watcher=$!
-( exec 7>&-; . /proc/self/fd/4 )
+# Of what runs out of memory the stage is to be killed, and not who tells of it.
+( exec 7>&-; echo 500 >/proc/self/oom_score_adj; . /proc/self/fd/4 )
 status=$?
 kill -KILL "$watcher"
 # An emptied job says that the stage is being stopped: what is left of it has its grace, until the owner ends this process.
 while [ ! -s /proc/self/fd/4 ] && kill -0 -1; do sleep 0.02 || sleep 1; done
-echo "end $status" >&7
+# Of the processes of this container, how many the kernel has killed for want of memory.
+killed=0
+for events in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+  [ ! -r "$events" ] || while read -r name value; do [ "$name" != oom_kill ] || killed=$value; done <"$events"
+done
+echo "end $status $killed" >&7
 exit "$status"

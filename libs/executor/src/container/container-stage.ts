@@ -146,11 +146,11 @@ export class ContainerStage implements StageProcess {
     }
   }
 
-  #exitOfState(state: ContainerState | null, reported: number | undefined): StageExit {
+  #exitOfState(state: ContainerState | null, reported: Control['reported']): StageExit {
     if (this.#stopped !== null && this.#ended === null) return exitOfStop(this.#stopped);
     if (this.#ended !== null || state === null)
       return { kind: 'lost', cause: this.#ended ?? 'its container was removed from outside' };
-    if (state.isOutOfMemory && state.exitCode !== 0)
+    if ((state.isOutOfMemory || reported?.isOutOfMemory === true) && state.exitCode !== 0)
       return { kind: 'signal', signal: 'SIGKILL', code: state.exitCode, oom: true };
     if (reported === undefined)
       return { kind: 'lost', cause: `its container was ended from outside (exit code ${state.exitCode})` };

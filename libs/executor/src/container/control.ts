@@ -102,9 +102,9 @@ export class Control {
   }
 
   /** What the first process said of the stage's end: undefined where it was killed before it could. */
-  get reported(): number | undefined {
-    const [, status] = /^end (\d+)$/m.exec(this.#said) ?? [];
-    return status === undefined ? undefined : Number(status);
+  get reported(): { readonly isOutOfMemory: boolean } | undefined {
+    const [, , killed] = /^end (\d+) (\d+)$/m.exec(this.#said) ?? [];
+    return killed === undefined ? undefined : { isOutOfMemory: killed !== '0' };
   }
 
   attach(sink: OutputSink): void {

@@ -36,7 +36,7 @@ export class EngineClient {
   /** Throws EngineFailed where there is no answer in time; any status is an answer. */
   async call(call: EngineCall): Promise<EngineAnswer> {
     let text = '';
-    const status = await this.#exchange(call, (data) => {
+    const status = await this.read(call, (data) => {
       if (text.length < ANSWER_BYTES_MAX) text += data.toString('utf8');
     });
     return { status, text };
@@ -47,14 +47,14 @@ export class EngineClient {
     const { status, text } = await this.call(call);
     if (!wanted.includes(status))
       throw new EngineFailed(`${call.method} ${pathOnly(call)}: ${complaintOf(status, text)}`, status);
-    return text === '' ? null : JSON.parse(text);
+    return text.trim() === '' ? null : JSON.parse(text);
   }
 
   /** An answer that goes on for long: each line of it as it comes. */
   async lines(call: EngineCall, onLine: (line: string) => void): Promise<EngineAnswer> {
     let rest = '';
     let first = '';
-    const status = await this.#exchange(call, (data) => {
+    const status = await this.read(call, (data) => {
       if (first.length < COMPLAINT_CHARACTERS_MAX) first += data.toString('utf8');
       const lines = (rest + data.toString('utf8')).split('\n');
       rest = (lines.pop() ?? '').slice(-ANSWER_BYTES_MAX);
@@ -68,7 +68,8 @@ export class EngineClient {
     this.#agent.destroy();
   }
 
-  #exchange(call: EngineCall, onData: (data: Buffer) => void): Promise<number> {
+  /** An answer without an end that is known: its bytes as they come. Answers the status. */
+  read(call: EngineCall, onData: (data: Buffer) => void): Promise<number> {
     const { method, path, body, headers, timeoutMs = CALL_MS_MAX, signal } = call;
     const text = body === undefined ? undefined : JSON.stringify(body);
     return new Promise<number>((resolve, reject) => {

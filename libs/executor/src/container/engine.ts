@@ -63,7 +63,6 @@ export interface EngineDialect {
 const VERSION = '/v1.40';
 /** A large image over a slow line. */
 const PULL_MS_MAX = 15 * 60_000;
-const EXEC_POLL_MS = 50;
 
 export class Engine {
   readonly #client: EngineClient;
@@ -135,23 +134,23 @@ export class Engine {
     }));
   }
 
-  /** The exit code of a command inside a container that runs. */
+  /** The exit code of a command inside a container that runs. What it prints is read and dropped: detached, podman does not tell its end. */
   async exec(name: string, argv: readonly string[], signal: AbortSignal): Promise<number> {
-    const body = { Cmd: argv, AttachStdout: false, AttachStderr: false };
+    const body = { Cmd: argv, AttachStdout: true, AttachStderr: true };
     const created = await this.#client.json({
       method: 'POST',
       path: `${VERSION}/containers/${name}/exec`,
       body,
       signal,
     });
-    const { Id: id } = created as { Id: string };
-    await this.#client.json({ method: 'POST', path: `${VERSION}/exec/${id}/start`, body: { Detach: true }, signal });
-    for (;;) {
-      const state = await this.#client.json({ method: 'GET', path: `${VERSION}/exec/${id}/json`, signal });
-      const { Running: isRunning, ExitCode: code } = state as { Running: boolean; ExitCode: number | null };
-      if (!isRunning) return code ?? 0;
-      await new Promise((resolve) => setTimeout(resolve, EXEC_POLL_MS));
-    }
+    const path = `${VERSION}/exec/${(created as { Id: string }).Id}`;
+    const status = await this.#client.read(
+      { method: 'POST', path: `${path}/start`, body: { Detach: false }, signal },
+      () => {},
+    );
+    if (status !== 200) throw new EngineFailed('a command could not be started in a container', status);
+    const state = await this.#client.json({ method: 'GET', path: `${path}/json`, signal });
+    return (state as { ExitCode: number | null }).ExitCode ?? 0;
   }
 
   /** Null: it is not there. */

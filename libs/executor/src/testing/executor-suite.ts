@@ -42,8 +42,8 @@ export class RecordingSink implements OutputSink {
     return this.bytes(stream).toString('utf8');
   }
 
-  async until(text: string): Promise<void> {
-    while (!this.text().includes(text)) await new Promise<void>((resolve) => this.#onBytes.push(resolve));
+  async until(text: string, stream: OutputStreamName = 'stdout'): Promise<void> {
+    while (!this.text(stream).includes(text)) await new Promise<void>((resolve) => this.#onBytes.push(resolve));
   }
 }
 

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findEngine, type FoundEngine } from '../../src/container/find-engine.ts';
+import { ownerFilter } from '../../src/container/ownership.ts';
 
 export const IMAGE = 'localhost/penstock-test:1';
 export const IMAGE_WITHOUT_SHELL = 'localhost/penstock-test-bare:1';
@@ -37,6 +38,21 @@ export async function engineForTests(what: string): Promise<FoundEngine | null> 
   const reason = engine === null ? why : 'there is no static busybox to make images of';
   if (notRunFile !== undefined) appendFileSync(notRunFile, `${what}: ${reason.replaceAll('\n', ' ')}\n`);
   return null;
+}
+
+/** What an owner has on the machine, in any state. */
+export function containersOf(engine: FoundEngine | null, owner: string): string[] {
+  if (engine === null) return [];
+  const args = ['ps', '--all', '--quiet', '--filter', `label=${ownerFilter(owner)}`];
+  return command(engine, args)
+    .split('\n')
+    .filter((line) => line !== '');
+}
+
+function command(engine: FoundEngine, args: readonly string[]): string {
+  const [file = '', ...flags] =
+    engine.kind === 'podman' ? engine.command : ['docker', '--host', `unix://${engine.socketPath}`];
+  return execFileSync(file, [...flags, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 function isStatic(path: string): boolean {
@@ -68,13 +84,11 @@ function makeImages(engine: FoundEngine, busybox: string): void {
 }
 
 function bringIn(engine: FoundEngine, root: string, name: string, changes: readonly string[]): void {
-  const [file = '', ...flags] =
-    engine.kind === 'podman' ? engine.command : ['docker', '--host', `unix://${engine.socketPath}`];
   const archive = `${root}.tar`;
   try {
     execFileSync('tar', ['-C', root, '-cf', archive, '.']);
     const options = changes.flatMap((change) => ['--change', change]);
-    execFileSync(file, [...flags, 'import', ...options, archive, name], { stdio: ['ignore', 'pipe', 'pipe'] });
+    command(engine, ['import', ...options, archive, name]);
   } finally {
     rmSync(archive, { force: true });
   }

@@ -1,0 +1,220 @@
+/** What a stage in a container has beyond any stage: its image, services beside it, limits, a network or none. */
+import { chownSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ContainerExecutor } from '../../src/container/container-executor.ts';
+import type { StageExit, StagePlace, StageSpec } from '../../src/contract/port.ts';
+import { RecordingSink } from '../../src/testing/executor-suite.ts';
+import { containersOf, engineForTests, IMAGE, IMAGE_OF_SERVER, IMAGE_WITHOUT_SHELL } from './test-images.ts';
+
+const engine = await engineForTests('images, services and limits of containers');
+const user = process.getuid?.() === 0 ? { uid: 190_002, gid: 190_002 } : undefined;
+const OWNER = `stages of ${process.pid}`;
+
+describe.skipIf(engine === null)('a stage in a container', () => {
+  let executor: ContainerExecutor;
+  let folder: string;
+  beforeAll(() => {
+    if (engine === null) return;
+    folder = mkdtempSync(join(tmpdir(), 'penstock-containers-'));
+    if (user !== undefined) chownSync(folder, user.uid, user.gid);
+    executor = new ContainerExecutor({ engine, owner: OWNER });
+  });
+  afterAll(async () => {
+    await executor.close();
+    expect(containersOf(engine, OWNER)).toEqual([]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function start(script: string, place: StagePlace, more: Partial<StageSpec> = {}) {
+    const sink = new RecordingSink();
+    const spec: StageSpec = {
+      helperKey: 'key',
+      commands: [{ script, bindings: {} }],
+      env: {},
+      cwd: folder,
+      folders: [folder],
+      timeoutMs: 60_000,
+      graceMs: 200,
+      user,
+      place: { image: { name: IMAGE }, ...place },
+      ...more,
+    };
+    return { stage: executor.start(spec, sink), sink };
+  }
+
+  async function run(
+    script: string,
+    place: StagePlace = {},
+    more: Partial<StageSpec> = {},
+  ): Promise<{ exit: StageExit; sink: RecordingSink }> {
+    const { stage, sink } = start(script, place, more);
+    return { exit: await stage.ended, sink };
+  }
+
+  describe('its image', () => {
+    it('has its programs and its environment, and the stage its working folder', async () => {
+      const { exit, sink } = await run('echo "$IN_IMAGE"; ls /www; echo made >made; id -u');
+      expect(exit).toEqual({ kind: 'exit', code: 0 });
+      expect(sink.text().split('\n').slice(0, 2)).toEqual(['yes', 'index.html']);
+      expect(statSync(join(folder, 'made')).uid).toBe(user?.uid ?? process.getuid?.());
+    });
+
+    it('that is not to be had fails the stage with the reason image', async () => {
+      const { exit } = await run('true', { image: { name: 'localhost/penstock-test-nothing:1' } });
+      expect(exit).toMatchObject({ kind: 'unplaced', reason: 'image' });
+      expect(exit).toHaveProperty('message', expect.stringContaining('localhost/penstock-test-nothing:1'));
+    });
+
+    it('without a shell is said plainly', async () => {
+      const { exit, sink } = await run('true', { image: { name: IMAGE_WITHOUT_SHELL } });
+      expect(exit).toEqual({ kind: 'exit', code: 127 });
+      expect(sink.text('system')).toContain('there is no sh in its image');
+    });
+
+    it('has an entrypoint where the stage names one, which starts the shell', async () => {
+      const { exit, sink } = await run('echo "$BY"', {
+        image: { name: IMAGE, entrypoint: ['env', 'BY=entrypoint'] },
+      });
+      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 0 }, 'entrypoint\n']);
+      expect((await run('true', { image: { name: IMAGE, entrypoint: ['false'] } })).exit).toEqual({
+        kind: 'exit',
+        code: 126,
+      });
+    });
+
+    it('is not found by the number that it has on this machine', async () => {
+      const { exit } = await run('true', { image: { name: 'sha256:0123456789ab' } });
+      expect(exit).toMatchObject({ kind: 'unplaced', reason: 'image' });
+    });
+  });
+
+  it('has no right, gains none, and nothing that is set-user-id in what it writes', async () => {
+    const { sink } = await run(
+      "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; grep -E '(nosuid.*nodev|nodev.*nosuid)' /proc/mounts | cut -d' ' -f2; echo $$",
+    );
+    const text = sink.text();
+    for (const set of ['Inh', 'Prm', 'Eff', 'Bnd', 'Amb']) expect(text).toMatch(new RegExp(`Cap${set}:\\s*0+\n`));
+    expect(text).toMatch(/NoNewPrivs:\s*1\n/);
+    expect(text).toMatch(/Seccomp:\s*2\n/);
+    expect(text).toContain(`${folder}\n`);
+    expect(text).toContain('/run/penstock\n');
+  });
+
+  it('finds nothing of its job by name once it runs, and its values in no argument of this machine', async () => {
+    const secret = `hidden-${process.pid}`;
+    const { stage, sink } = start(
+      'ls /run/penstock; echo "$S" >/dev/null; echo up; read -r never',
+      {},
+      { env: { S: secret } },
+    );
+    await sink.until('up\n');
+    const { execFileSync } = await import('node:child_process');
+    const lines = execFileSync('sh', ['-c', 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " "'], {
+      encoding: 'utf8',
+    });
+    expect(lines).not.toContain(secret);
+    stage.stop('cancelled');
+    await stage.ended;
+    expect(sink.text()).toBe('up\n');
+  });
+
+  describe('services', () => {
+    const web = { name: 'web', image: { name: IMAGE_OF_SERVER }, env: {} };
+
+    it('are reached by their names once they are ready, and print to streams of their own', async () => {
+      const { exit, sink } = await run('wget -q -O - http://web:8080/index.html; hostname -i || true', {
+        services: [{ ...web, ready: 'wget -q -O /dev/null http://127.0.0.1:8080/', readyTimeoutMs: 30_000 }],
+      });
+      expect(exit).toEqual({ kind: 'exit', code: 0 });
+      expect(sink.text()).toContain('served\n');
+      expect(sink.text('service:web')).toContain('response:200');
+    });
+
+    it('are reached without any other network too, and are several', async () => {
+      const echo = (name: string, port: number) => ({
+        name,
+        image: { name: IMAGE, entrypoint: ['sh', '-c', `while :; do echo "$WHO" | nc -l -p ${port}; done`] },
+        env: { WHO: name },
+        ready: `nc -z 127.0.0.1 ${port} || netstat -ltn | grep -q :${port}`,
+      });
+      const { exit, sink } = await run('nc one 4001 </dev/null; nc two 4002 </dev/null; ip route | wc -l', {
+        network: 'none',
+        services: [echo('one', 4001), echo('two', 4002)],
+      });
+      expect(exit).toEqual({ kind: 'exit', code: 0 });
+      expect(sink.text()).toMatch(/(one\n)?(two\n)?0\n$/);
+    });
+
+    it('that are never ready fail the stage with the reason service, and it never starts', async () => {
+      const { exit } = await run('echo started >started-unready', {
+        services: [{ ...web, ready: 'exit 3', readyTimeoutMs: 700 }],
+      });
+      expect(exit).toEqual({
+        kind: 'unplaced',
+        reason: 'service',
+        message: 'the service web was not ready within 0.7 s: its command ended with exit code 3',
+      });
+      expect((await run('test ! -e started-unready')).exit).toEqual({ kind: 'exit', code: 0 });
+    });
+
+    it('that end before they are ready do too', async () => {
+      const { exit, sink } = await run('true', {
+        services: [{ ...web, image: { name: IMAGE, entrypoint: ['sh', '-c', 'echo broken; exit 1'] }, ready: 'false' }],
+      });
+      expect(exit).toMatchObject({
+        kind: 'unplaced',
+        reason: 'service',
+        message: expect.stringContaining('ended before it was ready'),
+      });
+      expect(sink.text('service:web')).toBe('broken\n');
+    });
+
+    it('whose image cannot be had fail it with the reason image', async () => {
+      const { exit } = await run('true', {
+        services: [{ ...web, image: { name: 'localhost/penstock-test-nothing:1' } }],
+      });
+      expect(exit).toMatchObject({
+        kind: 'unplaced',
+        reason: 'image',
+        message: expect.stringContaining('service web'),
+      });
+    });
+
+    it('end with a stage that is stopped while it waits for them', async () => {
+      const { stage, sink } = start('true', {
+        services: [{ ...web, image: { name: IMAGE, entrypoint: ['sh', '-c', 'echo up; sleep 600'] }, ready: 'false' }],
+      });
+      await sink.until('up\n', 'service:web');
+      stage.stop('cancelled');
+      expect(await stage.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+    });
+  });
+
+  describe('limits', () => {
+    it('of memory end it as out of memory', async () => {
+      const { exit } = await run('head -c 200000000 /dev/zero | tail -c 150000000 >/dev/null', {
+        resources: { memoryBytes: 32 * 1024 ** 2 },
+      });
+      expect(exit).toMatchObject({ kind: 'signal', oom: true });
+    });
+
+    it('of processes hold for every stage', async () => {
+      const { sink } = await run('cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null || true');
+      expect(sink.text()).toBe('4096\n');
+    });
+
+    it('of processors are the control group’s', async () => {
+      const { sink } = await run('cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null || true', {
+        resources: { cpu: 0.5 },
+      });
+      expect(sink.text()).toMatch(/^50000( 100000)?\n$/);
+    });
+  });
+
+  it('with network none has nothing but loopback', async () => {
+    const { sink } = await run("ip -o link | cut -d' ' -f2; ip route", { network: 'none' });
+    expect(sink.text()).toBe('lo:\n');
+  });
+});
