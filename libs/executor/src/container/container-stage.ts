@@ -183,15 +183,16 @@ export class ContainerStage implements StageProcess {
     return { kind: 'exit', code };
   }
 
-  /** CONTAINER-STAGE-2. */
+  /** CONTAINER-STAGE-2. Each is tried, whatever comes of the others. */
   async #clear(): Promise<void> {
-    try {
-      await this.#services?.end();
-      await this.#container?.remove();
-      await this.#control?.finish();
-    } finally {
-      this.#control?.close();
-    }
+    const services = this.#services?.end() ?? Promise.resolve();
+    const outcomes = await Promise.allSettled([
+      services,
+      services.catch(() => {}).then(() => this.#container?.remove()),
+    ]);
+    await this.#control?.finish();
+    this.#control?.close();
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
   #remark(text: string): void {

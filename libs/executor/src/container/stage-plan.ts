@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { UnstartableStage } from '../contract/errors.ts';
 import type { StageImage, StageService, StageSpec, StageUser } from '../contract/port.ts';
 import type { Holders } from './confined.ts';
+import { serviceLabels } from './ownership.ts';
 import type { Connection } from './connection.ts';
 import { CONTROL_TARGET } from './control.ts';
 import type { ContainerLimits, ContainerRequest } from './engine.ts';
@@ -80,7 +81,7 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
       folder,
       spec,
       boot: boot.service,
-      common: { labels, capabilities: mapsUsers ? SERVICE_CAPABILITIES : [], limits },
+      common: { labels: serviceLabels(labels), capabilities: mapsUsers ? SERVICE_CAPABILITIES : [], limits },
       user: mapsUsers ? undefined : runsAs,
     }),
   };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openConnection } from './connection.ts';
 import type { FoundEngine } from './find-engine.ts';
-import { isMakerAlive, ownerFilter } from './ownership.ts';
+import { isMakerAlive, isService, ownerFilter } from './ownership.ts';
 
 /** Answers how many there were. Rejects where one cannot be removed: an attempt of it may still run. */
 export async function sweepContainers(found: FoundEngine, owner: string): Promise<number> {
@@ -16,9 +16,11 @@ export async function sweepContainers(found: FoundEngine, owner: string): Promis
   try {
     const all = await connection.engine.list(ownerFilter(owner));
     const left = all.filter(({ labels }) => !isMakerAlive(labels));
-    // Those that share another's network hold that one.
     for (const { name } of left) await connection.engine.kill(name).catch(() => {});
-    await Promise.all(left.map(({ name }) => connection.engine.remove(name)));
+    const services = left.filter(({ labels }) => isService(labels));
+    const stages = left.filter(({ labels }) => !isService(labels));
+    await Promise.all(services.map(({ name }) => connection.engine.remove(name)));
+    await Promise.all(stages.map(({ name }) => connection.engine.remove(name)));
     return left.length;
   } finally {
     await connection.close();
