@@ -78,6 +78,7 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   try {
     const { parsePipeline, resolveInputs } = await import('@penstock/pipeline');
     const { extensions, refusals, folders } = await extensionsOf(file, args, context);
+    await executors.findFor(file.text, cwd);
     const parsed = parsePipeline(file.text, { extensions, refusals, lacking: executors.lacking });
     if (!parsed.ok) {
       const { problemsText } = await import('./validate.ts');

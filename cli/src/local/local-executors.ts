@@ -1,11 +1,15 @@
 /** What the stages of a local run can run in on this machine, and what a file asks for in vain. It owns the executors. */
+import { statSync } from 'node:fs';
 import {
   chooseExecutor,
+  ContainerExecutor,
   type Executor,
   type ExecutorKind,
   type IsolationLevel,
+  findEngine,
   ProcessExecutor,
   type StagePlace,
+  type StageUser,
 } from '@penstock/executor';
 import type { Lacking } from '@penstock/pipeline';
 
@@ -30,15 +34,51 @@ const NO_SANDBOX = {
   suggestion: 'install bubblewrap, podman or docker',
 };
 
+const ROOTS_FOLDER = {
+  message: 'a container is never root of its machine, and this folder belongs to root',
+  suggestion: 'give the folder to another user (chown -R), or start penstock as one',
+};
+/** Only a file that has one of these words can ask for a container; looking for an engine takes a moment. */
+const MAY_ASK = /\b(image|services|network)\b/;
+
 export class LocalExecutors {
-  /** What a file cannot ask for here, by its key. */
-  readonly lacking: Lacking;
+  readonly #warn: (message: string) => void;
   /** In the order of preference. */
-  readonly #executors: readonly Executor[];
+  readonly #executors: Executor[];
+  #user: StageUser | undefined;
+  #lacking: Lacking;
 
   constructor({ slots, warn }: LocalExecutorOptions) {
+    this.#warn = warn;
     this.#executors = [new ProcessExecutor({ idleMax: slots, warn })];
-    this.lacking = lackingOf(this.#executors);
+    this.#lacking = lackingOf(this.#executors);
+  }
+
+  /** What a file cannot ask for here, by its key; after `findFor` it was looked for. */
+  get lacking(): Lacking {
+    return this.#lacking;
+  }
+
+  /** Looks for podman or docker where `text`, a pipeline file, may ask for them. `folder`: where its stages run. */
+  async findFor(text: string, folder: string): Promise<void> {
+    if (!MAY_ASK.test(text)) return;
+    const { engine } = await findEngine();
+    if (engine === null) return;
+    const { uid, gid } = statSync(folder);
+    if (process.getuid?.() === 0) {
+      if (uid === 0) {
+        this.#lacking = new Map([...this.#lacking.keys()].map((key) => [key, ROOTS_FOLDER]));
+        return;
+      }
+      this.#user = { uid, gid };
+    }
+    this.#executors.push(new ContainerExecutor({ engine, owner: `local ${process.pid}`, warn: this.#warn }));
+    this.#lacking = lackingOf(this.#executors);
+  }
+
+  /** Whom a stage runs as, where that is not the user of this process: root's containers belong to the owner of the folder. */
+  userIn(executor: Executor): StageUser | undefined {
+    return executor.kind === 'container' ? this.#user : undefined;
   }
 
   /** Undefined: none gives what the stage asks for. */

@@ -17,6 +17,7 @@ import {
   stageEnvironment,
   type AttemptVerdict,
   type StageProcess,
+  giveTree,
 } from '@penstock/executor';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
@@ -38,6 +39,7 @@ import {
 } from '@penstock/run';
 import { WorkspaceProblem } from '../process/errors.ts';
 import type { Reporter } from '../output/reporter.ts';
+import { withoutMachine } from './inherited-environment.ts';
 import type { LocalExecutors } from './local-executors.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
@@ -53,7 +55,7 @@ export interface LocalRunOptions {
   /** A value for every input of the definition. */
   readonly inputs: Readonly<Record<string, string>>;
   readonly workspace: LocalWorkspace;
-  readonly executors: Pick<LocalExecutors, 'choose'>;
+  readonly executors: Pick<LocalExecutors, 'choose' | 'userIn'>;
   readonly reporter: Reporter;
   readonly slots: number;
   readonly inheritedEnv: Readonly<Record<string, string>>;
@@ -250,11 +252,15 @@ export class LocalRun {
         outputFile,
         extensionFolder,
       };
-      const env = stageEnvironment(inheritedEnv, work.env, place);
       const executor = executors.choose(work.place);
       if (executor === undefined) throw new WorkspaceProblem('this machine has nothing that gives what it asks for');
       const remark = limitsRemark(executor.kind, work.place);
       if (remark !== undefined) output.remark(remark);
+      const user = executors.userIn(executor);
+      const folders = [root, dirname(outputFile), ...(extensionFolder === undefined ? [] : [extensionFolder])];
+      if (user !== undefined) await giveTree(dirname(outputFile), user);
+      const own = executor.kind === 'container' ? withoutMachine(inheritedEnv, dirname(outputFile)) : inheritedEnv;
+      const env = stageEnvironment(own, work.env, place);
       attempt.process = executor.start(
         {
           helperKey: KEY,
@@ -262,7 +268,8 @@ export class LocalRun {
           env,
           shell: work.shell,
           cwd,
-          folders: [root, dirname(outputFile)],
+          user,
+          folders,
           place: work.place,
           timeoutMs: work.timeoutMs,
         },

@@ -172,8 +172,7 @@ export class Engine {
   async pull(name: string, auth: StageImage['auth'], signal: AbortSignal): Promise<void> {
     const [reference, tag] = splitTag(name);
     const query = `fromImage=${encodeURIComponent(reference)}${tag === '' ? '' : `&tag=${encodeURIComponent(tag)}`}`;
-    const headers =
-      auth === undefined ? {} : { 'x-registry-auth': Buffer.from(JSON.stringify(auth)).toString('base64url') };
+    const headers = auth === undefined ? {} : { 'x-registry-auth': authHeader(auth) };
     let refused = '';
     const { status, text } = await this.#client.lines(
       { method: 'POST', path: `${VERSION}/images/create?${query}`, headers, timeoutMs: PULL_MS_MAX, signal },
@@ -201,6 +200,11 @@ export class Engine {
   close(): void {
     this.#client.close();
   }
+}
+
+/** Engines want it padded. */
+function authHeader(auth: NonNullable<StageImage['auth']>): string {
+  return Buffer.from(JSON.stringify(auth)).toString('base64').replaceAll('+', '-').replaceAll('/', '_');
 }
 
 /** Without a tag the API would bring all of them. */

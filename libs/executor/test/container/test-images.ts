@@ -49,7 +49,7 @@ export function containersOf(engine: FoundEngine | null, owner: string): string[
     .filter((line) => line !== '');
 }
 
-function command(engine: FoundEngine, args: readonly string[]): string {
+export function command(engine: FoundEngine, args: readonly string[]): string {
   const [file = '', ...flags] =
     engine.kind === 'podman' ? engine.command : ['docker', '--host', `unix://${engine.socketPath}`];
   return execFileSync(file, [...flags, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });

@@ -3,9 +3,9 @@ import { existsSync, rmSync } from 'node:fs';
 import { ContainerExecutor, findEngine, sweepContainers } from '@penstock/executor';
 import type { ExecutorParts, ExecutorSource } from './executor-source.ts';
 
-export async function findContainerSource(): Promise<ExecutorSource | null> {
-  const { engine } = await findEngine();
-  if (engine === null) return null;
+export async function findContainerSource(): Promise<ExecutorSource | string> {
+  const { engine, why } = await findEngine();
+  if (engine === null) return why;
   return {
     kind: 'container',
     create: (parts, guard) =>
