@@ -32,7 +32,11 @@ export function inheritedEnvironment(env: Readonly<Record<string, string | undef
 
 /** In a container: where this machine has its programs and its user's files means nothing there. */
 export function withoutMachine(inherited: Readonly<Record<string, string>>, home: string): Record<string, string> {
-  return { ...Object.fromEntries(Object.entries(inherited).filter(([name]) => CONTAINER_VARIABLES.test(name))), HOME: home };
+  return {
+    ...Object.fromEntries(Object.entries(inherited).filter(([name]) => CONTAINER_VARIABLES.test(name))),
+    HOME: home,
+  };
 }
 
-const CONTAINER_VARIABLES = /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|((https?|no|all)_proxy))$/i;
+const CONTAINER_VARIABLES =
+  /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|((https?|no|all)_proxy))$/i;

@@ -68,6 +68,7 @@ async function test(args: ParsedArguments, context: CommandContext): Promise<num
   const slots = availableParallelism();
   const executors = new LocalExecutors({ slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   try {
+    await executors.findFor(manifestText, context.cwd);
     const { lacking } = executors;
     const parsed = parsePipeline(file.text, { extensions: [own, ...extensions], refusals, lacking });
     if (!parsed.ok) throw new RefusedFile(problemsText(file, parsed.diagnostics, color).trimEnd(), EXIT.usage);

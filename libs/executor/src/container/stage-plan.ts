@@ -95,7 +95,10 @@ function userOf(image: StageImage, user: StageUser | undefined, mapsUsers: boole
     );
   if (user !== undefined) return `${user.uid}:${user.gid}`;
   const uid = process.getuid?.() ?? 0;
-  if (uid === 0) throw new UnstartableStage('a container never runs as the root of its machine: start as another user');
+  if (uid === 0)
+    throw new UnstartableStage(
+      'a container never runs as the root of its machine, and this stage has no user of its own (SERVICE_STAGE_UIDS)',
+    );
   return `${uid}:${process.getgid?.() ?? 0}`;
 }
 

@@ -1,6 +1,6 @@
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import { runExecutorSuite } from '../../src/testing/executor-suite.ts';
-import { engineForTests, IMAGE, PROGRAM } from './test-images.ts';
+import { engineForTests, IMAGE, PROGRAM } from '../../src/testing-containers/test-images.ts';
 
 const engine = await engineForTests('the contract of the executors on containers');
 /** Nobody else's on the machine of a test. */

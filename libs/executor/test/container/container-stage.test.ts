@@ -6,7 +6,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import type { StageExit, StagePlace, StageSpec } from '../../src/contract/port.ts';
 import { RecordingSink } from '../../src/testing/executor-suite.ts';
-import { containersOf, engineForTests, IMAGE, IMAGE_OF_SERVER, IMAGE_WITHOUT_SHELL } from './test-images.ts';
+import {
+  containersOf,
+  engineForTests,
+  IMAGE,
+  IMAGE_OF_SERVER,
+  IMAGE_WITHOUT_SHELL,
+} from '../../src/testing-containers/test-images.ts';
 
 const engine = await engineForTests('images, services and limits of containers');
 const user = process.getuid?.() === 0 ? { uid: 190_002, gid: 190_002 } : undefined;

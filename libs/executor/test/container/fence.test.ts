@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sweepContainers } from '../../src/container/sweep.ts';
 import { killLeftovers } from '../../src/process/leftovers.ts';
 import { processesWith } from '../../src/testing/processes.ts';
-import { containersOf, engineForTests } from './test-images.ts';
+import { containersOf, engineForTests } from '../../src/testing-containers/test-images.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
 const engine = await engineForTests('the end of containers with their owner');

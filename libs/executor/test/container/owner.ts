@@ -2,7 +2,7 @@
 import { bootClockMs, Guard } from '../../src/index.ts';
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import type { FoundEngine } from '../../src/container/find-engine.ts';
-import { IMAGE } from './test-images.ts';
+import { IMAGE } from '../../src/testing-containers/test-images.ts';
 
 const [owner = '', found = '', guarded, deadlineMs = '0', leftoversFile] = process.argv.slice(2);
 const engine = JSON.parse(found) as FoundEngine;

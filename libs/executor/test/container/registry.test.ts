@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import type { StageExit, StageImage } from '../../src/contract/port.ts';
 import { RecordingSink } from '../../src/testing/executor-suite.ts';
-import { command, engineForTests, IMAGE } from './test-images.ts';
+import { command, engineForTests, IMAGE } from '../../src/testing-containers/test-images.ts';
 import { startTestRegistry, type TestRegistry } from './test-registry.ts';
 
 const found = await engineForTests('images from a registry');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import type { FoundEngine } from '../../src/container/find-engine.ts';
-import { command } from './test-images.ts';
+import { command } from '../../src/testing-containers/test-images.ts';
 
 export interface TestRegistry {
   /** `host:port`, for the names of its images. */

@@ -14,8 +14,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findEngine, type FoundEngine } from '../../src/container/find-engine.ts';
-import { ownerFilter } from '../../src/container/ownership.ts';
+import { findEngine, type FoundEngine } from '../container/find-engine.ts';
+import { ownerFilter } from '../container/ownership.ts';
 
 export const IMAGE = 'localhost/penstock-test:1';
 export const IMAGE_WITHOUT_SHELL = 'localhost/penstock-test-bare:1';
