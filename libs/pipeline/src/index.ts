@@ -15,5 +15,6 @@ export { resolveInputs } from './file/resolve-inputs.ts';
 export { matchesPush } from './push/push-filter.ts';
 export { workdirFault } from './file/workdir.ts';
 export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
+export { type Least, STAGE_KINDS, takesLabel, type Wanted, wantedBy } from './model/takes.ts';
 export { nearest } from './text/suggest.ts';
 export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './file/uses.ts';

@@ -1,5 +1,5 @@
 /** What follows from a definition alone, computed once for all runs that share it: positions and who waits for whom. */
-import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
+import { wantedBy, type PipelineDefinition, type StageDefinition, type Wanted } from '@penstock/pipeline';
 
 export interface Plan {
   readonly definition: PipelineDefinition;
@@ -16,6 +16,8 @@ export interface PlannedStage {
   readonly siblings: readonly number[];
   /** `runs_on` joined: stages with equal labels of one run share a workspace. */
   readonly labelSet: string;
+  /** What it asks of its runner, by the trust of its run; those that share a workspace ask for the same. */
+  readonly wanted: { readonly trusted: Wanted; readonly untrusted: Wanted };
   /** What it comes after, in few words: a whole matrix by its name. Absent where the run has more of them than AFTER_NAMES_MAX. */
   readonly after: readonly string[] | undefined;
 }
@@ -54,6 +56,7 @@ function makePlan(definition: PipelineDefinition): Plan {
   });
   const after = dependencies.map((indexes) => namesOf(indexes, definition, families));
   const isAfterTold = after.reduce((count, names) => count + names.length, 0) <= AFTER_NAMES_MAX;
+  const wanted = wantedOf(definition);
   const stages = definition.stages.map((stage, index): PlannedStage => ({
     definition: stage,
     index,
@@ -61,9 +64,30 @@ function makePlan(definition: PipelineDefinition): Plan {
     dependents: dependents[index] ?? [],
     siblings: stage.matrix === undefined ? [] : (families.get(stage.matrix.of) ?? []),
     labelSet: stage.runsOn.join(','),
+    wanted: wanted[index] as PlannedStage['wanted'],
     after: isAfterTold ? after[index] : undefined,
   }));
   return { definition, stages, indexOf };
+}
+
+/** Stages that share a workspace go to one runner, which must be able to take them all. */
+function wantedOf({ stages }: PipelineDefinition): PlannedStage['wanted'][] {
+  const sharing = Map.groupBy(stages, ({ workspace, runsOn }) =>
+    workspace === 'shared' ? runsOn.join(',') : undefined,
+  );
+  const made = new Map<string, PlannedStage['wanted']>();
+  // Most stages of a file ask for the same: they share what is made of it.
+  const make = (group: readonly StageDefinition[]): PlannedStage['wanted'] => {
+    const wanted = { trusted: wantedBy(group, true), untrusted: wantedBy(group, false) };
+    const id = `${wanted.trusted.set}\n${wanted.untrusted.set}`;
+    const known = made.get(id);
+    if (known === undefined) made.set(id, wanted);
+    return known ?? wanted;
+  };
+  const ofGroup = new Map([...sharing].map(([labelSet, group]) => [labelSet, make(group)]));
+  return stages.map((stage) =>
+    stage.workspace === 'shared' ? (ofGroup.get(stage.runsOn.join(',')) ?? make([stage])) : make([stage]),
+  );
 }
 
 function namesOf(

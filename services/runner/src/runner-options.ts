@@ -1,5 +1,5 @@
 /** What a runner is started with, and what it is to whoever has started it. */
-import type { Bus, Job } from '@penstock/bus';
+import type { Bus, Job, RunnerLease } from '@penstock/bus';
 import type { IsolationLevel } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
@@ -12,6 +12,8 @@ export interface RunnerOptions {
   /** Stages at a time. */
   readonly slots: number;
   readonly labels: readonly string[];
+  /** Of its machine, for stages that ask for much. Absent: as found; none where stages run elsewhere. */
+  readonly capacity?: RunnerLease['capacity'];
   /** Holds the folders of runs (`work`) and the runner's own (`runner`). Looks empty to stages, but for `work`. */
   readonly dataDir: string;
   /** Of the session's lease; default `RUNNER_LEASE_MS`. `RUNNER_LEASE_MS_MIN` is the least that leaves time for a renewal before the fence. */

@@ -54,7 +54,7 @@ interface ActiveSession<Stages extends SessionStages> {
 /** What it is told about itself; the rest of a runner's options is for its ports. */
 type Options = Pick<
   RunnerOptions,
-  'log' | 'runnerId' | 'slots' | 'labels' | 'leaseMs' | 'goneWithoutLogMs' | 'isolationRequired'
+  'log' | 'runnerId' | 'slots' | 'labels' | 'capacity' | 'leaseMs' | 'goneWithoutLogMs' | 'isolationRequired'
 >;
 
 export class RunnerService<Guarding extends SessionGuard, Stages extends SessionStages> implements Runner {
@@ -99,7 +99,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       disk: ports.folders,
       isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
     });
-    this.#schedulers = new Schedulers(ports, options.labels, this.#border(), {
+    this.#schedulers = new Schedulers(ports, options, this.#border(), {
       changed: () => this.#active?.offers.pump(),
       gone: (scheduler) => this.#active?.offers.gone(scheduler),
     });
@@ -290,7 +290,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   }
 
   #leaseOf(session: string): RunnerLease {
-    const { runnerId, labels, slots } = this.#options;
+    const { runnerId, labels, slots, capacity } = this.#options;
     const held = [...this.#held.values()].filter(({ ref }) => ref.session === session).map(({ ref }) => ref);
     const earlier = this.#outbox.pending.filter(({ request }) => request.session !== session);
     return {
@@ -298,6 +298,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       session,
       labels,
       slots,
+      ...(capacity === undefined ? {} : { capacity }),
       attempts: [...held, ...earlier.map(({ request }) => refOf(request))],
     };
   }

@@ -3,6 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { killLeftovers } from '@penstock/executor';
 import { executorsOf } from './executors/executor-parts.ts';
+import { capacityOf } from './executors/capacity.ts';
+import { executorLabels } from './executors/executor-labels.ts';
 import type { Runner, RunnerOptions } from './runner-options.ts';
 import { machinePorts } from './machine-ports.ts';
 import { RunnerService } from './runner.ts';
@@ -12,11 +14,21 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   const own = join(options.dataDir, 'runner');
   mkdirSync(own, { recursive: true, mode: 0o700 });
   // P14: so that `gone` is true of all earlier sessions too.
-  for (const { source, parts } of executorsOf(options)) {
+  const executors = executorsOf(options);
+  for (const { source, parts } of executors) {
     await killLeftovers(parts.leftoversFile);
     await source.sweep?.(parts);
   }
-  const runner = new RunnerService(options, machinePorts(options, own));
+  const found = executorLabels(
+    executors.map(({ source }) => source),
+    options.untrustedIsolation ?? 'none',
+  );
+  const labelled = {
+    ...options,
+    labels: [...new Set([...options.labels, ...found])].toSorted(),
+    capacity: options.capacity ?? capacityOf(executors.map(({ source }) => source)),
+  };
+  const runner = new RunnerService(labelled, machinePorts(labelled, own));
   await runner.begin();
   return runner;
 }

@@ -14,14 +14,18 @@ class Queue {
     this.dispatch = new Dispatch({ weightOf, keySlots });
   }
 
-  offer(stage: string, more: Partial<Pick<ReadyStages, 'key' | 'priority' | 'labels' | 'boundTo'>> = {}): void {
-    const { key = 'k', priority = 0, labels = [], boundTo = () => undefined } = more;
+  offer(
+    stage: string,
+    more: Partial<Pick<ReadyStages, 'key' | 'priority' | 'labels' | 'least' | 'boundTo'>> = {},
+  ): void {
+    const { key = 'k', priority = 0, labels = [], least, boundTo = () => undefined } = more;
     this.#waiting.add(stage);
     this.dispatch.offer({
       key,
       priority,
       labels,
-      labelSet: labels.join(','),
+      labelSet: labels.join(',') + JSON.stringify(least ?? ''),
+      least,
       count: 1,
       boundTo,
       waits: () => this.#waiting.has(stage),
@@ -171,6 +175,44 @@ describe('credits (DISPATCH-3, P11)', () => {
     queue.offer('b');
     expect(queue.credit('r', 1)).toEqual(['a']);
     expect(queue.credits).toMatchObject([{ credit: 2 }]);
+  });
+});
+
+describe('what a stage asks for (DISPATCH-2)', () => {
+  it('goes to a runner that has as much, and waits for one where none has', () => {
+    const queue = new Queue();
+    const lease = (runner: string, memoryBytes: number): void =>
+      queue.dispatch.sessionSeen({
+        runner,
+        session: runner,
+        labels: [],
+        slots: 1,
+        capacity: { cpu: 4, memoryBytes },
+        attempts: [],
+      });
+    lease('small', 100);
+    queue.offer('large', { least: { memoryBytes: 200 } });
+    queue.offer('wide', { least: { cpu: 8 } });
+    expect(queue.credit('small', 1)).toEqual([]);
+    expect(queue.dispatch.unserved()).toEqual([
+      { labels: [], least: { memoryBytes: 200 }, count: 1 },
+      { labels: [], least: { cpu: 8 }, count: 1 },
+    ]);
+    expect(queue.dispatch.demand()).toContainEqual({ labels: [], least: { cpu: 8 }, count: 1, below: 1 });
+    lease('big', 300);
+    expect(queue.dispatch.unserved()).toEqual([{ labels: [], least: { cpu: 8 }, count: 1 }]);
+    expect(queue.credit('big', 1)).toEqual(['large']);
+    // It has got more: a machine that was changed.
+    lease('small', 500);
+    queue.offer('larger', { least: { memoryBytes: 400 } });
+    expect(queue.credit('small', 2)).toEqual(['larger']);
+  });
+
+  it('of a runner that does not say what it has is taken to be there', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.offer('large', { least: { memoryBytes: 2 ** 50 } });
+    expect(queue.credit('r', 1)).toEqual(['large']);
   });
 });
 

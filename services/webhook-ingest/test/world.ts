@@ -186,7 +186,7 @@ async function startRunner(
   const waiting: (() => void)[] = [];
   const runner = 'noop';
   const session = randomBytes(8).toString('hex');
-  const value: RunnerLease = { runner, session, labels: [], slots: 4, attempts: [] };
+  const value: RunnerLease = { runner, session, labels: ['takes=untrusted'], slots: 4, attempts: [] };
   const lease = await acquireLease(bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: RUNNER_LEASE_MS });
   const renewal = setInterval(() => void lease.renew(), 3_000);
   let credit = 0;
@@ -213,7 +213,7 @@ async function startRunner(
     const pull: PullRequest = {
       session,
       runner,
-      labels: [],
+      labels: ['takes=untrusted'],
       credits: Array.from({ length: 4 }, () => (credit += 1)),
       withdraw: [],
     };

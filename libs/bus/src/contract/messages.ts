@@ -2,7 +2,7 @@
  * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
-import type { PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
+import type { Least, PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
 import type { RunEvent, RunFilter, RunView, StageReason, TriggerOrigin, Epoch, RunId, Version } from '@penstock/run';
 
 /** Names a granted attempt completely (P12): what does not match all of it is dropped. */
@@ -198,6 +198,8 @@ export interface Demand {
   /** Stages waiting for each set of labels; runners with all of the labels may offer. */
   readonly waiting: readonly {
     readonly labels: readonly string[];
+    /** What a runner must have at least. */
+    readonly least?: Least | undefined;
     readonly count: number;
     /** Of these, those of keys that may have another slot while others wait (fair slots); absent: all. */
     readonly below?: number | undefined;
@@ -272,6 +274,8 @@ export interface RunnerLease {
   readonly session: string;
   readonly labels: readonly string[];
   readonly slots: number;
+  /** Of its machine: a stage that asks for more is not for it. Absent: it does not say. */
+  readonly capacity?: { readonly cpu: number; readonly memoryBytes: number } | undefined;
   /** Held attempts, results that are not answered yet included. */
   readonly attempts: readonly AttemptRef[];
 }

@@ -29,11 +29,11 @@ export function labelsOf(
   const found = new Set<string>();
   for (const { template, span } of labels) {
     const label = renderTemplate(template, scope);
-    if (label.length > PIPELINE_LIMITS.labelLengthMax || !/^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$/.test(label)) {
+    if (label.length > PIPELINE_LIMITS.labelLengthMax || !/^[A-Za-z0-9_][A-Za-z0-9_.:/=-]*$/.test(label)) {
       problems.add(
         place ?? span,
         path,
-        `${quoted(label)} cannot be a label: 1 to ${PIPELINE_LIMITS.labelLengthMax} letters, digits, '_', '.', ':', '/' and '-'`,
+        `${quoted(label)} cannot be a label: 1 to ${PIPELINE_LIMITS.labelLengthMax} letters, digits, '_', '.', ':', '/', '=' and '-'`,
       );
     }
     found.add(label);

@@ -1,6 +1,8 @@
 /** Which schedulers there are (the bucket `members`), and which of them have stages waiting that this runner could take. */
 import { buckets, subjects, type BusSubscription, type Demand, type LeaseWatch, type Membership } from '@penstock/bus';
+import type { Least } from '@penstock/pipeline';
 import { guarded, type Border } from '@penstock/telemetry/borders';
+import type { RunnerOptions } from '../runner-options.ts';
 import type { SessionWorld } from './session-world.ts';
 
 /** Demand is announced every second while there is some; two lost messages are no end of it. */
@@ -21,11 +23,13 @@ export class Schedulers {
 
   constructor(
     ports: Pick<SessionWorld, 'bus' | 'time' | 'watchLeases'>,
-    labels: readonly string[],
+    { labels, capacity }: Pick<RunnerOptions, 'labels' | 'capacity'>,
     border: Border,
     listener: SchedulersListener,
   ) {
     const own = new Set(labels);
+    const hasRoom = ({ cpu = 0, memoryBytes = 0 }: Least): boolean =>
+      capacity === undefined || (cpu <= capacity.cpu && memoryBytes <= capacity.memoryBytes);
     this.#ports = ports;
     this.#watch = ports.watchLeases<Membership>(
       buckets.members,
@@ -44,7 +48,12 @@ export class Schedulers {
     this.#demand = ports.bus.subscribe<Demand>(
       subjects.demand('*'),
       guarded('runner.demand', border, (demand) => {
-        if (!demand.waiting.some(({ labels: wanted }) => wanted.every((label) => own.has(label)))) return;
+        if (
+          !demand.waiting.some(
+            ({ labels: wanted, least }) => hasRoom(least ?? {}) && wanted.every((label) => own.has(label)),
+          )
+        )
+          return;
         this.#demandAt.set(demand.scheduler, ports.time.bootNow());
         listener.changed();
       }),

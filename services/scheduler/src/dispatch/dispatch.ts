@@ -5,7 +5,7 @@
  *
  *  DISPATCH-1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
  *     first come, first served within a key. So a key with 2,000 waiting stages delays another's by one slot at most.
- *  DISPATCH-2 A stage goes only to a session with all of its labels, and to the one runner that holds its workspace (P19).
+ *  DISPATCH-2 A stage goes only to a session with all of its labels and as much as it asks for, and to the one runner that holds its workspace (P19).
  *  DISPATCH-3 A credit is spent once, only while its session's lease is known, and not after CREDIT_SPENT_WITHIN_MS (P11); nor after its
  *     runner has begun another session.
  *  DISPATCH-4 The demand that is announced is what the queues hold.
@@ -14,6 +14,7 @@
  */
 import type { RunnerLease } from '@penstock/bus';
 import { EarlierResults } from './earlier-results.ts';
+import type { Least } from '@penstock/pipeline';
 import { KeySlots, type Pool } from './key-slots.ts';
 import type { Lane } from './lane.ts';
 import { comesBefore, ReadyClass } from './ready-class.ts';
@@ -36,6 +37,7 @@ interface Session {
   labels: ReadonlySet<string>;
   /** As its lease says. */
   slots: number;
+  capacity: RunnerLease['capacity'];
   /** Whether its lease has been seen; before that its credits cannot be spent. */
   leased: boolean;
   /** Credit number to expiry, oldest first. */
@@ -48,6 +50,7 @@ type Picked = NonNullable<ReturnType<Lane['take']>>;
 
 interface Waiting {
   readonly labels: readonly string[];
+  readonly least?: Least | undefined;
   readonly count: number;
   /** Of these, those of keys that may have another slot while others wait. */
   readonly below: number;
@@ -108,7 +111,7 @@ export class Dispatch {
     const id = classId(stages, runner);
     let ready = this.#classes.get(id);
     if (ready === undefined) {
-      ready = new ReadyClass(id, stages.labels, runner);
+      ready = new ReadyClass(id, stages, runner);
       this.#classes.set(id, ready);
       this.#near.add(ready);
     }
@@ -160,9 +163,11 @@ export class Dispatch {
       this.#poolsChanged();
       this.#mayFind(session);
     }
-    if (session.slots !== lease.slots) {
+    if (session.slots !== lease.slots || !isSame(session.capacity, lease.capacity)) {
       session.slots = lease.slots;
+      session.capacity = lease.capacity;
       this.#poolsChanged();
+      this.#mayFind(session);
     }
     this.#setLabels(session, lease.labels);
     this.#earlierResults.seen(lease);
@@ -292,11 +297,12 @@ export class Dispatch {
 
   /** What waits, per set of labels: the demand to announce. */
   demand(): Waiting[] {
-    const counts = new Map<string, { labels: readonly string[]; count: number; below: number }>();
+    const counts = new Map<string, { -readonly [K in keyof Waiting]: Waiting[K] }>();
     for (const ready of this.#classes.values()) {
-      const labelSet = ready.labels.join(',');
+      const labelSet = ready.id.slice(0, ready.id.indexOf('\n'));
       let entry = counts.get(labelSet);
-      if (entry === undefined) counts.set(labelSet, (entry = { labels: ready.labels, count: 0, below: 0 }));
+      if (entry === undefined)
+        counts.set(labelSet, (entry = { labels: ready.labels, ...leastOf(ready), count: 0, below: 0 }));
       for (const lane of ready.lanes.values()) {
         entry.count += lane.count;
         if (lane.count > 0 && !this.#isFull(ready, lane)) entry.below += lane.count;
@@ -318,6 +324,17 @@ export class Dispatch {
       // What was left to it is ours.
       for (const session of this.#idle) this.#mayFind(session);
     }
+  }
+
+  /** What waits and no runner here could ever take, as its labels are now: somebody has to be told. */
+  unserved(): { readonly labels: readonly string[]; readonly least: Least | undefined; readonly count: number }[] {
+    return [...this.#classes.values()].flatMap((ready) => {
+      const { labels, least, runner, lanes } = ready;
+      let count = 0;
+      for (const lane of lanes.values()) count += lane.count;
+      const isServed = count === 0 || runner !== undefined || this.#poolOf(ready).runners.size > 0;
+      return isServed ? [] : [{ labels, least, count }];
+    });
   }
 
   /** Between two steps. Throws InvariantBroken. */
@@ -373,6 +390,7 @@ export class Dispatch {
         session: id,
         labels: new Set(),
         slots: 0,
+        capacity: undefined,
         leased: false,
         credits: new Map(),
         spent: new Map(),
@@ -503,12 +521,29 @@ export class Dispatch {
   }
 }
 
-function canTake(session: Session, { runner, labels }: ReadyClass): boolean {
-  return (runner === undefined || runner === session.runner) && hasLabels(session, labels);
+function canTake(session: Session, { runner, labels, least }: ReadyClass): boolean {
+  return (runner === undefined || runner === session.runner) && hasLabels(session, labels) && hasRoom(session, least);
+}
+
+/** A runner that does not say what it has is taken to have enough. */
+function hasRoom({ capacity }: Pick<Session, 'capacity'>, least: Least | undefined): boolean {
+  return (
+    least === undefined ||
+    capacity === undefined ||
+    ((least.cpu ?? 0) <= capacity.cpu && (least.memoryBytes ?? 0) <= capacity.memoryBytes)
+  );
+}
+
+function isSame(a: RunnerLease['capacity'], b: RunnerLease['capacity']): boolean {
+  return a?.cpu === b?.cpu && a?.memoryBytes === b?.memoryBytes;
 }
 
 function hasLabels(session: Session, labels: readonly string[]): boolean {
   return labels.every((label) => session.labels.has(label));
+}
+
+function leastOf({ least }: ReadyClass): { readonly least?: Least } {
+  return least === undefined ? {} : { least };
 }
 
 function classId({ labelSet }: ReadyStages, runner: string | undefined): string {

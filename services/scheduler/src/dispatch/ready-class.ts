@@ -4,6 +4,7 @@
  *
  *  CLASS-1 A lane is in the order once, or among the full ones once.
  */
+import type { Least } from '@penstock/pipeline';
 import { Heap } from '../run/heap.ts';
 import type { Pool } from './key-slots.ts';
 import { Lane } from './lane.ts';
@@ -13,15 +14,17 @@ export class ReadyClass {
   readonly id: string;
   readonly labels: readonly string[];
   readonly runner: string | undefined;
+  readonly least: Least | undefined;
   readonly lanes = new Map<string, Lane>();
   readonly #order = new Heap<Lane>(comesBefore);
   readonly #full = new Map<string, Lane>();
   /** Remembered until runners, their labels or slots change. */
   pool: { readonly version: number; readonly of: Pool } | undefined;
 
-  constructor(id: string, labels: readonly string[], runner: string | undefined) {
+  constructor(id: string, { labels, least }: Pick<ReadyStages, 'labels' | 'least'>, runner: string | undefined) {
     this.id = id;
     this.labels = labels;
+    this.least = least;
     this.runner = runner;
   }
 

@@ -2,6 +2,7 @@
  * A run's stages as the dispatch sees them: what they need, and which of them still wait. Those that need the same stand in one
  * queue as one: a run may have thousands.
  */
+import type { Least, Wanted } from '@penstock/pipeline';
 import type { LiveRun } from '../run/live-run.ts';
 
 export interface Credit {
@@ -15,7 +16,9 @@ export interface ReadyStages {
   readonly key: string;
   readonly priority: number;
   readonly labels: readonly string[];
+  /** Names the labels and what else it asks for. */
   readonly labelSet: string;
+  readonly least?: Least | undefined;
   /** How many slots the key may have while others wait, where its tier says so. */
   readonly keySlots?: number | undefined;
   readonly count: number;
@@ -75,11 +78,19 @@ class WaitingStages implements ReadyStages {
   }
 
   get labels(): readonly string[] {
-    return plannedOf(this.#run, this.#nameAt(0))?.definition.runsOn ?? [];
+    return this.#wanted?.labels ?? [];
   }
 
   get labelSet(): string {
-    return plannedOf(this.#run, this.#nameAt(0))?.labelSet ?? '';
+    return this.#wanted?.set ?? '';
+  }
+
+  get least(): Least | undefined {
+    return this.#wanted?.least;
+  }
+
+  get #wanted(): Wanted | undefined {
+    return wantedOf(this.#run, this.#nameAt(0));
   }
 
   get keySlots(): number | undefined {
@@ -120,8 +131,17 @@ function plannedOf(run: LiveRun, stage: string): LiveRun['plan']['stages'][numbe
   return run.plan.stages[run.plan.indexOf.get(stage) ?? -1];
 }
 
+/** By the trust of the run. */
+export function wantedOf(run: LiveRun, stage: string): Wanted | undefined {
+  const wanted = plannedOf(run, stage)?.wanted;
+  return run.state.origin.trusted === false ? wanted?.untrusted : wanted?.trusted;
+}
+
 /** Whether they go to the same runners. */
 function areAlike(run: LiveRun, stage: string, other: string): boolean {
   const [a, b] = [plannedOf(run, stage), plannedOf(run, other)];
-  return a === b || (a?.labelSet === b?.labelSet && a?.definition.workspace === b?.definition.workspace);
+  return (
+    a === b ||
+    (a?.labelSet === b?.labelSet && a?.definition.workspace === b?.definition.workspace && a?.wanted === b?.wanted)
+  );
 }

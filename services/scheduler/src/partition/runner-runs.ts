@@ -114,8 +114,11 @@ export class RunnerRuns {
   #lackingIn({ plan, state }: LiveRun, runner: string): string[] {
     return Object.entries(state.workspaces).flatMap(([labelSet, holder]) => {
       if (holder !== runner) return [];
-      const planned = plan.stages.find((stage) => stage.labelSet === labelSet);
-      return planned !== undefined && this.#runners.lacks(runner, planned.definition.runsOn) ? [labelSet] : [];
+      const planned = plan.stages.find(
+        (stage) => stage.labelSet === labelSet && stage.definition.workspace === 'shared',
+      );
+      const wanted = state.origin.trusted === false ? planned?.wanted.untrusted : planned?.wanted.trusted;
+      return wanted !== undefined && this.#runners.lacks(runner, wanted.labels) ? [labelSet] : [];
     });
   }
 

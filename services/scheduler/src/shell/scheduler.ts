@@ -62,6 +62,9 @@ function readTexts({ log }: Pick<SchedulerOptions, 'log'>): Texts {
   return { definitions, reader: new DefinitionReader(definitions, log) };
 }
 
+/** Sets of labels without a runner that are told of: a file can name a hundred. */
+const UNSERVED_MAX = 100;
+
 export class SchedulerService implements Scheduler {
   member = '';
   readonly #options: SchedulerOptions;
@@ -106,6 +109,8 @@ export class SchedulerService implements Scheduler {
   #lookedAtMs: number;
   #closed = false;
   readonly #demand = new DemandAnnouncer();
+  /** What no runner takes, as it was told last. */
+  readonly #unserved = new Set<string>();
 
   constructor(
     options: SchedulerOptions,
@@ -500,6 +505,7 @@ export class SchedulerService implements Scheduler {
     this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
     this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting())();
     this.#guarded('scheduler.demand', () => this.#announceDemand())();
+    this.#guarded('scheduler.demand', () => this.#tellUnserved())();
     this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.
     this.#rebalance();
@@ -517,6 +523,22 @@ export class SchedulerService implements Scheduler {
     for (const waiting of this.#demand.take(this.#dispatch.demand())) {
       const demand: Demand = { scheduler: this.member, waiting };
       this.#ports.bus.publish(subjects.demand(this.member), demand);
+    }
+  }
+
+  /** Once for each set of labels, until somebody takes it. */
+  #tellUnserved(): void {
+    const unserved = this.#dispatch.unserved().slice(0, UNSERVED_MAX);
+    const known = new Set(this.#unserved);
+    this.#unserved.clear();
+    for (const { labels, least, count } of unserved) {
+      const id = JSON.stringify([labels, least]);
+      this.#unserved.add(id);
+      if (known.has(id)) continue;
+      this.#options.log.warn(
+        { labels, least, stages: count },
+        'stages wait for a runner that there is not: none has these labels, and as much of its machine',
+      );
     }
   }
 
