@@ -1,8 +1,15 @@
 /** Which schedulers there are (the bucket `members`), and which of them have stages waiting that this runner could take. */
-import { buckets, subjects, type BusSubscription, type Demand, type LeaseWatch, type Membership } from '@penstock/bus';
+import {
+  buckets,
+  subjects,
+  type BusSubscription,
+  type Demand,
+  type LeaseWatch,
+  type Membership,
+  type RunnerLease,
+} from '@penstock/bus';
 import type { Least } from '@penstock/pipeline';
 import { guarded, type Border } from '@penstock/telemetry/borders';
-import type { RunnerOptions } from '../runner-options.ts';
 import type { SessionWorld } from './session-world.ts';
 
 /** Demand is announced every second while there is some; two lost messages are no end of it. */
@@ -23,7 +30,7 @@ export class Schedulers {
 
   constructor(
     ports: Pick<SessionWorld, 'bus' | 'time' | 'watchLeases'>,
-    { labels, capacity }: Pick<RunnerOptions, 'labels' | 'capacity'>,
+    { labels, capacity }: Pick<RunnerLease, 'labels' | 'capacity'>,
     border: Border,
     listener: SchedulersListener,
   ) {
