@@ -112,7 +112,7 @@ describe('penstock login', () => {
       'over',
       4,
       [400, { status: 'expired', error: 'expired_token', message: 'no' }],
-      'the code has expired before anybody approved it',
+      'nobody has confirmed the code in time',
     ],
     ['broken', 3, [500, { error: 'internal_server_error', message: 'ask the operator' }], 'ask the operator'],
   ] as const)('ends with one line when it is %s', async (_, exitCode, answer, message) => {

@@ -64,4 +64,18 @@ describe('^C in the terminal of a server', () => {
     if (child.exitCode === null) await once(child, 'exit');
     expect(child.exitCode).toBe(130);
   });
+
+  it('says of a signal that is no ^C what a second one does', async () => {
+    server = await startServer({ env: { SERVICE_DRAIN: '60s' } });
+    const { child } = server;
+    const pipeline = waitingPipeline('told');
+    await trigger(server, pipeline.yaml);
+    await until('the stage runs', pipeline.isRunning);
+    process.kill(server.pid, 'SIGTERM');
+    await until('the server says what it waits for', () => server?.output().includes('waiting for') === true);
+    expect(server.output()).toContain('penstock: waiting for 1 stage (build of told); a second SIGTERM ends it');
+    pipeline.release();
+    if (child.exitCode === null) await once(child, 'exit');
+    expect(child.exitCode).toBe(0);
+  });
 });

@@ -1,6 +1,7 @@
 /** Finds and reads the pipeline file that a command works on. */
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { PIPELINE_FILES } from '@penstock/pipeline';
 import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -51,9 +52,9 @@ async function readBounded(path: string, shown: string): Promise<Buffer | undefi
     }
   } catch (error) {
     if (error instanceof FileError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    const why = code === 'EACCES' ? 'you may not read it' : message;
+    const why = code === 'EACCES' ? 'you may not read it' : systemReason(error);
     throw new FileError(`cannot read ${printableText(shown)}: ${printableText(why)}`, { cause: error });
   }
 }

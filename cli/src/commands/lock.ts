@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { formatLock } from '@penstock/extension';
 import { parsePipeline, usesOf } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
@@ -67,7 +68,7 @@ async function lock(args: ParsedArguments, context: CommandContext): Promise<num
   try {
     await writeFile(resolve(cwd, name), formatLock(extensions));
   } catch (error) {
-    throw new FileError(`cannot write ${printableText(name)}: ${printableText((error as Error).message)}`, {
+    throw new FileError(`cannot write ${printableText(name)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }

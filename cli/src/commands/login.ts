@@ -85,7 +85,9 @@ async function approved(server: ServerAddress, { deviceCode, intervalSecs, endsA
     const error = fieldOf(body, 'error');
     if (error === 'access_denied') throw new ServerRefused('the login was declined');
     if (error === 'expired_token' || performance.now() > endsAt)
-      throw new ServerRefused("the code has expired before anybody approved it; try again with 'penstock login'");
+      throw new ServerRefused(
+        "nobody has confirmed the code in time, and it is no longer valid; get a new one with 'penstock login'",
+      );
     if (error === 'slow_down') waitSecs = secondsOf(body, 'interval', waitSecs + 5);
     else if (status !== 200 && status !== 429)
       throw new ServerRefused(`the server does not go on with the login (${status}${messageOf(body)})`);

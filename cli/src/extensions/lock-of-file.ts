@@ -1,6 +1,7 @@
 /** The lock that belongs to a pipeline file: `.pipeline.lock` for the file of a folder, `<file>.lock` for any other. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { BadLock, LOCK_NAME, parseLock, type LockEntry } from '@penstock/extension';
 import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -24,8 +25,10 @@ export async function readLock(lockName: string | undefined, cwd: string): Promi
         `${printableText(lockName)} cannot be used: ${error.message}; write it anew with 'penstock lock --update'`,
         { cause: error },
       );
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw new FileError(`cannot read ${printableText(lockName)}: ${printableText(message)}`, { cause: error });
+    throw new FileError(`cannot read ${printableText(lockName)}: ${printableText(systemReason(error))}`, {
+      cause: error,
+    });
   }
 }

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { CacheFull, ExtensionCache, MANIFEST_NAME } from '@penstock/extension';
 import type { CommandContext } from '../command-line/command.ts';
 import { FileError } from '../process/errors.ts';
@@ -28,7 +29,7 @@ export async function keepPackage(
     if (path === undefined || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? ''))
       throw error;
     throw new FileError(
-      `cannot keep the extension in ${printableText(path)} (${code ?? ''}): XDG_CACHE_HOME names another place`,
+      `cannot keep the extension in ${printableText(path)} (${systemReason(error)}): XDG_CACHE_HOME names another place`,
       { cause: error },
     );
   }

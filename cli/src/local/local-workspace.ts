@@ -10,6 +10,7 @@ import { constants, mkdtempSync, writeFileSync } from 'node:fs';
 import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { removeTree } from '@penstock/executor';
 import { workdirFault } from '@penstock/pipeline';
 import { WorkspaceProblem } from '../process/errors.ts';
@@ -127,6 +128,6 @@ async function copyOne(path: Buffer, from: string, to: string, made: Set<string>
   } catch (error) {
     // Deleted, and not told to git yet: the copy lacks it too.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-    throw new WorkspaceProblem(`cannot copy '${path.toString('utf8')}': ${(error as Error).message}`, { cause: error });
+    throw new WorkspaceProblem(`cannot copy '${path.toString('utf8')}': ${systemReason(error)}`, { cause: error });
   }
 }

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import type { CommandContext } from '../command-line/command.ts';
 import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -30,9 +31,9 @@ export async function readLogin(env: Environment, server: ServerAddress): Promis
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw new FileError(`cannot read the login from ${printableText(file)}: ${printableText(message)}`, {
+    throw new FileError(`cannot read the login from ${printableText(file)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }
@@ -56,7 +57,7 @@ export async function keepLogin(env: Environment, server: ServerAddress, login: 
     await rename(fresh, file);
     return file;
   } catch (error) {
-    throw new FileError(`cannot keep the login in ${printableText(file)}: ${printableText((error as Error).message)}`, {
+    throw new FileError(`cannot keep the login in ${printableText(file)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }

@@ -5,6 +5,7 @@
  */
 import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { defaultDataFolder } from '@penstock/config/data-folder';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { FileError, ServerRefused } from '../process/errors.ts';
@@ -87,10 +88,10 @@ async function readToken(path: string): Promise<string | undefined> {
       await file.close();
     }
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (error instanceof FileError) throw error;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw new FileError(`cannot read the token from ${printableText(path)}: ${printableText(message)}`, {
+    throw new FileError(`cannot read the token from ${printableText(path)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }

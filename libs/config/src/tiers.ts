@@ -1,5 +1,6 @@
 /** What each tier allows. One table, which a file (`SERVICE_TIERS_FILE`) can override in part. */
 import { readFileSync } from 'node:fs';
+import { systemReason } from '@penstock/errors';
 import { ConfigurationError } from './errors.ts';
 
 export const TIER_NAMES = ['free', 'pro', 'team', 'enterprise'] as const;
@@ -97,9 +98,7 @@ function overridden(file: string): Readonly<Record<TierName, TierLimits>> {
   try {
     given = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new ConfigurationError([
-      `SERVICE_TIERS_FILE: ${file} cannot be read as JSON (${error instanceof Error ? error.message : String(error)})`,
-    ]);
+    throw new ConfigurationError([`SERVICE_TIERS_FILE: ${file} cannot be read as JSON (${systemReason(error)})`]);
   }
   const problems: string[] = [];
   const result = { ...BUILT_IN };

@@ -13,4 +13,5 @@ export {
   Unauthenticated,
   Unavailable,
 } from './service-error.ts';
+export { systemReason } from './system-reason.ts';
 export { TaggedError } from './tagged-error.ts';

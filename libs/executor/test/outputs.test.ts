@@ -62,6 +62,6 @@ describe('$SERVICE_OUTPUT', () => {
     expect(() => readOutputs(file, [])).toThrow(/no file/);
     rmSync(file);
     writeFileSync(file, '');
-    expect(() => readOutputs(join(file, 'below'), [])).toThrow(/cannot be read: ENOTDIR/);
+    expect(() => readOutputs(join(file, 'below'), [])).toThrow(/cannot be read: a part of its path is no folder/);
   });
 });

@@ -163,7 +163,7 @@ class Supervisor implements EmbeddedBroker {
       connectTimeoutMs: READY_TIMEOUT_MS,
     });
     const ended = running.process.then(async () => {
-      throw new Error(`the broker ended while it started: ${(await this.#lastWords(running)).trim()}`);
+      throw new Error(brokerProblem((await this.#lastWords(running)).trim(), this.#options.binary));
     });
     try {
       this.#bus = await Promise.race([connecting, ended]);
@@ -373,4 +373,12 @@ async function dyingWithUs(): Promise<readonly string[]> {
     if (found) return [setpriv, '--pdeathsig', 'TERM', '--'];
   }
   return [];
+}
+
+/** `setpriv` is what says that there is no such program. */
+function brokerProblem(lastWords: string, binary: string): string {
+  const refusal = /failed to execute .*?: (.*)/u.exec(lastWords)?.[1];
+  return refusal === undefined
+    ? `the broker ended while it started: ${lastWords}`
+    : `the broker's program ${binary} cannot be started (${refusal.toLowerCase()}): SERVICE_NATS_SERVER names it, and without that variable 'npm start' brings its own`;
 }

@@ -109,7 +109,7 @@ export async function runServe(
       for (const line of prepared.lines(server.url)) process.stdout.write(`${line}\n`);
       await stop.requested;
     }
-    await server.close((stages) => say(waitingLine(stages)));
+    await server.close((stages) => say(waitingLine(stages, stop.name())));
     return 0;
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));
@@ -250,22 +250,29 @@ function stagesLine(uids: { readonly first: number; readonly last: number } | nu
   return `run as users of their own, one for each key (${uids.first} to ${uids.last})`;
 }
 
-/** What a person reads who has pressed ^C while stages are running. */
-function waitingLine(stages: readonly RunningStage[]): string {
+/** What is read by who has pressed ^C, or sent a signal, while stages are running. */
+function waitingLine(stages: readonly RunningStage[], signal: NodeJS.Signals): string {
   const shown = stages.slice(0, WAITED_FOR_SHOWN_MAX).map(({ stage, pipelineName }) => `${stage} of ${pipelineName}`);
   const more = stages.length - shown.length;
   const names = [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ');
-  return `waiting for ${stages.length} ${stages.length === 1 ? 'stage' : 'stages'} (${names}); ^C again ends ${stages.length === 1 ? 'it' : 'them'}`;
+  return `waiting for ${stages.length} ${stages.length === 1 ? 'stage' : 'stages'} (${names}); ${signal === 'SIGINT' ? '^C again' : `a second ${signal}`} ends ${stages.length === 1 ? 'it' : 'them'}`;
 }
 
-function stopSignal(): { readonly signal: AbortSignal; readonly requested: Promise<void> } {
+function stopSignal(): {
+  readonly signal: AbortSignal;
+  readonly requested: Promise<void>;
+  /** Of the first one. */
+  name(): NodeJS.Signals;
+} {
   const stopping = new AbortController();
   const { promise: requested, resolve: request } = Promise.withResolvers<void>();
-  const handle = (): void => {
+  let first: NodeJS.Signals = 'SIGINT';
+  const handle = (name: NodeJS.Signals): void => {
     if (stopping.signal.aborted) process.exit(EXIT_INTERRUPTED);
+    first = name;
     stopping.abort();
     request();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, handle);
-  return { signal: stopping.signal, requested };
+  return { signal: stopping.signal, requested, name: () => first };
 }

@@ -28,13 +28,17 @@ describe('the data folder', () => {
 
   it('that cannot be made is refused with its name, and nothing hangs', () => {
     writeFileSync(join(folder, 'file'), '');
-    expect(() => makeDataFolder(join(folder, 'file'))).toThrow(`${join(folder, 'file')} cannot be made (EEXIST)`);
-    expect(() => makeDataFolder(join(folder, 'file', 'below'))).toThrow(/below cannot be made \(EEXIST\)/u);
-    expect(() => keptSecret(join(folder, 'file', 'api-key'))).toThrow(/cannot be made \(EEXIST\)/u);
+    expect(() => makeDataFolder(join(folder, 'file'))).toThrow(
+      `${join(folder, 'file')} cannot be made (a file is in its place`,
+    );
+    expect(() => makeDataFolder(join(folder, 'file', 'below'))).toThrow(
+      /below cannot be made \(a file is in its place/u,
+    );
+    expect(() => keptSecret(join(folder, 'file', 'api-key'))).toThrow(/cannot be made \(a file is in its place/u);
   });
 
   it.runIf(existsSync('/proc/self'))('in a file system that takes no folders is refused', () => {
-    expect(() => makeDataFolder('/proc/penstock/data')).toThrow(/cannot be made \(ENOENT\)/u);
-    expect(() => keptSecret('/proc/penstock/api-key')).toThrow(/cannot be made \(ENOENT\)/u);
+    expect(() => makeDataFolder('/proc/penstock/data')).toThrow(/cannot be made \(no folder can be made there\)/u);
+    expect(() => keptSecret('/proc/penstock/api-key')).toThrow(/cannot be made \(no folder can be made there\)/u);
   });
 });

@@ -1,5 +1,6 @@
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { extensionIdFault } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError, UsageError } from '../../process/errors.ts';
@@ -49,7 +50,7 @@ async function init(
     }
   } catch (error) {
     if (error instanceof FileError) throw error;
-    throw new FileError(`cannot write to ${printableText(folder)}: ${printableText((error as Error).message)}`, {
+    throw new FileError(`cannot write to ${printableText(folder)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }

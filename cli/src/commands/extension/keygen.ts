@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { generateSigningKeys } from '@penstock/extension';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError } from '../../process/errors.ts';
@@ -46,7 +47,7 @@ async function keygen(args: ParsedArguments, context: CommandContext): Promise<n
     throw new FileError(
       isThere
         ? `${printableText(name)} is there already: name another file`
-        : `cannot write ${printableText(name)}: ${printableText((error as Error).message)}`,
+        : `cannot write ${printableText(name)}: ${printableText(systemReason(error))}`,
       { cause: error },
     );
   }

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError } from '../../process/errors.ts';
 import { readableSize, readExtension } from '../../extensions/extension-folder.ts';
@@ -38,7 +39,7 @@ async function pack(args: ParsedArguments, { cwd, env, terminal }: CommandContex
   try {
     await writeFile(resolve(cwd, output), bytes);
   } catch (error) {
-    throw new FileError(`cannot write ${printableText(output)}: ${printableText((error as Error).message)}`, {
+    throw new FileError(`cannot write ${printableText(output)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }

@@ -8,6 +8,7 @@
  * Empty lines are skipped; a later value of a name replaces an earlier one.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { systemReason } from '@penstock/errors';
 import { BadOutputs } from '../contract/errors.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;
@@ -88,10 +89,7 @@ function readText(path: string): string | null {
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new BadOutputs(
-      `$SERVICE_OUTPUT cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
-      0,
-    );
+    throw new BadOutputs(`$SERVICE_OUTPUT cannot be read: ${systemReason(error)}`, 0);
   }
   try {
     const { size } = fstatSync(fd);

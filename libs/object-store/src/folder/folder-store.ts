@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
@@ -194,7 +195,7 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new ObjectsUnavailable(`${what} failed (${(error as NodeJS.ErrnoException).code ?? String(error)})`, {
+    throw new ObjectsUnavailable(`${what} failed (${systemReason(error)})`, {
       cause: error,
     });
   }

@@ -1,5 +1,6 @@
 /** `SERVICE_WEBHOOK_PIPELINE`: the server's own pipeline, which runs for every push. */
 import { readFileSync } from 'node:fs';
+import { systemReason } from '@penstock/errors';
 import { ConfigurationError } from '@penstock/config';
 import { diagnosticLine, parsePipeline, usesOf } from '@penstock/pipeline';
 
@@ -18,8 +19,6 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError([
-      `SERVICE_WEBHOOK_PIPELINE: ${path} cannot be read (${error instanceof Error ? error.message : String(error)})`,
-    ]);
+    throw new ConfigurationError([`SERVICE_WEBHOOK_PIPELINE: ${path} cannot be read (${systemReason(error)})`]);
   }
 }
