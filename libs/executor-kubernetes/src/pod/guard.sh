@@ -195,8 +195,8 @@ while :; do
   if [ -z "$code$order" ] && [ -n "$gone" ]; then finish 137; fi
   kill -0 "$waiter" 2>/dev/null || gone=1
   if [ -n "$code" ] && [ $pumps_left -le 0 ] && [ ! -e done ]; then
-    : >done
     say "done $code $cause"
+    : >done
     echo >&7
   fi
   # Children that the stage has left to us are reaped by waiting for one of our own.
