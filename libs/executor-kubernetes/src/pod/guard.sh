@@ -34,7 +34,7 @@ printf '%s\n' "$uid" "$output" >settings
 printf '%s\n' "$1" >line.new
 mv line.new line
 
-deadline=0 cause=exit go= stopping= kill_at=0 code= gone= pumps_left=2
+deadline=0 cause=exit go= stopping= kill_at=0 code= ended= gone= pumps_left=2
 trap 'echo "stop $term outside" >&9' TERM
 trap : INT HUP
 
@@ -125,20 +125,28 @@ start() {
   pump err &
   pump_err=$!
   [ -z "$output" ] || : >"$output"
+  # A shell lets what runs in its background ignore SIGINT, and all that comes of it. So the stage is started in the foreground, by one
+  # that has its parent killed: then it is ours, and nobody waits for it.
   (
-    trap : TERM INT HUP
     (
-      trap - TERM INT HUP
-      exec 5>out 6>err 7<&- 9<&- </dev/null
-      set --
-      [ ! -e entry ] || . ./entry
-      # A session of its own: what it sends to its group is not for us.
-      if command -v setsid >/dev/null; then set -- setsid "$@"; fi
-      exec "$@" sh -c '. /penstock/job'
+      read -r own _ _ parent _ </proc/self/stat
+      echo "$own" >waiter
+      kill -KILL "$parent"
+      trap : TERM INT HUP
+      (
+        trap - TERM INT HUP
+        exec 5>out 6>err 7<&- 9<&- </dev/null
+        set --
+        [ ! -e entry ] || . ./entry
+        # A session of its own: what it sends to its group is not for us.
+        if command -v setsid >/dev/null; then set -- setsid "$@"; fi
+        exec "$@" sh -c '. /penstock/job'
+      )
+      echo "exit $?" >&9
     )
-    echo "exit $?" >&9
-  ) &
-  waiter=$!
+    :
+  ) 2>/dev/null
+  read -r waiter <waiter
 }
 
 finish() { # <code>
@@ -175,7 +183,8 @@ while :; do
         if [ -n "$waiter" ]; then hunt TERM; hunt CONT; fi
       fi
       ;;
-    exit) finish "$first" ;;
+    # What is being stopped has its grace, also where its first process does not need it.
+    exit) if [ -n "$stopping" ]; then ended=$first; else finish "$first"; fi ;;
     eof) pumps_left=$((pumps_left - 1)) ;;
     bye) [ -z "$code" ] || leave "$code" done ;;
   esac
@@ -191,8 +200,9 @@ while :; do
     leave 124 'its runner has not answered any more'
   fi
   if [ -n "$stopping" ] && [ -z "$code" ] && [ "$now" -ge "$kill_at" ]; then hunt KILL; fi
+  if [ -n "$ended" ] && [ -z "$code" ] && ! hunt 0; then finish "$ended"; fi
   # What it had to say may still be on its way.
-  if [ -z "$code$order" ] && [ -n "$gone" ]; then finish 137; fi
+  if [ -z "$code$ended$order" ] && [ -n "$gone" ]; then finish 137; fi
   kill -0 "$waiter" 2>/dev/null || gone=1
   if [ -n "$code" ] && [ $pumps_left -le 0 ] && [ ! -e done ]; then
     say "done $code $cause"
