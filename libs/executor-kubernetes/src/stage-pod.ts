@@ -203,11 +203,11 @@ export class StagePod implements StageProcess {
   #look(): StageExit | null {
     const now = bootClockMs();
     const state = this.#state;
-    if (this.#isProvenEnded(now)) return this.#ending();
     if (!this.#wasBegun) {
       const failed = this.#stopped !== null || this.#isAbandoned ? this.#ending() : this.#setupFault(now);
       if (failed !== null) return failed;
     }
+    if (this.#isProvenEnded(now)) return this.#ending();
     const isStopOverdue = now > this.#stopAt + this.#plan.graceMs + STOP_MARGIN_MS;
     if (this.#isAbandoned || this.#nonsense !== null || isStopOverdue) void this.#delete(1);
     if (state?.stage.kind === 'running' && this.#line === null && !this.#connecting && now >= this.#connectAt)
