@@ -311,11 +311,11 @@ export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): v
       expect(processesWith(mark)).toEqual([]);
     });
 
-    if (program !== null)
-      it('other programs than shells run a command each', async () => {
-        const { exit, sink } = await run([program.printsName, 'exit 4'], { shell: program.name });
-        expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, `${program.name}\n`]);
-      });
+    it.runIf(program !== null)('other programs than shells run a command each', async () => {
+      const { name: shell, printsName } = program ?? PERL;
+      const { exit, sink } = await run([printsName, 'exit 4'], { shell });
+      expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, `${shell}\n`]);
+    });
 
     it('closing ends what runs, and nothing starts afterwards', async () => {
       const own = create(folder);

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BadLine } from '../src/errors.ts';
+import { FrameReader, type LineFrame } from '../src/line/frames.ts';
+
+const blocks = (stream: string, first: number, pieces: readonly Buffer[]): Buffer => {
+  const sizes = pieces.map((piece, index) => `${piece.length} ${stream}.${first + index}\n`).join('');
+  const total = pieces.length > 1 ? `${Buffer.concat(pieces).length} total\n` : '';
+  return Buffer.concat([Buffer.from(`blocks ${stream} ${first} ${pieces.length}\n${sizes}${total}data\n`), ...pieces]);
+};
+
+describe('frames of a line', () => {
+  it('are the same however the bytes are cut', () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 300 }).map((array) => Buffer.from(array));
+    const frame = fc.tuple(
+      fc.constantFrom('out', 'err'),
+      fc.nat(1_000),
+      fc.array(bytes, { minLength: 1, maxLength: 4 }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(frame, { maxLength: 5 }),
+        fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1 }),
+        (all, cuts) => {
+          const text = Buffer.concat([
+            ...all.map(([stream, first, pieces]) => blocks(stream, first, pieces)),
+            Buffer.from('outputs 4\na=1\ndone 3 exit\n'),
+          ]);
+          const reader = new FrameReader();
+          const frames: LineFrame[] = [];
+          for (let at = 0, turn = 0; at < text.length; turn += 1) {
+            const end = at + (cuts[turn % cuts.length] ?? 1);
+            frames.push(...reader.push(text.subarray(at, end)));
+            at = end;
+          }
+          expect(frames).toEqual([
+            ...all.map(([stream, first, pieces]) => ({
+              kind: 'blocks',
+              stream,
+              first,
+              count: pieces.length,
+              bytes: Buffer.concat(pieces),
+            })),
+            { kind: 'outputs', bytes: Buffer.from('a=1\n') },
+            { kind: 'done', code: 3, cause: 'exit' },
+          ]);
+        },
+      ),
+    );
+  });
+
+  it.each([
+    'nonsense\n',
+    'done 3 surely\n',
+    'done 300 exit\n',
+    'blocks out 0 17\n',
+    'blocks mid 0 1\n',
+    'blocks out 0 1\n65537 out.0\ndata\n',
+    'blocks out 0 2\n1 out.0\ndata\n',
+    'outputs 999999999\n',
+    'x'.repeat(300),
+  ])('%s is refused, and costs nothing', (text) => {
+    expect(() => new FrameReader().push(Buffer.from(text))).toThrow(BadLine);
+  });
+});
