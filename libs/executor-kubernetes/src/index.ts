@@ -1,4 +1,4 @@
-export { openCluster, type Cluster } from './cluster/cluster.ts';
+export { openCluster } from './cluster/cluster.ts';
 export { NoCluster } from './errors.ts';
 export { KubernetesExecutor } from './executor.ts';
 export { endEarlierPods } from './sweep.ts';

@@ -33,7 +33,7 @@ export interface ExecSocket {
   close(): void;
 }
 
-export interface ExecHandlers {
+interface ExecHandlers {
   onStdout(bytes: Buffer): void;
   onStderr(bytes: Buffer): void;
   /** `status`: what the API server said of the command's ending, if anything. Called once. */
@@ -45,14 +45,14 @@ export interface ExecStatus {
   readonly message?: string;
 }
 
-export type PodEvent = { readonly type: 'put' | 'gone'; readonly pod: V1Pod };
+type PodEvent = { readonly type: 'put' | 'gone'; readonly pod: V1Pod };
 
-export interface PodList {
+interface PodList {
   readonly pods: readonly V1Pod[];
   readonly version: string;
 }
 
-export interface LogOptions {
+interface LogOptions {
   readonly sinceTime: string | undefined;
   /** Also what comes from now on. */
   readonly follow: boolean;

@@ -2,19 +2,19 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { STAGE_CONTAINER } from './pod-manifest.ts';
 
-export type StageContainer =
+type StageContainer =
   | { readonly kind: 'none' }
   | { readonly kind: 'running' }
   | { readonly kind: 'terminated'; readonly code: number; readonly reason: string; readonly message: string };
 
-export interface PodFault {
+interface PodFault {
   readonly reason: 'image' | 'service';
   readonly message: string;
   /** False: it may pass. */
   readonly isFinal: boolean;
 }
 
-export interface ServiceState {
+interface ServiceState {
   readonly name: string;
   /** Its container runs; where it has a test, it may still fail that. */
   readonly isRunning: boolean;
