@@ -12,7 +12,8 @@ import type { Check, Mutant } from './mutant.ts';
 
 const WORLDS = 200;
 /** What the simulation drives as it is. */
-const SIMULATED = /^(services\/scheduler\/src\/(partition|dispatch|admission|run)\/|libs\/run\/)/;
+const SIMULATED =
+  /^(services\/scheduler\/src\/(partition|dispatch|admission|run|membership|shell)\/|services\/runner\/src\/(session\/|attempt\/|report\/outbox|runner\.ts|workspace\/run-folders)|libs\/run\/)/;
 /** Files of tests that a mutant is given at most, the narrowest first. */
 const TESTS_MAX = 8;
 

@@ -297,4 +297,12 @@ export const ownerAndRunner: readonly Mutant[] = [
     replace: '',
     noticedBy: [partition],
   },
+  {
+    rule: 'P10',
+    breaks: 'leaves the lease of a session that its full disk did not take to renew itself',
+    file: 'services/runner/src/runner.ts',
+    find: 'await session.end();\n      throw error;',
+    replace: 'throw error;',
+    noticedBy: [{ worlds: 200 }],
+  },
 ];

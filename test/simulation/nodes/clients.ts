@@ -136,6 +136,7 @@ export class Clients {
       poison: random.chance(profile.poison),
       unrestorable: random.chance(profile.unrestorable),
       stageMs: profile.stageMs,
+      length: this.#drawLength(),
     });
     const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;
     const ended = random.chance(profile.endedAtOnce) ? random.pick(ENDS) : undefined;
@@ -164,6 +165,13 @@ export class Clients {
     this.#onQuota.set(runId, random.chance(0.5) ? 'send as ended' : 'give up');
     if (random.chance(profile.cancels))
       world.after(random.exponential(4_000), () => this.#cancel(intent, random.pick(this.#gateways)));
+  }
+
+  #drawLength(): number {
+    const { random, profile } = this.#world;
+    if (!random.chance(profile.large)) return 0;
+    this.#world.mark('large file');
+    return profile.largeLength;
   }
 
   /** Those of the key, now and then others: the newest hold. */

@@ -553,7 +553,7 @@ export class Oracle implements Witness {
 
   /** What is still to be done in a healed world; undefined: nothing. */
   missing(): string | undefined {
-    const { store } = this.#observed;
+    const { store, broker } = this.#observed;
     for (const run of this.#runs.values()) {
       const document = store.documents.get(run.id);
       if (this.#partition(run.partition).disturbed) {
@@ -577,6 +577,10 @@ export class Oracle implements Witness {
       if (disk.results.size > 0)
         return `${name} keeps ${disk.results.size} results: ${[...disk.results.keys()].join(', ')}`;
       if (disk.workspaces.size > 0) return `${name} keeps workspaces of ${[...disk.workspaces.keys()].join(', ')}`;
+    }
+    for (const { name } of this.#observed.runners) {
+      const leases = [...broker.all('runners').keys()].filter((key) => key.startsWith(`${name}.`));
+      if (leases.length > 1) return `${name} keeps the leases of ${leases.length} sessions: ${leases.join(', ')}`;
     }
     if (this.#observed.processes.count > 0) return `${this.#observed.processes.count} processes live`;
     return this.#observed.clients.missing();

@@ -3,7 +3,11 @@
 export const SEEDS_DEFAULT = 2_000;
 
 export const expectedFaults: readonly string[] = [
+  'append to a full broker',
   'broker down',
+  "broker's disk full",
+  'callback threw',
+  'watch of a replica that is behind',
   "broker's answer lost",
   'clock set back',
   'clock set forward',
@@ -34,6 +38,7 @@ export const expectedMarks: readonly string[] = [
   'append recognised by its commit id',
   'append refused',
   'append without answer',
+  'commit near the limit of a message',
   'commit with several runs',
   'create asks the store',
   'create unavailable',

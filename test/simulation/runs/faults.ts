@@ -43,6 +43,7 @@ export class Faults {
     const world = this.#world;
     world.journalUsed = world.profile.journalUsed;
     this.#victims.store.up = true;
+    this.#victims.broker.full = false;
     for (const { disk } of this.#victims.runners) disk.full = false;
     if (!this.#victims.broker.up) this.#victims.broker.recover();
     for (const { node } of [...this.#victims.schedulers, ...this.#victims.runners]) {
@@ -114,6 +115,15 @@ export class Faults {
       });
     },
     clockStep: () => this.#stepClock(),
+    brokerFull: () => {
+      const { broker } = this.#victims;
+      if (broker.full) return;
+      broker.full = true;
+      this.#happened("broker's disk full");
+      this.#world.after(this.#world.random.exponential(6_000), () => {
+        broker.full = false;
+      });
+    },
   };
 
   /** An hour forward or back; some are put right soon, others stay. */

@@ -14,6 +14,8 @@ import { SimNode } from '../world/sim-node.ts';
 import { SimStore } from '../world/store.ts';
 import { Exchange } from '../world/exchange.ts';
 import { World, type WorldOptions } from '../world/world.ts';
+import { injectFaults } from '@penstock/telemetry/borders';
+import { InjectedFault } from '../world/errors.ts';
 import { Faults } from './faults.ts';
 
 const STEPS_MAX = 400_000;
@@ -64,6 +66,22 @@ export class Simulation {
 
   /** Lives the world from its beginning until everything in it is done. Throws the Violation that was found. */
   async run(): Promise<void> {
+    const { world } = this;
+    const { callbackThrows } = world.profile;
+    if (callbackThrows > 0)
+      injectFaults((border) => {
+        if (!world.drops(callbackThrows)) return;
+        world.mark('callback threw');
+        throw new InjectedFault(`thrown at ${border}`);
+      });
+    try {
+      await this.#live();
+    } finally {
+      injectFaults(undefined);
+    }
+  }
+
+  async #live(): Promise<void> {
     const { profile, random } = this.world;
     for (const scheduler of this.#schedulers) this.world.after(random.between(0, 500), () => scheduler.start());
     for (const runner of this.#runners) this.world.after(random.between(0, 500), () => runner.start());

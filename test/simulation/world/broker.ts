@@ -25,7 +25,8 @@ interface Watch {
   readonly life: number;
   readonly bucket: Bucket;
   readonly handler: (event: KvEvent) => void;
-  readonly known: Set<string>;
+  /** By key, the revision that it was last seen at. */
+  readonly known: Map<string, number>;
   /** Events of one watch arrive in order. */
   arrivesAt: number;
   ready: (() => void) | undefined;
@@ -47,6 +48,10 @@ const EXPIRY_LAG_MS = 300;
 
 export class SimBroker {
   up = true;
+  /** It stores nothing, and says so. */
+  full = false;
+  /** Of each bucket: every change, in its order, as replicas take them over. */
+  readonly #changes: Record<Bucket, { readonly at: number; readonly event: KvEvent }[]> = { members: [], runners: [] };
   readonly #world: World;
   readonly #logs = new Map<number, LogEntry[]>();
   readonly #buckets: Record<Bucket, Map<string, KvEntry>> = { members: new Map(), runners: new Map() };
@@ -67,7 +72,13 @@ export class SimBroker {
     return log;
   }
 
-  append(partition: number, bytes: Uint8Array, commitId: string, expectedSequence: number): number | 'refused' {
+  append(
+    partition: number,
+    bytes: Uint8Array,
+    commitId: string,
+    expectedSequence: number,
+  ): number | 'refused' | 'full' {
+    if (this.full) return 'full';
     const log = this.log(partition);
     if ((log.at(-1)?.sequence ?? 0) !== expectedSequence && this.#world.mutation !== 'no-expected-sequence')
       return 'refused';
@@ -125,8 +136,9 @@ export class SimBroker {
     return new Map(this.#buckets[bucket]);
   }
 
-  /** Null: another revision stands there. */
+  /** Null: another revision stands there, or it is full. */
   put(bucket: Bucket, key: string, value: unknown, ttlMs: number, expectedRevision: number): number | null {
+    if (this.full) return null;
     const id = `${bucket}.${key}`;
     if ((this.#revisions.get(id) ?? 0) !== expectedRevision) return null;
     const revision = ++this.#sequence;
@@ -164,7 +176,7 @@ export class SimBroker {
       life: node.life,
       bucket,
       handler,
-      known: new Set(),
+      known: new Map(),
       arrivesAt: 0,
       ready: undefined,
       round: 0,
@@ -198,6 +210,7 @@ export class SimBroker {
   }
 
   #notify(bucket: Bucket, event: KvEvent): void {
+    this.#changes[bucket].push({ at: this.#world.now, event });
     for (const watch of this.#watches) {
       if (watch.bucket !== bucket || watch.stale || watch.stopped) continue;
       if (!watch.node.linked || !this.up) watch.stale = true;
@@ -217,11 +230,48 @@ export class SimBroker {
           watch.stale = true;
           return;
         }
-        if (event.kind === 'put') watch.known.add(event.key);
-        else watch.known.delete(event.key);
-        watch.handler(event);
+        this.#hear(watch, event);
       }),
     );
+  }
+
+  /**
+   * What a replica has: now, or as it was a moment ago, with the changes since behind it. What is known and missing in it, or older
+   * than known, the leader decides; that comes when the watch hears it.
+   */
+  #picture(watch: Watch): { readonly present: KvEvent[]; readonly later: KvEvent[] } {
+    const world = this.#world;
+    const { staleReplica, staleMs } = world.profile;
+    const isBehind = !world.healed && world.random.chance(staleReplica);
+    const asOf = isBehind ? world.now - world.random.between(0, staleMs) : world.now;
+    const present = new Map<string, KvEvent>();
+    const later: KvEvent[] = [];
+    for (const { at, event } of this.#changes[watch.bucket]) {
+      if (at > asOf) later.push(event);
+      else if (event.kind === 'put') present.set(event.key, event);
+      else present.delete(event.key);
+    }
+    if (later.length > 0) world.mark('watch of a replica that is behind');
+    const missing = [...watch.known.keys()].filter((key) => !present.has(key));
+    const decided = missing.map((key) => this.#atLeader(watch.bucket, key));
+    return { present: [...present.values(), ...decided], later };
+  }
+
+  #atLeader(bucket: Bucket, key: string): KvEvent {
+    const held = this.#buckets[bucket].get(key);
+    return held === undefined
+      ? { kind: 'expired', key, revision: 0 }
+      : { kind: 'put', key, value: held.value, revision: held.revision };
+  }
+
+  /** Nothing older than what is known is believed: the leader is asked. */
+  #hear(watch: Watch, event: KvEvent): void {
+    const known = watch.known.get(event.key);
+    const isOld = known !== undefined && event.revision > 0 && event.revision < known;
+    const heard = isOld ? this.#atLeader(watch.bucket, event.key) : event;
+    if (heard.kind === 'put') watch.known.set(heard.key, heard.revision);
+    else watch.known.delete(heard.key);
+    watch.handler(heard);
   }
 
   #beginAnew(watch: Watch): void {
@@ -230,9 +280,8 @@ export class SimBroker {
       if (watch.stopped || !watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
       watch.stale = false;
       watch.round += 1;
-      const present = this.#buckets[watch.bucket];
-      for (const key of watch.known) if (!present.has(key)) this.#deliver(watch, { kind: 'expired', key, revision: 0 });
-      for (const [key, { value, revision }] of present) this.#deliver(watch, { kind: 'put', key, value, revision });
+      const { present, later } = this.#picture(watch);
+      for (const event of present) this.#deliver(watch, event);
       world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () =>
         watch.node.handle(watch.life, () => {
           const { ready } = watch;
@@ -240,6 +289,9 @@ export class SimBroker {
           ready?.();
         }),
       );
+      // The replica catches up.
+      if (later.length > 0) watch.arrivesAt += world.random.between(0, world.profile.staleMs);
+      for (const event of later) this.#deliver(watch, event);
     });
   }
 }

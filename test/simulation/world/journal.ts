@@ -3,13 +3,22 @@
  * broker, where requests and answers are lost and late.
  */
 import { backoffMs, withoutJitter } from '@penstock/async';
-import type { AppendOptions, AppendResult, LogEntry, LogOptions, PartitionLog } from '@penstock/bus';
+import {
+  MessageTooLarge,
+  type AppendOptions,
+  type AppendResult,
+  type LogEntry,
+  type LogOptions,
+  type PartitionLog,
+} from '@penstock/bus';
 import { SimOutage } from './errors.ts';
+import { MESSAGE_BYTES_MAX } from './sim-bus.ts';
 import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
 const TRY_MS = 4_000;
+const LARGE_BYTES = 256 * 1024;
 const BACKOFF = { firstMs: 100, maxMs: 2_000, random: withoutJitter };
 /** A log that ends before the expectation is believed after as many reads. */
 const BEHIND_READS = 5;
@@ -54,6 +63,9 @@ export class SimPartitionLog implements PartitionLog {
   }
 
   append(bytes: Uint8Array, options: AppendOptions, signal?: AbortSignal): Promise<AppendResult> {
+    if (bytes.length > MESSAGE_BYTES_MAX)
+      return Promise.reject(new MessageTooLarge(this.subject, bytes.length, MESSAGE_BYTES_MAX));
+    if (bytes.length > LARGE_BYTES) this.#world.mark('commit near the limit of a message');
     this.#world.check(!this.#appending, 'P1', `a second append to ${this.subject} while one is in flight`);
     this.#appending = true;
     return this.#world
@@ -106,8 +118,9 @@ export class SimPartitionLog implements PartitionLog {
           return;
         }
         this.#world.mark(answer === undefined ? 'append without answer' : 'append refused');
-        const error = new SimOutage(answer === undefined ? 'no answer' : 'refused');
-        this.#onTrouble({ kind: 'unavailable', operation: 'append', attempt, error });
+        if (answer === 'full') this.#world.mark('append to a full broker');
+        const error = new SimOutage(answer ?? 'no answer');
+        this.#onTrouble({ kind: answer === 'full' ? 'full' : 'unavailable', operation: 'append', attempt, error });
         this.#last(signal, 1, (last) => {
           if (last?.commitId === commitId) {
             this.#world.mark('append recognised by its commit id');

@@ -15,6 +15,8 @@ export interface PipelineOptions {
   readonly poison: boolean;
   readonly unrestorable: boolean;
   readonly stageMs: number;
+  /** Characters that the text has more. */
+  readonly length: number;
 }
 
 /** The machine throws when it looks at the retries of a stage with this name: poison. */
@@ -73,7 +75,7 @@ function drawStage(
     ...(when === undefined ? {} : { when: when.expression }),
     runsAfterFailure: when?.runsAfterFailure ?? false,
     commands: [{ script: 'true', bindings: {} }],
-    env: {},
+    env: options.length === 0 ? {} : { LARGE: [noise(random, Math.floor(options.length / 4))] },
     timeoutMs: random.chance(0.3) ? options.stageMs * random.between(1, 3) : 60_000,
     retry: {
       max: random.chance(0.5) ? 1 + random.int(2) : 0,
@@ -86,6 +88,13 @@ function drawStage(
     runsOn: labels.filter(() => random.chance(0.5)),
     outputs: [],
   };
+}
+
+/** Nothing makes it much shorter. */
+function noise(random: Random, length: number): string {
+  return Buffer.from(random.bytes(Math.ceil(length * 0.75)))
+    .toString('base64')
+    .slice(0, length);
 }
 
 function drawCondition(random: Random): { readonly expression: Expression; readonly runsAfterFailure: boolean } {

@@ -20,6 +20,7 @@ export interface FaultRates {
   readonly powerCut: number;
   readonly journalFull: number;
   readonly clockStep: number;
+  readonly brokerFull: number;
 }
 
 export const noFaults: FaultRates = {
@@ -37,6 +38,7 @@ export const noFaults: FaultRates = {
   powerCut: 0,
   journalFull: 0,
   clockStep: 0,
+  brokerFull: 0,
 };
 
 export interface Profile {
@@ -70,6 +72,14 @@ export interface Profile {
   readonly runnersLazy: boolean;
   readonly stageMs: number;
   readonly cancels: number;
+  /** Of callbacks that the outside calls: so many throw, before they have done anything. */
+  readonly callbackThrows: number;
+  /** Of watches that begin anew: so many do on a replica that is behind, by so much at most. */
+  readonly staleReplica: number;
+  readonly staleMs: number;
+  /** Of runs: so many have a file of so many characters. */
+  readonly large: number;
+  readonly largeLength: number;
   readonly poison: number;
   readonly unrestorable: number;
   readonly clockSkewMs: number;
@@ -91,7 +101,7 @@ export function drawProfile(random: Random): Profile {
     runners: 1 + random.int(3),
     partitions: random.pick([1, 1, 2, 2, 4]),
     keys: 1 + random.int(3),
-    runs: 2 + random.int(9),
+    runs: random.chance(0.04) ? 30 + random.int(50) : 2 + random.int(9),
     quietMs: random.chance(0.15) ? 62_000 : 3_000,
     illMs,
     leaseMs: random.pick([6_000, 9_000, 15_000]),
@@ -111,6 +121,11 @@ export function drawProfile(random: Random): Profile {
     runnersLazy: random.chance(0.2),
     stageMs: random.between(200, 4_000),
     cancels: some(0.7, 0.1, 0.6),
+    callbackThrows: some(0.12, 0.001, 0.02),
+    staleReplica: some(0.3, 0.1, 0.8),
+    staleMs: random.between(200, 8_000),
+    large: some(0.05, 0.1, 0.5),
+    largeLength: random.pick([20_000, 200_000, 500_000]),
     poison: some(0.1, 0.05, 0.3),
     unrestorable: some(0.1, 0.05, 0.3),
     clockSkewMs: some(0.3, 100, 5_000),
@@ -129,6 +144,7 @@ export function drawProfile(random: Random): Profile {
       powerCut: some(0.08, 0.5, 2),
       journalFull: some(0.1, 0.5, 2),
       clockStep: some(0.3, 0.5, 6),
+      brokerFull: some(0.15, 0.5, 2),
     },
     quotas: random.chance(0.6) ? 1 : 0,
     endedAtOnce: some(0.5, 0.05, 0.3),

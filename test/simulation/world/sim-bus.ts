@@ -30,7 +30,7 @@ import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
 /** What a broker takes, without room for headers. */
-const MESSAGE_BYTES_MAX = 1_000_000;
+export const MESSAGE_BYTES_MAX = 1_000_000;
 const RETRY_MS_MAX = 250;
 
 export class SimBus implements Bus {

@@ -8,6 +8,7 @@ import { InjectedFault, SimOutage } from './errors.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
+const DROPPED = 'the partition is dropped after a fault';
 /** What is told, by how it begins, and the rare branch that it marks. */
 const MARKS: Readonly<Record<string, string>> = {
   'the store did not take run documents': 'projection failed',
@@ -15,7 +16,7 @@ const MARKS: Readonly<Record<string, string>> = {
   'the membership has run out': 'membership lost',
   'the partition could not be opened': 'opening failed',
   'this run cannot be restored': 'run could not be restored',
-  'the partition is dropped after a fault': 'partition dropped after a fault',
+  [DROPPED]: 'partition dropped after a fault',
   'the log of a lost attempt could not be closed': 'log end not stored at once',
 };
 
@@ -38,7 +39,8 @@ export function simLog(world: World, node: SimNode, isExcused: (error: unknown, 
       trace(fields, message);
       if (!node.alive || node.life !== life) return;
       const { err } = fields;
-      if (isWorldFault(err) || isExcused(err, message)) return;
+      const isDropped = err === undefined && message.startsWith(DROPPED) && world.profile.callbackThrows > 0;
+      if (isDropped || isWorldFault(err) || isExcused(err, message)) return;
       world.fail(err instanceof Error ? err : new Error(message));
     },
   };
