@@ -32,6 +32,8 @@ import type { NodeDependencies } from './dependencies.ts';
 const REQUEST_MS = 10_000;
 const NO_RESPONDERS_RETRY_MS = 250;
 const PING_MS = 15_000;
+/** No shorter file is too large for a commit. */
+const TOO_LARGE_FROM = 600_000;
 const OLD_ID_MS = 2 * 60 * 60 * 1000;
 const TENANT = 'tenant';
 const UNLIMITED = 2_147_483_647;
@@ -237,6 +239,10 @@ export class Clients {
       }
       if (answer?.code === 'BAD_USER_INPUT' && world.definitions.newBuild && request.yaml.includes('unrestorable')) {
         world.mark('create refused by a newer build');
+        return;
+      }
+      if (answer?.code === 'BAD_USER_INPUT' && request.yaml.length > TOO_LARGE_FROM) {
+        world.mark('create refused for its size');
         return;
       }
       if (answer?.code === 'QUOTA_EXCEEDED') {
