@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { silentLog } from '@penstock/telemetry/log';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
@@ -23,6 +24,8 @@ class HeardRun implements RunSource {
   #onEvents: (first: number, events: readonly RunEvent[]) => void = () => {};
 
   async events(after: number): Promise<readonly RunEvent[]> {
+    // As an owner far away: rounds without end leave the test its turn.
+    await nextTurn();
     return this.committed.slice(after);
   }
 
@@ -39,6 +42,11 @@ class HeardRun implements RunSource {
     this.#onChunk = listeners.onChunk;
     this.#onEvents = listeners.onEvents;
     return () => {};
+  }
+
+  /** A chunk that `LOGS` no longer has, and what stood before it neither. */
+  hear(gone: StoredChunk, lastSequenceOfSubject: number): void {
+    this.#onChunk({ ...gone, lastSequenceOfSubject });
   }
 
   store(stored: StoredChunk, how: 'heard' | 'missed'): void {
@@ -80,6 +88,15 @@ it("FEED-5: a runner's last chunk that was missed while another's later one was 
   const cursor = Cursor.decode(cut.encode(RUN_ID), RUN_ID);
   const missing = emitted(feed).filter(({ position }) => cursor?.admits(position));
   expect(outlineOf(missing)).toEqual(['stage_completed b', 'a| missed', 'stage_completed a', 'pipeline_completed']);
+});
+
+it('a chunk that is heard while what stood before it is gone for good is shown once a round has looked for that', async () => {
+  const run = new HeardRun();
+  const feed = await watched(run);
+  run.hear(chunk(6, 'a', 'heard\n', { runner: 'r1' }), 5);
+  await expect.poll(() => outlineOf(emitted(feed))).toContain('a| heard');
+  run.store(chunk(7, 'a', 'next\n', { runner: 'r1', offset: 6 }), 'heard');
+  await expect.poll(() => outlineOf(emitted(feed))).toContain('a| next');
 });
 
 it('FEED-5: a round reads nothing where everything that is stored was heard', async () => {
