@@ -66,7 +66,7 @@ const PENDING_MAX = 200;
 const WAIT_SECS = 10;
 const READS_OF_A_RUN = 6;
 const BROKEN_KEPT = 50;
-const ID_REFUSED = "'runId' does not fit";
+const ID_REFUSED = "'runId' is of a time that has not come";
 
 export interface LoadOptions {
   readonly api: Api;

@@ -604,10 +604,13 @@ stages: {a: {run: 'true'}}`;
       });
     }
     const future = newRunId({ now: Date.now() + 3_600_000, key: 'service/demo', random: new Uint8Array(10) });
-    for (const bad of ['x', runIdFor('service/other'), future]) {
-      expect(
-        (await graphql(app, TRIGGER, { variables: { yaml: YAML, runId: bad } })).errors[0]?.extensions['code'],
-      ).toBe('BAD_USER_INPUT');
+    for (const [bad, why] of [
+      ['x', 'does not fit'],
+      [runIdFor('service/other'), 'does not fit'],
+      [future, "a time that has not come by this server's clock"],
+    ] as const) {
+      const [error] = (await graphql(app, TRIGGER, { variables: { yaml: YAML, runId: bad } })).errors;
+      expect(error).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' }, message: expect.stringContaining(why) });
     }
   });
 

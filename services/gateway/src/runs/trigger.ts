@@ -168,9 +168,14 @@ export class Trigger {
   #runIdOf(given: string | null | undefined, key: string): string {
     const now = this.#settings.now();
     if (given === null || given === undefined) return newRunId({ now, key, random: randomBytes(10) });
-    if (!runIdFitsKey(given, key) || runIdTime(given) > now + RUN_ID_AHEAD_MS) {
+    if (!runIdFitsKey(given, key)) {
       throw new BadUserInput(
         `'runId' does not fit: give back the 'runId' of an earlier trigger of this pipeline by you, or leave it out.`,
+      );
+    }
+    if (runIdTime(given) > now + RUN_ID_AHEAD_MS) {
+      throw new BadUserInput(
+        `'runId' is of a time that has not come by this server's clock: leave it out, or have the clocks of the servers set right.`,
       );
     }
     return given;
