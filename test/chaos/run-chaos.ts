@@ -3,7 +3,7 @@
  * and the account of all of it.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectBus } from '@penstock/bus';
@@ -52,6 +52,8 @@ export interface ChaosReport {
   readonly settledMs: number;
 }
 
+/** Stages have a /tmp of their own: what they leave there nobody else sees. */
+const SEEN_BY_STAGES = '/var/tmp';
 /** After the last fault: a lease, a take-over, retries and their delays, what is left of the stages. */
 const SETTLE_MS_MAX = 120_000;
 const CLIENTS_MS_MAX = 90_000;
@@ -68,8 +70,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { cluster, schedule, seed, seconds } = options;
   const say = options.say ?? (() => {});
   const token = `chaos-${randomUUID()}`;
-  const marksFolder = join(cluster.folder, `marks-${token}`);
-  mkdirSync(marksFolder);
+  const marksFolder = mkdtempSync(join(SEEN_BY_STAGES, 'penstock-marks-'));
   const faults = schedule.faults({
     random: new Random(seed),
     seconds,
@@ -113,6 +114,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       doors,
     };
     const { violations, totals } = check(evidence);
+    if (violations.length === 0) rmSync(marksFolder, { recursive: true, force: true });
+    else say(`what the stages left is in ${marksFolder}`);
     const refusedBy =
       schedule.strict === true
         ? [...api.failures].map(([kind, count]): Violation => ({
