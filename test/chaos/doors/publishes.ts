@@ -24,6 +24,7 @@ const EXTENSIONS = 3;
 const PUBLISH =
   'mutation ($hash: String!) { publishExtension(packageHash: $hash) { version { version packageHash } } }';
 const VERSIONS = 'query ($id: String!) { extensionVersions(extension_id: $id) { version packageHash } }';
+const AGAIN_SHARE = 0.3;
 const LOOK_MS_MAX = 30_000;
 
 export class PublishLoad {
@@ -51,6 +52,12 @@ export class PublishLoad {
     if (uploaded === null) return;
     if (uploaded.status !== 200 && uploaded.status !== 201)
       return void this.#refused.push(`the upload of ${name}: ${uploaded.status} ${JSON.stringify(uploaded.body)}`);
+    await this.#publish(name, hash, signal);
+    // Of the same bytes, as a client does it that has lost the answer: it changes nothing.
+    if (this.#random.chance(AGAIN_SHARE)) await this.#publish(name, hash, signal);
+  }
+
+  async #publish(name: string, hash: string, signal: AbortSignal): Promise<void> {
     const published = await untilAnswered(
       () => askGraphql(this.#url, this.#apiKey, PUBLISH, { hash }),
       this.#random,

@@ -52,8 +52,8 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P11',
     breaks: 'spends credits of a session whose lease is not known',
     file: 'services/scheduler/src/dispatch/dispatch.ts',
-    find: 'labels: new Set(), leased: false, credits',
-    replace: 'labels: new Set(), leased: true, credits',
+    find: '        leased: false,\n',
+    replace: '        leased: true,\n',
     noticedBy: [dispatch],
   },
   {
