@@ -44,7 +44,8 @@ export function mayLoseAttempts(faults: readonly Fault[], leaseSecs: number): bo
   return faults.some(({ kind, lastsMs }) => {
     // A step of the clock, and a disk without room, cost no lease.
     if (kind === 'runner-clock' || kind === 'runner-disk-full') return false;
-    if (kind.startsWith('runner-') || kind === 'rolling-restart') return true;
+    // Renewals that a broker took while its disk was full may be gone after its restart.
+    if (kind.startsWith('runner-') || kind === 'rolling-restart' || kind === 'broker-disk-full') return true;
     // Clients need a while to notice, to dial and to renew; together with the outage it must stay below the fence.
     return /^(broker|peer)-/.test(kind) && lastsMs > (leaseSecs - 3) * 1_000 - 8_000;
   });
