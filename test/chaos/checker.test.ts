@@ -292,6 +292,12 @@ describe('where LOGS kept less than was written', () => {
     expect(found([line(1), gap, ...end], [gap, ...end])).toEqual([]);
   });
 
+  it('what stands behind it may come again to who has come back, and to nobody else', () => {
+    const again = [line(1), line(2), gap, line(2), ...end];
+    expect(found(again, whole)).toEqual([]);
+    expect(kindsOf({ watched: { events: again, reconnects: 0 }, evidence: { logsLimited: true } })).toContain('stream');
+  });
+
   it('one that is missing without a word is not, nor is a line that comes twice', () => {
     expect(found(whole, [line(2), ...end])).toContain('stream');
     expect(found([line(1), line(1), line(2), ...end], whole)).toContain('stream');

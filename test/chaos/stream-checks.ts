@@ -30,7 +30,7 @@ export function checkStream(watched: Watched, replay: readonly StreamEvent[] | n
       ['a watcher heard', watched.events],
       ['a new client is shown', replay],
     ] as const) {
-      const { problem, missing } = checkNumbers(events, true);
+      const { problem, missing } = checkNumbers(events, true, events === watched.events && watched.reconnects > 0);
       if (problem !== undefined) problems.push(`${who}: ${problem}`);
       for (const { event, data } of events)
         if (event === 'stage_completed' && missing.has(String(data['stage'])) && data['truncated'] !== true)
