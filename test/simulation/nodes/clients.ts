@@ -33,7 +33,7 @@ const REQUEST_MS = 10_000;
 const NO_RESPONDERS_RETRY_MS = 250;
 const PING_MS = 15_000;
 /** No shorter file is too large for a commit. */
-const TOO_LARGE_FROM = 600_000;
+const TOO_LARGE_FROM = 400_000;
 const OLD_ID_MS = 2 * 60 * 60 * 1000;
 const TENANT = 'tenant';
 const UNLIMITED = 2_147_483_647;
