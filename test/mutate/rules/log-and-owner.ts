@@ -41,7 +41,7 @@ export const logAndOwner: readonly Mutant[] = [
     file: 'services/scheduler/src/run/commit.ts',
     find: 'export const DECISION_BYTES_MAX = 900 * 1024;',
     replace: 'export const DECISION_BYTES_MAX = 9_000 * 1024;',
-    noticedBy: [tooLarge],
+    noticedBy: [tooLarge, worlds],
   },
   {
     rule: 'P2',
@@ -267,14 +267,6 @@ export const logAndOwner: readonly Mutant[] = [
     find: 'return Number.parseInt(runId.slice(15, 18), 16) >>> (KEY_HASH_BITS - partitionBits(partitions));',
     replace: 'return Number.parseInt(runId.slice(15, 18), 16) % partitions;',
     noticedBy: [{ tests: 'libs/run/test/run-id.test.ts' }],
-  },
-  {
-    rule: 'P1',
-    breaks: 'joins decisions to more than a message holds',
-    file: 'services/scheduler/src/run/commit.ts',
-    find: 'export const COMMIT_BYTES_MAX = 512 * 1024;',
-    replace: 'export const COMMIT_BYTES_MAX = 5_120 * 1024;',
-    noticedBy: [worlds],
   },
   {
     rule: 'P2',

@@ -303,6 +303,6 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'services/runner/src/runner.ts',
     find: 'await session.end();\n      throw error;',
     replace: 'throw error;',
-    noticedBy: [{ worlds: 200 }],
+    noticedBy: [{ tests: 'services/runner/test/full-disk.test.ts' }, { worlds: 200 }],
   },
 ];
