@@ -2,7 +2,7 @@ export { stageEnvironment } from './attempt/stage-environment.ts';
 export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
 export { chooseExecutor, type IsolationLevel, limitsRemark, type StageNeeds } from './choice/choice.ts';
 export { ContainerExecutor } from './container/container-executor.ts';
-export { findEngine } from './container/find-engine.ts';
+export { findEngine, type FoundEngine } from './container/find-engine.ts';
 export { sweepContainers } from './container/sweep.ts';
 export type {
   Executor,

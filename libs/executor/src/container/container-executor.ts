@@ -28,6 +28,8 @@ export interface ContainerExecutorOptions {
   readonly markerFile?: string | undefined;
   /** For stages that name no image. */
   readonly defaultImage?: string | undefined;
+  /** Names and addresses that no stage is to reach. */
+  readonly deniedHosts?: readonly string[] | undefined;
   readonly warn?: ((message: string) => void) | undefined;
 }
 
@@ -72,7 +74,7 @@ export class ContainerExecutor implements Executor {
   }
 
   start(spec: StageSpec, sink: OutputSink): StageProcess {
-    const { engine, defaultImage, warn = (message) => process.emitWarning(message) } = this.#options;
+    const { engine, defaultImage, deniedHosts = [], warn = (message) => process.emitWarning(message) } = this.#options;
     const stage = new ContainerStage(spec, sink, {
       connect: async () => {
         this.#mark();
@@ -86,6 +88,7 @@ export class ContainerExecutor implements Executor {
       folder: this.#folder,
       labels: this.#labels,
       defaultImage,
+      deniedHosts,
       mapsUsers: engine.kind === 'podman' && process.getuid?.() !== 0,
       boot: BOOT,
       leftBehind: (message) => {

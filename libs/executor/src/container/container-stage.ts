@@ -10,10 +10,12 @@ import { UnstartableStage } from '../contract/errors.ts';
 import type { OutputSink, StageExit, StageProcess, StageSpec, StopReason } from '../contract/port.ts';
 import { exitOf, exitOfStop } from '../process/helper.ts';
 import { renderJob } from '../process/job.ts';
+import { addressesOf } from '../network/rules.ts';
 import { Confined } from './confined.ts';
 import { Control } from './control.ts';
 import type { ContainerState } from './engine.ts';
 import { EngineFailed, ImageFailed, ServiceFailed } from './errors.ts';
+import { filterNetwork } from './filter.ts';
 import { planStage, type StageParts } from './stage-plan.ts';
 import { Services } from './services.ts';
 
@@ -98,6 +100,7 @@ export class ContainerStage implements StageProcess {
     signal.throwIfAborted();
     this.#container = await Confined.make(engine, plan.request(image.id, this.#control.folder), holders);
     await this.#untilUp(this.#container, this.#control);
+    await this.#filter(this.#container);
     signal.throwIfAborted();
     if (plan.services.length > 0) {
       this.#services = new Services(
@@ -123,6 +126,20 @@ export class ContainerStage implements StageProcess {
     let scripts = 0;
     const write = (script: string): string => control.writeScript(`script-${(scripts += 1)}`, script, this.#spec.user);
     return renderJob(this.#spec, write, {}).text;
+  }
+
+  /** Of an open network what nobody's stage is to reach is kept away as far as this machine can. */
+  async #filter({ pid }: Confined): Promise<void> {
+    const { network = 'open' } = this.#spec.place ?? {};
+    if (network === 'none') return;
+    try {
+      await filterNetwork(pid, await addressesOf(this.#parts.deniedHosts), network === 'public');
+    } catch {
+      if (network === 'public')
+        throw new UnstartableStage(
+          'its network cannot be kept from private addresses here: it takes nft (nftables) and nsenter, and the right to use them',
+        );
+    }
   }
 
   /** Or it ended before: its image has no shell, or its entrypoint failed. */

@@ -21,6 +21,8 @@ export interface StageParts {
   readonly defaultImage: string | undefined;
   /** The engine gives the container's users numbers of its own, so that root in it is nobody's root. */
   readonly mapsUsers: boolean;
+  /** Names and addresses that no stage is to reach. */
+  readonly deniedHosts: readonly string[];
   readonly boot: { readonly stage: string; readonly service: string };
   /** Called where the engine does not remove a container: no process of it is left. */
   readonly leftBehind: (message: string) => void;
@@ -49,8 +51,6 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
   const { name, labels, mapsUsers, boot, folder, holders } = parts;
   const image = place.image ?? (parts.defaultImage === undefined ? undefined : { name: parts.defaultImage });
   if (image === undefined) throw new UnstartableStage('a container needs an image, and the stage names none');
-  if (place.network === 'public')
-    throw new UnstartableStage('containers here cannot keep a stage from private addresses');
   const runsAs = userOf(image, user, mapsUsers);
   const services = place.services ?? [];
   const limits = limitsOf(place.resources);

@@ -8,7 +8,7 @@ import { HelperExecutor, type HelperExecutorOptions } from '../process/helper-ex
 import type { Launch } from '../process/launch.ts';
 import type { Scratch } from '../process/scratch.ts';
 import { launchSandbox, type SandboxLayout, type SandboxParts } from './launch.ts';
-import { addressesOf, networkRules, RESOLVER_FILE } from './network.ts';
+import { addressesOf, networkRules, RESOLVER_FILE } from '../network/rules.ts';
 import { sandboxFilter } from './seccomp.ts';
 
 export interface SandboxExecutorOptions extends HelperExecutorOptions {

@@ -9,7 +9,7 @@ import { dirname, isAbsolute, join, relative } from 'node:path';
 import { baseArguments, commandOf, DIE_WITH_OWNER, type Launch } from '../process/launch.ts';
 import { HELPER_SHELL, HELPER_TEXT, LAUNCH_TEXT } from '../process/scripts.ts';
 import { basesOf, sharedBases, table } from '../process/view.ts';
-import { STACK_NETWORK } from './network.ts';
+import { STACK_NETWORK } from '../network/rules.ts';
 
 /** The machine's programs and what they need. Not among them: homes, data, sockets of services (/run), what others have mounted. */
 const PROGRAMS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/opt', '/nix', '/gnu'];

@@ -1,5 +1,5 @@
 /** What a stage in a container has beyond any stage: its image, services beside it, limits, a network or none. */
-import { chownSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,6 +17,18 @@ import {
 const engine = await engineForTests('images, services and limits of containers');
 const user = process.getuid?.() === 0 ? { uid: 190_002, gid: 190_002 } : undefined;
 const OWNER = `stages of ${process.pid}`;
+
+/** Of everything on this machine. */
+function commandLines(): string {
+  const lines = readdirSync('/proc').map((name) => {
+    try {
+      return /^\d+$/.test(name) ? readFileSync(`/proc/${name}/cmdline`, 'utf8') : '';
+    } catch {
+      return '';
+    }
+  });
+  return lines.join('\n');
+}
 
 describe.skipIf(engine === null)('a stage in a container', () => {
   let executor: ContainerExecutor;
@@ -115,10 +127,7 @@ describe.skipIf(engine === null)('a stage in a container', () => {
       { env: { S: secret } },
     );
     await sink.until('up\n');
-    const { execFileSync } = await import('node:child_process');
-    const lines = execFileSync('sh', ['-c', 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " "'], {
-      encoding: 'utf8',
-    });
+    const lines = commandLines();
     expect(lines).not.toContain(secret);
     stage.stop('cancelled');
     await stage.ended;
@@ -216,6 +225,21 @@ describe.skipIf(engine === null)('a stage in a container', () => {
       });
       expect(sink.text()).toMatch(/^50000( 100000)?\n$/);
     });
+  });
+
+  it('with a public network reaches none of this machine’s own addresses, and its services all the same', async () => {
+    const { createServer } = await import('node:net');
+    const server = createServer((socket) => socket.end('reached'));
+    await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+    const { port } = server.address() as { port: number };
+    const way = `gateway=$(ip route | sed -n 's/^default via \\([0-9.]*\\).*/\\1/p'); nc -w 2 "$gateway" ${port} </dev/null || echo refused`;
+    try {
+      expect((await run(way, { network: 'public' })).sink.text()).toBe('refused\n');
+      // Else the first would show nothing.
+      expect((await run(way)).sink.text()).toContain('reached');
+    } finally {
+      server.close();
+    }
   });
 
   it('with network none has nothing but loopback', async () => {

@@ -15,6 +15,7 @@ export async function findContainerSource(): Promise<ExecutorSource | string> {
         owner: ownerOf(parts),
         leftoversFile: parts.leftoversFile,
         markerFile: markerOf(parts),
+        deniedHosts: parts.deniedHosts,
         warn: (message) => parts.log.warn({}, message),
       }),
     sweep: async (parts) => {

@@ -1,6 +1,6 @@
 /**
- * The network of a sandbox: none at all, or a user-space stack (slirp4netns) behind a filter in the sandbox's own network
- * namespace. The filter is there before the stack is, and a stage has no right to change it.
+ * What a stage with a network namespace of its own may reach: a filter in that namespace, there before the stage begins, which the
+ * stage has no right to change. A sandbox has a user-space stack (slirp4netns) behind it, a container what its engine gives.
  */
 import { lookup } from 'node:dns/promises';
 import { isIPv4 } from 'node:net';
@@ -16,13 +16,20 @@ const PRIVATE = ['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.0.0.0/24',
 
 export const RESOLVER_FILE = `nameserver ${STACK_RESOLVER}\n`;
 
-/** As `nft` reads it. `denied`: addresses that no stage is to reach. `isPublic`: of the network only what everybody can reach. */
-export function networkRules(denied: readonly string[], isPublic: boolean): string {
+/**
+ * As `nft` reads it. `denied`: addresses that no stage is to reach. `isPublic`: of the network only what everybody can reach.
+ * `resolvers`: of names, reached wherever they are.
+ */
+export function networkRules(
+  denied: readonly string[],
+  isPublic: boolean,
+  resolvers: readonly string[] = [STACK_RESOLVER],
+): string {
   const refused = [...NEVER, ...denied.filter((address) => isIPv4(address))];
   if (isPublic) refused.push(...PRIVATE, ...ownAddresses());
   const rules = [
     'oifname "lo" accept',
-    `ip daddr ${STACK_RESOLVER} meta l4proto { tcp, udp } th dport 53 accept`,
+    ...resolvers.map((address) => `ip daddr ${address} meta l4proto { tcp, udp } th dport 53 accept`),
     ...[...new Set(refused)].map((range) => `ip daddr ${range} reject with icmp type admin-prohibited`),
     'meta nfproto ipv6 reject',
   ];
