@@ -1,7 +1,7 @@
 /** `penstock serve` as a user starts it: a process of its own on a data folder, spoken to through the public API only. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -44,8 +44,11 @@ export interface ServerOptions {
   readonly arguments?: readonly string[];
 }
 
+/** Where tests and stages see the same files: a stage's /tmp is its run's own. */
+const SHARED_TMP = existsSync('/var/tmp') ? '/var/tmp' : tmpdir();
+
 export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), prefix));
+  const path = mkdtempSync(join(SHARED_TMP, prefix));
   return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }) };
 }
 
