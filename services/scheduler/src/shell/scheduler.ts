@@ -168,11 +168,12 @@ export class SchedulerService implements Scheduler {
     const { bus } = this.#ports;
     const members = this.#ports.watchLeases<Membership>(
       buckets.members,
-      this.#guarded('scheduler.membership', (event) => {
+      (event) => {
+        // Outside the border: what is not taken here is not told again, and nobody owns what a member is given that is gone.
         if (event.kind === 'put') this.#members.add(event.key);
         else this.#members.delete(event.key);
-        this.#rebalance();
-      }),
+        this.#guarded('scheduler.membership', () => this.#rebalance())();
+      },
       this.#options.membershipMs ?? MEMBERSHIP_MS,
     );
     const runners = this.#ports.watchLeases<RunnerLease>(
