@@ -44,7 +44,9 @@ export async function doTo(lab: LabPlace, fault: LabFault, namespace: string, ra
 
 /** Starts what is not running. On a busy machine a program may take longer to be ready than the scripts wait. */
 export async function mend(lab: LabPlace): Promise<void> {
-  const options = { cwd: lab.folder, env: { ...process.env, ...lab.env, RUN: lab.run }, timeout: MEND_MS_MAX };
+  // npm sets variables that these scripts take for theirs (NODE).
+  const { PATH, HOME } = process.env;
+  const options = { cwd: lab.folder, env: { PATH, HOME, ...lab.env, RUN: lab.run }, timeout: MEND_MS_MAX };
   for (let tries = 1; ; tries += 1) {
     try {
       await run(join(lab.folder, 'up.sh'), [], options);
