@@ -31,6 +31,8 @@ export async function emptyFoldersOf(folder: string, except: string | undefined)
 /** All of it, over what an earlier try has brought. @throws ClusterError */
 export async function bringFolder(cluster: Cluster, pod: string, folder: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
+  // Not the folder itself: in the Pod it is the node's, and its mode and time are not the stage's to set.
+  const entries = (await readdir(folder)).map((name) => `./${name}`);
   const closed = Promise.withResolvers<ExecStatus | null>();
   let complaint = '';
   const socket = await cluster.exec(pod, STAGE_CONTAINER, ['tar', '-x', '-f', '-', '-C', folder], {
@@ -42,7 +44,7 @@ export async function bringFolder(cluster: Cluster, pod: string, folder: string,
   });
   const abort = (): void => socket.close();
   signal.addEventListener('abort', abort, { once: true });
-  const tar = spawn('tar', ['-c', '-f', '-', '-C', folder, '.'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const tar = spawn('tar', ['-c', '-f', '-', '-C', folder, ...entries], { stdio: ['ignore', 'pipe', 'ignore'] });
   const packed = new Promise<number | null>((resolve) => {
     tar.once('error', () => resolve(null));
     tar.once('close', resolve);
