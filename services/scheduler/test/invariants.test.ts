@@ -121,9 +121,9 @@ describe('samples in production', () => {
     const logged: unknown[] = [];
     const looked: string[] = [];
     const samples = new InvariantSamples({ error: (...line: readonly unknown[]) => void logged.push(line) });
-    const sound = { assertInvariants: () => void looked.push('sound') };
+    const sound = { sampleInvariants: () => void looked.push('sound') };
     const broken = {
-      assertInvariants: () => {
+      sampleInvariants: () => {
         looked.push('broken');
         throw new Error('SLOTS-1 is broken');
       },
@@ -138,5 +138,27 @@ describe('samples in production', () => {
     const samples = new InvariantSamples({ error: () => expect.unreachable() });
     for (let tick = 0; tick < 40; tick++) samples.tick([]);
     expect(samples.broken).toBe(0);
+  });
+});
+
+describe('samples of many', () => {
+  it('look at some of the runs and queues at a time, and at all of them in the end', () => {
+    const world = new Harness({ settings: { liveRunsPerKeyMax: 10_000 } });
+    Object.assign(world.load, { liveRunsMax: 10_000 });
+    for (let index = 0; index < 5_500; index++) {
+      world.create(one);
+      if (index % 250 === 0) world.settle();
+    }
+    world.settle();
+    for (let look = 0; look < 4; look++) {
+      world.partition.sampleInvariants();
+      world.dispatch.sampleInvariants();
+    }
+    const last = [...world.partition.liveRuns].at(-1);
+    last?.tell({ type: 'cancel', at: NOW });
+    const looks = (): void => {
+      for (let look = 0; look < 4; look++) world.partition.sampleInvariants();
+    };
+    expect(looks).toThrow('SLOTS-1');
   });
 });

@@ -80,6 +80,7 @@ export class Harness {
   /** The boot clock, which nothing sets. */
   boot = 5_000;
   mayAct = true;
+  mayDeclareLoss = true;
   stored: boolean | 'unavailable' = false;
   readonly load: SchedulerLoad = {
     liveRuns: 0,
@@ -120,6 +121,7 @@ export class Harness {
       append: (bytes, { expectedSequence }) =>
         void this.appended.push({ commit: decodeCommit(bytes), expectedSequence, bytes: bytes.byteLength }),
       mayAct: () => this.mayAct,
+      mayDeclareLoss: () => this.mayDeclareLoss,
       publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
       sendJob: (runner, message, answer) =>
         void this.jobs.push({ runner, message, answer: (given) => this.#step(() => answer(given)) }),

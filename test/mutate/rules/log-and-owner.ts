@@ -160,6 +160,22 @@ export const logAndOwner: readonly Mutant[] = [
   },
   {
     rule: 'P5',
+    breaks: 'declares losses as soon as it is connected',
+    file: 'services/scheduler/src/shell/loss-pause.ts',
+    find: 'return this.#time.bootNow() - this.#since >= this.#leaseMs;',
+    replace: 'return true;',
+    noticedBy: [{ tests: 'services/scheduler/test/held-attempts.test.ts' }],
+  },
+  {
+    rule: 'P5',
+    breaks: 'does not ask whether a loss may be declared',
+    file: 'services/scheduler/src/partition/held-attempts.ts',
+    find: 'return this.#dispatch.holds(live) || !this.#mayDeclare();',
+    replace: 'return this.#dispatch.holds(live);',
+    noticedBy: [{ tests: 'services/scheduler/test/held-attempts.test.ts' }],
+  },
+  {
+    rule: 'P5',
     breaks: 'renews a lease without its time to live',
     file: 'libs/bus/src/jetstream/lease.ts',
     find: 'const how = { expectedLastSequence: this.revision, ttlMs: this.#ttlMs, more };',

@@ -9,6 +9,7 @@ import { SimBus } from '../world/sim-bus.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { SimTime } from '../world/sim-time.ts';
 import type { NodeDependencies } from './dependencies.ts';
+import { LossRule } from '../world/loss-rule.ts';
 import { acquireSimLease } from './lease-port.ts';
 
 const ASK_MS = 4_000;
@@ -27,6 +28,7 @@ export function simSchedulerPorts(
         else resolve(answer);
       }),
     );
+  const losses = new LossRule(world);
   return {
     bus: new SimBus(world, exchange, node),
     time,
@@ -51,6 +53,14 @@ export function simSchedulerPorts(
       return held === null || isHidden ? null : { value: leased<V>(held.value) };
     },
     bucketAgeMs: () => ask(() => BUCKET_AGE_MS),
-    markLogEnds: (_runId, logs) => ask((broker) => logs.map((log) => broker.markLog(log))),
+    onReconnected: (then) =>
+      network.broker.onReconnected(node, () => {
+        losses.connected();
+        then();
+      }),
+    markLogEnds: (_runId, logs) => {
+      for (const log of logs) losses.declared(log);
+      return ask((broker) => logs.map((log) => broker.markLog(log)));
+    },
   };
 }

@@ -60,6 +60,7 @@ export const expectedMarks: readonly string[] = [
   'owner finds its log cut',
   'store ahead of its log',
   'take-over with runs',
+  'a scheduler is connected again',
   'two owners listen',
   'message of a lower epoch dropped',
   // Owner and runner (P10 to P19).

@@ -207,7 +207,7 @@ export class Faults {
   #link(node: SimNode): void {
     node.linked = true;
     this.#world.trace(() => `${node.name} is linked again`);
-    this.#victims.broker.reconnected();
+    this.#victims.broker.reconnected(node);
   }
 
   #happened(name: string, node?: SimNode): void {

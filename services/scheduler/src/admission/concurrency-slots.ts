@@ -152,6 +152,11 @@ export class ConcurrencySlots {
     for (const [key, slots] of this.#keys) this.#assertKey(key, slots, known.get(key) ?? 0);
   }
 
+  /** What can be said of these runs without looking at the others. */
+  assertRuns(runs: Iterable<LiveRun>): void {
+    for (const run of runs) this.#assertKnown(run, this.#keys.get(run.state.key));
+  }
+
   #assertKnown(run: LiveRun, slots: KeySlots | undefined): void {
     const hasSlot = slots?.taken.has(run) === true;
     const isHeld = slots?.held.has(run) === true;

@@ -27,6 +27,8 @@ import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
 const CREDITS_PER_SESSION_MAX = 4096;
 /** Classes looked at in one match: 10 ms at the most. */
 const LOOKS_MAX = 50_000;
+/** Of so many stages, queues and sessions all invariants are looked at in a few milliseconds. */
+const SAMPLED = 5_000;
 /** Of so many new classes each idle session is asked about each; of more, each session looks for itself. */
 const OFFERED_LOOKS_MAX = 16;
 const PASSES_ROOM_MIN = 4 * 1024;
@@ -78,6 +80,8 @@ export class Dispatch {
   /** Classes in which something was offered since. */
   readonly #offered = new Set<ReadyClass>();
   #looksLeft = 0;
+  /** Where the samples of the queues' invariants stand. */
+  #sampled: Iterator<{ readonly ready: ReadyClass; readonly lane: Lane }, undefined> | undefined;
   readonly #passes = new Map<string, number>();
   /** How many passes there may be before those that say nothing are forgotten. */
   #passesRoom = PASSES_ROOM_MIN;
@@ -357,13 +361,36 @@ export class Dispatch {
     for (const session of this.#sessions.values()) assertCredits(session);
   }
 
-  #assertLane(ready: ReadyClass, lane: Lane): void {
+  /** The same of some of the queues, where all of them are more than one turn is for. */
+  sampleInvariants(): void {
+    if (this.#waiting + this.#classes.size + this.#sessions.size <= SAMPLED) {
+      this.assertInvariants();
+      return;
+    }
+    for (let left = SAMPLED; left > 0;) {
+      this.#sampled ??= this.#lanes();
+      const { value, done } = this.#sampled.next();
+      if (done === true) {
+        this.#sampled = undefined;
+        return;
+      }
+      left -= 1 + this.#assertLane(value.ready, value.lane);
+    }
+  }
+
+  *#lanes(): Generator<{ readonly ready: ReadyClass; readonly lane: Lane }, undefined> {
+    for (const ready of this.#classes.values()) for (const lane of ready.lanes.values()) yield { ready, lane };
+  }
+
+  /** Answers how many places of the lane were looked at. */
+  #assertLane(ready: ReadyClass, lane: Lane): number {
     const { key, priority, pass, count } = lane;
     const keyPass = this.#passes.get(key) ?? this.#virtualTime;
     const facts = (): Record<string, unknown> => ({ class: ready.id, key, priority, pass, keyPass, count });
     invariant('DISPATCH-1', pass <= keyPass, 'a lane stands behind the turn of its key', facts);
-    let left = 0;
+    let [left, looks] = [0, 0];
     for (const { stages, taken, isPast } of lane.entries()) {
+      looks += 1;
       invariant('DISPATCH-4', (stages === undefined) === isPast, 'a stage was taken twice, or never', facts);
       if (stages === undefined) continue;
       left += stages.count - taken;
@@ -371,6 +398,7 @@ export class Dispatch {
       invariant('DISPATCH-2', fits, "a stage waits in another's queue", facts);
     }
     invariant('DISPATCH-4', left === count, 'the stages in a queue are not those counted', facts);
+    return looks;
   }
 
   /**

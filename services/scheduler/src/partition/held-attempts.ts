@@ -1,35 +1,43 @@
 /**
  * Attempts whose session is over and which may have ended well all the same: their runner lists the result in the lease of
- * a later session (P13). They are lost once no lease lists them any more.
+ * a later session (P13), or has had no broker to say so for as long as its owner (P5). They are lost once no lease lists them any
+ * more, and a loss may be declared.
  */
 import type { LiveAttempt } from '@penstock/run';
 import type { Dispatch } from '../dispatch/dispatch.ts';
+import { liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
 export type LoseAttempt = (run: LiveRun, stage: string, attempt: number, runner: string) => void;
 
 export class HeldAttempts {
   readonly #dispatch: Dispatch;
+  readonly #mayDeclare: () => boolean;
   readonly #lose: LoseAttempt;
   readonly #held = new Map<LiveAttempt, { readonly run: LiveRun; readonly stage: string }>();
 
-  constructor(dispatch: Dispatch, lose: LoseAttempt) {
+  constructor(dispatch: Dispatch, mayDeclare: () => boolean, lose: LoseAttempt) {
     this.#dispatch = dispatch;
+    this.#mayDeclare = mayDeclare;
     this.#lose = lose;
   }
 
   /** Of an attempt whose own session is over. */
   loseUnlessHeld(run: LiveRun, stage: string, live: LiveAttempt): void {
-    if (this.#dispatch.holds(live)) this.#held.set(live, { run, stage });
+    if (this.#isHeld(live)) this.#held.set(live, { run, stage });
     else this.#lose(run, stage, live.attempt, live.runner);
+  }
+
+  #isHeld(live: LiveAttempt): boolean {
+    return this.#dispatch.holds(live) || !this.#mayDeclare();
   }
 
   /** About every second. What was to come of an attempt that no lease lists any more does not come. */
   loseReleased(): void {
     for (const [held, { run, stage }] of this.#held) {
-      const live = run.state.stages.find(({ name }) => name === stage)?.live;
+      const live = liveAttemptOf(run, stage);
       const isLive = live?.session === held.session && live.credit === held.credit;
-      if (isLive && this.#dispatch.holds(held)) continue;
+      if (isLive && this.#isHeld(held)) continue;
       this.#held.delete(held);
       if (isLive) this.#lose(run, stage, held.attempt, held.runner);
     }

@@ -63,6 +63,9 @@ import { RememberedIds } from './remembered-ids.ts';
 import { SlotsInUse } from './slots-in-use.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
+/** Of so many runs all invariants are looked at in a few milliseconds. */
+const SAMPLED_RUNS = 2_000;
+
 export class Partition {
   readonly settings: PartitionSettings;
   readonly #ports: PartitionPorts;
@@ -88,6 +91,8 @@ export class Partition {
   /** The last match has left something to the next. */
   #matchesMore = false;
   readonly #heldAttempts: HeldAttempts;
+  /** Where the samples of the runs' invariants stand. */
+  #sampled: Iterator<LiveRun> | undefined;
   #open = false;
   #advancing = false;
   #released: (() => void) | undefined;
@@ -120,8 +125,10 @@ export class Partition {
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
     this.#runnerRuns = new RunnerRuns(shared.dispatch);
     this.#slotsInUse = new SlotsInUse(shared.dispatch.keySlots);
-    this.#heldAttempts = new HeldAttempts(shared.dispatch, (run, stage, attempt, runner) =>
-      this.#loseAttempt(run, stage, attempt, runner),
+    this.#heldAttempts = new HeldAttempts(
+      shared.dispatch,
+      () => ports.mayDeclareLoss(),
+      (run, stage, attempt, runner) => this.#loseAttempt(run, stage, attempt, runner),
     );
     this.#slots = new ConcurrencySlots({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
     this.#creation = new RunCreation({
@@ -231,6 +238,28 @@ export class Partition {
     this.#counts.assertInvariants(this.#runs.values());
     this.#slotsInUse.assertInvariants(this.#runs.values());
     this.#cycle.assertInvariants(this.#runs.values());
+  }
+
+  /** The same of some of the runs, where all of them are more than one turn is for. */
+  sampleInvariants(): void {
+    if (this.#runs.size <= SAMPLED_RUNS) {
+      this.assertInvariants();
+      return;
+    }
+    if (!this.#open) return;
+    const runs: LiveRun[] = [];
+    while (runs.length < SAMPLED_RUNS) {
+      this.#sampled ??= this.#runs.values();
+      const { value, done } = this.#sampled.next();
+      if (done === true) {
+        this.#sampled = undefined;
+        break;
+      }
+      runs.push(value);
+    }
+    this.#slots.assertRuns(runs);
+    this.#counts.assertRuns(runs);
+    this.#cycle.assertInvariants(runs);
   }
 
   /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */

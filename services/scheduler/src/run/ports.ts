@@ -28,6 +28,8 @@ export interface PartitionPorts {
   append(bytes: Uint8Array, options: { readonly commitId: string; readonly expectedSequence: Sequence }): void;
   /** Whether the owner's last accepted renewal was sent less than 4 s ago (P4). */
   mayAct(): boolean;
+  /** Whether an attempt may be declared lost: not before one lease has passed since the broker was connected (P5). */
+  mayDeclareLoss(): boolean;
   publishEvents(message: CommittedEvents): void;
   sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void;
   sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void;

@@ -4,11 +4,12 @@
  */
 import type { Log } from '@penstock/telemetry/log';
 
-/** Ticks between two looks: a look goes through all the live runs of one partition, a few thousand in a millisecond. */
+/** Ticks between two looks. */
 const EVERY_TICKS = 10;
 
 export interface Invariants {
-  assertInvariants(): void;
+  /** Some of what there is to look at where that is much: a few milliseconds' worth, the next time others. */
+  sampleInvariants(): void;
 }
 
 export class InvariantSamples {
@@ -30,7 +31,7 @@ export class InvariantSamples {
     this.#ticks += 1;
     if (this.#ticks % EVERY_TICKS !== 0) return;
     try {
-      all[(this.#ticks / EVERY_TICKS) % all.length]?.assertInvariants();
+      all[(this.#ticks / EVERY_TICKS) % all.length]?.sampleInvariants();
     } catch (error) {
       this.#broken += 1;
       this.#log.error(

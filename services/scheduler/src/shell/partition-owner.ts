@@ -56,6 +56,8 @@ export interface OwnerOptions {
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
   mayAct(): boolean;
+  /** Whether a lease has passed since the broker was connected. */
+  mayDeclareLoss(): boolean;
   /** Whether a member's lease has run out, as the stream's leader says. */
   isGone(member: string): Promise<boolean>;
   /** Makes the dispatch know all sessions that hold a lease now, read fresh from the broker; of these it is sure then. */
@@ -319,6 +321,7 @@ export class PartitionOwner {
       newCommitId: () => ports.newId(),
       append: this.#guarded('partition.acknowledged', (bytes, options) => this.#append(bytes, options), this.#drop),
       mayAct: () => this.#options.mayAct(),
+      mayDeclareLoss: () => this.#options.mayDeclareLoss(),
       publishEvents: this.#guarded('partition.show-events', (message) => this.#publishEvents(message)),
       sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(this.#answered(job.runId, answered)),
       sendStop: (runner, request, answered) =>

@@ -38,6 +38,8 @@ export interface SchedulerPorts {
   /** Null: the lease is over, or the bucket was made anew since. */
   leaseAtLeader<V>(bucket: LeaseBucket, key: string): Promise<{ readonly value: V } | null>;
   bucketAgeMs(bucket: LeaseBucket): Promise<number>;
+  /** Called each time that the connection to the broker stands again; answers how to end that. */
+  onReconnected(then: () => void): () => void;
   /** The sequences of the first marks behind these logs of one run, in their order (P21). */
   markLogEnds(runId: string, logs: readonly AttemptLogRef[], signal: AbortSignal): Promise<readonly number[]>;
 }
@@ -52,6 +54,10 @@ export function schedulerPorts(bus: Bus, membershipMs: number): SchedulerPorts {
     watchLeases: (bucket, handler, leaseMs) => watchLeases(bus, bucket, handler, { leaseMs }),
     leaseAtLeader: (bucket, key) => leaseAtLeader(bus, bucket, key),
     bucketAgeMs: (bucket) => bucketAgeMs(bus, bucket),
+    onReconnected: (then) => {
+      bus.events.on('reconnected', then);
+      return () => void bus.events.off('reconnected', then);
+    },
     markLogEnds: (runId, logs, signal) => markLogEnds(bus, runId, logs, Date.now(), signal),
   };
 }

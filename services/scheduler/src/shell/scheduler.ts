@@ -33,6 +33,7 @@ import { CreateIntake } from './create-intake.ts';
 import { DefinitionReader } from './definition-reader.ts';
 import { InvariantSamples } from './invariant-samples.ts';
 import { LeaseLookups } from './lease-lookups.ts';
+import { LossPause } from './loss-pause.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
 import { schedulerPorts, type SchedulerPorts } from './scheduler-ports.ts';
@@ -84,6 +85,7 @@ export class SchedulerService implements Scheduler {
   readonly #membership: SchedulerMembership;
   readonly #invariants: InvariantSamples;
   readonly #leases: LeaseLookups;
+  readonly #lossPause: LossPause;
   readonly #members = new Set<string>();
   readonly #owners = new Map<number, PartitionOwner>();
   /** Partitions whose logs may still name this member although it does not answer for them: to be handed back. */
@@ -126,6 +128,7 @@ export class SchedulerService implements Scheduler {
     this.#invariants = new InvariantSamples(options.log);
     this.#intake = new CreateIntake(texts.reader);
     this.#leases = new LeaseLookups(options, ports);
+    this.#lossPause = new LossPause(options, ports.time);
     this.#membership = new SchedulerMembership({
       ports: ports.membership,
       ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
@@ -184,7 +187,7 @@ export class SchedulerService implements Scheduler {
       }),
       this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS,
     );
-    this.#watches.push(members, runners);
+    this.#watches.push(members, runners, { stop: this.#ports.onReconnected(() => this.#lossPause.begin()) });
     this.#releases = bus.subscribe<PartitionReleased>(
       subjects.released('*'),
       this.#guarded('scheduler.released', ({ partition }) => {
@@ -365,6 +368,7 @@ export class SchedulerService implements Scheduler {
         dispatch: this.#dispatch,
         load: this.#load,
         mayAct: () => this.#membership.mayAct(),
+        mayDeclareLoss: () => this.#lossPause.isOver,
         isGone: (member) => this.#leases.isGone(member),
         refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
       },
