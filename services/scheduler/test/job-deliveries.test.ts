@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { JOB_REPEAT_MS } from '@penstock/bus';
 import { Harness, stage, text } from './support.ts';
 
 const one = text([stage('a')]);
@@ -171,5 +172,27 @@ describe('the log of an attempt that ends without a result (P21)', () => {
     world.settle();
     expect(world.closedLogs).toEqual([]);
     expect(world.appended.at(-1)?.commit.runs[0]?.events[0]).toMatchObject({ type: 'attempt_gone', logBytes: 0 });
+  });
+});
+
+describe('many grants without an answer', () => {
+  it('are sent again some in each turn, and all of them before it rests', () => {
+    const world = new Harness({ settings: { liveRunsPerKeyMax: 10_000 } });
+    Object.assign(world.load, { liveRunsMax: 10_000 });
+    const count = 1_200;
+    world.session('r1-s', { credits: count });
+    for (let index = 0; index < count; index++) world.create(text([stage('a')]));
+    world.settle();
+    expect(world.jobs).toHaveLength(count);
+    const turns: number[] = [];
+    const turn = (milliseconds: number): void => {
+      const before = world.jobs.length;
+      world.later(milliseconds);
+      turns.push(world.jobs.length - before);
+    };
+    turn(JOB_REPEAT_MS);
+    while ((world.partition.nextWake() ?? Infinity) <= world.boot) turn(0);
+    expect(turns).toEqual([500, 500, 200]);
+    expect(new Set(world.jobs.slice(count).map(({ message }) => message.runId)).size).toBe(count);
   });
 });

@@ -16,6 +16,10 @@ import { JOB_REPEAT_MS } from '@penstock/bus';
 /** Not sent by this owner yet: the boot clock may have begun a moment ago. */
 const LONG_AGO = Number.NEGATIVE_INFINITY;
 
+/** Sent again, or looked at, in one call: 10 ms at the most. */
+const SENDS_AT_ONCE = 500;
+const LOOKS_AT_ONCE = 10_000;
+
 export interface JobDeliverySettings {
   readonly partition: number;
   readonly epoch: Epoch;
@@ -50,6 +54,8 @@ export class JobDeliveries {
   readonly #host: JobDeliveryHost;
   readonly #grants = new Map<string, Delivery>();
   readonly #stops = new Map<string, Delivery>();
+  /** Where the repeating stands. */
+  #round: Generator<boolean, undefined, number> | undefined;
 
   constructor(settings: JobDeliverySettings, ports: PartitionPorts, host: JobDeliveryHost) {
     this.#settings = settings;
@@ -106,16 +112,44 @@ export class JobDeliveries {
     }
   }
 
-  /** Sends again what has had no answer; drops what is over. Called about every second. */
+  /** A round of `repeat` is under way. */
+  get isBusy(): boolean {
+    return this.#round !== undefined;
+  }
+
+  /**
+   * Sends again what has had no answer; drops what is over. Called about every second, and while `isBusy` again at once: after a
+   * take-over there may be a hundred thousand, of which each call sends some.
+   */
   repeat(): void {
     const now = this.#ports.bootNow();
+    this.#round ??= this.#repeating();
+    for (let sends = 0, looks = 0; sends < SENDS_AT_ONCE && looks < LOOKS_AT_ONCE; looks++) {
+      const { value: send, done } = this.#round.next(now);
+      if (done === true) {
+        this.#round = undefined;
+        return;
+      }
+      if (send) sends += 1;
+    }
+  }
+
+  /** One after the other; says whether it was sent again. It is told the present time at each step. */
+  *#repeating(): Generator<boolean, undefined, number> {
+    let now = this.#ports.bootNow();
     for (const [id, grant] of this.#grants) {
-      if (grant.acknowledged || !this.#lives(grant)) this.#grants.delete(id);
-      else if (now - grant.sentAt >= JOB_REPEAT_MS) this.#sendGrant(grant);
+      const isOver = grant.acknowledged || !this.#lives(grant);
+      const isDue = !isOver && now - grant.sentAt >= JOB_REPEAT_MS;
+      if (isOver) this.#grants.delete(id);
+      else if (isDue) this.#sendGrant(grant);
+      now = yield isDue;
     }
     for (const [id, stop] of this.#stops) {
-      if (!this.#lives(stop)) this.#stops.delete(id);
-      else if (!stop.acknowledged && now - stop.sentAt >= JOB_REPEAT_MS) this.#sendStop(stop);
+      const isOver = !this.#lives(stop);
+      const isDue = !isOver && !stop.acknowledged && now - stop.sentAt >= JOB_REPEAT_MS;
+      if (isOver) this.#stops.delete(id);
+      else if (isDue) this.#sendStop(stop);
+      now = yield isDue;
     }
   }
 

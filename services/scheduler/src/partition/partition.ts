@@ -390,7 +390,9 @@ export class Partition {
 
   /** When `tick` has a timer to handle, by the boot clock; undefined: none. */
   nextWake(): number | undefined {
-    return this.#matchesMore || this.#runnerRuns.isBusy ? this.#ports.bootNow() : this.#deadlines.next;
+    return this.#matchesMore || this.#runnerRuns.isBusy || this.#jobs.isBusy
+      ? this.#ports.bootNow()
+      : this.#deadlines.next;
   }
 
   // --- Commits and documents ---------------------------------------------------------------------------------------
