@@ -29,6 +29,7 @@ it('a start that cannot join leaves nothing behind that listens: whoever starts 
     watchLeases: () => ({ ready: Promise.resolve(), ...listen() }),
     leaseAtLeader: () => Promise.resolve(null),
     bucketAgeMs: () => Promise.resolve(0),
+    onReconnected: () => () => {},
     markLogEnds: () => Promise.resolve([]),
   };
   const scheduler = new SchedulerService({ bus, ledger: {} as RunsLedger, log: silentLog, partitions: 1 }, ports);
