@@ -58,7 +58,7 @@ export class SimBroker {
   /** A key's last revision, markers included. */
   readonly #revisions = new Map<string, number>();
   #watches: Watch[] = [];
-  readonly #reconnections = new Set<{ readonly node: SimNode; readonly life: number; readonly then: () => void }>();
+  readonly #reconnections = new Set<{ readonly node: SimNode; readonly life: number; readonly tell: () => void }>();
   #sequence = 0;
 
   constructor(world: World) {
@@ -199,7 +199,7 @@ export class SimBroker {
   /** Calls back each time that the process is connected again; answers how to end that. */
   onReconnected(node: SimNode, then: () => void): () => void {
     const { life } = node;
-    const listener = { node, life, then };
+    const listener = { node, life, tell: then };
     this.#reconnections.add(listener);
     return () => void this.#reconnections.delete(listener);
   }
@@ -207,9 +207,9 @@ export class SimBroker {
   /** The broker is back, or only this node is linked again: watches that missed something begin anew. */
   reconnected(only?: SimNode): void {
     for (const listener of this.#reconnections) {
-      const { node, life, then } = listener;
+      const { node, life, tell } = listener;
       if (life !== node.life) this.#reconnections.delete(listener);
-      else if (this.up && node.linked && (only ?? node) === node) node.handle(life, then);
+      else if (this.up && node.linked && (only ?? node) === node) node.handle(life, tell);
     }
     for (const watch of this.#watches) if (watch.stale) this.#beginAnew(watch);
   }
