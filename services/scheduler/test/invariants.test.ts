@@ -142,7 +142,7 @@ describe('samples in production', () => {
 });
 
 describe('samples of many', () => {
-  it('look at some of the runs and queues at a time, and at all of them in the end', () => {
+  it('a sample looks at some of the runs and queues, and the samples look at all of them in the end', () => {
     const world = new Harness({ settings: { liveRunsPerKeyMax: 10_000 } });
     Object.assign(world.load, { liveRunsMax: 10_000 });
     for (let index = 0; index < 5_500; index++) {
