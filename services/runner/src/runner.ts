@@ -349,6 +349,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     );
     this.#held.set(id, attempt);
     this.#running.add(attempt);
+    // Known from here on to the sweep, whatever becomes of the callbacks about its end (P19).
+    this.#folders.used(job.runId, job.partition);
     const about = { runId: job.runId, stage: job.stage, attempt: job.attempt };
     void attempt.processGone.then(
       guarded('runner.attempt-gone', this.#border(about), () => this.#folders.used(job.runId, job.partition)),
