@@ -132,6 +132,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/token.ts')).tokenCommand,
   },
   {
+    name: 'doctor',
+    summary: 'say what this machine can do, and what it lacks',
+    load: async () => (await import('./commands/doctor.ts')).doctorCommand,
+  },
+  {
     name: 'version',
     summary: 'say which version this is',
     load: async () => (await import('./commands/version.ts')).versionCommand,

@@ -42,6 +42,8 @@ export interface ServerOptions {
   readonly dataDir?: string;
   readonly env?: Record<string, string>;
   readonly arguments?: readonly string[];
+  /** Whom the server runs as; absent: as the test. */
+  readonly user?: number | undefined;
 }
 
 /** Where tests and stages see the same files: a stage's /tmp is its run's own. */
@@ -61,6 +63,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       env: { ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
+      ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
     },
   );
   let output = '';

@@ -1,0 +1,106 @@
+import { statfsSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { findEngine, whySandboxLacks } from '@penstock/executor';
+import type { Command } from '../command-line/command.ts';
+import { EXIT } from '../process/errors.ts';
+
+/** One thing that a machine can have. */
+interface Finding {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly found: string;
+  readonly remedy?: string | undefined;
+}
+
+const GIT_MS_MAX = 10_000;
+const FREE_BYTES_WANTED = 1024 ** 3;
+
+export const doctorCommand: Command = {
+  spec: {
+    name: 'doctor',
+    usage: '[options]',
+    about:
+      'Says what stages can run in on this machine, what it lacks for more, and how to mend that. A server and a runner look for the same when they start.',
+    options: { json: { type: 'boolean', text: 'One JSON object instead of text.' } },
+    positionals: { min: 0, max: 0, missing: '' },
+    examples: [
+      ['penstock doctor', 'a line for each thing, and the remedy where it lacks'],
+      ['penstock doctor --json | jq -r ".findings[] | select(.ok | not) | .remedy"', 'the remedies, for a program'],
+    ],
+    exitCodes: [[EXIT.success, 'it has looked; what lacks is told']],
+  },
+  async run(args, { terminal, cwd, env }) {
+    const findings = await Promise.all([git(), user(), sandbox(), containers(env), cluster(env), disk(cwd)]);
+    if (args.flag('json')) terminal.print(`${JSON.stringify({ findings })}\n`);
+    else for (const finding of findings) terminal.print(textOf(finding));
+    return EXIT.success;
+  },
+};
+
+function textOf({ name, ok, found, remedy }: Finding): string {
+  return `${ok ? 'ok   ' : 'lacks'} ${name.padEnd(12)} ${found}${remedy === undefined ? '' : `\n                   ${remedy}`}\n`;
+}
+
+async function git(): Promise<Finding> {
+  try {
+    const { stdout } = await promisify(execFile)('git', ['--version'], { timeout: GIT_MS_MAX });
+    return { name: 'git', ok: true, found: stdout.trim() };
+  } catch {
+    const remedy = "install git: runs that a push starts, and 'workspace: fresh', need it";
+    return { name: 'git', ok: false, found: 'there is no git', remedy };
+  }
+}
+
+function user(): Finding {
+  const isRoot = process.getuid?.() === 0;
+  return {
+    name: 'users',
+    ok: isRoot,
+    found: isRoot
+      ? 'each key can have a user of its own (SERVICE_STAGE_UIDS)'
+      : 'stages run as the user of the server, one beside the other',
+    ...(isRoot ? {} : { remedy: 'start the server or the runner as root, or use the sandbox' }),
+  };
+}
+
+async function sandbox(): Promise<Finding> {
+  const why = process.platform === 'linux' ? await whySandboxLacks(undefined) : 'sandboxes are of Linux';
+  return why === null
+    ? { name: 'sandbox', ok: true, found: 'stages can run in sandboxes (executor=sandbox)' }
+    : {
+        name: 'sandbox',
+        ok: false,
+        found: why,
+        remedy: 'install bubblewrap, and passt or slirp4netns for the network; allow user namespaces',
+      };
+}
+
+async function containers(env: Readonly<Record<string, string | undefined>>): Promise<Finding> {
+  const { engine, why } = await findEngine(env);
+  return engine === null
+    ? { name: 'containers', ok: false, found: why, remedy: 'install podman or docker: stages with an image need one' }
+    : { name: 'containers', ok: true, found: `stages can have an image, by ${engine.kind} (executor=container)` };
+}
+
+function cluster(env: Readonly<Record<string, string | undefined>>): Finding {
+  const isThere = env['KUBECONFIG'] !== undefined || env['KUBERNETES_SERVICE_HOST'] !== undefined;
+  return {
+    name: 'kubernetes',
+    ok: isThere,
+    found: isThere ? 'a cluster is named; a runner asks it when it starts' : 'no cluster is named',
+    ...(isThere ? {} : { remedy: 'set KUBECONFIG, or start the runner in a cluster: only for stages as Pods' }),
+  };
+}
+
+function disk(folder: string): Finding {
+  const { bavail, bsize, ffree } = statfsSync(folder);
+  const free = bavail * bsize;
+  const ok = free >= FREE_BYTES_WANTED;
+  return {
+    name: 'disk',
+    ok,
+    found: `${Math.floor(free / 1024 ** 2)} MiB and ${ffree} files are free in this folder`,
+    ...(ok ? {} : { remedy: 'make room: a runner takes no stage where little is left' }),
+  };
+}
