@@ -1,4 +1,3 @@
 export { openCluster } from './cluster/cluster.ts';
-export { NoCluster } from './errors.ts';
 export { KubernetesExecutor } from './executor.ts';
 export { endEarlierPods } from './sweep.ts';

@@ -10,7 +10,7 @@ import { guardScript, lineScript } from './scripts.ts';
 export const STAGE_CONTAINER = 'stage';
 export const GUARD_FOLDER = '/penstock';
 /** Blocks of output, 64 KiB each and for each stream, that wait in the Pod to be taken. */
-export const WINDOW_BLOCKS = 32;
+const WINDOW_BLOCKS = 32;
 /** The folder of the guard is in memory: both windows, the job and a little more. */
 const GUARD_FOLDER_SIZE = '16Mi';
 /** Where neither image nor pipeline says otherwise; no Pod of ours runs as root. */
