@@ -2,7 +2,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { Chunker, ProcessExecutor, type OutputSink, type StageSpec } from '@penstock/executor';
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Chunker,
+  defaultLimits,
+  ProcessExecutor,
+  SandboxExecutor,
+  whySandboxLacks,
+  type Executor,
+  type OutputSink,
+  type StageSpec,
+} from '@penstock/executor';
 
 const REPETITIONS = 3;
 const RUNS = 200;
@@ -41,6 +53,7 @@ export async function benchExecutor(): Promise<string[]> {
       `three-stage runs, sh -c true, ${executor.isolation}: ${own.toFixed(0)} runs/s; plain forking sh ${plain.toFixed(0)} (${percent(own, plain)}), spawn per stage ${node.toFixed(0)}`,
       `first stage in a new helper: ${(await firstStageMs()).toFixed(1)} ms`,
       await outputRate(executor),
+      ...(await sandboxRates()),
     ];
   } finally {
     for (const helper of floor) helper.end();
@@ -48,21 +61,84 @@ export async function benchExecutor(): Promise<string[]> {
   }
 }
 
-async function runsPerSecond(stage: (lane: number) => Promise<void>): Promise<number> {
-  let left = RUNS;
+function runsPerSecond(stage: (lane: number) => Promise<void>): Promise<number> {
+  return perSecond(RUNS, async (lane) => {
+    for (let done = 0; done < STAGES_A_RUN; done += 1) await stage(lane);
+  });
+}
+
+async function perSecond(count: number, run: (lane: number) => Promise<void>): Promise<number> {
+  let left = count;
   const began = performance.now();
   const lane = async (_: unknown, index: number): Promise<void> => {
     while (left > 0) {
       left -= 1;
-      for (let done = 0; done < STAGES_A_RUN; done += 1) await stage(index);
+      await run(index);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
-  return (RUNS * 1000) / (performance.now() - began);
+  return (count * 1000) / (performance.now() - began);
 }
 
-async function firstStageMs(): Promise<number> {
-  const executor = new ProcessExecutor();
+/**
+ * Runs of three stages as a runner has them, each run with folders of its own and all of one key: plain, in a sandbox, and each
+ * stage by the bare tool.
+ */
+async function sandboxRates(): Promise<string[]> {
+  const users = process.getuid?.() === 0 ? { first: 340_000, last: 340_000 } : undefined;
+  const lacking = await whySandboxLacks(users);
+  if (lacking !== null) return [`stages in a sandbox: not measured, ${lacking}`];
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
+  const keep = join(folder, 'work');
+  mkdirSync(keep, { mode: 0o711 });
+  const limits = defaultLimits(folder);
+  const plain = new ProcessExecutor({ covered: { cover: folder, keep }, limits });
+  const sandbox = new SandboxExecutor({ layout: { keep, hidden: [], paths: [], users }, limits });
+  const user = users === undefined ? undefined : { uid: users.first, gid: users.first };
+  let runs = 0;
+  const runOn = (executor: Executor) => async (): Promise<void> => {
+    runs += 1;
+    const run = { folder: join(keep, `run-${runs}`), temporary: join(keep, `.tmp-run-${runs}`) };
+    for (const path of Object.values(run)) {
+      mkdirSync(path, { mode: 0o700 });
+      if (user !== undefined) chownSync(path, user.uid, user.gid);
+    }
+    for (let stage = 0; stage < STAGES_A_RUN; stage += 1)
+      await executor.start({ ...spec, user, run, cwd: run.folder }, silent).ended;
+  };
+  const bare = async (): Promise<void> => {
+    for (let stage = 0; stage < STAGES_A_RUN; stage += 1)
+      await once(spawn('bwrap', [...BARE, 'sh', '-c', 'true'], { stdio: 'ignore' }), 'exit');
+  };
+  try {
+    await Promise.all([plain.prewarm(AT_ONCE), sandbox.prewarm(AT_ONCE)]);
+    const rates: Record<'plain' | 'sandbox' | 'bare', number[]> = { plain: [], sandbox: [], bare: [] };
+    for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
+      rates.plain.push(await perSecond(SANDBOX_RUNS, runOn(plain)));
+      rates.sandbox.push(await perSecond(SANDBOX_RUNS, runOn(sandbox)));
+      rates.bare.push(await perSecond(SANDBOX_RUNS, bare));
+    }
+    const [own, other, tool] = [median(rates.sandbox), median(rates.plain), median(rates.bare)];
+    const first = await firstStageOf(() => new SandboxExecutor({ layout: { keep, hidden: [], paths: [], users } }));
+    return [
+      `three-stage runs, each with folders of its own, in a sandbox: ${own.toFixed(0)} runs/s; plain ${other.toFixed(0)} (a stage costs ${(other / own).toFixed(2)} times a plain one), bwrap per stage ${tool.toFixed(0)} (${(tool / own).toFixed(2)} times the bare tool)`,
+      `first stage in a new sandbox, its network included: ${first.toFixed(1)} ms`,
+    ];
+  } finally {
+    await Promise.all([plain.close(), sandbox.close()]);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const SANDBOX_RUNS = 60;
+const BARE = ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--unshare-all'];
+
+function firstStageMs(): Promise<number> {
+  return firstStageOf(() => new ProcessExecutor());
+}
+
+async function firstStageOf(create: () => Executor): Promise<number> {
+  const executor = create();
   const began = performance.now();
   await executor.start(spec, silent).ended;
   const took = performance.now() - began;

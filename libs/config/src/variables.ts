@@ -237,6 +237,28 @@ export const variables = {
     meaning:
       'Folders that stages in a sandbox see, and cannot write to, beside `/usr`, `/etc`, `/opt` and the like: where tools lie elsewhere.',
   }),
+  stageMemoryBytes: optional({
+    name: 'SERVICE_STAGE_MEMORY_BYTES',
+    kind: integer({ min: 16 * 1024 ** 2, max: 2 ** 50 }),
+    defaultText: "nine tenths of the machine's memory, divided by its slots",
+    services: ['serve', 'runner'],
+    meaning:
+      'What one stage may take of the memory; beyond it, it is killed (`oom`). Its `resources` may ask for less.',
+  }),
+  stageProcesses: optional({
+    name: 'SERVICE_STAGE_PROCESSES',
+    kind: integer({ min: 16, max: 4_194_304 }),
+    defaultText: '4096',
+    services: ['serve', 'runner'],
+    meaning: 'How many processes and threads one stage may have at a time; it is refused more.',
+  }),
+  stageDiskBytes: optional({
+    name: 'SERVICE_STAGE_DISK_BYTES',
+    kind: integer({ min: 1024 ** 2, max: 2 ** 50 }),
+    defaultText: 'nine tenths of what is free at the start, divided by the slots',
+    services: ['serve', 'runner'],
+    meaning: "What the files of a stage's run may take of the disk, and one file of it; beyond it the stage is killed.",
+  }),
   allowUnisolated: variable({
     name: 'SERVICE_ALLOW_UNISOLATED',
     kind: boolean(),

@@ -22,6 +22,7 @@ export type {
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
 export { LineSplitter } from './output/lines.ts';
+export { defaultLimits, type StageLimits } from './limits/stage-limits.ts';
 export { coverFor } from './process/launch.ts';
 export { ProcessExecutor } from './process/executor.ts';
 export { renderJob } from './process/job.ts';

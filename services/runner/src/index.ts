@@ -1,3 +1,4 @@
+export { stageLimitsOf } from './executors/stage-limits.ts';
 export { hostsOf } from './executors/denied-hosts.ts';
 export { kubernetesSettings, type KubernetesSettings } from './executors/kubernetes-source.ts';
 export { findExecutors, leastIsolation } from './executors/find-executors.ts';

@@ -1,6 +1,6 @@
 /** What a runner is started with, and what it is to whoever has started it. */
 import type { Bus, Job, RunnerLease } from '@penstock/bus';
-import type { IsolationLevel } from '@penstock/executor';
+import type { IsolationLevel, StageLimits } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
 import type { ExecutorSource, UidRange } from './executors/executor-source.ts';
@@ -36,6 +36,8 @@ export interface RunnerOptions {
   readonly deniedHosts?: readonly string[] | undefined;
   /** Folders of the machine that stages in a sandbox see beside its programs. */
   readonly stagePaths?: readonly string[] | undefined;
+  /** What a stage may take of this machine, where that is not what the machine gives when stages share it equally. */
+  readonly stageLimits?: Partial<StageLimits> | undefined;
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
   readonly log: Log;

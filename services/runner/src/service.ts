@@ -6,6 +6,7 @@ import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
 import { hostsOf } from './executors/denied-hosts.ts';
+import { stageLimitsOf } from './executors/stage-limits.ts';
 import { findExecutors, leastIsolation } from './executors/find-executors.ts';
 import { kubernetesSettings } from './executors/kubernetes-source.ts';
 import { NotIsolated } from './workspace/errors.ts';
@@ -26,6 +27,9 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'stageUids',
         'stageDeny',
         'stagePaths',
+        'stageMemoryBytes',
+        'stageProcesses',
+        'stageDiskBytes',
         'allowUnisolated',
         'executors',
         'untrustedIsolation',
@@ -79,6 +83,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
               stageUids,
               deniedHosts: [...(settings.natsUrl ?? []).flatMap(hostsOf), ...settings.stageDeny],
               stagePaths: settings.stagePaths,
+              stageLimits: stageLimitsOf(settings),
               executors,
               untrustedIsolation: leastIsolation(settings.untrustedIsolation, executors, mode),
               isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,

@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { checkAuthSettings, providerSettings } from '@penstock/auth';
-import { kubernetesSettings } from '@penstock/runner';
+import { kubernetesSettings, stageLimitsOf } from '@penstock/runner';
 import {
   ConfigurationError,
   defaultDataFolder,
@@ -66,6 +66,9 @@ const KEYS = [
   'stageUids',
   'stageDeny',
   'stagePaths',
+  'stageMemoryBytes',
+  'stageProcesses',
+  'stageDiskBytes',
   'allowUnisolated',
   'executors',
   'untrustedIsolation',
@@ -191,6 +194,7 @@ function prepare(
     stageUids: settings.stageUids ?? undefined,
     stageDeny: settings.stageDeny,
     stagePaths: settings.stagePaths,
+    stageLimits: stageLimitsOf(settings),
     executors: settings.executors,
     untrustedIsolation: settings.untrustedIsolation,
     kubernetes: kubernetesSettings(settings),

@@ -7,7 +7,7 @@ import { arch, availableParallelism, platform } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
 import { pause } from '@penstock/async';
-import { type ExecutorKind, type IsolationLevel, killLeftovers } from '@penstock/executor';
+import { type ExecutorKind, type IsolationLevel, killLeftovers, type StageLimits } from '@penstock/executor';
 import { openMirrors, type MirrorCache } from '@penstock/git';
 import {
   findExecutors,
@@ -44,6 +44,8 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly stageDeny: readonly string[];
   /** Folders of the machine that stages in a sandbox see beside its programs. */
   readonly stagePaths: readonly string[];
+  /** What a stage may take of the machine; of what is not said the machine's share. */
+  readonly stageLimits?: Partial<StageLimits> | undefined;
   readonly keySlots?: number | undefined;
   /** Refuses the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired: boolean;
@@ -183,6 +185,7 @@ async function startEngine(
       ...options.stageDeny,
     ],
     stagePaths: options.stagePaths,
+    stageLimits: options.stageLimits,
     isolationRequired: options.isolationRequired,
     executors,
     untrustedIsolation: leastIsolation(options.untrustedIsolation, executors, options.mode),

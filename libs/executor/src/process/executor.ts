@@ -17,10 +17,10 @@ export class ProcessExecutor extends HelperExecutor {
   constructor(options: ProcessExecutorOptions = {}) {
     const { covered, isolations = isolationsToTry() } = options;
     super(options, {
-      ways: ({ pipesFolder: pipes }) =>
+      ways: ({ pipesFolder: pipes }, limits) =>
         isolations.map((isolation) => ({
           isolation,
-          launch: () => launchPlain(isolation, { covered, pipes, limits: '' }),
+          launch: () => launchPlain(isolation, { covered, pipes, limits }),
         })),
       placeOf,
       hidesScratch: covered?.keep !== undefined,

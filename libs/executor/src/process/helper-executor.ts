@@ -14,12 +14,15 @@ import type {
   StageSpec,
   StopReason,
 } from '../contract/port.ts';
+import { ControlGroups } from '../limits/control-groups.ts';
+import { shellLimits, type StageLimits } from '../limits/stage-limits.ts';
 import { exitOfStop, type Helper } from './helper.ts';
 import { HelperPool, type Way } from './helper-pool.ts';
 import { renderJob, type Job } from './job.ts';
 import type { Isolation } from './launch.ts';
 import { Leftovers } from './leftovers.ts';
 import { OomCounter } from './oom.ts';
+import { StageBounds } from './stage-bounds.ts';
 import { Scratch } from './scratch.ts';
 import { viewOf, viewTable } from './view.ts';
 
@@ -32,13 +35,17 @@ export interface HelperExecutorOptions {
   readonly idleMax?: number | undefined;
   /** Of these, how many of no key yet, default 0. */
   readonly spareCount?: number | undefined;
+  /** What a stage may take; absent: what it can get. */
+  readonly limits?: StageLimits | undefined;
+  /** For tests: what bounds them; null for a machine without control groups. Default: what there is. */
+  readonly groups?: ControlGroups | null | undefined;
   readonly warn?: ((message: string) => void) | undefined;
 }
 
 /** How an executor's helpers are started. */
 export interface Launching {
   /** The best way first: the first that works is kept to. */
-  readonly ways: (scratch: Scratch) => readonly Way[];
+  readonly ways: (scratch: Scratch, shellLimits: string) => readonly Way[];
   /** Where a stage has to run (`Way.launch`). Throws UnstartableStage for what no helper can give. */
   readonly placeOf: (spec: StageSpec) => string;
   /** Whether a stage of no run sees none of the executor's small files. */
@@ -59,10 +66,16 @@ export abstract class HelperExecutor implements Executor {
   readonly #pool: HelperPool;
   readonly #running = new Set<RunningProcess>();
   readonly #launching: Launching;
+  readonly #limits: StageLimits | undefined;
+  readonly #groups: ControlGroups | null;
   #closing: Promise<void> | null = null;
 
   constructor(options: HelperExecutorOptions, launching: Launching) {
+    const { limits } = options;
     this.#launching = launching;
+    this.#limits = limits;
+    this.#groups = limits === undefined ? null : options.groups === undefined ? ControlGroups.find() : options.groups;
+    const shell = limits === undefined ? '' : shellLimits(limits, this.#groups === null);
     const leftovers = this.#listOf(options.leftoversFile);
     if (options.guard !== undefined) {
       leftovers?.add([options.guard.identity]);
@@ -75,7 +88,9 @@ export abstract class HelperExecutor implements Executor {
       leftovers,
       idleMax: options.idleMax ?? IDLE_MAX,
       spareCount: options.spareCount ?? 0,
-      ways: launching.ways(this.#scratch),
+      ways: launching.ways(this.#scratch, shell),
+      groups: this.#groups,
+      limits,
       warn: options.warn ?? ((message) => process.emitWarning(message)),
     });
   }
@@ -98,6 +113,18 @@ export abstract class HelperExecutor implements Executor {
 
   abstract get canChangeUser(): boolean;
 
+  /** For people: what bounds a stage here. */
+  get limitsLine(): string {
+    if (this.#limits === undefined) return 'a stage takes what it can get';
+    const { memoryBytes, processes, diskBytes } = this.#limits;
+    const by =
+      this.#groups === null ? 'watching and by its own limits' : `control groups (version ${this.#groups.version})`;
+    return (
+      `a stage may take ${mebibytes(memoryBytes)} of memory and ${processes} processes, bounded by ${by}, ` +
+      `and ${mebibytes(diskBytes)} of the disk, bounded by watching`
+    );
+  }
+
   get isIsolated(): boolean {
     return this.isolation !== 'group';
   }
@@ -108,6 +135,7 @@ export abstract class HelperExecutor implements Executor {
       scratch: this.#scratch,
       oom: this.#oom,
       launching: this.#launching,
+      limits: this.#limits,
     });
     this.#running.add(stage);
     void stage.ended.then(() => this.#running.delete(stage));
@@ -136,6 +164,7 @@ interface StageParts {
   readonly scratch: Scratch;
   readonly oom: OomCounter;
   readonly launching: Launching;
+  readonly limits: StageLimits | undefined;
 }
 
 class RunningProcess implements StageProcess {
@@ -156,7 +185,8 @@ class RunningProcess implements StageProcess {
   }
 
   /** Up to the helper's order without a turn of the event loop, where a helper idles. */
-  async #run(spec: StageSpec, sink: OutputSink, { pool, scratch, oom, launching }: StageParts): Promise<StageExit> {
+  async #run(spec: StageSpec, sink: OutputSink, parts: StageParts): Promise<StageExit> {
+    const { pool, scratch, launching } = parts;
     let job: Job;
     let place: string;
     try {
@@ -168,6 +198,7 @@ class RunningProcess implements StageProcess {
       return await unstartable(error, sink);
     }
     let helper: Helper | null = null;
+    let bounds: StageBounds | null = null;
     const view = viewOf(spec.run);
     try {
       const acquired = pool.acquire({ key: spec.helperKey, place, view });
@@ -183,17 +214,19 @@ class RunningProcess implements StageProcess {
       }
       this.#helper = helper;
       this.startedAtMs = performance.now();
-      const oomKills = oom.read();
+      bounds = new StageBounds(helper, spec, parts);
       const times = { timeoutMs: spec.timeoutMs, graceMs: spec.graceMs ?? GRACE_MS };
-      const exit = await helper.run(job.text, times, sink, spec.user);
+      const exit = bounds.judge(await helper.run(job.text, times, sink, spec.user));
       this.#helper = null;
+      for (const remark of bounds.remarks) await sink.write('system', Buffer.from(`${remark}\n`));
       pool.release(helper);
-      return exit.kind === 'signal' && exit.signal === 'SIGKILL' ? { ...exit, oom: oom.read() !== oomKills } : exit;
+      return exit;
     } catch (error) {
       // It may have a part of the job.
       helper?.kill();
       return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
     } finally {
+      bounds?.close();
       for (const file of job.files) scratch.remove(file);
     }
   }
@@ -211,6 +244,10 @@ class RunningProcess implements StageProcess {
     );
     return null;
   }
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`;
 }
 
 async function unstartable(error: unknown, sink: OutputSink): Promise<StageExit> {

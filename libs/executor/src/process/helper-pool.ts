@@ -7,6 +7,8 @@
  */
 import { HelperFailed } from '../contract/errors.ts';
 import type { Guard } from '../guard/guard.ts';
+import type { ControlGroups } from '../limits/control-groups.ts';
+import type { StageLimits } from '../limits/stage-limits.ts';
 import { Helper } from './helper.ts';
 import type { Isolation, Launch } from './launch.ts';
 import type { Leftovers } from './leftovers.ts';
@@ -19,6 +21,10 @@ export interface HelperPoolOptions {
   /** How a helper is started, the best way first: the first that works is kept to. */
   readonly ways: readonly Way[];
   readonly idleMax: number;
+  /** What bounds the stages of helpers, where the machine has control groups. */
+  readonly groups: ControlGroups | null;
+  /** Absent: stages take what they can get. */
+  readonly limits: StageLimits | undefined;
   /** Helpers of no key yet that are kept ready, so that a new key need not wait for one to start. */
   readonly spareCount: number;
   readonly warn: (message: string) => void;
@@ -178,6 +184,7 @@ export class HelperPool {
       try {
         if (this.#closed) throw new HelperFailed('the executor is closed');
         await helper.ready;
+        this.#group(helper);
         this.#options.leftovers?.add(helper.identities);
         await this.#options.guard?.hold(helper.identities);
         this.#prove();
@@ -194,6 +201,21 @@ export class HelperPool {
     }
   }
 
+  /** Before its first stage. A machine that is out of groups bounds its stages as one that has none. */
+  #group(helper: Helper): void {
+    const { groups, limits } = this.#options;
+    const first = helper.identities.at(-1);
+    if (groups === null || limits === undefined || first === undefined || helper.isolation === 'group') return;
+    try {
+      helper.group = groups.make(limits);
+      helper.group.add(first.pid);
+    } catch (error) {
+      helper.group?.remove();
+      helper.group = null;
+      this.#options.warn(`no control group could be made for a stage: ${String(error)}`);
+    }
+  }
+
   #prove(): void {
     this.#proven = true;
   }
@@ -206,6 +228,7 @@ export class HelperPool {
   }
 
   #forget(helper: Helper): void {
+    helper.group?.remove();
     this.#all.delete(helper);
     this.#keys.delete(helper);
     this.#places.delete(helper);

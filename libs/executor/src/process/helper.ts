@@ -13,6 +13,7 @@ import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from '
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
 import { HelperFailed } from '../contract/errors.ts';
+import type { ControlGroup, GroupCounts } from '../limits/control-groups.ts';
 import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
 import type { Isolation, Launch } from './launch.ts';
 import { OutputPipes } from './output-pipes.ts';
@@ -64,6 +65,13 @@ export class Helper {
   identities: readonly ProcessIdentity[] = [];
   /** False once it must not be given another stage. */
   usable = true;
+  /** What bounds and counts its processes, where the machine has that. It goes with the helper. */
+  group: ControlGroup | null = null;
+  /** As its group had counted when its last stage ended. */
+  counts: GroupCounts | undefined;
+  /** What the group is set to. */
+  memoryBytes: number | undefined;
+  cores: number | undefined;
   /** What its stages see (`viewOf`); undefined before the first binding. */
   view: string | undefined;
   readonly #child: ChildProcess;
@@ -194,6 +202,13 @@ export class Helper {
       if (this.isolation === 'group') this.#signalGroup(signal);
       else for (const process of this.#stageProcesses()) signalProcess(process, signal);
     }
+  }
+
+  /** Ends the stage that runs as if it had ended so by itself, and the helper with it. */
+  endStage(exit: StageExit): void {
+    if (this.#stage === null) return;
+    this.#stage.reported = exit;
+    this.kill();
   }
 
   kill(): void {

@@ -23,7 +23,7 @@ export class SandboxExecutor extends HelperExecutor {
 
   constructor(options: SandboxExecutorOptions) {
     super(options, {
-      ways: (scratch) => [{ isolation: 'sandbox', launch: launcher(options, scratch) }],
+      ways: (scratch, limits) => [{ isolation: 'sandbox', launch: launcher(options, scratch, limits) }],
       placeOf,
       hidesScratch: true,
     });
@@ -45,6 +45,7 @@ function placeOf({ place }: StageSpec): string {
 function launcher(
   { layout, deniedHosts = [] }: SandboxExecutorOptions,
   scratch: Scratch,
+  limits: string,
 ): (place: string) => Promise<Launch> {
   const filter = sandboxFilter();
   const parts: SandboxParts = {
@@ -52,7 +53,7 @@ function launcher(
     filter: filter ?? new Uint8Array(),
     mountFolder: scratch.pipesFolder,
     resolverFile: scratch.publicFile('resolv.conf', RESOLVER_FILE),
-    limits: '',
+    limits,
   };
   return async (place) =>
     launchSandbox(parts, place === 'none' ? null : networkRules(await addressesOf(deniedHosts), place === 'public'));

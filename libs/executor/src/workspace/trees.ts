@@ -1,18 +1,20 @@
 /**
  * Whole trees of files that stages have written: given to a user, and removed.
  *
- * TREES-1. What belongs to a stage's user is removed with that user's rights, from inside its folder: whatever is swapped for
- *     a link meanwhile, nothing goes that the stage could not have removed itself.
+ * TREES-1. What belongs to a stage's user is removed with that user's rights, from inside its folder and by descriptors: whatever
+ *     is swapped for a link meanwhile, nothing goes that does not stand in the folder.
  */
 import { execFile } from 'node:child_process';
 import { constants, lstatSync, type Stats } from 'node:fs';
-import { open, rm, rmdir, unlink } from 'node:fs/promises';
+import { chmod, open, rm, rmdir, unlink, type FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { StageUser } from '../contract/port.ts';
 
 /** For a tree that needs `rm`; a large one on a slow disk takes minutes. */
 const TREE_MS_MAX = 10 * 60_000;
 const OPTIONS = { timeout: TREE_MS_MAX, maxBuffer: 64 * 1024 };
+/** Of Linux, where Node names it not. */
+const O_PATH = 0o10000000;
 const EMPTY_THIS_FOLDER = 'chmod -R u+rwX . 2>/dev/null; exec find . -mindepth 1 -delete';
 const run = promisify(execFile);
 
@@ -26,9 +28,11 @@ export async function removeTree(path: string): Promise<void> {
   const found = statusOf(path);
   if (found === undefined) return;
   const own = process.getuid?.();
-  if (found.uid === own || own !== 0) await removeOwn(path);
-  else if (found.isDirectory()) await removeOfAnother(path, found);
-  else await unlink(path);
+  if (!found.isDirectory()) await unlink(path);
+  else if (own === 0 && found.uid !== own) await removeFromInside(path, asUser(found));
+  // A runner that is not root shares its user with the stages: what is theirs to swap is not ours to walk by names.
+  else if (own !== 0 && process.platform === 'linux') await removeFromInside(path, []);
+  else await removeOwn(path);
 }
 
 /** Undefined where nothing is, a file in the place of a folder above it included. */
@@ -52,15 +56,14 @@ async function removeOwn(path: string): Promise<void> {
 }
 
 /** TREES-1. An empty folder needs no process. */
-async function removeOfAnother(path: string, { uid, gid }: StageUser): Promise<void> {
+async function removeFromInside(path: string, as: readonly string[]): Promise<void> {
   try {
     await rmdir(path);
   } catch {
-    const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    // Also of a folder that its owner has shut.
+    const folder = await open(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     try {
-      // Its owner may have shut itself out.
-      await folder.chmod(0o700);
-      await emptyAsOwner(folder.fd, uid, gid);
+      await emptyFolder(folder, as);
     } finally {
       await folder.close();
     }
@@ -68,10 +71,29 @@ async function removeOfAnother(path: string, { uid, gid }: StageUser): Promise<v
   }
 }
 
+async function emptyFolder(folder: FileHandle, as: readonly string[]): Promise<void> {
+  try {
+    await chmod(`/proc/self/fd/${folder.fd}`, 0o700);
+    await runInside(folder.fd, [...as, 'sh', '-c', EMPTY_THIS_FOLDER]);
+  } catch (error) {
+    if (as.length === 0) throw error;
+    // No stage makes files immutable, but root may have.
+    await runInside(folder.fd, ['chattr', '-R', '-f', '-i', '-a', '.']).catch(() => {});
+    await chmod(`/proc/self/fd/${folder.fd}`, 0o700);
+    await runInside(folder.fd, [...as, 'sh', '-c', EMPTY_THIS_FOLDER]);
+  }
+}
+
+function asUser({ uid, gid }: StageUser): string[] {
+  return [
+    ...['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--bounding-set=-all'],
+    ...['--no-new-privs', '--'],
+  ];
+}
+
 /** The folder is entered with our rights, whatever stands above it, and by its descriptor, whatever stands at its path by now. */
-async function emptyAsOwner(folder: number, uid: number, gid: number): Promise<void> {
-  const asOwner = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--bounding-set=-all'];
-  await run('setpriv', [...asOwner, '--no-new-privs', '--', 'sh', '-c', EMPTY_THIS_FOLDER], {
+async function runInside(folder: number, [file = '', ...args]: readonly string[]): Promise<void> {
+  await run(file, args, {
     ...OPTIONS,
     cwd: `/proc/${process.pid}/fd/${folder}`,
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },

@@ -1,5 +1,6 @@
 /** A runner's executors with what each is made with. */
 import { join } from 'node:path';
+import { defaultLimits, type StageLimits } from '@penstock/executor';
 import { RUNNER_LEASE_MS } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { ExecutorParts, ExecutorSource, UidRange } from './executor-source.ts';
@@ -13,6 +14,7 @@ interface Owner {
   readonly stageUids?: UidRange | undefined;
   readonly deniedHosts?: readonly string[] | undefined;
   readonly stagePaths?: readonly string[] | undefined;
+  readonly stageLimits?: Partial<StageLimits> | undefined;
   readonly slots: number;
   readonly leaseMs?: number | undefined;
   readonly log: Log;
@@ -28,6 +30,7 @@ export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
   const { leaseMs = RUNNER_LEASE_MS } = owner;
   const leftoversFile = owner.leftoversFile ?? join(dataDir, 'runner', 'leftovers');
   const hasStageUsers = hasUsers(owner);
+  const limits = { ...defaultLimits(dataDir, slots), ...owner.stageLimits };
   return executors.map((source) => ({
     source,
     parts: {
@@ -38,6 +41,7 @@ export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
       stageUsers: hasStageUsers ? owner.stageUids : undefined,
       deniedHosts,
       stagePaths,
+      limits,
       slots,
       leaseMs,
       log,

@@ -2,7 +2,7 @@
  * A kind of executor that this machine can have: found once, before the first session, for what a runner has stands in its
  * labels; an executor of it is then made for each session, held by that session's guard.
  */
-import type { Executor, ExecutorKind, Guard } from '@penstock/executor';
+import type { Executor, ExecutorKind, Guard, StageLimits } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface UidRange {
@@ -25,6 +25,8 @@ export interface ExecutorParts {
   readonly deniedHosts: readonly string[];
   /** Folders of the machine that stages see beside its programs, where they do not see all of it. */
   readonly stagePaths: readonly string[];
+  /** What a stage may take of this machine. */
+  readonly limits: StageLimits;
   readonly slots: number;
   /** Of the session's lease. */
   readonly leaseMs: number;

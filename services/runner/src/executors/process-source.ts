@@ -11,13 +11,17 @@ const IDLE_HELPERS_MAX = 64;
 
 export const processSource: ExecutorSource = {
   kind: 'process',
-  create: ({ dataDir, leftoversFile, hasStageUsers, slots, log }, guard) =>
-    new ProcessExecutor({
+  create: ({ dataDir, leftoversFile, hasStageUsers, limits, slots, log }, guard) => {
+    const executor = new ProcessExecutor({
       guard,
       covered: { cover: hasStageUsers ? coverFor(dataDir) : dataDir, keep: join(dataDir, 'work') },
       leftoversFile,
       idleMax: slots + IDLE_HELPERS_MAX,
       spareCount: 1,
+      limits,
       warn: (message) => log.warn({}, message),
-    }),
+    });
+    log.info({ executor: 'process' }, executor.limitsLine);
+    return executor;
+  },
 };

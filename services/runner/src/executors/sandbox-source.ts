@@ -16,8 +16,8 @@ const CHECKOUT = fileURLToPath(new URL('../../../../', import.meta.url));
 
 export const sandboxSource: ExecutorSource = {
   kind: 'sandbox',
-  create: ({ dataDir, leftoversFile, stageUsers, deniedHosts, stagePaths, slots, log }, guard) =>
-    new SandboxExecutor({
+  create: ({ dataDir, leftoversFile, stageUsers, deniedHosts, stagePaths, limits, slots, log }, guard) => {
+    const executor = new SandboxExecutor({
       guard,
       layout: {
         keep: join(dataDir, 'work'),
@@ -29,8 +29,12 @@ export const sandboxSource: ExecutorSource = {
       leftoversFile,
       idleMax: slots + IDLE_HELPERS_MAX,
       spareCount: 1,
+      limits,
       warn: (message) => log.warn({}, message),
-    }),
+    });
+    log.info({ executor: 'sandbox' }, executor.limitsLine);
+    return executor;
+  },
 };
 
 /** The home of a user of services is often a folder of the system (`/`, `/usr/sbin`): only one's own is hidden. */

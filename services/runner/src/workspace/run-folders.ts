@@ -12,6 +12,8 @@ import type { FolderDisk, RunWorkspaces } from './folders-on-disk.ts';
 const ASK_MS = 60_000;
 /** A run whose last stage ended this long ago is asked about: its release may have been lost. */
 const UNUSED_MS = 60_000;
+/** Between two tries at a folder that cannot be removed. */
+const UNREMOVABLE_MS_MAX = 6 * 60 * 60_000;
 const ASK_TIMEOUT_MS = 5_000;
 /** In one request: 40 KB. */
 const RUNS_ASKED_MAX = 1_000;
@@ -36,6 +38,8 @@ export class RunFolders {
   /** Runs with a folder: where, and when a stage last used it. In the order in which they were last asked about. */
   readonly #runs = new Map<string, { readonly partition: number; usedAt: number }>();
   readonly #questions = new PQueue({ concurrency: PARTITIONS_AT_ONCE });
+  /** How often each could not be removed. No more than there are folders, and those take room of the disk. */
+  readonly #unremovable = new Map<string, number>();
   readonly #removals = new PQueue({ concurrency: REMOVALS_AT_ONCE });
   #callOffSweep: () => void = () => {};
   #asking = false;
@@ -75,13 +79,24 @@ export class RunFolders {
       void this.#removals.add(async () => {
         try {
           await this.of(run.partition).remove(runId);
+          this.#unremovable.delete(runId);
         } catch (error) {
-          this.#options.log.warn({ err: error, runId }, "a run's folder could not be removed; it is tried again");
-          if (!this.#runs.has(runId))
-            this.#runs.set(runId, { partition: run.partition, usedAt: this.#options.time.bootNow() });
+          this.#keepUnremovable(runId, run.partition, error);
         }
       });
     }
+  }
+
+  /** Asked about again, later each time: what cannot be removed now seldom can be a minute later. */
+  #keepUnremovable(runId: string, partition: number, error: unknown): void {
+    const tries = (this.#unremovable.get(runId) ?? 0) + 1;
+    this.#unremovable.set(runId, tries);
+    this.#options.log.warn(
+      { err: error, runId, tries, unremovable: this.#unremovable.size },
+      "a run's folder could not be removed; it is tried again",
+    );
+    const waitMs = Math.min(UNREMOVABLE_MS_MAX, UNUSED_MS * (2 ** Math.min(tries, 10) - 2));
+    if (!this.#runs.has(runId)) this.#runs.set(runId, { partition, usedAt: this.#options.time.bootNow() + waitMs });
   }
 
   close(): void {

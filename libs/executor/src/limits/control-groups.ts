@@ -1,0 +1,199 @@
+/**
+ * Control groups of helpers: what the kernel itself bounds and counts. Version 2 where this process may divide its own group,
+ * else version 1 where its groups of memory and processes can be written to.
+ *
+ * GROUPS-1. A group holds one helper from before its first stage, and goes with it.
+ * GROUPS-2. What an earlier owner has left is removed by the next: an empty group is nobody's.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { StageLimits } from './stage-limits.ts';
+
+const NAME = 'penstock-';
+const CPU_PERIOD_US = 100_000;
+
+/** The files of one version. */
+interface Layout {
+  readonly version: 1 | 2;
+  /** Folders in which a group is made. */
+  readonly parents: { readonly memory: string; readonly processes: string; readonly cpu: string | null };
+}
+
+export interface GroupCounts {
+  /** Processes killed for want of memory. */
+  readonly oomKills: number;
+  /** Processes that could not be made. */
+  readonly refused: number;
+}
+
+export class ControlGroups {
+  readonly version: 1 | 2;
+  readonly #layout: Layout;
+
+  private constructor(layout: Layout) {
+    this.#layout = layout;
+    this.version = layout.version;
+  }
+
+  /** Null where this process may make none. `root`: of the mounted hierarchies. */
+  static find(root = '/sys/fs/cgroup', own = ownGroups()): ControlGroups | null {
+    for (const layout of [unified(root, own), divided(root, own)]) {
+      if (layout === null) continue;
+      try {
+        const groups = new ControlGroups(layout);
+        groups.#sweep();
+        groups.make({ memoryBytes: 1024 ** 3, processes: 64 }).remove();
+        return groups;
+      } catch {
+        // Not ours to write to.
+      }
+    }
+    return null;
+  }
+
+  make(limits: Pick<StageLimits, 'memoryBytes' | 'processes'>): ControlGroup {
+    // Two executors of one process each make their own.
+    return new ControlGroup(this.#layout, `${NAME}${randomUUID()}`, limits);
+  }
+
+  #sweep(): void {
+    for (const parent of new Set(Object.values(this.#layout.parents)))
+      if (parent !== null)
+        for (const name of readdirSync(parent)) if (name.startsWith(NAME)) removeGroup(join(parent, name));
+  }
+}
+
+export class ControlGroup {
+  readonly #version: 1 | 2;
+  readonly #memory: string;
+  readonly #processes: string;
+  readonly #cpu: string | null;
+
+  constructor({ version, parents }: Layout, name: string, limits: Pick<StageLimits, 'memoryBytes' | 'processes'>) {
+    this.#version = version;
+    this.#memory = join(parents.memory, name);
+    this.#processes = join(parents.processes, name);
+    this.#cpu = parents.cpu === null ? null : join(parents.cpu, name);
+    try {
+      for (const folder of this.#folders()) mkdirSync(folder);
+      writeFileSync(join(this.#processes, 'pids.max'), String(limits.processes));
+      this.setMemory(limits.memoryBytes);
+    } catch (error) {
+      this.remove();
+      throw error;
+    }
+  }
+
+  add(pid: number): void {
+    for (const folder of this.#folders()) writeFileSync(join(folder, 'cgroup.procs'), String(pid));
+  }
+
+  setMemory(bytes: number): void {
+    if (this.#version === 2) {
+      writeFileSync(join(this.#memory, 'memory.max'), String(bytes));
+      tryWrite(join(this.#memory, 'memory.swap.max'), '0');
+      return;
+    }
+    // The bound with swap is never below the one without.
+    tryWrite(join(this.#memory, 'memory.memsw.limit_in_bytes'), '-1');
+    writeFileSync(join(this.#memory, 'memory.limit_in_bytes'), String(bytes));
+    tryWrite(join(this.#memory, 'memory.memsw.limit_in_bytes'), String(bytes));
+  }
+
+  /** `cores`: undefined for all of them. */
+  setCpu(cores: number | undefined): void {
+    if (this.#cpu === null) return;
+    const quota = cores === undefined ? null : Math.max(1000, Math.round(cores * CPU_PERIOD_US));
+    if (this.#version === 2) tryWrite(join(this.#cpu, 'cpu.max'), `${quota ?? 'max'} ${CPU_PERIOD_US}`);
+    else tryWrite(join(this.#cpu, 'cpu.cfs_quota_us'), String(quota ?? -1));
+  }
+
+  /** Since it was made. */
+  counts(): GroupCounts {
+    return {
+      oomKills: countIn(join(this.#memory, this.#version === 2 ? 'memory.events' : 'memory.oom_control'), 'oom_kill'),
+      refused: countIn(join(this.#processes, 'pids.events'), 'max'),
+    };
+  }
+
+  /** Where none of its processes is left. */
+  remove(): void {
+    for (const folder of this.#folders()) removeGroup(folder);
+  }
+
+  #folders(): string[] {
+    return [...new Set([this.#memory, this.#processes, ...(this.#cpu === null ? [] : [this.#cpu])])];
+  }
+}
+
+/** Own groups by controller; `''` of version 2. */
+function ownGroups(): ReadonlyMap<string, string> {
+  const own = new Map<string, string>();
+  for (const line of readOrEmpty('/proc/self/cgroup').split('\n')) {
+    const [, controllers = '', path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (path !== undefined) for (const controller of controllers.split(',')) own.set(controller, path);
+  }
+  return own;
+}
+
+function divided(root: string, own: ReadonlyMap<string, string>): Layout | null {
+  const [memory, processes, cpu] = ['memory', 'pids', 'cpu'].map((name) => own.get(name));
+  if (memory === undefined || processes === undefined) return null;
+  return {
+    version: 1,
+    parents: {
+      memory: join(root, 'memory', memory),
+      processes: join(root, 'pids', processes),
+      cpu: cpu === undefined ? null : join(root, 'cpu', cpu),
+    },
+  };
+}
+
+/** A group that has processes of its own gives its children no controllers: they move into one of its children first. */
+function unified(root: string, own: ReadonlyMap<string, string>): Layout | null {
+  const path = own.get('');
+  if (path === undefined) return null;
+  const folder = join(root, path);
+  const available = readOrEmpty(join(folder, 'cgroup.controllers')).trim().split(/\s+/);
+  if (!available.includes('memory') || !available.includes('pids')) return null;
+  const hasCpu = available.includes('cpu');
+  try {
+    const self = join(folder, 'penstock');
+    mkdirSync(self, { recursive: true });
+    for (const pid of readOrEmpty(join(folder, 'cgroup.procs')).split('\n'))
+      if (pid !== '') tryWrite(join(self, 'cgroup.procs'), pid);
+    writeFileSync(join(folder, 'cgroup.subtree_control'), `+memory +pids${hasCpu ? ' +cpu' : ''}`);
+  } catch {
+    return null;
+  }
+  return { version: 2, parents: { memory: folder, processes: folder, cpu: hasCpu ? folder : null } };
+}
+
+function countIn(file: string, name: string): number {
+  return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(readOrEmpty(file))?.[1] ?? 0);
+}
+
+function removeGroup(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // Processes are in it, or it is gone.
+  }
+}
+
+function tryWrite(file: string, text: string): void {
+  try {
+    writeFileSync(file, text);
+  } catch {
+    // This kernel has it not.
+  }
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Watches what a running stage takes where the kernel does not bound it: the disk, always, and memory where there is no control
+ * group. A disk is measured only once it has lost a good part of what the stage may take: walking a tree of a hundred thousand
+ * files each second would cost more than many a stage.
+ */
+import { execFile } from 'node:child_process';
+import { readFileSync, statfsSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { descendantsOf } from '../system/proc.ts';
+import type { StageLimits } from './stage-limits.ts';
+
+const WATCH_MS = 1_000;
+const MEASURE_MS_MAX = 60_000;
+/** Of a limit: so much must have gone from the disk before the stage's part in that is measured. */
+const MEASURED_FROM = 0.5;
+const PAGE_BYTES = 4096;
+
+export interface Watched {
+  /** On one disk: what the stage writes to. */
+  readonly folders: readonly string[];
+  /** Whose descendants the stage's processes are; absent: a control group bounds their memory. */
+  readonly helperPid: number | undefined;
+  readonly limits: StageLimits;
+  readonly onExceeded: (what: 'memory' | 'disk', remark: string) => void;
+}
+
+export class UsageWatch {
+  readonly #watched: Watched;
+  readonly #timer: NodeJS.Timeout;
+  readonly #freeAtStart: { readonly bytes: number; readonly inodes: number };
+  #isLooking = false;
+  #isOver = false;
+
+  constructor(watched: Watched) {
+    this.#watched = watched;
+    const { bavail, bsize, ffree } = statfsSync(watched.folders[0] ?? '/');
+    this.#freeAtStart = { bytes: bavail * bsize, inodes: ffree };
+    this.#timer = setInterval(() => void this.#look(), WATCH_MS);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    this.#isOver = true;
+    clearInterval(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      this.#lookAtMemory();
+      await this.#lookAtDisk();
+    } catch {
+      // A folder that the stage has removed meanwhile takes nothing.
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  #lookAtMemory(): void {
+    const { helperPid, limits } = this.#watched;
+    if (helperPid === undefined) return;
+    const bytes = descendantsOf(helperPid).reduce((sum, { pid }) => sum + residentBytes(pid), 0);
+    if (bytes > limits.memoryBytes)
+      this.#exceeded('memory', `the stage takes ${bytes} bytes of memory; ${limits.memoryBytes} are allowed`);
+  }
+
+  async #lookAtDisk(): Promise<void> {
+    const { folders, limits } = this.#watched;
+    const [folder] = folders;
+    if (folder === undefined) return;
+    const { bavail, bsize, ffree } = await statfs(folder);
+    const gone = this.#freeAtStart.bytes - bavail * bsize;
+    const inodesGone = this.#freeAtStart.inodes - ffree;
+    if (gone < limits.diskBytes * MEASURED_FROM && inodesGone < limits.inodes * MEASURED_FROM) return;
+    const bytes = await measured(folders, ['--block-size=1']);
+    if (bytes > limits.diskBytes)
+      return this.#exceeded('disk', `the stage takes ${bytes} bytes of the disk; ${limits.diskBytes} are allowed`);
+    const inodes = await measured(folders, ['--inodes']);
+    if (inodes > limits.inodes)
+      this.#exceeded('disk', `the stage has made ${inodes} files and folders; ${limits.inodes} are allowed`);
+  }
+
+  #exceeded(what: 'memory' | 'disk', remark: string): void {
+    if (this.#isOver) return;
+    this.close();
+    this.#watched.onExceeded(what, remark);
+  }
+}
+
+/** The last line of `du`, whatever it could not read. */
+async function measured(folders: readonly string[], flags: readonly string[]): Promise<number> {
+  const run = promisify(execFile);
+  const options = { timeout: MEASURE_MS_MAX, maxBuffer: 1024 ** 2 };
+  const { stdout } = await run('du', ['-scx', ...flags, '--', ...folders], options).catch(
+    (error: { stdout?: string }) => ({ stdout: error.stdout ?? '' }),
+  );
+  return Number(/^(\d+)\s+total$/m.exec(stdout)?.[1] ?? 0);
+}
+
+function residentBytes(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES;
+  } catch {
+    return 0;
+  }
+}
