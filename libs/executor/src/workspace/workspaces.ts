@@ -150,8 +150,9 @@ export class Workspaces {
     this.#keys.delete(runId);
     const isKept = key !== undefined && this.#keepSpare(key, folder);
     const temporary = this.#temporaryOf(runId);
-    if (isKept && removeEmpty(temporary)) return Promise.resolve();
-    const removal = Promise.all([removeRun(temporary), ...(isKept ? [] : [removeRun(folder)])])
+    const isEmptied = removeEmpty(temporary);
+    if (isKept && isEmptied) return Promise.resolve();
+    const removal = Promise.all([...(isEmptied ? [] : [removeTree(temporary)]), ...(isKept ? [] : [removeRun(folder)])])
       .then(() => {})
       .finally(() => this.#removals.delete(runId));
     this.#removals.set(runId, removal);
