@@ -9,7 +9,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Guard } from '../src/guard/guard.ts';
 import { ProcessExecutor } from '../src/process/executor.ts';
 import { killLeftovers } from '../src/process/leftovers.ts';
-import { bootClockMs, identityOf, isAlive } from '../src/system/proc.ts';
+import { whySandboxLacks } from '../src/sandbox/probe.ts';
+import { bootClockMs, descendantsOf, identityOf, isAlive, type ProcessIdentity } from '../src/system/proc.ts';
 import { processesWith } from '../src/testing/processes.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
@@ -37,13 +38,17 @@ interface Owner {
 }
 
 /** A process with two stages that run, ignore signals and have daemons. */
-async function startOwner(guarded: boolean, deadlineMs = 0): Promise<Owner> {
+async function startOwner(guarded: boolean, deadlineMs = 0, kind = 'process'): Promise<Owner> {
   marks += 1;
   const mark = `owner-${process.pid}-${marks}`;
   const leftovers = join(folder, 'leftovers');
-  const child = spawn(process.execPath, [OWNER, mark, guarded ? 'guarded' : 'alone', String(deadlineMs), leftovers], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [OWNER, mark, guarded ? 'guarded' : 'alone', String(deadlineMs), leftovers, kind],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   spawned.push(child);
   const lines: Message[] = [];
   let onLine = (): void => {};
@@ -65,6 +70,15 @@ async function startOwner(guarded: boolean, deadlineMs = 0): Promise<Owner> {
   const up = await message('up');
   return { child, mark, guard: Number(up['guard']), leftovers, message };
 }
+
+const lacking = await whySandboxLacks(undefined);
+const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return '';
+  }
+};
 
 const stagesGone = async (mark: string): Promise<void> => {
   await expect.poll(() => processesWith(`OWNER_MARK=${mark}`), { timeout: 10_000, interval: 20 }).toEqual([]);
@@ -111,6 +125,26 @@ describe('nothing outlives its owner (P15)', () => {
     await stagesGone(mark);
     await message('guardGone');
   });
+
+  it.runIf(lacking === null)(
+    'nor do stages in a sandbox, and the network stack beside them, whatever ends it',
+    async () => {
+      const stacks = (pid: number): ProcessIdentity[] =>
+        descendantsOf(pid).filter(({ pid: each }) => commandOf(each).startsWith('slirp4netns'));
+      const killed = await startOwner(true, 0, 'sandbox');
+      const beside = stacks(killed.child.pid ?? 0);
+      expect(beside).toHaveLength(2);
+      killed.child.kill('SIGKILL');
+      await once(killed.child, 'exit');
+      await stagesGone(killed.mark);
+      await expect.poll(() => beside.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+      const alone = await startOwner(true, 0, 'sandbox');
+      process.kill(alone.guard, 'SIGKILL');
+      await stagesGone(alone.mark);
+      expect((await alone.message('exits'))['exits']).toMatchObject([{ kind: 'lost' }, { kind: 'lost' }]);
+    },
+    60_000,
+  );
 
   it('a group signal of the terminal reaches neither guard nor helpers', async () => {
     const { child, mark, guard } = await startOwner(true);

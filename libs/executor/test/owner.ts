@@ -1,9 +1,12 @@
 /** The "runner" of the tests that kill and freeze it: an executor, perhaps a guard, and stages that never end. */
-import { bootClockMs, Guard, ProcessExecutor } from '../src/index.ts';
+import { bootClockMs, Guard, ProcessExecutor, SandboxExecutor } from '../src/index.ts';
 
-const [mark = '', guarded, deadlineMs = '0', leftoversFile] = process.argv.slice(2);
+const [mark = '', guarded, deadlineMs = '0', leftoversFile, kind] = process.argv.slice(2);
 const guard = guarded === 'guarded' ? new Guard() : undefined;
-const executor = new ProcessExecutor({ guard, leftoversFile });
+const executor =
+  kind === 'sandbox'
+    ? new SandboxExecutor({ layout: { keep: process.cwd(), hidden: [], paths: [] }, guard, leftoversFile })
+    : new ProcessExecutor({ guard, leftoversFile });
 if (guard !== undefined && deadlineMs !== '0') await guard.setDeadline(bootClockMs() + Number(deadlineMs));
 
 function say(message: Record<string, unknown>): void {

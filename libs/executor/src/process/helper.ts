@@ -35,6 +35,8 @@ const COMPLAINT_CHARACTERS_MAX = 2_000;
 /** Where helpers and what starts them find their programs. */
 export const HELPER_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const GONE_POLL_MS = 5;
+/** What slirp4netns writes. */
+const STACK_IS_UP = '1';
 /** Node fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -91,7 +93,7 @@ export class Helper {
   #complaint = '';
   #onReady: () => void = () => {};
   #onFailed: (error: HelperFailed) => void = () => {};
-  #onBound: (() => void) | null = null;
+  #onBound: ((isBound: boolean) => void) | null = null;
 
   constructor(launch: Launch, scratch: Scratch) {
     this.launch = launch;
@@ -148,7 +150,7 @@ export class Helper {
       reject(new HelperFailed(`a run's folders could not be mounted: ${why}`));
     };
     const deadline = setTimeout(() => fail(`it took more than ${READY_MS_MAX} ms`), READY_MS_MAX);
-    this.#onBound = resolve;
+    this.#onBound = (isBound) => (isBound ? resolve() : fail(this.#complaint.trim()));
     this.#complaint = '';
     // A launcher that could not mount has ended.
     this.#orders?.once('close', () => fail(this.#complaint.trim() || 'the launcher has ended'));
@@ -258,12 +260,10 @@ export class Helper {
     }
   }
 
-  /** Of the launcher: a word a line. */
+  /** Of the launcher, a word a line; of the network stack, before any of them, its sign that it is up. */
   #onAnswer(words: string): void {
-    for (const word of words.split('\n')) {
-      if (word === 'bound') this.#onBound?.();
-      else if (word !== '') this.#onUp(word);
-    }
+    if (words === STACK_IS_UP) this.#onUp('net');
+    else this.#onBound?.(words === 'bound\n');
   }
 
   /** Only who stands outside a user namespace may say whom its numbers mean. */

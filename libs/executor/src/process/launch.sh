@@ -18,12 +18,13 @@ if [ "$1" = outer ]; then
   stack=$3 shell=$4 text=$5
   shift 5
   if [ -n "$stack" ]; then
-    # It ends when the owner closes its end of 7, however that comes about.
-    (
+    # Until the namespace is there it lives as long as this process; then until the owner closes its end of 7, however that
+    # comes about. The owner is told when it is up: 8 is 7 once more, for it closes what it has told by.
+    setpriv --pdeathsig KILL -- "$shell" -c '
       read -r _ <&9
-      exec slirp4netns --configure --mtu=65520 --cidr="$stack" --disable-host-loopback --enable-sandbox --enable-seccomp \
-        --exit-fd=7 --ready-fd=9 $$ tap0 </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 8>&-
-    ) &
+      exec slirp4netns --configure --mtu=65520 --cidr="$1" --disable-host-loopback --enable-sandbox --enable-seccomp \
+        --exit-fd=7 --ready-fd=8 "$2" tap0 9>&-
+    ' stack "$stack" $$ </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 8>&7 &
     exec unshare --net --mount --propagation private -- "$shell" -c "$text" launch inner net "$@"
   fi
   exec unshare --mount --propagation private -- "$shell" -c "$text" launch inner '' "$@"
@@ -42,18 +43,17 @@ mount -n -c -a -T /proc/self/fd/8 || exit 71
 
 if [ -n "$work" ]; then
   (
-    exec 3>&- 4>&- 5>&- 6>&-
-    if [ -n "$net" ]; then
-      dd bs=1 count=1 <&9 >/dev/null 2>&1
-      echo net >&7
-    fi
+    exec 3>&- 4>&- 5>&- 6>&- 9>&-
     bound=
     while read -r _ <&7; do
       # What one run has seen is out of the way before the next one sees anything.
-      [ -z "$bound" ] || umount -n -l -c "$work" "$tmp" "$shm" || exit 1
-      bound=1
-      mount -n -c -a -T /proc/self/fd/8 || exit 1
-      echo bound >&7
+      if [ -z "$bound" ] || umount -n -l -c "$work" "$tmp" "$shm" && mount -n -c -a -T /proc/self/fd/8; then
+        bound=1
+        echo bound >&7
+      else
+        echo failed >&7
+        exit 1
+      fi
     done
   ) </dev/null &
 fi
