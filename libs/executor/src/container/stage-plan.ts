@@ -1,5 +1,5 @@
 /** What a stage's spec means for its containers: whom they run as, what they see, and what this machine cannot give. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { UnstartableStage } from '../contract/errors.ts';
 import type { StageImage, StageService, StageSpec, StageUser } from '../contract/port.ts';
 import type { Holders } from './confined.ts';
@@ -37,6 +37,8 @@ export interface StagePlan {
   serviceParts(live: Pick<ServiceParts, 'engine' | 'images' | 'sink' | 'signal' | 'remark'>): ServiceParts;
 }
 
+/** There in version 2 alone: the first gives limits to root only. */
+const CGROUPS_V2 = '/sys/fs/cgroup/cgroup.controllers';
 /** Of one stage, all of its processes. */
 const PROCESSES_MAX = 4_096;
 /** Of all stages of one user; podman itself does not keep more than some ten thousand. */
@@ -52,6 +54,10 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
   const image = place.image ?? (parts.defaultImage === undefined ? undefined : { name: parts.defaultImage });
   if (image === undefined) throw new UnstartableStage('a container needs an image, and the stage names none');
   const runsAs = userOf(image, user, mapsUsers);
+  if (place.resources !== undefined && mapsUsers && !existsSync(CGROUPS_V2))
+    throw new UnstartableStage(
+      '`resources` of a container need control groups of version 2 where podman is not root’s',
+    );
   const services = place.services ?? [];
   const limits = limitsOf(place.resources);
   return {

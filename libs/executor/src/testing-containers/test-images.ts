@@ -86,7 +86,7 @@ function makeImages(engine: FoundEngine, busybox: string): void {
 function bringIn(engine: FoundEngine, root: string, name: string, changes: readonly string[]): void {
   const archive = `${root}.tar`;
   try {
-    execFileSync('tar', ['-C', root, '-cf', archive, '.']);
+    execFileSync('tar', ['--owner=0', '--group=0', '--numeric-owner', '-C', root, '-cf', archive, '.']);
     const options = changes.flatMap((change) => ['--change', change]);
     command(engine, ['import', ...options, archive, name]);
   } finally {
