@@ -13,7 +13,6 @@ export type {
   StageImage,
   StagePlace,
   StageProcess,
-  StageRun,
   StageService,
   StageSpec,
   StageUser,

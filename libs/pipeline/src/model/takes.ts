@@ -9,7 +9,7 @@ export type StageKind = 'plain' | 'offline' | 'image';
 
 export const STAGE_KINDS: readonly StageKind[] = ['plain', 'offline', 'image'];
 
-export function kindOfStage(place: PlaceDefinition<unknown> | undefined): StageKind {
+function kindOfStage(place: PlaceDefinition<unknown> | undefined): StageKind {
   if (place?.image !== undefined || (place?.services?.length ?? 0) > 0) return 'image';
   return place?.network === 'none' ? 'offline' : 'plain';
 }

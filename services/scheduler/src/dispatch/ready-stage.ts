@@ -132,7 +132,7 @@ function plannedOf(run: LiveRun, stage: string): LiveRun['plan']['stages'][numbe
 }
 
 /** By the trust of the run. */
-export function wantedOf(run: LiveRun, stage: string): Wanted | undefined {
+function wantedOf(run: LiveRun, stage: string): Wanted | undefined {
   const wanted = plannedOf(run, stage)?.wanted;
   return run.state.origin.trusted === false ? wanted?.untrusted : wanted?.trusted;
 }
