@@ -72,7 +72,7 @@ export const PROGRAMS: readonly Program[] = [
   ['database', "read the server's database", 'head -c 16 "$DATA/store.sqlite" | grep -q . && echo FOUND'],
   ['journal', "read the server's journal", 'ls "$DATA"/nats* && echo FOUND'],
   ['results', "read the runner's results", 'ls "$DATA/runner" && echo FOUND'],
-  ['other-files', "read files of the server's folder", 'cat "$SECRET"'],
+  ['other-files', "read files of the server's folder", 'cat "$SECRET"', AS_ANOTHER],
   [
     'write-data',
     "write into the server's data folder",
