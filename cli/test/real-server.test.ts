@@ -36,7 +36,7 @@ beforeAll(async () => {
   for (const [name, text] of Object.entries(pipeline(STAGES))) writeFileSync(join(cwd, name), text);
   server = spawn(process.execPath, [BOOTSTRAP, 'serve', '--listen', '127.0.0.1:0'], {
     cwd,
-    // Stages wait for files that only the tests' own user may write.
+    // A stage waits for a file that only the tests' own user may write.
     env: { ...process.env, ...dataFolder(), SERVICE_STAGE_UIDS: 'off', SERVICE_DRAIN: '10s' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -89,12 +89,12 @@ describe('the command and the real server', () => {
 
   it('`logs` without `--follow` leaves a run that goes on', async () => {
     const { stdout: id } = await command(['trigger', '--detach', '--server', url, '-'], {
-      input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e ${cwd}/enough; do date; sleep 0.1; done"}}\n`,
+      input: `pipeline: {name: long}\nstages: {a: {run: "while ! test -e enough; do date; sleep 0.1; done"}}\n`,
     });
     const { code, stdout } = await command(['logs', '--server', url, id.trim()]);
     expect(code).toBe(0);
     expect(stdout).not.toContain('STAGE ');
-    writeFileSync(join(cwd, 'enough'), '');
+    writeFileSync(join(cwd, 'share', 'penstock', 'work', '0', id.trim(), 'shared', 'enough'), '');
     expect((await command(['logs', '-f', '--server', url, id.trim()])).code).toBe(0);
   });
 
