@@ -1,5 +1,5 @@
 import { runExecutorSuite } from '@penstock/executor/testing';
-import { afterAll } from 'vitest';
+import { afterAll, expect, it, vi } from 'vitest';
 import { IMAGE, labForTests } from './lab.ts';
 
 const lab = await labForTests('the contract of the executors on Kubernetes');
@@ -14,3 +14,10 @@ if (lab !== null) {
     loudBytes: 20_000_000,
   });
 }
+
+it('where no cluster is named there is none to be tested on', async () => {
+  vi.stubEnv('SERVICE_TEST_KUBECONFIG', undefined);
+  vi.stubEnv('PENSTOCK_NOT_RUN_FILE', undefined);
+  expect(await labForTests('this')).toBeNull();
+  vi.unstubAllEnvs();
+});
