@@ -5,7 +5,7 @@ import { machineTime } from '@penstock/async';
 import { RESULT_REPEAT_MS, type Bus, type ResultReply, type ResultRequest } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ResultFile } from '../src/report/result-file.ts';
+import { ResultFile, type ResultLines } from '../src/report/result-file.ts';
 import { Outbox } from '../src/report/outbox.ts';
 
 let folder: string;
@@ -40,6 +40,37 @@ function result(credit: number, stage: string): ResultRequest {
 }
 
 describe('the file of results (P16)', () => {
+  it('P16: what was answered while the disk was full is marked with the next answer, and not sent after a start', async () => {
+    const lines: string[] = [];
+    let isFull = false;
+    const refuse = (): void => {
+      if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    };
+    const file: ResultLines = {
+      bytes: 0,
+      lines: () => lines,
+      reserve: refuse,
+      append: (text) => {
+        refuse();
+        lines.push(...text.split('\n').filter((line) => line !== ''));
+      },
+      replace: refuse,
+      close: () => {},
+    };
+    const open = () => new Outbox({ bus: owner('').bus, time: machineTime, log: silentLogger(), runner: 'r1', file });
+    const outbox = open();
+    const report = async (credit: number, full: boolean): Promise<void> => {
+      outbox.keep({ partition: 0, request: result(credit, 'quick') });
+      isFull = full;
+      await new Promise<void>((done) => outbox.send(result(credit, 'quick'), null, { offerTaken: () => {}, done }));
+      isFull = false;
+    };
+    await report(1, true);
+    expect(open().pending).toHaveLength(1);
+    await report(2, false);
+    expect(open().pending).toEqual([]);
+  });
+
   it('P16: does not grow with what has been answered while one result is always on its way', async () => {
     const file = join(folder, 'results');
     const open = (bus: Bus): Outbox =>

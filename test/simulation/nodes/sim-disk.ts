@@ -26,19 +26,21 @@ export class SimDisk {
         check(bytes);
         room = Math.max(room, bytes);
       },
-      append: (line) => {
-        check(line.length);
-        room = Math.max(0, room - line.length);
-        this.#lines.push(line);
-        const { id, done } = JSON.parse(line) as { id?: string; done?: string };
-        if (id !== undefined) this.results.set(id, line);
-        if (done !== undefined) this.results.delete(done);
+      append: (text) => {
+        check(text.length);
+        room = Math.max(0, room - text.length);
+        for (const line of linesOf(text)) {
+          this.#lines.push(line);
+          const { id, done } = JSON.parse(line) as { id?: string; done?: string };
+          if (id !== undefined) this.results.set(id, line);
+          if (done !== undefined) this.results.delete(done);
+        }
       },
       replace: (text, reserved) => {
         // Old and new lie beside each other for a moment.
         if (this.full) throw diskFull();
         room = reserved;
-        this.#lines = text.split('\n').flatMap((line) => (line === '' ? [] : [`${line}\n`]));
+        this.#lines = linesOf(text);
       },
       close: () => {},
     };
@@ -48,6 +50,10 @@ export class SimDisk {
   write(): void {
     if (this.full) throw diskFull();
   }
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [`${line}\n`]));
 }
 
 function diskFull(): Error {

@@ -57,6 +57,8 @@ export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending = new Map<string, PendingResult>();
   readonly #reserved = new Set<string>();
+  /** Answered, and not marked so on disk, which was full. */
+  readonly #unmarked = new Set<string>();
   /** What ends the waits that are under way. */
   readonly #waits = new Set<() => void>();
   readonly #file: ResultLines;
@@ -192,12 +194,17 @@ export class Outbox {
     if (this.#pending.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
   }
 
-  /** On a full disk the line stays away, for the room that is left is the results': the next start sends once too often. */
+  /**
+   * On a full disk the line stays away until the next one, for the room that is left is the results': a start before that
+   * sends once too often.
+   */
   #forget(id: string): void {
-    const line = `${JSON.stringify({ done: id })}\n`;
+    this.#unmarked.add(id);
+    const lines = [...this.#unmarked].map((done) => `${JSON.stringify({ done })}\n`).join('');
     try {
-      this.#file.reserve(this.#reserved.size * RESULT_BYTES_MAX + line.length);
-      this.#file.append(line);
+      this.#file.reserve(this.#reserved.size * RESULT_BYTES_MAX + lines.length);
+      this.#file.append(lines);
+      this.#unmarked.clear();
     } catch (error) {
       this.#options.log.debug({ err: error }, 'an answered result could not be marked as such');
     }
@@ -209,6 +216,7 @@ export class Outbox {
     const text = [...this.#pending].map(([id, result]) => lineOf(id, result)).join('');
     try {
       this.#file.replace(text, this.#reserved.size * RESULT_BYTES_MAX);
+      this.#unmarked.clear();
     } catch (error) {
       this.#options.log.debug({ err: error }, 'the file of results could not be written anew; it grows meanwhile');
     }

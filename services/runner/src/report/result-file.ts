@@ -16,7 +16,7 @@ export interface ResultLines {
   /** Makes room for `bytes` behind the lines. Throws where the disk has none. */
   reserve(bytes: number): void;
   /** Throws where the line fits neither into the room nor onto the disk. Also after `close`. */
-  append(line: string): void;
+  append(lines: string): void;
   /** Writes the lines anew, with room for `reserved` bytes. Throws, and changes nothing, where the disk has no room for both. */
   replace(text: string, reserved: number): void;
   close(): void;
@@ -63,9 +63,9 @@ export class ResultFile implements ResultLines {
     }
   }
 
-  append(line: string): void {
+  append(lines: string): void {
     const fd = this.#open();
-    const bytes = Buffer.from(line);
+    const bytes = Buffer.from(lines);
     try {
       writeAll(fd, bytes, this.#written);
       this.#written += bytes.length;
