@@ -1,5 +1,5 @@
 /** Whether this machine can give a sandbox, and what it lacks: found out by running a stage in one. */
-import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HELPER_PATH } from '../process/helper.ts';
@@ -26,7 +26,19 @@ export async function whySandboxLacks(users: SandboxLayout['users']): Promise<st
   const missing = Object.keys(NEEDED).filter((program) => !isOnPath(program));
   if (missing.length > 0)
     return `there is no ${missing.join(', ')} here (packages ${[...new Set(missing.map((program) => NEEDED[program]))].join(', ')})`;
-  return probe(users);
+  return tunnelFault('/dev/net/tun') ?? (await probe(users));
+}
+
+/** Null: this user may open it. Without it the stack of a stage's network ends before it has begun, and says nothing. */
+export function tunnelFault(device: string): string | null {
+  try {
+    closeSync(openSync(device, 'r+'));
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+      ? `there is no ${device} here (load the kernel module tun)`
+      : `this user may not open ${device}, which the network of stages needs (as root: chmod 666 ${device})`;
+  }
 }
 
 async function probe(users: SandboxLayout['users']): Promise<string | null> {
