@@ -117,6 +117,17 @@ describe('requests to create runs, whose texts are read elsewhere (CREATES)', ()
     expect(desk.decided).toEqual(['BadPipeline', 'Unavailable', 'good']);
   });
 
+  it('a run that comes as ended and then, late, as it was before is read for the latter', async () => {
+    const desk = new Desk();
+    const before = desk.take(request(large('before')));
+    const ended = desk.take(request('', { runId: 'one', ended: { pipelineName: 'ended', status: 'FAILED' } }));
+    const late = desk.take(request(large('late'), { runId: 'one' }));
+    desk.answer(0);
+    desk.answer(1);
+    await Promise.all([before, ended, late]);
+    expect(desk.decided).toEqual(['before', 'ended', 'late']);
+  });
+
   it('a request that is sent again while it waits is not read again', async () => {
     const desk = new Desk();
     const all = [desk.take(request(large('same'))), desk.take(request(large('same')))];

@@ -66,18 +66,20 @@ export class CreateIntake {
   }
 
   #wait(request: CreateRequest, line: Line, decide: Decide): void {
-    const { key, runId } = request;
+    const { key } = request;
+    // A run that could not be created is sent once more as ended, and the first request may come late.
+    const id = request.ended === undefined ? request.runId : `${request.runId} ended`;
     const length = lengthOf(request);
     line.waiting += 1;
     line.length += length;
     this.#length += length;
-    const reading = line.readings.get(runId) ?? this.#read(request);
-    line.readings.set(runId, reading);
+    const reading = line.readings.get(id) ?? this.#read(request);
+    line.readings.set(id, reading);
     line.last = Promise.all([reading, line.last]).then(([source]) => {
       line.waiting -= 1;
       line.length -= length;
       this.#length -= length;
-      line.readings.delete(runId);
+      line.readings.delete(id);
       if (line.waiting === 0) this.#lines.delete(key);
       decide(source);
     });
