@@ -281,7 +281,7 @@ export const variables = {
     defaultText: '`none` in development mode, else `sandbox`',
     services: ['serve', 'runner'],
     meaning:
-      'The least isolation of a stage whose run is not trusted; there it has no way to link-local, private or own addresses of the machine.',
+      'The least isolation of a stage whose run is not trusted; there it has no way to link-local, private or own addresses of the machine. A runner that has none of it does not take such stages: they wait, and a warning says so.',
   }),
   k8sNamespace: optional({
     name: 'SERVICE_K8S_NAMESPACE',

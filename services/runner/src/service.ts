@@ -85,7 +85,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
               stagePaths: settings.stagePaths,
               stageLimits: stageLimitsOf(settings),
               executors,
-              untrustedIsolation: leastIsolation(settings.untrustedIsolation, executors, mode),
+              untrustedIsolation: leastIsolation(settings.untrustedIsolation, mode),
               isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,
             }),
           (error) => !(error instanceof NotIsolated),

@@ -1,4 +1,5 @@
 import type { ExecutorKind, IsolationLevel } from '@penstock/executor';
+import { leastIsolation } from '../src/executors/find-executors.ts';
 import { expect, it } from 'vitest';
 import { executorLabels } from '../src/executors/executor-labels.ts';
 
@@ -26,4 +27,10 @@ it.each<[ExecutorKind[], IsolationLevel, string[]]>([
       untrusted,
     ).toSorted(),
   ).toEqual(labels.toSorted());
+});
+
+it('in production mode a stage of an untrusted run wants a sandbox at least, whatever this machine has', () => {
+  expect(leastIsolation(undefined, 'production')).toBe('sandbox');
+  expect(leastIsolation(undefined, 'development')).toBe('none');
+  expect(leastIsolation('none', 'production')).toBe('none');
 });

@@ -188,7 +188,7 @@ async function startEngine(
     stageLimits: options.stageLimits,
     isolationRequired: options.isolationRequired,
     executors,
-    untrustedIsolation: leastIsolation(options.untrustedIsolation, executors, options.mode),
+    untrustedIsolation: leastIsolation(options.untrustedIsolation, options.mode),
     leftoversFile,
     log: logFor('runner'),
   });

@@ -53,12 +53,10 @@ export async function findExecutors(settings: ExecutorSettings): Promise<readonl
   return sources;
 }
 
-/** Of a stage whose run is not trusted; `given`: `SERVICE_UNTRUSTED_ISOLATION`. */
-export function leastIsolation(
-  given: IsolationLevel | undefined,
-  found: readonly ExecutorSource[],
-  mode: ExecutorSettings['mode'],
-): IsolationLevel {
-  if (given !== undefined) return given;
-  return mode === 'production' && found.some(({ kind }) => kind !== 'process') ? 'sandbox' : 'none';
+/**
+ * Of a stage whose run is not trusted; `given`: `SERVICE_UNTRUSTED_ISOLATION`. Where a runner has nothing of the kind, it does not
+ * take such stages.
+ */
+export function leastIsolation(given: IsolationLevel | undefined, mode: ExecutorSettings['mode']): IsolationLevel {
+  return given ?? (mode === 'production' ? 'sandbox' : 'none');
 }
