@@ -80,6 +80,25 @@ describe('the cost of a query', () => {
   });
 });
 
+describe('the events of a whole run', () => {
+  it.each([
+    'runEvents(id: $id, limit: 1) { version }',
+    'run(id: $id, atVersion: 1) { id }',
+    'run(id: $id) { stages(first: 1) { attempts { number } } }',
+    'run(id: $id) { ...s } } fragment s on PipelineRun { stages(first: 1) { ... { attempts { number } } }',
+  ])('are in line as costly queries are, however little is asked of them: %s', async (fields) => {
+    const app = await world.gateway();
+    const ask = () => graphql(app, `query ($id: String) { ${fields} }`, { variables: { id: ids[0] } });
+    const answers = await Promise.all(Array.from({ length: 30 }, ask));
+    const codes = answers.map(({ errors }) => errors[0]?.extensions['code']);
+    expect(codes.filter((code) => code === 'RATE_LIMITED').length).toBeGreaterThan(0);
+    // What is remembered of the text is no lighter.
+    const again = await Promise.all(Array.from({ length: 30 }, ask));
+    expect(again.some(({ errors }) => errors[0]?.extensions['code'] === 'RATE_LIMITED')).toBe(true);
+    expect((await ask()).errors).toEqual([]);
+  });
+});
+
 describe('an answer that would be large', () => {
   it('beyond 8 MiB is BAD_USER_INPUT that says which list to page, and /health answers meanwhile', async () => {
     const app = await world.gateway();

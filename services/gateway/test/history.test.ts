@@ -1,3 +1,4 @@
+import type { RunEvent } from '@penstock/run';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 
@@ -106,6 +107,24 @@ it('attempts of too many runs at once are refused by their cost before anything 
   const app = await world.gateway();
   const { errors } = await graphql(app, '{ runs(limit: 100) { stages { attempts { number } } } }');
   expect(errors[0]?.message).toMatch(/cost/);
+});
+
+it('attempts of many runs that have had many are BAD_USER_INPUT once they are too many to keep', async () => {
+  const app = await world.gateway();
+  const attempts = Array.from({ length: 20_000 }, (_, index): RunEvent[] => [
+    happened.started('build', index + 1),
+    { type: 'stage_retrying', at: 1, stage: 'build', attempt: index + 1, reason: 'exit', dueAt: 1 },
+  ]).flat();
+  const id = runIdFor();
+  world.owner.adopt(id, YAML);
+  world.owner.watchPage = 2_000;
+  world.owner.commit(id, [happened.queued('build'), ...attempts], { silently: true });
+  const runs = (count: number) =>
+    Array.from({ length: count }, (_, index) => `a${index}: run(id: $id) { stages(first: 1) { attempts { number } } }`);
+  const ask = (count: number) =>
+    graphql(app, `query ($id: String) { ${runs(count).join(' ')} }`, { variables: { id } });
+  expect((await ask(2)).errors).toEqual([]);
+  expect((await ask(15)).errors[0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
 });
 
 describe('compareRuns', () => {

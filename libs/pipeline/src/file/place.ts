@@ -260,7 +260,10 @@ function readCpu(field: Field): number | undefined {
   const { node } = field;
   const value = node.kind === 'scalar' ? parseProcessors(node.text) : undefined;
   if (value !== undefined && value >= PIPELINE_LIMITS.cpuMin && value <= PIPELINE_LIMITS.cpuMax) return value;
-  mustBe(field, `a number of processors such as 2, 0.5 or 500m, up to ${PIPELINE_LIMITS.cpuMax}`);
+  mustBe(
+    field,
+    `a number of processors such as 2, 0.5 or 500m, from ${PIPELINE_LIMITS.cpuMin * 1000}m to ${PIPELINE_LIMITS.cpuMax}`,
+  );
   return undefined;
 }
 

@@ -5,7 +5,7 @@
  */
 import type { DocumentNode, FragmentDefinitionNode, GraphQLError as SyntaxProblem, SelectionSetNode } from 'graphql';
 import { GraphQLError, Kind, OperationTypeNode, parse } from './library.ts';
-import { fieldCost, type Variables } from './list-cost.ts';
+import { fieldCost, readsHistory, type Variables } from './list-cost.ts';
 
 /** The standard introspection query has about 400; a page of hand-written GraphQL about 300. A pipeline file is one. */
 export const TOKENS_MAX = 1_000;
@@ -89,9 +89,20 @@ interface Cost {
   aliases: number;
   directives: number;
   introspects: boolean;
+  /** Whether events of whole runs are read for it: never light, whatever is asked of them. */
+  history: boolean;
 }
 
-const nothing = (): Cost => ({ depth: 0, fields: 0, cost: 0, roots: 0, aliases: 0, directives: 0, introspects: false });
+const nothing = (): Cost => ({
+  depth: 0,
+  fields: 0,
+  cost: 0,
+  roots: 0,
+  aliases: 0,
+  directives: 0,
+  introspects: false,
+  history: false,
+});
 
 /** `message` is null where every limit is kept. */
 function measure(
@@ -99,7 +110,8 @@ function measure(
   variables: Variables,
 ): { readonly message: string | null; readonly cost: number; readonly introspects: boolean } {
   const { total, weight } = totalOf(document, variables);
-  return { message: limitProblem(total, weight), cost: total.cost, introspects: total.introspects };
+  const cost = total.history ? Math.max(total.cost, COST_SMALL + 1) : total.cost;
+  return { message: limitProblem(total, weight), cost, introspects: total.introspects };
 }
 
 function totalOf(document: DocumentNode, variables: Variables): { readonly total: Cost; readonly weight: number } {
@@ -119,6 +131,7 @@ function totalOf(document: DocumentNode, variables: Variables): { readonly total
       total.aliases += cost.aliases;
       total.directives += cost.directives + (definition.directives?.length ?? 0);
       total.introspects ||= cost.introspects;
+      total.history ||= cost.history;
       if (definition.operation === OperationTypeNode.MUTATION) weight += cost.roots * MUTATION_COST;
     } else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
       total.directives += definition.directives?.length ?? 0;
@@ -159,6 +172,7 @@ class FragmentCosts {
         cost.fields += 1;
         cost.roots += 1;
         cost.introspects ||= INTROSPECTION.has(selection.name.value);
+        cost.history ||= readsHistory(selection);
         if (selection.alias !== undefined) cost.aliases += 1;
         const below = selection.selectionSet === undefined ? undefined : this.ofSelections(selection.selectionSet);
         addTo(cost, below, 1, INTROSPECTION.has(selection.name.value));
@@ -199,6 +213,7 @@ function addTo(cost: Cost, below: Cost | undefined, levels: number, introspectio
   cost.fields += below?.fields ?? 0;
   if (levels === 0) cost.roots += below?.roots ?? 0;
   cost.introspects ||= below?.introspects ?? false;
+  cost.history ||= below?.history ?? false;
   cost.aliases += below?.aliases ?? 0;
   cost.directives += below?.directives ?? 0;
 }

@@ -25,6 +25,8 @@ export interface HistoryOptions {
 }
 
 const EVENTS_LIMIT = { default: 100, max: 1_000 } as const;
+/** Of what is remembered of one attempt. */
+const ATTEMPT_CHARACTERS = 300;
 /** As a trigger waits for its file. */
 const PARSE_MS_MAX = 5_000;
 
@@ -95,6 +97,14 @@ export function stagesOfRun(run: RunView, stages: readonly StageView[]): void {
 export function historyModule({ owners, store, reads }: HistoryOptions): GraphqlModule {
   const eventsOf = async (run: RunView, after: number): Promise<readonly RunEvent[]> =>
     (await readRunEvents({ owners, store }, run.id, [run.tenant], 0)).slice(after);
+  const attemptsKept = async (run: RunView, work: GraphqlContext['work']) => {
+    const all = attemptsOf(await eventsOf(run, 0));
+    let count = 0;
+    for (const { length } of all.values()) count += length;
+    // They are kept to the operation's end, those of stages that are not asked for too.
+    await work.keep(count * ATTEMPT_CHARACTERS);
+    return all;
+  };
   const readView = async (id: Maybe<string>, name: string, { caller }: GraphqlContext): Promise<RunView> => {
     const runId = given(id, name);
     const view = await reads.view(runId, requireReader(caller));
@@ -129,8 +139,7 @@ export function historyModule({ owners, store, reads }: HistoryOptions): Graphql
           const run = runs.get(stage);
           if (run === undefined || stage.attempt === 0) return [];
           let known = attempts.get(run);
-          if (known === undefined)
-            attempts.set(run, (known = work.read(async () => attemptsOf(await eventsOf(run, 0)))));
+          if (known === undefined) attempts.set(run, (known = work.read(() => attemptsKept(run, work))));
           return ((await known).get(stage.name) ?? []).map(shown);
         },
       },

@@ -31,6 +31,13 @@ const LISTS: Readonly<Record<string, ListField>> = {
 /** The events of the whole run are read for them, once: of 25 runs as they usually are, and of one run with 500 stages. */
 const ATTEMPTS_COST = 60;
 
+/** Fields for which the events of a whole run are read, however little is asked of them. */
+const HISTORY_FIELDS: ReadonlySet<string> = new Set(['runEvents', 'attempts']);
+
+export function readsHistory({ name, arguments: given = [] }: FieldNode): boolean {
+  return HISTORY_FIELDS.has(name.value) || given.some((argument) => argument.name.value === 'atVersion');
+}
+
 /** Of a field without a selection `below` is 0. */
 export function fieldCost(field: FieldNode, below: number, variables: Variables): number {
   const list = Object.hasOwn(LISTS, field.name.value) ? LISTS[field.name.value] : undefined;
