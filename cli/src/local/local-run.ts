@@ -254,7 +254,7 @@ export class LocalRun {
       };
       const executor = executors.choose(work.place);
       if (executor === undefined) throw new WorkspaceProblem('this machine has nothing that gives what it asks for');
-      const remark = limitsRemark(executor.kind, work.place);
+      const remark = limitsRemark(executor.kind, work.place, false);
       if (remark !== undefined) output.remark(remark);
       const user = executors.userIn(executor);
       const folders = [root, dirname(outputFile), ...(extensionFolder === undefined ? [] : [extensionFolder])];

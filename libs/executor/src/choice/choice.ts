@@ -42,11 +42,20 @@ export function chooseExecutor<E extends { readonly kind: ExecutorKind }>(
   return limiting[0] ?? fitting[0];
 }
 
-/** A line for the log of a stage whose limits its executor cannot hold it to. */
-export function limitsRemark(kind: ExecutorKind, place: StagePlace | undefined): string | undefined {
-  return place?.resources === undefined || GIFTS[kind].limits
+/**
+ * A line for the log of a stage whose limits its executor may not hold it to. `isBounded`: its runner bounds plain processes too,
+ * their memory always, by control groups or by watching, and their processors where it has control groups.
+ */
+export function limitsRemark(
+  kind: ExecutorKind,
+  place: StagePlace | undefined,
+  isBounded: boolean,
+): string | undefined {
+  if (place?.resources === undefined || GIFTS[kind].limits) return undefined;
+  if (!isBounded) return 'resources: this stage runs as a plain process, which is held to no limits';
+  return place.resources.cpu === undefined
     ? undefined
-    : 'resources: this stage runs as a plain process, which is held to no limits';
+    : 'resources: this stage runs as a plain process, which is held to its processors only where the runner has control groups';
 }
 
 function fits({ level, images, network }: Gift, { place, isolation }: StageNeeds): boolean {

@@ -131,7 +131,7 @@ export class Attempt {
     const timeoutMs = needsFetching(job)
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
-    const remark = limitsRemark(executor.kind, job.place);
+    const remark = limitsRemark(executor.kind, job.place, true);
     if (remark !== undefined) void chunker.remark(remark);
     this.#process = executor.start(this.#specOf(prepared, timeoutMs), chunker);
     if (this.#stopped !== null) this.#process.stop(this.#stopped);
