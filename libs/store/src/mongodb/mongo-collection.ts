@@ -86,7 +86,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     const mark = newMark();
     return this.#link.call(
       async (call) => {
-        const stored = storedDocument(this.#link.label, this.#spec, row, mark);
+        const stored = await storedDocument(this.#link.label, this.#spec, row, mark);
         return call.retry(async (again) => {
           const duplicates = await this.#insert(call, [stored]);
           if (duplicates.length === 0) return 'inserted';
@@ -115,7 +115,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
         );
         // Documents are encoded as their command's turn comes, not all at once.
         const work = async () => {
-          for (const command of commands) stale.push(...(await this.#replace(call, command, mark)));
+          for await (const command of commands) stale.push(...(await this.#replace(call, command, mark)));
         };
         const outcomes = await Promise.allSettled(Array.from({ length: COMMANDS_AT_ONCE }, work));
         const failed = outcomes.find((outcome) => outcome.status === 'rejected');
@@ -300,11 +300,11 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     });
   }
 
-  *#commandsOf(rows: readonly Row[], mark: Mark): Generator<readonly StoredDocument[]> {
+  async *#commandsOf(rows: readonly Row[], mark: Mark): AsyncGenerator<readonly StoredDocument[]> {
     let command: StoredDocument[] = [];
     let bytes = 0;
     for (const row of rows) {
-      const stored = storedDocument(this.#link.label, this.#spec, row, mark);
+      const stored = await storedDocument(this.#link.label, this.#spec, row, mark);
       if (command.length === COMMAND_UPDATES_MAX || (command.length > 0 && bytes + stored.bytes > COMMAND_BYTES_MAX)) {
         yield command;
         command = [];

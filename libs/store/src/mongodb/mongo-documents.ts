@@ -5,7 +5,7 @@
 import { Binary, Long, ObjectId, type Document } from 'mongodb';
 import type { Row } from '../checks.ts';
 import { StoreUsageError } from '../errors.ts';
-import { decodePart, encodePart } from '../part-codec.ts';
+import { decodePart, encodePartAside } from '../part-codec.ts';
 import type { CollectionSpec, FieldType, Part, Scalar } from '../port.ts';
 import { DecodeProblem } from './failures.ts';
 
@@ -29,7 +29,12 @@ export interface StoredDocument {
 }
 
 /** `row` is in the order of `columnsOf`. */
-export function storedDocument(store: string, spec: CollectionSpec, row: Row, mark: Mark): StoredDocument {
+export async function storedDocument(
+  store: string,
+  spec: CollectionSpec,
+  row: Row,
+  mark: Mark,
+): Promise<StoredDocument> {
   const id = String(row[0]);
   const document: Document = { _id: id };
   const version: [number, number] = [0, 0];
@@ -42,7 +47,7 @@ export function storedDocument(store: string, spec: CollectionSpec, row: Row, ma
     if (field === spec.version?.[1]) version[1] = Number(value);
   }
   for (const part of spec.parts) {
-    const encoded = encodePart(row[position++] as Part);
+    const encoded = await encodePartAside(row[position++] as Part);
     document[part] = encoded;
     bytes += typeof encoded === 'string' ? Buffer.byteLength(encoded) : encoded.byteLength;
   }
