@@ -13,6 +13,12 @@ const SSHD = [process.env['SERVICE_TEST_SSHD'] ?? '', '/usr/sbin/sshd', '/usr/lo
   (path) => path !== '' && existsSync(path),
 );
 
+/** Root's sshd wants a folder that its service makes at the start of the machine: where none was started it gets one of its own. */
+const RUN_FOLDER =
+  process.getuid?.() === 0 && !existsSync('/run/sshd')
+    ? ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec "$0" "$@"']
+    : [];
+
 const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
 if (SSHD === undefined && notRunFile !== undefined) appendFileSync(notRunFile, 'fetching over ssh: there is no sshd\n');
 
@@ -49,7 +55,8 @@ describe.runIf(SSHD !== undefined)('over ssh (only where there is an sshd)', () 
         '',
       ].join('\n'),
     );
-    sshd = spawn(SSHD ?? '', ['-D', '-e', '-f', join(folder, 'sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const [program = '', ...args] = [...RUN_FOLDER, SSHD ?? '', '-D', '-e', '-f', join(folder, 'sshd_config')];
+    sshd = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
     await new Promise<void>((resolve, reject) => {
       let said = '';
       sshd.stderr?.on('data', (bytes: Buffer) => {

@@ -57,5 +57,7 @@ function isWorldFault(error: unknown): boolean {
 }
 
 function describe(fields: Record<string, unknown>): string {
-  return JSON.stringify(fields, (_key, value: unknown) => (value instanceof Error ? value.message : value));
+  // Failures are counted for the process that simulates, whichever worlds it has lived.
+  const { failures: _failures, ...shown } = fields;
+  return JSON.stringify(shown, (_key, value: unknown) => (value instanceof Error ? value.message : value));
 }
