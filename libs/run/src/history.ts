@@ -36,7 +36,7 @@ export interface EventView {
   readonly attempt: number | null;
   /** A sentence for a person. */
   readonly summary: string;
-  /** JSON of the event without addresses, sessions and manifests. */
+  /** JSON of the event without addresses, sessions and manifests, and the file only for those whose run it is. */
   readonly data: string;
 }
 
@@ -119,7 +119,8 @@ function endOf(
   return { ...end, status: event.type === 'stage_retrying' ? 'FAILED' : event.status, reason, exitCode };
 }
 
-export function eventViewOf(version: number, event: RunEvent): EventView {
+/** `hasFile`: whether who asks is to see the text of the file, and what its `env` holds, not only what became of it. */
+export function eventViewOf(version: number, event: RunEvent, hasFile: boolean): EventView {
   const attempt = 'attempt' in event ? ('number' in event ? (event.number ?? event.attempt) : event.attempt) : null;
   return {
     version,
@@ -128,20 +129,22 @@ export function eventViewOf(version: number, event: RunEvent): EventView {
     stage: 'stage' in event ? event.stage : null,
     attempt,
     summary: summaryOfEvent(event, attempt),
-    data: JSON.stringify(shownOf(event)),
+    data: JSON.stringify(shownOf(event, hasFile)),
   };
 }
 
 /** Without what names a session or an address, and without manifests: those are texts of the registry. */
-function shownOf(event: RunEvent): object {
+function shownOf(event: RunEvent, hasFile: boolean): object {
   if (event.type === 'stage_started') {
     const { session: _session, credit: _credit, ...shown } = event;
     return shown;
   }
   if (event.type !== 'run_created') return event;
   const { cloneUrl: _cloneUrl, ...origin } = event.origin;
+  const { yaml, ...created } = event;
   return {
-    ...event,
+    ...created,
+    ...(hasFile ? { yaml } : {}),
     origin,
     ...(event.extensions === undefined
       ? {}

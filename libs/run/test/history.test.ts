@@ -78,20 +78,21 @@ describe('looking back', () => {
       origin: { kind: 'webhook', repository: 'o/r', cloneUrl: 'https://user:hidden@host/o/r' },
       extensions: [{ ...lock, manifest: 'run: hidden' }],
     });
-    expect(eventViewOf(1, created).data).not.toContain('hidden');
-    expect(JSON.parse(eventViewOf(1, created).data)).toMatchObject({
+    expect(eventViewOf(1, created, true).data).not.toContain('hidden');
+    expect(JSON.parse(eventViewOf(1, created, true).data)).toMatchObject({
       origin: { repository: 'o/r' },
       extensions: [lock],
     });
     const driven = new DrivenRun(definition);
     driven.grant('a');
-    const views = driven.events.map((event, index) => eventViewOf(index + 1, event));
+    const views = driven.events.map((event, index) => eventViewOf(index + 1, event, true));
     expect(views.map(({ version }) => version)).toEqual(views.map((_, index) => index + 1));
     const started = views.find(({ type }) => type === 'stage_started');
     expect(started).toMatchObject({ stage: 'a', attempt: 1, summary: "'a' was given to the runner r1 (attempt 1)" });
     expect(Object.keys(JSON.parse(started?.data ?? ''))).not.toContain('session');
     expect(
-      eventViewOf(9, { type: 'stages_skipped', at: 0, stages: ['1', '2', '3', '4', '5', '6'], reason: 'when' }).summary,
+      eventViewOf(9, { type: 'stages_skipped', at: 0, stages: ['1', '2', '3', '4', '5', '6'], reason: 'when' }, true)
+        .summary,
     ).toBe("'1', '2', '3', '4', '5' and 1 more were skipped (when)");
   });
 

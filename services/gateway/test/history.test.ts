@@ -1,6 +1,6 @@
 import type { RunEvent } from '@penstock/run';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
+import { API_KEY, graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -75,6 +75,19 @@ describe('runEvents', () => {
     expect(JSON.stringify(all)).not.toContain('session');
     expect(await page({ after: 2, limit: 3 })).toEqual(all.slice(2, 5));
     expect(await page({ after: 8 })).toEqual([]);
+  });
+
+  it('show the text of the file to those whose run it is, and not to everybody where reading is public', async () => {
+    const app = await world.gateway();
+    const variables = { id: await makeRun('ended') };
+    const created = async (token: string | null) => {
+      const { data } = await graphql(app, EVENTS, { token, variables });
+      const events = data?.['runEvents'] as { data: string }[];
+      return JSON.parse(events[0]?.data ?? '') as { yaml?: string; pipelineName: string };
+    };
+    expect(await created(API_KEY)).toMatchObject({ yaml: YAML, pipelineName: 'demo' });
+    expect(await created(null)).not.toHaveProperty('yaml');
+    expect(await created(null)).toMatchObject({ pipelineName: 'demo' });
   });
 
   it('of a run that the caller may not see are none', async () => {

@@ -42,7 +42,7 @@ const SDL = /* GraphQL */ `
     attempt: Int
     "A sentence for a person."
     summary: String!
-    "The event as JSON, without addresses and sessions."
+    "The event as JSON, without addresses and sessions; with the pipeline file for those whose run it is."
     data: String!
   }
 
@@ -126,7 +126,8 @@ export function historyModule({ owners, store, reads }: HistoryOptions): Graphql
           const run = await reads.view(given(args.id, 'id'), requireReader(context.caller));
           if (run === null) return [];
           const events = await context.work.read(() => eventsOf(run, after));
-          return events.slice(0, limit).map((event, index) => eventViewOf(after + index + 1, event));
+          const hasFile = mayChange(context.caller, run);
+          return events.slice(0, limit).map((event, index) => eventViewOf(after + index + 1, event, hasFile));
         },
         compareRuns: async (_: unknown, args: { a?: Maybe<string>; b?: Maybe<string> }, context: GraphqlContext) => {
           const [a, b] = [await readView(args.a, 'a', context), await readView(args.b, 'b', context)];
@@ -145,6 +146,11 @@ export function historyModule({ owners, store, reads }: HistoryOptions): Graphql
       },
     },
   };
+}
+
+/** Whether the run is one of the caller's own, as far as it is not only for reading. */
+function mayChange({ writeTenant, changeTenants = [] }: GraphqlContext['caller'], { tenant }: RunView): boolean {
+  return tenant === writeTenant || changeTenants.includes(tenant);
 }
 
 /** Of one stage of two runs, in JSON. */
