@@ -31,11 +31,11 @@ export class SimStages {
 
   async close(): Promise<void> {
     this.killAll();
-    this.#closed = true;
   }
 
-  /** The guard has fired, or the session ends. */
+  /** The guard has fired, or the session ends: nothing is started afterwards, for a helper gets no stage that its guard does not hold. */
   killAll(): void {
+    this.#closed = true;
     const { random } = this.#world;
     for (const [process, ended] of this.#alive) {
       if (!this.#processes.end(process)) continue;
