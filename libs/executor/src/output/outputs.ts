@@ -88,7 +88,10 @@ function readText(path: string): string | null {
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return null;
+    // The answer to a link that is not to be followed is the one to links that lead in a circle.
+    if (code === 'ELOOP') throw new BadOutputs('$SERVICE_OUTPUT is a link, which is not followed', 0);
     throw new BadOutputs(`$SERVICE_OUTPUT cannot be read: ${systemReason(error)}`, 0);
   }
   try {
