@@ -26,7 +26,7 @@ export const borders = {
   'partition.show-events': 'who watches the run asks a few seconds later',
   'partition.job-answered': 'the run is quarantined',
   'partition.id-looked-up': 'the request, which its sender repeats',
-  'partition.projector': 'one round of writing documents',
+  'partition.projector': 'one round of writing documents, which the next tick makes up for',
   'bus.connection': 'what this listener does about a broken connection, which comes again by its own timer',
   'runner.schedulers': 'a scheduler that came or went is seen at the next offer',
   'runner.demand': 'one announcement',

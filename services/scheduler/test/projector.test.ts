@@ -33,12 +33,8 @@ class SlowStore {
   } as unknown as RunsLedger;
 }
 
-function projected(
-  harness: Harness,
-  store: SlowStore,
-  pauses: () => void = () => {},
-): { readonly projector: Projector; done(): Promise<void> } {
-  const projector = new Projector({
+function projectorOf(harness: Harness, store: SlowStore, pauses: () => void = () => {}): Projector {
+  return new Projector({
     partition: harness.partition,
     incarnation: 1,
     ledger: store.ledger,
@@ -47,6 +43,14 @@ function projected(
     log: { warn: () => {} },
     clock: { bootNow: () => harness.boot, pause: async () => pauses(), turn: async () => {} },
   });
+}
+
+function projected(
+  harness: Harness,
+  store: SlowStore,
+  pauses: () => void = () => {},
+): { readonly projector: Projector; done(): Promise<void> } {
+  const projector = projectorOf(harness, store, pauses);
   projector.projectSoon();
   // What is under way goes on to its end before it stops; with nothing left that is the end of all.
   return {
@@ -136,6 +140,27 @@ async function until(holds: () => boolean): Promise<void> {
       setImmediate(resolve);
     });
 }
+
+describe('a call to project that was lost', () => {
+  it('is made up for by the next tick, though the partition commits nothing more; the ticks after it write nothing', async () => {
+    const harness = withEndedRuns();
+    const store = new SlowStore();
+    const projector = projectorOf(harness, store);
+    projector.tick();
+    await until(() => [...harness.partition.liveRuns].length === 0);
+    expect(store.written).toHaveLength(RUNS);
+    let turns = 0;
+    await until(() => {
+      projector.tick();
+      turns += 1;
+      return turns === 50;
+    });
+    await projector.stop();
+    expect(store.checkpoints).toEqual([harness.partition.sequence]);
+    projector.tick();
+    expect(store.written).toHaveLength(RUNS);
+  });
+});
 
 describe('a store that is behind', () => {
   it('and takes few documents in its time gets few at once: each is written, in vain is only what it did not take', async () => {

@@ -86,9 +86,14 @@ export class Projector {
     });
   }
 
-  /** About every second: purges what may go, whether or not there is anything to project. */
+  /**
+   * About every second: purges what may go, whether or not there is anything to project; and takes up what a call of
+   * `projectSoon` that has failed has left, for a partition that then falls quiet makes no other.
+   */
   tick(): void {
-    if (!this.#stopped.signal.aborted) this.#purge.tick();
+    if (this.#stopped.signal.aborted) return;
+    this.#purge.tick();
+    if (this.#working === undefined && this.#isBehind) this.projectSoon();
   }
 
   /** Ends after what is being written. */
@@ -97,6 +102,12 @@ export class Projector {
     await this.#working;
     await this.#purge.done();
     this.#countUnprojected(0);
+  }
+
+  /** Something is committed that no document or no checkpoint stands for yet. */
+  get #isBehind(): boolean {
+    const { dirtyRuns, sequence } = this.#options.partition;
+    return dirtyRuns > 0 || sequence !== this.#checkpointed || this.#written.size > 0;
   }
 
   async #work(): Promise<void> {
@@ -109,7 +120,7 @@ export class Projector {
       const { partition } = this.#options;
       // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
       const { sequence, commitNumber, dirtyRuns } = partition;
-      if (dirtyRuns === 0 && sequence === this.#checkpointed && this.#written.size === 0) return;
+      if (!this.#isBehind) return;
       const counters = partition.takeCounters();
       const begunAt = this.#clock.bootNow();
       const { encoded, runs } = await this.#encode(dirtyRuns);
