@@ -87,7 +87,7 @@ class Bare {
       sendStop: () => {},
       release: () => {},
       isStored: (_id, then) => then(false),
-      closeLog: (_log, then) => then(1),
+      closeLog: (_log, _stands, then) => then(1),
       projectSoon: () => {},
       warn: () => {},
       broken: (error) => {

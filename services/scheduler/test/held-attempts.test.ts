@@ -86,6 +86,44 @@ describe('an owner that was connected a moment ago (P5)', () => {
     expect(replies).toMatchObject([{ ok: true, answer: 'committed' }]);
   });
 
+  it('P5, P16: makes known no loss that was declared when the broker went away, and takes the result', () => {
+    const world = ranOut();
+    const { runId, stage: name, attempt, session, credit } = world.job(0);
+    world.storesMarks = false;
+    world.mayDeclareLoss = true;
+    world.later(1_000);
+    const [first] = world.waitingLogs;
+    expect(first?.stands()).toBe(true);
+    // The broker was away and is back: its runner says only now what it holds.
+    world.mayDeclareLoss = false;
+    expect(first?.stands()).toBe(false);
+    world.session('r1-t', { runner: 'r1', attempts: [{ runId, stage: name, attempt, session, credit }] });
+    world.mayDeclareLoss = true;
+    world.later(60_000);
+    world.settle();
+    expect(world.waitingLogs).toHaveLength(1);
+    const { replies } = world.result(world.job(0));
+    world.settle();
+    expect(replies).toMatchObject([{ ok: true, answer: 'committed' }]);
+  });
+
+  it('P5: declares a loss anew that stood no more', () => {
+    const world = ranOut();
+    world.storesMarks = false;
+    world.mayDeclareLoss = true;
+    world.later(1_000);
+    world.mayDeclareLoss = false;
+    expect(world.waitingLogs[0]?.stands()).toBe(false);
+    world.later(1_000);
+    expect(world.waitingLogs).toHaveLength(1);
+    world.mayDeclareLoss = true;
+    world.later(1_000);
+    expect(world.waitingLogs).toHaveLength(2);
+    world.waitingLogs[1]?.closed(7);
+    world.settle();
+    expect(world.events().slice(-2)).toEqual(['stage_completed', 'run_completed']);
+  });
+
   it('P5: declares none at the take-over of a run either', () => {
     const started = {
       type: 'stage_started',

@@ -101,6 +101,9 @@ export class Harness {
   readonly askedStore: string[] = [];
   /** The logs that were closed by a mark; the first mark has the sequence 1. */
   readonly closedLogs: AttemptLogRef[] = [];
+  /** False: logs wait to be closed, as while the broker is away. */
+  storesMarks = true;
+  readonly waitingLogs: { readonly stands: () => boolean; readonly closed: (sequence: number) => void }[] = [];
   readonly partition: Partition;
   readonly #bare: Partition;
   #steps = 0;
@@ -135,7 +138,11 @@ export class Harness {
         this.askedStore.push(runId);
         then(this.stored);
       },
-      closeLog: (log, then) => {
+      closeLog: (log, stands, then) => {
+        if (!this.storesMarks) {
+          this.waitingLogs.push({ stands, closed: (sequence) => this.#step(() => then(sequence)) });
+          return;
+        }
         this.closedLogs.push(log);
         then(this.closedLogs.length);
       },

@@ -176,6 +176,14 @@ export const logAndOwner: readonly Mutant[] = [
   },
   {
     rule: 'P5',
+    breaks: 'makes a loss known after an outage that it declared before',
+    file: 'services/scheduler/src/shell/log-ends.ts',
+    find: '.filter(({ stands }) => stands());',
+    replace: '.slice();',
+    noticedBy: [{ tests: 'services/scheduler/test/log-ends.test.ts' }],
+  },
+  {
+    rule: 'P5',
     breaks: 'renews a lease without its time to live',
     file: 'libs/bus/src/jetstream/lease.ts',
     find: 'const how = { expectedLastSequence: this.revision, ttlMs: this.#ttlMs, more };',

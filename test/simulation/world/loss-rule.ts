@@ -1,13 +1,12 @@
 /**
  * P5, as one process of a scheduler keeps it: no attempt is declared lost before a lease has passed since it was connected. The
- * first thing that it does about one is to close its log.
+ * first thing that it does about one is to close its log, and a loss is declared anew at each try to close it.
  */
 import type { AttemptLogRef } from '@penstock/scheduler/testing';
 import type { World } from './world.ts';
 
 export class LossRule {
   readonly #world: World;
-  readonly #seen = new Set<string>();
   #connectedAt: number;
 
   /** The process has started. */
@@ -21,12 +20,9 @@ export class LossRule {
     this.#connectedAt = this.#world.now;
   }
 
-  /** Asked again and again until it is answered; what was stopped, or is of a run that has ended, is no loss. */
+  /** At each try; what was stopped, or is of a run that has ended, is no loss. */
   declared({ runId, stage, attempt }: AttemptLogRef): void {
     const world = this.#world;
-    const id = `${runId} ${stage} ${attempt}`;
-    if (this.#seen.has(id)) return;
-    this.#seen.add(id);
     const live = world.witness.stateOf(runId)?.stages.find(({ name }) => name === stage)?.live;
     if (live?.attempt !== attempt || live.stopping !== undefined) return;
     const afterMs = world.now - this.#connectedAt;

@@ -8,7 +8,8 @@ import type { Dispatch } from '../dispatch/dispatch.ts';
 import { liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
-export type LoseAttempt = (run: LiveRun, stage: string, attempt: number, runner: string) => void;
+/** `stands` is asked before each try to make the loss known: it may be tried for long, and the broker be away meanwhile. */
+export type LoseAttempt = (run: LiveRun, stage: string, attempt: number, runner: string, stands: () => boolean) => void;
 
 export class HeldAttempts {
   readonly #dispatch: Dispatch;
@@ -24,8 +25,18 @@ export class HeldAttempts {
 
   /** Of an attempt whose own session is over. */
   loseUnlessHeld(run: LiveRun, stage: string, live: LiveAttempt): void {
-    if (this.#isHeld(live)) this.#held.set(live, { run, stage });
-    else this.#lose(run, stage, live.attempt, live.runner);
+    if (!this.#hold(run, stage, live)) this.#loseNow(run, stage, live);
+  }
+
+  #loseNow(run: LiveRun, stage: string, live: LiveAttempt): void {
+    this.#lose(run, stage, live.attempt, live.runner, () => !this.#hold(run, stage, live));
+  }
+
+  /** False: it is to be lost. */
+  #hold(run: LiveRun, stage: string, live: LiveAttempt): boolean {
+    const isHeld = this.#isHeld(live);
+    if (isHeld) this.#held.set(live, { run, stage });
+    return isHeld;
   }
 
   #isHeld(live: LiveAttempt): boolean {
@@ -39,7 +50,7 @@ export class HeldAttempts {
       const isLive = live?.session === held.session && live.credit === held.credit;
       if (isLive && this.#isHeld(held)) continue;
       this.#held.delete(held);
-      if (isLive) this.#lose(run, stage, held.attempt, held.runner);
+      if (isLive) this.#loseNow(run, stage, held);
     }
   }
 }

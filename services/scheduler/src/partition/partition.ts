@@ -34,7 +34,7 @@ import {
   type Sequence,
   type Version,
 } from '@penstock/run';
-import { HeldAttempts } from './held-attempts.ts';
+import { HeldAttempts, type LoseAttempt } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
 import { carryOut } from './effects.ts';
@@ -128,7 +128,7 @@ export class Partition {
     this.#heldAttempts = new HeldAttempts(
       shared.dispatch,
       () => ports.mayDeclareLoss(),
-      (run, stage, attempt, runner) => this.#loseAttempt(run, stage, attempt, runner),
+      (...lost) => this.#loseAttempt(...lost),
     );
     this.#slots = new ConcurrencySlots({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
     this.#creation = new RunCreation({
@@ -154,7 +154,7 @@ export class Partition {
       inFlight: (run) => this.#cycle.isUnderWay(run),
       returned: (run, stage, attempt) =>
         this.#decideLater(run, { type: 'return-grant', at: this.#at(run), stage, attempt }),
-      gone: (run, stage, attempt, runner) => this.#loseAttempt(run, stage, attempt, runner),
+      gone: (run, stage, attempt, runner) => this.#loseAttempt(run, stage, attempt, runner, () => true),
       undeliverable: (run, stage, attempt) =>
         this.#decideLater(run, {
           type: 'result',
@@ -568,11 +568,11 @@ export class Partition {
   }
 
   /** The attempt ends without a result, and what it has written is known first. */
-  #loseAttempt(run: LiveRun, stage: string, attempt: number, runner: string): void {
-    this.#ports.closeLog({ runId: run.id, runner, stage, attempt }, (logSequence) => {
+  readonly #loseAttempt: LoseAttempt = (run, stage, attempt, runner, stands) => {
+    const closed = (logSequence: number): void =>
       this.#decideLater(run, { type: 'lose', at: this.#at(run), stage, attempt, logSequence });
-    });
-  }
+    this.#ports.closeLog({ runId: run.id, runner, stage, attempt }, stands, closed);
+  };
 
   #watchRunner(runner: string): void {
     if (!this.#dispatch.hasRunner(runner)) this.#absentRunners.add(runner, this.#ports.bootNow());

@@ -37,8 +37,11 @@ export interface PartitionPorts {
   release(runner: string, runIds: readonly RunId[]): void;
   /** Whether the store knows the run (P7). */
   isStored(runId: RunId, then: (stored: boolean | 'unavailable') => void): void;
-  /** Stores a mark behind an attempt's log; calls back with the sequence of its first mark, tried until it is known (P21). */
-  closeLog(log: AttemptLogRef, then: (sequence: number) => void): void;
+  /**
+   * Stores a mark behind an attempt's log; calls back with the sequence of its first mark, tried until it is known (P21) or
+   * until its end does not stand any more: that is asked before each try, as what was true may not be after an outage (P5).
+   */
+  closeLog(log: AttemptLogRef, stands: () => boolean, then: (sequence: number) => void): void;
   /** There is something to project. */
   projectSoon(): void;
   /** Something threw that must not, and what it had done cannot be told: the partition is to be thrown away. */

@@ -13,6 +13,7 @@ const RETRY_MS = 1_000;
 
 interface Waiting {
   readonly log: AttemptLogRef;
+  readonly stands: () => boolean;
   readonly closed: (sequence: number) => void;
 }
 
@@ -31,21 +32,29 @@ export class LogEnds {
     this.#options = options;
   }
 
-  /** Calls back with the sequence of the log's first mark; tried until it is stored, or never after the signal. */
-  close(log: AttemptLogRef, closed: (sequence: number) => void): void {
+  /**
+   * Calls back with the sequence of the log's first mark; tried until it is stored, or never after the signal. Before each try
+   * it is asked whether the end still stands: a loss that was declared while the broker went away does not, once it is back.
+   */
+  close(log: AttemptLogRef, stands: () => boolean, closed: (sequence: number) => void): void {
     const waiting = this.#waiting.get(log.runId);
     if (waiting !== undefined) {
-      waiting.push({ log, closed });
+      waiting.push({ log, stands, closed });
       return;
     }
-    this.#waiting.set(log.runId, [{ log, closed }]);
+    this.#waiting.set(log.runId, [{ log, stands, closed }]);
     void this.#queue.add(() => this.#closeAll(log.runId));
   }
 
   async #closeAll(runId: RunId): Promise<void> {
     const { ports, log, signal } = this.#options;
     while (!signal.aborted) {
-      const batch = [...(this.#waiting.get(runId) ?? [])];
+      const batch = (this.#waiting.get(runId) ?? []).filter(({ stands }) => stands());
+      if (batch.length === 0) {
+        this.#waiting.delete(runId);
+        return;
+      }
+      this.#waiting.set(runId, [...batch]);
       try {
         const logs = batch.map((each) => each.log);
         const sequences = await ports.markLogEnds(runId, logs, signal);

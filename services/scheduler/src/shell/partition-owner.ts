@@ -335,7 +335,7 @@ export class PartitionOwner {
             () => 'unavailable' as const,
           )
           .then(this.#guarded('partition.id-looked-up', then)),
-      closeLog: (attempt, then) => this.#logEnds.close(attempt, this.#answered(attempt.runId, then)),
+      closeLog: (attempt, stands, then) => this.#logEnds.close(attempt, stands, this.#answered(attempt.runId, then)),
       projectSoon: this.#guarded('partition.projector', () => this.#projector?.projectSoon()),
       broken: this.#drop,
       warn: (fields, message) => log.warn(fields, message),

@@ -1,0 +1,75 @@
+import { machineTime } from '@penstock/async';
+import { type AttemptLogRef, LogEnds, type SchedulerPorts } from '@penstock/scheduler/testing';
+import { silentLogger } from '@penstock/telemetry';
+import { expect, it, vi } from 'vitest';
+
+const RUN = '01a22ee6-8e62-72d4-9c17-d28f793c789e';
+
+const logOf = (stage: string): AttemptLogRef => ({ runId: RUN, runner: 'r1', stage, attempt: 1 });
+
+/** The broker is away until `back`, and answers the names of what it is asked for as it comes. */
+function ends() {
+  const tries: string[][] = [];
+  const paused: (() => void)[] = [];
+  let away = true;
+  const ports: Pick<SchedulerPorts, 'markLogEnds' | 'time'> = {
+    time: { ...machineTime, pause: () => new Promise<void>((resolve) => void paused.push(resolve)) },
+    markLogEnds: (_runId, logs) => {
+      tries.push(logs.map(({ stage }) => stage));
+      return away
+        ? Promise.reject(new Error('the broker is away'))
+        : Promise.resolve(logs.map((_log, index) => index + 1));
+    },
+  };
+  const logEnds = new LogEnds({ ports, log: silentLogger(), signal: new AbortController().signal });
+  const back = async (): Promise<void> => {
+    await vi.waitFor(() => expect(paused).toHaveLength(1));
+    away = false;
+    paused[0]?.();
+  };
+  return { logEnds, tries, back };
+}
+
+it('P5: closes no log after an outage whose end does not stand any more, and those of the others', async () => {
+  const { logEnds, tries, back } = ends();
+  const closed: string[] = [];
+  let stands = true;
+  logEnds.close(
+    logOf('first'),
+    () => stands,
+    () => closed.push('first'),
+  );
+  // It waits for the try that is under way, and is first tried after the outage.
+  logEnds.close(
+    logOf('second'),
+    () => stands,
+    () => closed.push('second'),
+  );
+  const others = new Promise<number>((resolve) => logEnds.close(logOf('stopped'), () => true, resolve));
+  stands = false;
+  await back();
+  await expect(others).resolves.toBe(1);
+  expect(tries).toEqual([['first'], ['stopped']]);
+  expect(closed).toEqual([]);
+});
+
+it('P5, P21: closes the log of a loss that was let go once it is declared anew', async () => {
+  const { logEnds, tries, back } = ends();
+  let stands = true;
+  const asked = new Promise<void>((resolve) => {
+    logEnds.close(
+      logOf('a'),
+      () => {
+        if (!stands) resolve();
+        return stands;
+      },
+      () => expect.unreachable('its end stands no more'),
+    );
+  });
+  stands = false;
+  await back();
+  await asked;
+  const sequence = await new Promise<number>((resolve) => logEnds.close(logOf('a'), () => true, resolve));
+  expect(sequence).toBe(1);
+  expect(tries).toEqual([['a'], ['a']]);
+});
