@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runBatch } from './batch.ts';
 import { expectedMarks } from './expected-marks.ts';
 
-/** What fits into the time of a whole check. A night has room for more: `npm run simulate -- --seeds 20000`. */
-const SEEDS = 3_000;
+const SEEDS = 10_000;
 
 describe('the simulation at length', () => {
   it(`finds nothing in ${SEEDS} worlds, and every fault and rare branch happened in them`, async () => {
