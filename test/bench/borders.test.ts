@@ -1,5 +1,16 @@
 /** A real scheduler and a real runner, in whose callbacks something throws: one by one, all that `borders` lists. */
-import { connectBus, ensureStreams, subjects, type Bus } from '@penstock/bus';
+import {
+  acquireLease,
+  buckets,
+  connectBus,
+  ensureStreams,
+  subjects,
+  type Bus,
+  type Job,
+  type JobReply,
+  type PullRequest,
+  type RunnerLease,
+} from '@penstock/bus';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { isEnded, SERVICE_TENANT } from '@penstock/run';
@@ -67,11 +78,30 @@ const run = (name: string): string =>
 /** What brings the callback about, where no lease, tick or run does by itself. */
 async function provoke(name: BorderName): Promise<void> {
   if (name === 'scheduler.released') bus.publish(subjects.released(0), { partition: 0 });
+  if (name === 'partition.log-ends') await loseOne();
   if (name !== 'bus.connection') return;
   const heard = new Promise((resolve) => bus.events.once('reconnected', () => resolve(undefined)));
   await broker.kill();
   await broker.restart();
   await heard;
+}
+
+/** A runner takes a stage and is gone: what it has written has no end but the mark of the run's owner. */
+async function loseOne(): Promise<void> {
+  const [name, session, labels] = ['goes', 's1', ['lost']];
+  const lease: RunnerLease = { runner: name, session, labels, slots: 1, attempts: [] };
+  const held = await acquireLease(bus, buckets.runners, `${name}.${session}`, lease, { ttlMs: 60_000 });
+  const given = Promise.withResolvers<void>();
+  const jobs = bus.respond<Job, JobReply>(subjects.job(name), ({ runId, stage, attempt, credit }) => {
+    given.resolve();
+    return { runId, stage, attempt, session, credit, answer: 'accepted' };
+  });
+  const pull: PullRequest = { session, runner: name, labels, credits: [1], withdraw: [] };
+  await bus.request(subjects.pull(scheduler.member, name), pull, { timeoutMs: 10_000 });
+  await driver.create('pipeline:\n  name: lost\nstages:\n  a: { run: "true", runs_on: [lost] }\n');
+  await given.promise;
+  await held.release();
+  jobs.stop();
 }
 
 const OTHERS = 'pipeline:\n  name: other\nstages:\n  a: { run: "true" }\n';

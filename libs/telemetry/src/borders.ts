@@ -26,6 +26,8 @@ export const borders = {
   'partition.show-events': 'who watches the run asks a few seconds later',
   'partition.job-answered': 'the run is quarantined',
   'partition.id-looked-up': 'the request, which its sender repeats',
+  'partition.log-ends': 'the partition is dropped and opened anew',
+  'partition.projection': 'the partition is dropped and opened anew',
   'partition.projector': 'one round of writing documents, which the next tick makes up for',
   'bus.connection': 'what this listener does about a broken connection, which comes again by its own timer',
   'runner.schedulers': 'a scheduler that came or went is seen at the next offer',

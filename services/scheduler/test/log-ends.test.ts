@@ -1,6 +1,7 @@
 import { machineTime } from '@penstock/async';
 import { type AttemptLogRef, LogEnds, type SchedulerPorts } from '@penstock/scheduler/testing';
 import { silentLogger } from '@penstock/telemetry';
+import { failuresAt } from '@penstock/telemetry/borders';
 import { expect, it, vi } from 'vitest';
 
 const RUN = '01a22ee6-8e62-72d4-9c17-d28f793c789e';
@@ -21,13 +22,14 @@ function ends() {
         : Promise.resolve(logs.map((_log, index) => index + 1));
     },
   };
-  const logEnds = new LogEnds({ ports, log: silentLogger(), signal: new AbortController().signal });
+  const failed = vi.fn<(error: unknown) => void>();
+  const logEnds = new LogEnds({ ports, log: silentLogger(), signal: new AbortController().signal, failed });
   const back = async (): Promise<void> => {
     await vi.waitFor(() => expect(paused).toHaveLength(1));
     away = false;
     paused[0]?.();
   };
-  return { logEnds, tries, back };
+  return { logEnds, tries, back, failed };
 }
 
 it('P5: closes no log after an outage whose end does not stand any more, and those of the others', async () => {
@@ -72,4 +74,19 @@ it('P5, P21: closes the log of a loss that was let go once it is declared anew',
   const sequence = await new Promise<number>((resolve) => logEnds.close(logOf('a'), () => true, resolve));
   expect(sequence).toBe(1);
   expect(tries).toEqual([['a'], ['a']]);
+});
+
+it('what throws while a log is closed is told to its partition, counted, and rejects nothing that nobody awaits', async () => {
+  const { logEnds, failed } = ends();
+  const before = failuresAt('partition.log-ends');
+  const fault = new Error('nobody knows whether it stands');
+  logEnds.close(
+    logOf('a'),
+    () => {
+      throw fault;
+    },
+    () => expect.unreachable('it is not closed'),
+  );
+  await vi.waitFor(() => expect(failed).toHaveBeenCalledWith(fault));
+  expect(failuresAt('partition.log-ends')).toBe(before + 1);
 });

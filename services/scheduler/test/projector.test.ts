@@ -1,7 +1,8 @@
 import { newRun, planOf, viewOf } from '@penstock/run';
 import { encodeRunInSteps, StoreUsageError, type EncodedRun, type RunDocument, type RunsLedger } from '@penstock/store';
-import { Projector } from '@penstock/scheduler/testing';
-import { describe, expect, it } from 'vitest';
+import { Projector, type Partition } from '@penstock/scheduler/testing';
+import { failuresAt } from '@penstock/telemetry/borders';
+import { describe, expect, it, vi } from 'vitest';
 import { withBoundedWrites } from '../src/shell/bounded-writes.ts';
 import { Harness, stage, text } from './support.ts';
 
@@ -33,14 +34,20 @@ class SlowStore {
   } as unknown as RunsLedger;
 }
 
-function projectorOf(harness: Harness, store: SlowStore, pauses: () => void = () => {}): Projector {
+function projectorOf(
+  harness: Harness,
+  store: SlowStore,
+  pauses: () => void = () => {},
+  more: { readonly partition?: Partition; readonly failed?: (error: unknown) => void } = {},
+): Projector {
   return new Projector({
-    partition: harness.partition,
+    partition: more.partition ?? harness.partition,
     incarnation: 1,
     ledger: store.ledger,
     journal: {} as never,
     load: harness.load,
-    log: { warn: () => {} },
+    log: { warn: () => {}, error: () => {} },
+    failed: more.failed ?? ((error) => expect.unreachable(String(error))),
     clock: { bootNow: () => harness.boot, pause: async () => pauses(), turn: async () => {} },
   });
 }
@@ -100,6 +107,56 @@ describe('a document that the store refuses for what it is', () => {
     });
     await done();
   });
+});
+
+describe('a document that cannot be made', () => {
+  it('costs its run: that is quarantined and kept without its events, and all others are written', async () => {
+    const harness = new Harness();
+    const others = Array.from({ length: 20 }, () => harness.create(text([stage('a')])).id);
+    const { id } = harness.create(text([stage('b')]));
+    harness.settle();
+    const run = [...harness.partition.liveRuns].find((each) => each.id === id);
+    Object.assign(run?.events.at(-1) ?? {}, {
+      toJSON: () => {
+        throw new Error('it cannot be encoded');
+      },
+    });
+    const store = new SlowStore();
+    const { done } = projected(harness, store);
+    await until(() => store.checkpoints.length > 0);
+    expect(store.written).toEqual(expect.arrayContaining([...others, id]));
+    harness.settle();
+    expect(run?.state).toMatchObject({ status: 'FAILED', outcome: 'quarantined' });
+    await done();
+  });
+});
+
+describe('what throws while a partition is projected', () => {
+  it.each(['takeDirty', 'takeCounters', 'projected'] as const)(
+    'and is no fault of the store (%s) is told to its owner once and counted, and nothing more is written',
+    async (method) => {
+      const harness = withEndedRuns();
+      const fault = new Error(`a fault in ${method}`);
+      const partition = new Proxy(harness.partition, {
+        get: (target, name) =>
+          name === method
+            ? () => {
+                throw fault;
+              }
+            : (Reflect.get(target, name, target) as unknown),
+      });
+      const failed = vi.fn<(error: unknown) => void>();
+      const before = failuresAt('partition.projection');
+      const projector = projectorOf(harness, new SlowStore(), undefined, { partition, failed });
+      projector.projectSoon();
+      projector.projectSoon();
+      await until(() => failed.mock.calls.length > 0);
+      // As its owner does at once, which must not wait for what has failed.
+      await projector.stop();
+      expect(failed).toHaveBeenCalledExactlyOnceWith(fault);
+      expect(failuresAt('partition.projection')).toBe(before + 1);
+    },
+  );
 });
 
 describe('a run with many events', () => {

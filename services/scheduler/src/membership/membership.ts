@@ -92,9 +92,18 @@ export class SchedulerMembership {
   async #acquire(): Promise<void> {
     const { ports } = this.#options;
     const member = ports.newId();
-    this.#lease = await ports.acquire(member);
+    const lease = await ports.acquire(member);
+    this.#lease = lease;
     this.#trouble = undefined;
-    this.#options.joined(member);
+    try {
+      this.#options.joined(member);
+    } catch (error) {
+      // A member that nobody can ask would own its share and give out nothing of it.
+      this.#lease = undefined;
+      this.#options.lost();
+      await lease.release().catch(() => {});
+      throw error;
+    }
   }
 
   async #renewForEver(): Promise<void> {

@@ -3,6 +3,7 @@
  * is read once for all of them; of several runs a few at a time.
  */
 import type { RunId } from '@penstock/run';
+import { guarded } from '@penstock/telemetry/borders';
 import type { Log } from '@penstock/telemetry/log';
 import PQueue from 'p-queue';
 import type { AttemptLogRef } from '../run/ports.ts';
@@ -21,6 +22,8 @@ export interface LogEndsOptions {
   readonly ports: Pick<SchedulerPorts, 'markLogEnds' | 'time'>;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Something has thrown that must not: whose logs are still to be closed cannot be told. */
+  failed(error: unknown): void;
 }
 
 export class LogEnds {
@@ -43,7 +46,8 @@ export class LogEnds {
       return;
     }
     this.#waiting.set(log.runId, [{ log, stands, closed }]);
-    void this.#queue.add(() => this.#closeAll(log.runId));
+    const border = { log: this.#options.log, about: { runId: log.runId }, failed: this.#options.failed };
+    guarded('partition.log-ends', border, () => this.#queue.add(() => this.#closeAll(log.runId)))();
   }
 
   async #closeAll(runId: RunId): Promise<void> {

@@ -91,7 +91,12 @@ export class PartitionOwner {
     this.#options = options;
     this.#member = member;
     this.#onLost = onLost;
-    this.#logEnds = new LogEnds({ ports: options.ports, log: options.log, signal: this.#abort.signal });
+    this.#logEnds = new LogEnds({
+      ports: options.ports,
+      log: options.log,
+      signal: this.#abort.signal,
+      failed: () => this.#drop(),
+    });
     this.#journal = options.ports.openLog(options.partition, {
       onTrouble: ({ operation, attempt, error }) => {
         if (operation === 'append') this.#refusal = error.message;
@@ -151,6 +156,7 @@ export class PartitionOwner {
       load,
       log,
       clock: time,
+      failed: this.#drop,
     });
     this.#subscriptions.push(
       bus.respond<unknown, unknown>(subjects.ownerAll(partition), (body, call) => {
@@ -186,9 +192,11 @@ export class PartitionOwner {
   }
 
   tick(): void {
-    this.#decisive('partition.tick', () => this.#partition?.tick());
-    this.#projector?.tick();
-    this.#armTimer();
+    this.#decisive('partition.tick', () => {
+      this.#partition?.tick();
+      this.#projector?.tick();
+      this.#armTimer();
+    });
   }
 
   /**
@@ -307,8 +315,10 @@ export class PartitionOwner {
     const at = this.#partition?.nextWake();
     if (at !== undefined && this.#partition?.open === true)
       this.#callOffTimer = time.after(Math.max(1, at - time.bootNow()), () => {
-        this.#decisive('partition.timer', () => this.#partition?.tick());
-        this.#armTimer();
+        this.#decisive('partition.timer', () => {
+          this.#partition?.tick();
+          this.#armTimer();
+        });
       });
   }
 
@@ -391,7 +401,16 @@ export class PartitionOwner {
   readonly #drop = (): void => {
     if (this.#abort.signal.aborted) return;
     this.#options.log.error({ partition: this.number }, 'the partition is dropped after a fault, and opened anew');
-    void this.forget().finally(() => this.#onLost('failed'));
+    void this.forget().then(
+      () => this.#onLost('failed'),
+      (error: unknown) => {
+        this.#options.log.error(
+          { err: error, partition: this.number },
+          'not all of a dropped partition could be ended',
+        );
+        this.#onLost('failed');
+      },
+    );
   };
 
   /** Events too large for one message are announced by their version alone: watchers ask for them. */

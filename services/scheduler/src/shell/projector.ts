@@ -20,6 +20,7 @@ import { JournalPurge } from './journal-purge.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
+import { guarded } from '@penstock/telemetry/borders';
 import type { Log } from '@penstock/telemetry/log';
 
 /** Short enough that `runs` is fresh and memory small; long enough that most short runs are written once. */
@@ -43,8 +44,10 @@ export interface ProjectorOptions {
   readonly ledger: RunsLedger;
   readonly journal: PartitionLog;
   readonly load: SchedulerLoad;
-  readonly log: Pick<Log, 'warn'>;
+  readonly log: Pick<Log, 'warn' | 'error'>;
   readonly clock?: ProjectorClock | undefined;
+  /** Something has thrown that is no fault of the store: what is still to be written cannot be told, and nothing more is written. */
+  failed(error: unknown): void;
 }
 
 export class Projector {
@@ -80,10 +83,19 @@ export class Projector {
       this.#again = true;
       return;
     }
-    this.#working = this.#work().finally(() => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#working = promise.then(() => {
       this.#working = undefined;
       if (this.#again && !this.#stopped.signal.aborted) this.projectSoon();
     });
+    const failed = (error: unknown): void => {
+      this.#again = false;
+      resolve();
+      this.#options.failed(error);
+    };
+    const { log, partition } = this.#options;
+    const border = { log, about: { partition: partition.settings.partition }, failed };
+    guarded('partition.projection', border, () => this.#work().then(resolve))();
   }
 
   /**
@@ -171,12 +183,10 @@ export class Projector {
     let characters = 0;
     for (let left = count; left > 0; left -= 1) {
       for (const dirty of partition.takeDirty(1)) {
-        const steps = encodeRunInSteps(this.#documentOf(dirty));
-        let step = steps.next();
-        for (; step.done !== true; step = steps.next()) await this.#clock.turn();
+        const document = await this.#encodeRun(dirty);
         runs.push(dirty.run);
-        encoded.push(step.value);
-        characters += step.value.story.length + step.value.view.length;
+        encoded.push(document);
+        characters += document.story.length + document.view.length;
       }
       inSlice += 1;
       if (inSlice < ENCODE_SLICE && characters < ENCODE_CHARACTERS) continue;
@@ -187,17 +197,37 @@ export class Projector {
     return { encoded, runs };
   }
 
-  #documentOf({ run, state, events }: DirtyRun): RunDocument {
+  /** One that cannot be encoded costs itself alone. */
+  async #encodeRun(dirty: DirtyRun): Promise<EncodedRun> {
+    const document = this.#positionOf(dirty.run);
+    try {
+      const steps = encodeRunInSteps(this.#documentOf(dirty));
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) await this.#clock.turn();
+      return step.value;
+    } catch (error) {
+      const { log, partition } = this.#options;
+      log.warn(
+        { err: error, runId: dirty.run.id },
+        'the document of a run cannot be made: the run is quarantined, and kept without its events',
+      );
+      partition.quarantine(dirty.run.id, error);
+      return standInOf(dirty.run, document);
+    }
+  }
+
+  #positionOf(run: LiveRun): Pick<RunDocument, 'partition' | 'open' | 'incarnation' | 'sequence'> {
     const { incarnation, partition } = this.#options;
     return {
       partition: partition.settings.partition,
       open: !(run.settled && run.isCommitted),
       incarnation,
       sequence: run.committedSequence,
-      state,
-      events,
-      view: viewOf(state),
     };
+  }
+
+  #documentOf({ run, state, events }: DirtyRun): RunDocument {
+    return { ...this.#positionOf(run), state, events, view: viewOf(state) };
   }
 
   /** What the store refuses for what it is, not for how it does, is found out and told; the others of the batch are written. */
@@ -248,7 +278,10 @@ export class Projector {
 }
 
 /** As small as a run can be that was created and is quarantined. */
-function standInOf(run: LiveRun, { partition, open, incarnation, sequence }: EncodedRun): EncodedRun {
+function standInOf(
+  run: LiveRun,
+  { partition, open, incarnation, sequence }: Pick<RunDocument, 'partition' | 'open' | 'incarnation' | 'sequence'>,
+): EncodedRun {
   const [created] = run.events;
   if (created?.type !== 'run_created') throw new RunInvariantError(run.id, 'its events do not begin with run_created');
   const { extensions: _, ...rest } = created;
