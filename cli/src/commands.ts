@@ -132,6 +132,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/token.ts')).tokenCommand,
   },
   {
+    name: 'secret',
+    summary: 'set, list and remove the secrets of stages',
+    load: async () => (await import('./commands/secret.ts')).secretCommand,
+  },
+  {
     name: 'doctor',
     summary: 'say what this machine can do, and what it lacks',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,

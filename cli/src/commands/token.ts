@@ -28,7 +28,7 @@ export const tokenCommand: Command = {
       scope: {
         type: 'string',
         value: 'SCOPE',
-        text: 'Of a new token, several times if need be: read (runs and their logs), trigger (start and cancel runs), publish (extensions).',
+        text: 'Of a new token, several times if need be: read (runs and their logs), trigger (start and cancel runs), publish (extensions), secrets (set, list and remove them).',
       },
       json: { type: 'boolean', text: 'The result of create and list as JSON, on one line.' },
       ...LOGIN_OPTIONS,

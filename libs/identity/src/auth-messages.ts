@@ -3,6 +3,7 @@
  * revocations. Refusals come back as the `ServiceError`s named here.
  */
 import type { CallerUser, TokenScope } from './callers.ts';
+import type { SecretCalls } from './secret-messages.ts';
 
 /** The claims of an access token beside `exp`, `iat` and `jti`. */
 export interface AccessClaims {
@@ -30,7 +31,7 @@ export const ACCESS_TOKEN = {
 export const PERSONAL_TOKEN_PREFIX = 'svc_';
 
 /** Each verb of auth with its question and its answer. */
-export interface AuthCalls {
+export interface AuthCalls extends SecretCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
   /** Whether the session lives, for a gateway that cannot hear of revocations: false where it never was or has ended. */

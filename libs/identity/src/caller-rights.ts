@@ -31,6 +31,13 @@ export function requireWriter(caller: Caller): string {
   return caller.writeTenant;
 }
 
+/** The tenant whose secrets it may set, list and delete. */
+export function requireSecretsTenant(caller: Caller): string {
+  if (caller.writeTenant === null) throw new Unauthenticated();
+  requireScope(caller, 'secrets');
+  return caller.writeTenant;
+}
+
 /** The tenants whose runs it may cancel. */
 export function requireChanger(caller: Caller): readonly string[] {
   const own = requireWriter(caller);

@@ -33,7 +33,7 @@ export interface CallerUser {
   readonly sessionId?: string | undefined;
 }
 
-export const TOKEN_SCOPES = ['read', 'trigger', 'publish'] as const;
+export const TOKEN_SCOPES = ['read', 'trigger', 'publish', 'secrets'] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
 /** The tenant, and so the key, of a user's own runs. */

@@ -17,6 +17,7 @@ export {
   requireOwnRuns,
   requireReader,
   requireScope,
+  requireSecretsTenant,
   readableTenants,
   requireUser,
   requireWriter,
@@ -32,6 +33,7 @@ export {
   type Revocation,
   type TokenInfo,
 } from './auth-messages.ts';
+export type { SecretCalls, SecretInfo, SecretScope } from './secret-messages.ts';
 export { signAccessToken, verifyAccessToken } from './access-token.ts';
 export { callAuth } from './auth-client.ts';
 export { openIdentity, type Identity } from './identity.ts';

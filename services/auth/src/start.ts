@@ -10,12 +10,14 @@ import type { UserRow } from './model/collections.ts';
 import { DeviceFlow } from './flows/device-flow.ts';
 import { AuthRefusal } from './model/errors.ts';
 import { OneTimeClaims } from './model/one-time-claims.ts';
+import { MasterKeys } from './model/master-keys.ts';
 import { NamedAccounts } from './model/named-accounts.ts';
 import { HTML_TYPE, messagePage } from './routes/pages.ts';
 import { PersonalTokens } from './model/personal-tokens.ts';
 import { chosenProvider } from './flows/provider-choice.ts';
 import type { Profile } from './model/profile.ts';
 import { withoutSlash, type ProviderSettings } from './providers/settings.ts';
+import { startResealing } from './model/resealing.ts';
 import { Revocations } from './model/revocations.ts';
 import { addDevicePages, consentCookie, DEVICE_CONSENT } from './routes/device-pages.ts';
 import { addDeviceRoutes } from './routes/device-routes.ts';
@@ -27,6 +29,7 @@ import { requestAudit } from './routes/request-audit.ts';
 import { addWebRoutes } from './routes/web-routes.ts';
 import { Secrets } from './model/secrets.ts';
 import { Sessions } from './model/sessions.ts';
+import { StageSecrets } from './model/stage-secrets.ts';
 import { startSweeper } from './model/sweeper.ts';
 import { Tries } from './routes/tries.ts';
 import { Users } from './model/users.ts';
@@ -49,8 +52,10 @@ export interface AuthOptions {
   /** `SERVICE_ALLOWED_LOGINS`; default everybody. */
   readonly allowedLogins?: readonly string[] | undefined;
   readonly defaultTier: string;
+  /** `SERVICE_MASTER_KEY`; without one no secret is taken. */
+  readonly masterKeys?: readonly string[] | undefined;
   readonly audit: AuditLog;
-  readonly log: Pick<Log, 'warn'>;
+  readonly log: Pick<Log, 'info' | 'warn'>;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }
@@ -106,7 +111,10 @@ export function startAuth(options: AuthOptions): RunningAuth {
   });
   const webLogin = new WebLogin({ provider, claims, secrets, baseUrl, now });
   const requests = requestAudit(audit, now);
-  const calls = answerAuthCalls({ bus, users, sessions, tokens, audit, now });
+  const masterKeys = new MasterKeys(options.masterKeys ?? []);
+  const stageSecrets = new StageSecrets(store, masterKeys, now);
+  const resealing = startResealing({ store, keys: masterKeys, log });
+  const calls = answerAuthCalls({ bus, users, sessions, tokens, stageSecrets, audit, now });
   const sweeper = startSweeper({ store, now, log });
 
   const continueDevice = async (
@@ -170,6 +178,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
     },
     async close() {
       sweeper.close();
+      resealing.close();
       calls.stop();
     },
   };

@@ -14,6 +14,11 @@ export function jwtSecretFile(dataDir: string): string {
   return join(dataDir, 'jwt-secret');
 }
 
+/** What the secrets of stages are kept under: whoever loses it has to set them anew. */
+export function masterKeyFile(dataDir: string): string {
+  return join(dataDir, 'master-key');
+}
+
 /** The secret in the file; made, with mode 0600, where there is none. */
 export function keptSecret(file: string): string {
   try {

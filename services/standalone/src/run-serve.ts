@@ -15,7 +15,7 @@ import {
 } from '@penstock/config';
 import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
 import { adoptLegacyDataFolder } from './legacy-data-folder.ts';
-import { apiKeyFile, jwtSecretFile, keptSecret } from './keys.ts';
+import { apiKeyFile, jwtSecretFile, keptSecret, masterKeyFile } from './keys.ts';
 import { DataFolderInUse } from './data-lock.ts';
 import { reachableUrl } from './reachable-url.ts';
 import { serve, type RunningStage, type ServeOptions } from './serve.ts';
@@ -28,6 +28,7 @@ const KEYS = [
   'playground',
   'apiKey',
   'jwtSecret',
+  'masterKeys',
   'publicRead',
   'triggerWaitSecs',
   'natsUrl',
@@ -161,6 +162,7 @@ function prepare(
     dataDir,
     mode,
     jwtSecret: settings.jwtSecret ?? keptSecret(jwtSecretFile(dataDir)),
+    masterKeys: settings.masterKeys ?? (mode === 'development' ? [keptSecret(masterKeyFile(dataDir))] : undefined),
     baseUrl: settings.baseUrl,
     dashboardUrl: settings.dashboardUrl,
     provider: providerSettings(settings),

@@ -21,6 +21,7 @@ import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { ApiThread } from './api/api-thread.ts';
+import { secretsOf } from './api/secrets-of.ts';
 import type { ApiOptions, BusAddress } from './api/start-api.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { closeInTurn, type Closing } from './closing.ts';
@@ -86,7 +87,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   await checkListenAddress(options.listen);
   makeDataFolder(dataDir);
   const logFor = (service: string): Logger =>
-    createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });
+    createLogger({ service, level: options.logLevel ?? 'info', secrets: secretsOf(options) });
   const log = logFor('serve');
   const started: Closing[] = [];
   try {

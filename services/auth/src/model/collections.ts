@@ -82,6 +82,39 @@ export const tokenUsesSpec = {
   version: ['lastUsedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
+/** The id is the hash of tenant, repository, pipeline and name: there is one of a name in a scope. */
+export const stageSecretsSpec = {
+  name: 'auth_secrets',
+  fields: {
+    tenant: 'string',
+    name: 'string',
+    /** `<provider>/<path>` as it was given; '' for all. */
+    repository: 'string',
+    pipeline: 'string',
+    /** A JSON list; '' for none. */
+    refs: 'string',
+    /** Of the master key that `sealed` is under. */
+    keyId: 'string',
+    createdAt: 'integer',
+    updatedAt: 'integer',
+    /** Counts how often it was sealed anew under another key since. */
+    revision: 'integer',
+  },
+  /** A JWE. */
+  parts: ['sealed'],
+  indexes: [['tenant'], ['keyId']],
+  version: ['updatedAt', 'revision'],
+} as const satisfies CollectionSpec;
+
+/** The id is the secret's. Apart from it: a use must not bring back a secret that was deleted meanwhile. */
+export const stageSecretUsesSpec = {
+  name: 'auth_secret_uses',
+  fields: { lastUsedAt: 'integer', revision: 'integer' },
+  parts: [],
+  indexes: [],
+  version: ['lastUsedAt', 'revision'],
+} as const satisfies CollectionSpec;
+
 /** Each decides, by being inserted, something that can be decided once. */
 export const oneTimeClaimsSpec = {
   name: 'auth_marks',
@@ -99,6 +132,8 @@ export const authCollections: readonly CollectionSpec[] = [
   personalTokensSpec,
   tokenUsesSpec,
   oneTimeClaimsSpec,
+  stageSecretsSpec,
+  stageSecretUsesSpec,
 ];
 
 export type UserRow = DocumentOf<typeof usersSpec>;

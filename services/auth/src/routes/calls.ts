@@ -5,7 +5,9 @@ import type { AuthCalls, AuthVerb } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
 import type { PersonalTokens } from '../model/personal-tokens.ts';
+import type { StageSecrets } from '../model/stage-secrets.ts';
 import { asServiceError } from './refusals.ts';
+import { secretCalls } from './secret-calls.ts';
 import type { Sessions } from '../model/sessions.ts';
 import type { Users } from '../model/users.ts';
 
@@ -14,6 +16,7 @@ export interface CallsOptions {
   readonly users: Users;
   readonly sessions: Sessions;
   readonly tokens: PersonalTokens;
+  readonly stageSecrets: StageSecrets;
   readonly audit: AuditLog;
   readonly now: () => number;
 }
@@ -22,8 +25,17 @@ type Handlers = { readonly [V in AuthVerb]: (request: AuthCalls[V]['request']) =
 
 const HASH = /^[0-9a-f]{64}$/u;
 
-export function answerAuthCalls({ bus, users, sessions, tokens, audit, now }: CallsOptions): BusSubscription {
+export function answerAuthCalls({
+  bus,
+  users,
+  sessions,
+  tokens,
+  stageSecrets,
+  audit,
+  now,
+}: CallsOptions): BusSubscription {
   const handlers: Handlers = {
+    ...secretCalls({ secrets: stageSecrets, audit, now }),
     async user({ id }) {
       const user = await users.get(id);
       if (user === null) throw new NotFound('There is no such user.');

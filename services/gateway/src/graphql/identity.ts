@@ -116,7 +116,7 @@ const SDL = /* GraphQL */ `
   }
 
   extend type Mutation {
-    "Scopes: read, trigger, publish."
+    "Scopes: read, trigger, publish, secrets."
     createApiToken(name: String, scopes: [String]): CreateApiTokenResult!
     "True where it was the caller's and is deleted; else an error."
     revokeApiToken(id: String): Boolean!

@@ -8,6 +8,7 @@ import { historyModule } from './history.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
+import { secretsModule } from './secrets.ts';
 import { SCHEMA } from './schema.ts';
 import { webhooksModule } from './webhooks.ts';
 
@@ -17,6 +18,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     historyModule(options),
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
+    secretsModule({ bus: options.identity.bus }),
     webhooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
   ];
   const resolvers: Record<string, Record<string, unknown>> = {};

@@ -19,6 +19,7 @@ import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@pe
 import { reachableUrl } from '../reachable-url.ts';
 import { closeInTurn, type Closing } from '../closing.ts';
 import type { mirrorsByCalls } from './mirror-calls.ts';
+import { secretsOf } from './secrets-of.ts';
 
 /** Data only: it crosses from one thread to another. */
 export interface ApiOptions {
@@ -26,6 +27,8 @@ export interface ApiOptions {
   readonly mode: ServerMode;
   readonly apiKey: string;
   readonly jwtSecret: string;
+  /** What secrets are kept under; without one none is taken. */
+  readonly masterKeys?: readonly string[] | undefined;
   /** Under which clients reach the server; default where it listens. */
   readonly baseUrl?: string | undefined;
   readonly dashboardUrl?: string | undefined;
@@ -72,7 +75,7 @@ export async function startApi(
   mirrors: ReturnType<typeof mirrorsByCalls>,
 ): Promise<RunningApi> {
   const logFor = (service: string): Logger =>
-    createLogger({ service, level: options.logLevel ?? 'info', secrets: [options.apiKey, options.jwtSecret] });
+    createLogger({ service, level: options.logLevel ?? 'info', secrets: secretsOf(options) });
   const log = logFor('serve');
   const started: Closing[] = [];
   try {
