@@ -25,30 +25,18 @@ import type { Clients } from '../nodes/clients.ts';
 import type { Processes } from '../nodes/processes.ts';
 import type { SimRunner } from '../nodes/runner-node.ts';
 import type { SimScheduler } from '../nodes/scheduler-node.ts';
-import { keyOf, short, type Process } from '../world/attempts.ts';
+import { short, type Process } from '../world/attempts.ts';
 import type { SimBroker } from '../world/broker.ts';
 import type { SimStore } from '../world/store.ts';
 import type { Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
+import { PartitionRules } from './partition-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
-
-/** The first epoch of an incarnation is a multiple of this. */
-const EPOCHS_PER_INCARNATION = 1_000_000_000;
-const SOON_MS = 250;
-
-interface PartitionTruth {
-  number: number;
-  epoch: number;
-  owner: string;
-  kind: Commit['kind'] | undefined;
-  disturbed: boolean;
-  checkpoint: number;
-  releasedAt: number;
-}
+import { SentRules } from './sent-rules.ts';
 
 /** The parts of the world that it looks at by itself. */
 interface Observed {
@@ -65,31 +53,22 @@ export class Oracle implements Witness {
   readonly #runs = new Map<string, RunTruth>();
   readonly #observed: Observed;
   readonly #world: World;
-  readonly #partitions = new Map<number, PartitionTruth>();
+  readonly #partitions: PartitionRules;
   /** Runs that have not settled, by group, in the order of their creation. */
   readonly #groups = new Map<string, string[]>();
-  /** Attempts that their runners were told to stop. */
-  readonly #stopped = new Set<string>();
   readonly #spentCredits = new Set<string>();
   /** The first mark behind each attempt's log. */
   readonly #marks = new Map<string, number>();
   readonly #quotas: QuotaRules;
+  readonly #sent: SentRules;
 
   constructor(observed: Observed) {
     const { world } = observed;
     this.#observed = observed;
     this.#world = world;
     this.#quotas = new QuotaRules(world);
-  }
-
-  #partition(number: number): PartitionTruth {
-    let truth = this.#partitions.get(number);
-    if (truth === undefined)
-      this.#partitions.set(
-        number,
-        (truth = { number: 0, epoch: 0, owner: '', kind: undefined, disturbed: false, checkpoint: 0, releasedAt: 0 }),
-      );
-    return truth;
+    this.#partitions = new PartitionRules(world, observed.broker);
+    this.#sent = new SentRules({ ...observed, runs: this.#runs, partitions: this.#partitions });
   }
 
   stateOf(runId: string): RunState | undefined {
@@ -97,17 +76,17 @@ export class Oracle implements Witness {
   }
 
   isPartitionDisturbed(partition: number): boolean {
-    return this.#partition(partition).disturbed;
+    return this.#partitions.isDisturbed(partition);
   }
 
   isDisturbed(runId: string): boolean {
     const run = this.#runs.get(runId);
-    return run !== undefined && this.#partition(run.partition).disturbed;
+    return run !== undefined && this.#partitions.isDisturbed(run.partition);
   }
 
   /** The most that the key has had in any month; undefined: its log has lost something. */
   runsOfMonth(key: string): number | undefined {
-    return this.#quotas.runsOfMonth(key, (partition) => this.#partition(partition).disturbed);
+    return this.#quotas.runsOfMonth(key, (partition) => this.#partitions.isDisturbed(partition));
   }
 
   logMarked({ runId, runner, stage, attempt }: AttemptLogRef, sequence: number): number {
@@ -132,60 +111,15 @@ export class Oracle implements Witness {
   committed(partition: number, entry: LogEntry): void {
     const world = this.#world;
     const commit = decodeCommit(entry.bytes);
-    const truth = this.#partition(partition);
     world.trace(
       () =>
         `partition ${partition}: ${commit.kind} ${commit.number} of ${commit.owner} (epoch ${commit.epoch}) at ${entry.sequence}: ${commit.runs.map(({ id, from, events }) => `${id.slice(-4)}@${from} ${events.map(describe).join(' ')}`).join('; ')}`,
     );
-    world.check(
-      commit.number === truth.number + 1,
-      'P6',
-      `commit ${commit.number} of partition ${partition} follows commit ${truth.number}`,
-    );
-    if (commit.kind === 'opened') {
-      const free =
-        truth.kind === undefined ||
-        truth.kind === 'released' ||
-        truth.owner === commit.owner ||
-        this.#observed.broker.get('members', truth.owner) === undefined;
-      world.check(free, 'P3', `${commit.owner} opens partition ${partition}, which ${truth.owner} owns and lives`);
-      world.check(
-        commit.epoch > truth.epoch,
-        'P3',
-        `epoch ${commit.epoch} of partition ${partition} follows epoch ${truth.epoch}`,
-      );
-    } else {
-      world.check(
-        truth.kind !== 'released',
-        'P3',
-        `${commit.owner} writes to partition ${partition} after it was released`,
-      );
-      world.check(
-        commit.epoch === truth.epoch && commit.owner === truth.owner,
-        'P1',
-        `${commit.owner} (epoch ${commit.epoch}) writes to partition ${partition} of ${truth.owner} (epoch ${truth.epoch})`,
-      );
-    }
-    this.#markTurn(truth, commit);
-    Object.assign(truth, { number: commit.number, epoch: commit.epoch, owner: commit.owner, kind: commit.kind });
+    const truth = this.#partitions.committed(partition, commit);
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
-  }
-
-  #markTurn(truth: PartitionTruth, { kind, runs, epoch, owner }: Commit): void {
-    const world = this.#world;
-    if (runs.length > 1) world.mark('commit with several runs');
-    if (kind === 'released') {
-      world.mark('hand-over');
-      truth.releasedAt = world.now;
-    }
-    if (kind !== 'opened') return;
-    if (epoch > truth.epoch + 1 && epoch % EPOCHS_PER_INCARNATION === 0) world.mark('new incarnation');
-    // Nobody waits for a tick.
-    if (truth.kind === 'released' && truth.owner !== owner && world.now - truth.releasedAt < SOON_MS)
-      world.mark('opened soon after its release');
   }
 
   /** A commit is one step, in whatever order its runs stand in it. */
@@ -255,7 +189,7 @@ export class Oracle implements Witness {
         `version ${from + index} of run ${id} follows version ${run.state.version}`,
       );
       if (!disturbed) this.#checkEvent(run, event);
-      const epoch = this.#partition(partition).epoch;
+      const epoch = this.#partitions.of(partition).epoch;
       checkWait(run, event, { at: world.now, epoch, ...world.profile }, (message) =>
         world.check(disturbed, 'P5', message),
       );
@@ -335,26 +269,11 @@ export class Oracle implements Witness {
   }
 
   lostEnd(partition: number, last: LogEntry | undefined, lost: readonly LogEntry[]): void {
-    const truth = this.#partition(partition);
-    const commit = last === undefined ? undefined : decodeCommit(last.bytes);
-    Object.assign(truth, {
-      number: commit?.number ?? 0,
-      epoch: commit?.epoch ?? 0,
-      owner: commit?.owner ?? '',
-      kind: commit?.kind,
-      disturbed: true,
-    });
-    this.#world.mark((last?.sequence ?? 0) < truth.checkpoint ? 'store ahead of its log' : 'log lost its end');
-    this.#world.trace(() => `partition ${partition} loses ${lost.length} commits, back to ${last?.sequence ?? 0}`);
+    this.#partitions.lostEnd(partition, last, lost);
   }
 
   purged(partition: number, upTo: number): void {
-    const truth = this.#partition(partition);
-    this.#world.check(
-      upTo < truth.checkpoint || truth.disturbed,
-      'P8',
-      `partition ${partition} is purged up to ${upTo}, its checkpoint is ${truth.checkpoint}`,
-    );
+    this.#partitions.purged(partition, upTo);
   }
 
   // --- The store -----------------------------------------------------------------------------------------------------
@@ -362,9 +281,9 @@ export class Oracle implements Witness {
   documented(document: EncodedRun): void {
     const world = this.#world;
     const run = this.#runs.get(document.id);
-    if (this.#partition(document.partition).disturbed || run === undefined) {
+    if (this.#partitions.isDisturbed(document.partition) || run === undefined) {
       world.check(
-        run !== undefined || this.#partition(document.partition).disturbed,
+        run !== undefined || this.#partitions.isDisturbed(document.partition),
         'P1',
         `a document of run ${document.id}, which was never committed`,
       );
@@ -388,7 +307,7 @@ export class Oracle implements Witness {
   }
 
   checkpointed({ partition, sequence }: Checkpoint): void {
-    const truth = this.#partition(partition);
+    const truth = this.#partitions.of(partition);
     truth.checkpoint = sequence;
     if (truth.disturbed) return;
     this.#quotas.checkpointed(partition, sequence, this.#observed.store.counters);
@@ -417,84 +336,27 @@ export class Oracle implements Witness {
   // --- What is sent, said and started --------------------------------------------------------------------------------
 
   jobSent(ref: AttemptRef & { readonly partition: number }, epoch: number): void {
-    const partition = this.#partition(ref.partition);
-    if (partition.disturbed) return;
-    const run = this.#runs.get(ref.runId);
-    const live = run?.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
-    const world = this.#world;
-    world.check(
-      live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit,
-      'P12',
-      `${short(ref)} is sent, which is no committed live attempt`,
-    );
-    world.check(
-      run === undefined || !isEnded(run.state.status),
-      'P14',
-      `${short(ref)} is sent after its run has ended`,
-    );
-    world.check(
-      partition.epoch === epoch && partition.kind !== 'released',
-      'P4',
-      `${short(ref)} is sent by epoch ${epoch}, while the log is at epoch ${partition.epoch} (${partition.kind ?? 'empty'})`,
-    );
+    this.#sent.job(ref, epoch);
   }
 
   stopSent(ref: AttemptRef): void {
-    const run = this.#runs.get(ref.runId);
-    if (run === undefined || this.isDisturbed(ref.runId)) return;
-    const live = run.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
-    const healthy = live?.attempt === ref.attempt && live.session === ref.session && live.stopping === undefined;
-    this.#world.check(!healthy, 'P13', `a stop is sent to ${short(ref)}, which nobody has ended`);
+    this.#sent.stop(ref);
   }
 
-  processStarts({ ref, runner }: Process): void {
-    const run = this.#runs.get(ref.runId);
-    const stage = run?.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1);
-    const live = stage?.live;
-    this.#world.check(
-      live !== undefined &&
-        live.attempt === ref.attempt &&
-        live.runner === runner &&
-        keyOf({ ...live, runId: ref.runId, stage: ref.stage }) === keyOf(ref),
-      'P12',
-      `${short(ref)} starts at ${runner}, but the log says ${JSON.stringify(live)}`,
-    );
+  processStarts(process: Process): void {
+    this.#sent.processStarts(process);
   }
 
   resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void {
-    const run = this.#runs.get(ref.runId);
-    if (run === undefined || this.isDisturbed(ref.runId)) return;
-    const live = run.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
-    const lives = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
-    this.#world.check(
-      !lives,
-      answer === 'committed' ? 'P16' : 'P7',
-      `the result of ${short(ref)} is answered '${answer}', but its attempt lives`,
-    );
+    this.#sent.resultAnswered(ref, answer);
   }
 
-  runnerAnswered(asked: AttemptRef & { readonly repeated?: boolean }, verb: 'job' | 'stop', answer: string): void {
-    const world = this.#world;
-    const key = keyOf(asked);
-    if (verb === 'stop') {
-      this.#stopped.add(key);
-      if (answer !== 'gone') return;
-      world.mark('stop answered gone');
-      this.#observed.processes.goneSaid(asked);
-    } else if (answer === 'refused')
-      world.mark(this.#stopped.has(key) ? 'grant refused after its stop' : 'grant refused');
-    else if (answer === 'accepted' && asked.repeated === true) world.mark('repeated grant taken');
+  runnerAnswered(asked: AttemptRef, verb: 'job' | 'stop', answer: string): void {
+    this.#sent.runnerAnswered(asked, verb, answer);
   }
 
   workspaceRemoved(runId: string, runner: string): void {
-    const run = this.#runs.get(runId);
-    if (run === undefined || this.isDisturbed(runId)) return;
-    const needed = !isSettled(run.state) && Object.values(run.state.workspaces).includes(runner);
-    this.#world.check(
-      !needed,
-      'P19',
-      `the workspace of run ${runId} is removed from ${runner}, where later stages need it`,
-    );
+    this.#sent.workspaceRemoved(runId, runner);
   }
 
   /** Events go out to watchers. */
@@ -556,7 +418,7 @@ export class Oracle implements Witness {
     const { store, broker } = this.#observed;
     for (const run of this.#runs.values()) {
       const document = store.documents.get(run.id);
-      if (this.#partition(run.partition).disturbed) {
+      if (this.#partitions.isDisturbed(run.partition)) {
         if (document?.open === true) return `run ${run.id} (disturbed) is open in the store`;
         continue;
       }
@@ -567,7 +429,7 @@ export class Oracle implements Witness {
       if (!run.events.some(closesRun)) return `the event stream of run ${run.id} has no end`;
       if (document === undefined || document.open) return `run ${run.id} is not closed in the store`;
     }
-    const unsaid = this.#quotas.missing(store.counters, (partition) => this.#partition(partition).disturbed);
+    const unsaid = this.#quotas.missing(store.counters, (partition) => this.#partitions.isDisturbed(partition));
     if (unsaid !== undefined) return unsaid;
     const unclosed = this.#observed.schedulers.find(({ liveRuns }) => liveRuns > 0);
     if (unclosed !== undefined) return `${unclosed.node.name} keeps ${unclosed.liveRuns} runs in memory`;
@@ -589,7 +451,7 @@ export class Oracle implements Witness {
   checkEnd(): void {
     const world = this.#world;
     for (const run of this.#runs.values()) {
-      if (this.#partition(run.partition).disturbed) continue;
+      if (this.#partitions.isDisturbed(run.partition)) continue;
       const events = this.#observed.store.events(run.id);
       world.check(
         events?.length === run.events.length &&
