@@ -51,7 +51,7 @@ const sample = numberOf('sample', Math.max(0, count - written.length));
 const chosen = [...written, ...sampled(root, new Random(seed), sample, isWanted)];
 if (chosen.length === 0) {
   console.error(
-    `no mutant is of ${values.only?.join(', ') ?? 'any rule'}: name rules as docs/protocols.md does, P1 to P25`,
+    `no mutant is of ${values.only?.join(', ') ?? 'any rule'}: name rules as docs/protocols.md does, P1 to P25 and P36`,
   );
   process.exit(2);
 }

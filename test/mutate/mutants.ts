@@ -2,6 +2,7 @@
 import type { Mutant } from './mutant.ts';
 import { logAndOwner } from './rules/log-and-owner.ts';
 import { ownerAndRunner } from './rules/owner-and-runner.ts';
+import { pods } from './rules/pods.ts';
 import { watchingAndIntake } from './rules/watching-and-intake.ts';
 
-export const mutants: readonly Mutant[] = [...logAndOwner, ...ownerAndRunner, ...watchingAndIntake];
+export const mutants: readonly Mutant[] = [...logAndOwner, ...ownerAndRunner, ...watchingAndIntake, ...pods];

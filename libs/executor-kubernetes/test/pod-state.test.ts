@@ -97,6 +97,18 @@ describe('an ending', () => {
       {},
       { kind: 'lost', cause: 'its container ended: its runner has not answered any more' },
     ],
+    [
+      'itself, before its session was over',
+      terminated('Completed', 0),
+      { isAbandoned: true, done: { code: 0, cause: 'exit' } },
+      { kind: 'exit', code: 0 },
+    ],
+    [
+      'its fence, before its Pod was gone',
+      terminated('Error', 124, 'its runner has not answered any more'),
+      { isGone: true },
+      { kind: 'lost' },
+    ],
     ['a node that is lost', stage({ running: {} }), {}, { kind: 'lost' }],
     ['its Pod being gone', stage({ running: {} }), { isGone: true }, { kind: 'unplaced', reason: 'evicted' }],
     [

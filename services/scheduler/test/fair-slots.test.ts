@@ -105,6 +105,29 @@ describe('slots of a key while another waits', () => {
     expect([pool.count('a'), pool.count('b')]).toEqual([4, 0]);
   });
 
+  it('are no credit for later: who had all it may have for long overtakes another once, not as often as it did not get more', () => {
+    const pool = new Pool({ r: 2 });
+    pool.offer('long', 2);
+    pool.offer('short', 1);
+    pool.end('long');
+    pool.offer('short', 200);
+    expect([pool.count('long'), pool.count('short')]).toEqual([1, 1]);
+    pool.offer('long', 20);
+    for (let turn = 0; turn < 100; turn++) pool.end('short');
+    pool.offer('third', 1);
+    pool.end('short');
+    expect([pool.count('long'), pool.count('third')]).toEqual([1, 1]);
+    // The third keeps its slot. The others take turns in what is left.
+    const turns: string[] = [];
+    for (let turn = 0; turn < 6; turn++) {
+      const [key = ''] = ['long', 'short'].filter((each) => pool.count(each) === 1);
+      pool.end(key);
+      turns.push(pool.count('short') === 1 ? 'short' : 'long');
+    }
+    expect(turns.filter((key) => key === 'short').length).toBeGreaterThanOrEqual(2);
+    expect(turns.filter((key) => key === 'long').length).toBeGreaterThanOrEqual(2);
+  });
+
   it('are one at least, and as many as the setting or its tier says', () => {
     const single = new Pool({ r: 1 });
     single.offer('a', 2);

@@ -49,6 +49,7 @@ export class SimScheduler {
         partitions: profile.partitions,
         runnerLeaseMs: profile.leaseMs,
         queueTimeoutMs: profile.queueTimeoutMs,
+        keySlots: mutation === 'no-fair-slots' ? Number.MAX_SAFE_INTEGER : profile.keySlots,
       },
       ports,
       simTexts(this.#world, this.node),

@@ -13,8 +13,6 @@ import { LossRule } from '../world/loss-rule.ts';
 import { acquireSimLease } from './lease-port.ts';
 
 const ASK_MS = 4_000;
-/** No bucket of a world is made anew. */
-const BUCKET_AGE_MS = 3_600_000;
 
 export function simSchedulerPorts(
   { world, network, exchange }: NodeDependencies,
@@ -52,7 +50,8 @@ export function simSchedulerPorts(
       const isHidden = world.mutation === 'opens-by-force' && bucket === buckets.members;
       return held === null || isHidden ? null : { value: leased<V>(held.value) };
     },
-    bucketAgeMs: () => ask(() => BUCKET_AGE_MS),
+    bucketAgeMs: (bucket) =>
+      ask((broker) => (world.mutation === 'forgets-the-old-bucket' ? Number.POSITIVE_INFINITY : broker.ageMs(bucket))),
     onReconnected: (then) =>
       network.broker.onReconnected(node, () => {
         losses.connected();

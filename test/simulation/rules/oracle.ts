@@ -31,6 +31,7 @@ import type { SimStore } from '../world/store.ts';
 import type { Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
+import { FairSlots } from './fair-slots.ts';
 import { PartitionRules } from './partition-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
@@ -61,6 +62,7 @@ export class Oracle implements Witness {
   readonly #marks = new Map<string, number>();
   readonly #quotas: QuotaRules;
   readonly #sent: SentRules;
+  readonly #fairSlots: FairSlots;
 
   constructor(observed: Observed) {
     const { world } = observed;
@@ -68,6 +70,7 @@ export class Oracle implements Witness {
     this.#world = world;
     this.#quotas = new QuotaRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
+    this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
     this.#sent = new SentRules({ ...observed, runs: this.#runs, partitions: this.#partitions });
   }
 
@@ -193,6 +196,7 @@ export class Oracle implements Witness {
       checkWait(run, event, { at: world.now, epoch, ...world.profile }, (message) =>
         world.check(disturbed, 'P5', message),
       );
+      this.#fairSlots.happens(run, event);
       try {
         evolve(run.state, run.plan, event);
       } catch (error) {

@@ -11,7 +11,7 @@ import type { World } from '../world/world.ts';
 const EPOCHS_PER_INCARNATION = 1_000_000_000;
 const SOON_MS = 250;
 
-interface PartitionTruth {
+export interface PartitionTruth {
   number: number;
   epoch: number;
   owner: string;
@@ -19,6 +19,8 @@ interface PartitionTruth {
   disturbed: boolean;
   checkpoint: number;
   releasedAt: number;
+  /** When its owner committed something about runs first. */
+  activeSince: number | undefined;
 }
 
 export class PartitionRules {
@@ -36,7 +38,16 @@ export class PartitionRules {
     if (truth === undefined)
       this.#partitions.set(
         partition,
-        (truth = { number: 0, epoch: 0, owner: '', kind: undefined, disturbed: false, checkpoint: 0, releasedAt: 0 }),
+        (truth = {
+          number: 0,
+          epoch: 0,
+          owner: '',
+          kind: undefined,
+          disturbed: false,
+          checkpoint: 0,
+          releasedAt: 0,
+          activeSince: undefined,
+        }),
       );
     return truth;
   }
@@ -58,7 +69,7 @@ export class PartitionRules {
         truth.kind === undefined ||
         truth.kind === 'released' ||
         truth.owner === commit.owner ||
-        this.#broker.get('members', truth.owner) === undefined;
+        !this.#broker.mayLive('members', truth.owner);
       world.check(free, 'P3', `${commit.owner} opens partition ${partition}, which ${truth.owner} owns and lives`);
       world.check(
         commit.epoch > truth.epoch,
@@ -112,6 +123,8 @@ export class PartitionRules {
       world.mark('hand-over');
       truth.releasedAt = world.now;
     }
+    if (kind === 'runs') truth.activeSince ??= world.now;
+    else truth.activeSince = undefined;
     if (kind !== 'opened') return;
     if (epoch > truth.epoch + 1 && epoch % EPOCHS_PER_INCARNATION === 0) world.mark('new incarnation');
     // Nobody waits for a tick.

@@ -9,6 +9,8 @@ export const expectedFaults: readonly string[] = [
   'callback threw',
   'watch of a replica that is behind',
   "broker's answer lost",
+  'bucket of members made anew',
+  'bucket of runners made anew',
   'clock set back',
   'clock set forward',
   'journal full',
@@ -79,6 +81,8 @@ export const expectedMarks: readonly string[] = [
   'session fenced',
   'stop answered gone',
   'workspace lost',
+  // Fair slots.
+  'key granted while another waits',
   // Runs.
   'cancel of a run not in memory',
   'cancel of an ended run',

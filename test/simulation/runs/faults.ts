@@ -114,6 +114,13 @@ export class Faults {
         world.journalUsed = world.profile.journalUsed;
       });
     },
+    bucketAnew: () => {
+      const { broker } = this.#victims;
+      if (!broker.up) return;
+      const bucket = this.#world.random.pick(['members', 'runners'] as const);
+      this.#happened(`bucket of ${bucket} made anew`);
+      broker.makeAnew(bucket);
+    },
     clockStep: () => this.#stepClock(),
     brokerFull: () => {
       const { broker } = this.#victims;

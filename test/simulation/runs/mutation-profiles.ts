@@ -1,5 +1,5 @@
 import type { Mutation } from '../world/mutations.ts';
-import { noFaults, type Profile } from '../world/profile.ts';
+import { contended, noFaults, type Profile } from '../world/profile.ts';
 import { RUNNER_LEASE_MS } from '@penstock/bus';
 
 /** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
@@ -31,5 +31,7 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     latencyMs: 250,
     faults: { ...noFaults, runnerFreeze: 12, runnerCut: 20 },
   },
+  'no-fair-slots': { ...contended, stageMs: 8_000, illMs: 50_000, faults: noFaults },
+  'forgets-the-old-bucket': { faults: { ...noFaults, bucketAnew: 8 }, stageMs: 8_000, runners: 3, schedulers: 3 },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

@@ -11,6 +11,8 @@ import type { World } from './world.ts';
 export interface KvEntry {
   readonly value: unknown;
   readonly revision: number;
+  /** When the key was made. */
+  readonly since: number;
   readonly expiresAt: number;
 }
 
@@ -29,6 +31,9 @@ interface Watch {
   readonly known: Map<string, number>;
   /** Events of one watch arrive in order. */
   arrivesAt: number;
+  /** Of the bucket that it knows; a key of an earlier one is over one lease after that was seen to be gone. */
+  bucketOf: number;
+  readonly orphans: Set<string>;
   ready: (() => void) | undefined;
   /** Counts beginnings: what an earlier one has under way is not heard any more. */
   round: number;
@@ -55,6 +60,14 @@ export class SimBroker {
   readonly #world: World;
   readonly #logs = new Map<number, LogEntry[]>();
   readonly #buckets: Record<Bucket, Map<string, KvEntry>> = { members: new Map(), runners: new Map() };
+  /** When each bucket was made, and how long a lease in it lives. */
+  readonly #made: Record<Bucket, number> = { members: Number.NEGATIVE_INFINITY, runners: Number.NEGATIVE_INFINITY };
+  readonly #ttlMs: Record<Bucket, number> = { members: 0, runners: 0 };
+  /** What was removed lately, the oldest first. */
+  readonly #removed: Record<Bucket, { readonly key: string; readonly entry: KvEntry; readonly at: number }[]> = {
+    members: [],
+    runners: [],
+  };
   /** A key's last revision, markers included. */
   readonly #revisions = new Map<string, number>();
   #watches: Watch[] = [];
@@ -137,6 +150,45 @@ export class SimBroker {
     return new Map(this.#buckets[bucket]);
   }
 
+  /** The keys that are there, or were within the last so many milliseconds. */
+  *keysOf(bucket: Bucket, withinMs: number): Iterable<KvEntry & { readonly isPresent: boolean }> {
+    for (const entry of this.#buckets[bucket].values()) yield { ...entry, isPresent: true };
+    const removed = this.#removed[bucket];
+    for (let index = removed.length - 1; index >= 0; index--) {
+      const { entry, at } = removed[index] ?? {};
+      if (entry === undefined || at === undefined || at < this.#world.now - withinMs) return;
+      yield { ...entry, isPresent: false };
+    }
+  }
+
+  /** Whether a lease has not run out by its own time, though its bucket may have been made anew. */
+  mayLive(bucket: Bucket, key: string): boolean {
+    if (this.#buckets[bucket].has(key)) return true;
+    const last = this.#removed[bucket].findLast((removed) => removed.key === key);
+    return last !== undefined && last.at === this.#made[bucket] && last.entry.expiresAt > this.#world.now;
+  }
+
+  ageMs(bucket: Bucket): number {
+    return this.#world.now - this.#made[bucket];
+  }
+
+  /** Its stream was lost with all keys, and somebody has made it again: no marker says that they are over. */
+  makeAnew(bucket: Bucket): void {
+    const keys = this.#buckets[bucket];
+    this.#made[bucket] = this.#world.now;
+    for (const [key, entry] of keys) {
+      this.#removed[bucket].push({ key, entry, at: this.#world.now });
+      this.#revisions.set(`${bucket}.${key}`, ++this.#sequence);
+    }
+    keys.clear();
+    this.#changes[bucket].length = 0;
+    for (const watch of this.#watches) {
+      if (watch.bucket !== bucket || watch.stopped) continue;
+      watch.stale = true;
+      this.#beginAnew(watch);
+    }
+  }
+
   /** Null: another revision stands there, or it is full. */
   put(bucket: Bucket, key: string, value: unknown, ttlMs: number, expectedRevision: number): number | null {
     if (this.full) return null;
@@ -144,7 +196,9 @@ export class SimBroker {
     if ((this.#revisions.get(id) ?? 0) !== expectedRevision) return null;
     const revision = ++this.#sequence;
     this.#revisions.set(id, revision);
-    this.#buckets[bucket].set(key, { value, revision, expiresAt: this.#world.now + ttlMs });
+    this.#ttlMs[bucket] = ttlMs;
+    const since = this.#buckets[bucket].get(key)?.since ?? this.#world.now;
+    this.#buckets[bucket].set(key, { value, revision, since, expiresAt: this.#world.now + ttlMs });
     this.#world.after(ttlMs + this.#world.random.between(0, EXPIRY_LAG_MS), () => this.#expire(bucket, key, revision));
     this.#notify(bucket, { kind: 'put', key, value, revision });
     return revision;
@@ -160,6 +214,8 @@ export class SimBroker {
   }
 
   #remove(bucket: Bucket, key: string): void {
+    const entry = this.#buckets[bucket].get(key);
+    if (entry !== undefined) this.#removed[bucket].push({ key, entry, at: this.#world.now });
     this.#buckets[bucket].delete(key);
     const revision = ++this.#sequence;
     this.#revisions.set(`${bucket}.${key}`, revision);
@@ -179,6 +235,8 @@ export class SimBroker {
       handler,
       known: new Map(),
       arrivesAt: 0,
+      bucketOf: this.#made[bucket],
+      orphans: new Set(),
       ready: undefined,
       round: 0,
       stale: true,
@@ -283,9 +341,27 @@ export class SimBroker {
     const known = watch.known.get(event.key);
     const isOld = known !== undefined && event.revision > 0 && event.revision < known;
     const heard = isOld ? this.#atLeader(watch.bucket, event.key) : event;
+    watch.orphans.delete(heard.key);
     if (heard.kind === 'put') watch.known.set(heard.key, heard.revision);
     else watch.known.delete(heard.key);
     watch.handler(heard);
+  }
+
+  /** A bucket that was made anew says nothing of the keys of the old one: they are over one lease later. */
+  #orphan(watch: Watch): void {
+    const world = this.#world;
+    const { bucket, node, life } = watch;
+    const orphans = [...watch.known.keys()];
+    watch.bucketOf = this.#made[bucket];
+    watch.known.clear();
+    for (const key of orphans) watch.orphans.add(key);
+    const afterMs = world.mutation === 'forgets-the-old-bucket' ? 0 : this.#ttlMs[bucket];
+    world.after(afterMs, () =>
+      node.handle(life, () => {
+        for (const key of orphans)
+          if (!watch.stopped && watch.orphans.delete(key)) watch.handler({ kind: 'expired', key, revision: 0 });
+      }),
+    );
   }
 
   #beginAnew(watch: Watch): void {
@@ -294,6 +370,7 @@ export class SimBroker {
       if (watch.stopped || !watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
       watch.stale = false;
       watch.round += 1;
+      if (watch.bucketOf !== this.#made[watch.bucket]) this.#orphan(watch);
       const { present, later } = this.#picture(watch);
       for (const event of present) this.#deliver(watch, event);
       world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () =>

@@ -5,10 +5,12 @@ export const mutations = {
   'opens-by-force': 'P3: a partition is opened while its owner lives',
   'acts-for-ever': 'P4: an owner answers and sends however old its renewal is',
   'waits-by-the-wall-clock': 'P5: a partition counts what it waits for by the wall clock',
+  'forgets-the-old-bucket': 'P5: what is missing in a bucket that was made anew counts as over at once',
   'checkpoint-first': 'P6: the projector writes the checkpoint before the documents',
   'late-no-responders-frees': 'P12: "no responders" to a repeated grant frees it',
   'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
   'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
+  'no-fair-slots': 'fair slots: a key may have every slot while another waits',
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',
 } as const;
 

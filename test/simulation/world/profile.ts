@@ -21,6 +21,7 @@ export interface FaultRates {
   readonly journalFull: number;
   readonly clockStep: number;
   readonly brokerFull: number;
+  readonly bucketAnew: number;
 }
 
 export const noFaults: FaultRates = {
@@ -39,6 +40,7 @@ export const noFaults: FaultRates = {
   journalFull: 0,
   clockStep: 0,
   brokerFull: 0,
+  bucketAnew: 0,
 };
 
 export interface Profile {
@@ -55,6 +57,8 @@ export interface Profile {
   /** How full the journal is at any time, 0 to 1; from 0.5 everything projected is purged. */
   readonly journalUsed: number;
   readonly queueTimeoutMs: number;
+  /** `SERVICE_KEY_SLOTS`. */
+  readonly keySlots: number | undefined;
   readonly latencyMs: number;
   /** Of messages between services. */
   readonly lost: number;
@@ -91,7 +95,48 @@ export interface Profile {
   readonly faults: FaultRates;
 }
 
+/** Keys that wait for the slots of one runner, and little that is in the way of who decides. */
+export const contended = {
+  schedulers: 1,
+  runners: 1,
+  keys: 3,
+  runs: 14,
+  quietMs: 3_000,
+  queueTimeoutMs: 86_400_000,
+  latencyMs: 3,
+  slow: 0,
+  requestLost: 0,
+  answerLost: 0,
+  callbackThrows: 0,
+  staleReplica: 0,
+  large: 0,
+  poison: 0,
+  unrestorable: 0,
+  quotas: 0,
+} satisfies Partial<Profile>;
+
+/** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
+export function isCalm({ faults, ...profile }: Profile): boolean {
+  const { latencyMs, slow, requestLost, answerLost, callbackThrows, staleReplica, large, poison, unrestorable } =
+    profile;
+  const troubles = [slow, requestLost, answerLost, callbackThrows, staleReplica, large, poison, unrestorable];
+  const { schedulerFreeze, schedulerCut, brokerOutage, powerCut, journalFull, brokerFull, bucketAnew } = faults;
+  troubles.push(schedulerFreeze, schedulerCut, brokerOutage, powerCut, journalFull, brokerFull, bucketAnew);
+  return latencyMs <= 15 && troubles.every((trouble) => trouble === 0);
+}
+
 export function drawProfile(random: Random): Profile {
+  const profile = drawAny(random);
+  if (!random.chance(0.04)) return profile;
+  const { schedulerCrash, schedulerStop, runnerCrash, storeOutage, clockStep } = profile.faults;
+  return {
+    ...profile,
+    ...contended,
+    faults: { ...noFaults, schedulerCrash, schedulerStop, runnerCrash, storeOutage, clockStep },
+  };
+}
+
+function drawAny(random: Random): Profile {
   const some = (probability: number, low: number, high: number): number =>
     random.chance(probability) ? random.between(low, high) : 0;
   const illMs = random.between(15_000, 50_000);
@@ -107,6 +152,7 @@ export function drawProfile(random: Random): Profile {
     leaseMs: random.pick([6_000, 9_000, 15_000]),
     journalUsed: random.chance(0.3) ? 0.6 : 0,
     queueTimeoutMs: random.chance(0.15) ? random.between(5_000, 30_000) : 86_400_000,
+    keySlots: random.chance(0.3) ? 1 + random.int(3) : undefined,
     latencyMs: random.between(0.5, 15),
     lost: some(0.4, 0.005, 0.15),
     duplicated: some(0.4, 0.01, 0.2),
@@ -145,6 +191,7 @@ export function drawProfile(random: Random): Profile {
       journalFull: some(0.1, 0.5, 2),
       clockStep: some(0.3, 0.5, 6),
       brokerFull: some(0.15, 0.5, 2),
+      bucketAnew: some(0.1, 0.5, 2),
     },
     quotas: random.chance(0.6) ? 1 : 0,
     endedAtOnce: some(0.5, 0.05, 0.3),

@@ -1,0 +1,40 @@
+/** Mutants of the rule about Pods, P36, as far as its tests need no cluster. */
+import type { Check, Mutant } from '../mutant.ts';
+
+const state: Check = { tests: 'libs/executor-kubernetes/test/pod-state.test.ts' };
+const manifest: Check = { tests: 'libs/executor-kubernetes/test/pod-manifest.test.ts' };
+
+export const pods: readonly Mutant[] = [
+  {
+    rule: 'P36',
+    breaks: 'counts a stage as lost that its guard has reported before its session was over',
+    file: 'libs/executor-kubernetes/src/pod/ending.ts',
+    find: "if (isAbandoned && done?.cause !== 'exit')",
+    replace: 'if (isAbandoned)',
+    noticedBy: [state],
+  },
+  {
+    rule: 'P36',
+    breaks: 'takes what ended by itself for taken away, because it is not in the cluster any more',
+    file: 'libs/executor-kubernetes/src/pod/ending.ts',
+    find: '(isGone && terminated === undefined)',
+    replace: 'isGone',
+    noticedBy: [state],
+  },
+  {
+    rule: 'P36',
+    breaks: 'lets a node start the stage of a Pod a second time',
+    file: 'libs/executor-kubernetes/src/pod/pod-manifest.ts',
+    find: "restartPolicy: 'Never',",
+    replace: "restartPolicy: 'OnFailure',",
+    noticedBy: [manifest],
+  },
+  {
+    rule: 'P36',
+    breaks: 'ends a Pod by its last deadline before the stage has had its time',
+    file: 'libs/executor-kubernetes/src/pod/pod-manifest.ts',
+    find: 'Math.ceil((setupMs + spec.timeoutMs + graceMs) / 1000) + 60',
+    replace: 'Math.ceil(spec.timeoutMs / 1000) + 60',
+    noticedBy: [manifest],
+  },
+];
