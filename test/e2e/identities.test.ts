@@ -1,15 +1,10 @@
 /** Two users, an admin and the API key on a real server: whose runs are whose, quotas, tickets, and what a logout ends. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Browser } from '@penstock/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deviceLogin, type Login } from '../support/device-login.ts';
 import { startServer, temporaryFolder, type RunningServer } from '../support/server.ts';
 
-interface Login {
-  readonly access_token: string;
-  readonly refresh_token: string;
-  readonly user: { readonly id: string };
-}
 interface Answer {
   /** Of any form: each test says which it expects. */
   readonly data: Record<string, never> | null;
@@ -28,9 +23,9 @@ beforeAll(async () => {
   server = await startServer({
     env: { SERVICE_ADMINS: 'sub:root', SERVICE_TIERS_FILE: tiers, SERVICE_PUBLIC_READ: 'false' },
   });
-  ada = await login('ada');
-  bob = await login('bob');
-  admin = await login('root');
+  ada = await deviceLogin(server.url, 'ada');
+  bob = await deviceLogin(server.url, 'bob');
+  admin = await deviceLogin(server.url, 'root');
 });
 afterAll(async () => {
   await server.stop();
@@ -47,21 +42,6 @@ async function post(
     body: JSON.stringify(body),
   });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-}
-
-/** By the device flow, with the embedded provider. */
-async function login(name: string): Promise<Login> {
-  const { body: flow } = await post('/auth/device', {});
-  const browser = new Browser();
-  const who = await browser.submit(await browser.follow(String(flow['verification_uri'])), {
-    user_code: String(flow['user_code']),
-  });
-  await browser.submit(await browser.submit(await browser.submit(who, { login: name }), { decision: 'allow' }), {
-    decision: 'allow',
-  });
-  const { body } = await post('/auth/device/token', { device_code: flow['device_code'] });
-  expect(body).toMatchObject({ status: 'authorized' });
-  return body as unknown as Login;
 }
 
 async function graphql(token: string | null, query: string, variables: object = {}): Promise<Answer> {
@@ -160,7 +140,7 @@ describe('users on a server', () => {
   });
 
   it('a logout ends the sessions of the user, access and refresh tokens, tickets and open log streams; personal tokens stay', async () => {
-    const again = await login('ada');
+    const again = await deviceLogin(server.url, 'ada');
     const run = await trigger(ada.access_token, yaml('watched', 'echo started; sleep 60'), 0);
     const { data } = await graphql(again.access_token, 'mutation ($id: String) { createStreamTicket(runId: $id) }', {
       id: run.id,
@@ -201,7 +181,7 @@ describe('users on a server', () => {
       ).data,
     ).toEqual({ cancelPipeline: { run: { status: 'CANCELLED' } } });
 
-    const renewed = await login('ada');
+    const renewed = await deviceLogin(server.url, 'ada');
     expect((await graphql(renewed.access_token, '{ me { id } }')).data).toEqual({ me: { id: ada.user.id } });
   });
 

@@ -31,6 +31,18 @@ export const equivalents: readonly Equivalent[] = [
     why: 'A timer may fire a part of a millisecond early: by a clock of whole ones there is no difference.',
   },
   {
+    file: 'services/runner/src/session/offers.ts',
+    operator: 'leaves a statement out',
+    line: "log.debug({ err: error, scheduler }, 'a scheduler did not take an offer');",
+    why: 'It tells, and does nothing else.',
+  },
+  {
+    file: 'services/runner/src/session/offers.ts',
+    operator: 'takes "or" for "and"',
+    line: 'if (this.#stopped || schedulers.members.size < 2) return;',
+    why: 'What a stop withdraws is on its way back already, and from a scheduler that is alone nothing moves to itself.',
+  },
+  {
     file: 'services/scheduler/src/partition/runner-runs.ts',
     operator: 'has a bound ten times as high',
     line: 'const RUNS_AT_ONCE = 100;',

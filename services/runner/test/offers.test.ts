@@ -118,6 +118,11 @@ class World {
     );
   }
 
+  /** How many wait. */
+  get timers(): number {
+    return this.#timers.length;
+  }
+
   async settle(): Promise<void> {
     for (let turn = 0; turn < 20; turn++) await Promise.resolve();
   }
@@ -192,6 +197,14 @@ describe('free slots', () => {
     world.came('b');
     await world.settle();
     expect(world.open('a', 'b')).toEqual([0, 2]);
+  });
+
+  it('that nobody has told of are offered within a second', async () => {
+    const world = new World(0, 'a');
+    await world.pump();
+    world.slots = 1;
+    await world.pass(1_000);
+    expect(world.open('a')).toEqual([1]);
   });
 
   it('are offered by the next round where one has thrown', async () => {
@@ -374,11 +387,20 @@ describe('an offer', () => {
       await world.pass(249);
       await world.pump();
       expect(world.open('a')).toEqual([0]);
-      // Without being asked to.
-      await world.pass(2);
+      await world.pass(1);
+      await world.pump();
       expect(world.open('a')).toEqual([1]);
     },
   );
+
+  it('to such a scheduler is made again without anybody asking for it', async () => {
+    const world = new World(1, 'a');
+    world.answers.set('a', async () => ({ ok: false, withdrawn: [] }));
+    await world.pump();
+    world.answers.set('a', takesAll);
+    await world.pass(251);
+    expect(world.open('a')).toEqual([1]);
+  });
 
   it('that a withdrawal was not answered for is over too', async () => {
     const world = new World(1, 'a');
@@ -421,6 +443,7 @@ describe('the end of all offers', () => {
     await world.pass(40_000);
     await world.offers.stop();
     expect(world.sent).toHaveLength(2);
+    expect(world.timers).toBe(0);
   });
 
   it('also where a round was about to begin', async () => {
