@@ -108,7 +108,8 @@ static int tries(const char *what, char **more, int count) {
   if (same(what, "abstract")) return reachAbstract(first);
   if (same(what, "raw")) return CALL(socket, 2, 3, 1, 0, 0, 0) >= 0;
   if (same(what, "packet")) return CALL(socket, 17, 3, 0x0300, 0, 0, 0) >= 0;
-  if (same(what, "ptrace")) return CALL(ptrace, 16, number(first), 0, 0, 0, 0) == 0;
+  // PTRACE_SEIZE: what is attached to goes on.
+  if (same(what, "ptrace")) return CALL(ptrace, 0x4206, number(first), 0, 0, 0, 0) == 0;
   if (same(what, "read-memory")) return CALL(process_vm_readv, number(first), &local, 1, &remote, 1, 0) > 0;
   if (same(what, "take-descriptor")) {
     long pidfd = CALL(pidfd_open, number(first), 0, 0, 0, 0, 0);

@@ -5,11 +5,20 @@
  *
  * A program finds something where it prints FOUND or the canary. It knows its world from its environment: VICTIM (the workspace of
  * another key's running run), VICTIM_RUN, DATA (the server's data folder), CHECKOUT, SERVER_PID, the ports API, BROKER and OTHER
- * (somebody's on loopback), ADDRESS (of the machine), and SOCKET (an abstract one). `./probe` tries system calls.
+ * (somebody's on loopback), ADDRESS (of the machine), and SOCKET (an abstract one). `./probe` tries system calls; `machines FILE`
+ * says whether that file is the machine's own, and not one of an image (which IN_IMAGE tells), and `opens FILE` whether it can be
+ * written to. All are for the shell and the tools of a busybox too.
  */
 
 /** Where stages run, and who has started their server: root, or another user. */
-export const WAYS = ['process, root', 'process, another user', 'sandbox, root'] as const;
+export const WAYS = [
+  'process, root',
+  'process, another user',
+  'sandbox, root',
+  'sandbox, another user',
+  'container, root',
+  'container, another user',
+] as const;
 export type Way = (typeof WAYS)[number];
 
 export interface Program {
@@ -28,43 +37,31 @@ const EVERYWHERE: readonly Way[] = WAYS;
 
 export const PROGRAMS: readonly Program[] = [
   // Another's files.
-  ['read-workspace', "read another key's workspace", 'cat "$VICTIM/note"', AS_ANOTHER],
-  ['list-workspace', "list another key's workspace", 'ls "$VICTIM" | grep -q note && echo FOUND', AS_ANOTHER],
-  ['write-workspace', "write into another key's workspace", 'echo x > "$VICTIM/intruder" && echo FOUND', AS_ANOTHER],
-  ['link-workspace', "reach another key's workspace by a link", 'ln -s "$VICTIM" other; cat other/note', AS_ANOTHER],
-  ['hard-link', "keep another key's file by a link", 'ln "$VICTIM/note" kept && cat kept', AS_ANOTHER],
+  ['read-workspace', "read another key's workspace", 'cat "$VICTIM/note"'],
+  ['list-workspace', "list another key's workspace", 'ls "$VICTIM" | grep -q note && echo FOUND'],
+  ['write-workspace', "write into another key's workspace", 'echo x > "$VICTIM/intruder" && echo FOUND'],
+  ['link-workspace', "reach another key's workspace by a link", 'ln -s "$VICTIM" other; cat other/note'],
+  ['hard-link', "keep another key's file by a link", 'ln "$VICTIM/note" kept && cat kept'],
   [
     'move-workspace',
     "rename another key's workspace",
     'mv "$VICTIM" "$VICTIM-moved" && { mv "$VICTIM-moved" "$VICTIM"; echo FOUND; }',
-    AS_ANOTHER,
   ],
-  [
-    'list-runs',
-    'list the runs of others',
-    'ls "$DATA/work/0" | grep -v "$PENSTOCK_RUN_ID" | grep -q . && echo FOUND',
-    AS_ANOTHER,
-  ],
+  ['list-runs', 'list the runs of others', 'ls "$DATA/work/0" | grep -v "$PENSTOCK_RUN_ID" | grep -q . && echo FOUND'],
   [
     'make-run',
     "make a folder among other runs'",
-    'mkdir "$DATA/work/0/intruder" && { rmdir "$DATA/work/0/intruder"; echo FOUND; }',
-    AS_ANOTHER,
+    'machines "$DATA/work/0" && mkdir "$DATA/work/0/intruder" && { rmdir "$DATA/work/0/intruder"; echo FOUND; }',
   ],
-  ['parent-of-home', 'reach a run by the way up from its own', 'cat "$HOME/../$VICTIM_RUN/shared/note"', AS_ANOTHER],
-  ['shared-tmp', "read what another key's stage has put into /tmp", 'cat /tmp/penstock-attack-note', PROCESS],
+  ['parent-of-home', 'reach a run by the way up from its own', 'cat "$HOME/../$VICTIM_RUN/shared/note"'],
+  ['shared-tmp', "read what another key's stage has put into /tmp", 'cat /tmp/penstock-attack-note'],
   [
     'shared-var-tmp',
     "read what another key's stage has put into /var/tmp",
     'cat /var/tmp/penstock-attack-note',
     PROCESS,
   ],
-  [
-    'shared-memory',
-    "read what another key's stage has put into /dev/shm",
-    'cat /dev/shm/penstock-attack-note',
-    PROCESS,
-  ],
+  ['shared-memory', "read what another key's stage has put into /dev/shm", 'cat /dev/shm/penstock-attack-note'],
   // The server's files.
   ['api-key', "read the server's API key", 'test -s "$DATA/api-key" && echo FOUND; cat "$DATA/api-key"'],
   ['signing-key', 'read the key that signs tokens', 'cat "$DATA"/jwt* "$DATA"/*/jwt* && echo FOUND'],
@@ -87,17 +84,17 @@ export const PROGRAMS: readonly Program[] = [
   ['checkout-read', "read the server's own program", 'test -r "$CHECKOUT/package.json" && echo FOUND', PROCESS],
   ['modules-write', "write into the server's modules", 'test -w "$CHECKOUT/node_modules" && echo FOUND'],
   ['shadow', "read the machine's passwords", 'grep -q root /etc/shadow && echo FOUND'],
-  ['passwd-write', "write into the machine's users", 'test -w /etc/passwd && echo FOUND'],
+  ['passwd-write', "write into the machine's users", 'machines /etc/passwd && test -w /etc/passwd && echo FOUND'],
   ['root-home', "list root's home", 'ls -A /root | grep -q . && echo FOUND'],
   [
     'cron-write',
     'leave a job to cron',
-    'for f in /etc/cron.d /var/spool/cron /etc/crontab; do test -w $f && echo FOUND; done; true',
+    'for f in /etc/cron.d /var/spool/cron /etc/crontab; do machines $f && test -w $f && echo FOUND; done; true',
   ],
   [
     'path-write',
     'replace a program that others start',
-    'for f in /usr/bin /usr/local/bin /bin; do test -w $f && echo FOUND; done; true',
+    'for f in /usr/bin /usr/local/bin /bin; do machines $f && test -w $f && echo FOUND; done; true',
   ],
   // Processes.
   [
@@ -139,25 +136,24 @@ export const PROGRAMS: readonly Program[] = [
   ],
   [
     'spare-others',
-    'make the kernel kill others first',
-    'for f in /proc/[0-9]*/oom_score_adj; do case "$(tr "\\0" "\\n" < "${f%/*}/environ" 2>/dev/null | grep -c PENSTOCK_STAGE=)" in 0) echo 1000 > "$f" && echo FOUND;; esac; done; true',
-    AS_ANOTHER,
+    'make the kernel kill the process that starts its stage first',
+    'test -n "$IN_IMAGE" || for f in /proc/[0-9]*/oom_score_adj; do case "$(tr "\\0" "\\n" < "${f%/*}/environ" 2>/dev/null | grep -c PENSTOCK_STAGE=)" in 0) echo 1000 > "$f" && echo FOUND;; esac; done; true',
+    ['process, another user', 'sandbox, another user'],
   ],
   // Rights.
-  ['become-root', 'become root', './probe setuid'],
+  ['become-root', 'become root', 'grep -Eq "^ *0 +[1-9]" /proc/self/uid_map || ./probe setuid'],
   ['groups', 'join other groups', './probe setgroups'],
   [
     'capabilities',
     'have a right of root’s',
-    'grep -E "^Cap(Eff|Prm|Bnd)" /proc/self/status | grep -qv "0000000000000000$" && echo FOUND',
-    AS_ANOTHER,
+    'grep -E "^Cap(Eff|Prm|Inh|Amb)" /proc/self/status | grep -qv "0000000000000000$" && echo FOUND',
   ],
   [
     'new-privileges',
     'gain rights by a program that gives some',
     'grep -q "NoNewPrivs:.*0" /proc/self/status && echo FOUND',
   ],
-  ['change-root', 'change its root', './probe chroot', AS_ANOTHER],
+  ['change-root', 'change its root', './probe chroot'],
   ['devices', 'make a device and open it', './probe device'],
   [
     'raw-disk',
@@ -166,13 +162,8 @@ export const PROGRAMS: readonly Program[] = [
   ],
   ['user-namespace', 'make a user namespace', './probe user-namespace', PROCESS],
   ['mount-namespace', 'mount inside a user namespace of its own', 'mkdir -p mounted; ./probe mount-namespace', PROCESS],
-  ['mount', 'mount', 'mkdir -p mounted; ./probe mount', AS_ANOTHER],
-  [
-    'unmount',
-    'uncover what is covered',
-    './probe unmount "$DATA" && ls "$DATA" | grep -qv "^work$" && echo FOUND',
-    AS_ANOTHER,
-  ],
+  ['mount', 'mount', 'mkdir -p mounted; ./probe mount'],
+  ['unmount', 'uncover what is covered', './probe unmount "$DATA" && ls "$DATA" | grep -qv "^work$" && echo FOUND'],
   ['join-namespaces', "join the server's namespaces", './probe set-namespace "/proc/$SERVER_PID/ns/mnt"'],
   // The kernel.
   ['keyrings', "use the kernel's keyrings", './probe keyring; ./probe add-key', PROCESS],
@@ -186,22 +177,17 @@ export const PROGRAMS: readonly Program[] = [
   ['priority', 'put itself before others', './probe priority'],
   ['limits', 'raise its own limits', './probe raise-limit'],
   ['terminal', 'type into a terminal', './probe terminal'],
-  [
-    'core-pattern',
-    'have the kernel start a program at a crash',
-    'test -w /proc/sys/kernel/core_pattern && (: > /proc/sys/kernel/core_pattern_) ; test -w /proc/sys/kernel/core_pattern && echo FOUND',
-  ],
+  ['core-pattern', 'have the kernel start a program at a crash', 'opens /proc/sys/kernel/core_pattern && echo FOUND'],
   [
     'sysctl',
     "change the kernel's settings",
-    'for f in $(find /proc/sys -type f -writable ! -name ns_last_pid | head -20); do v=$(cat "$f") && echo "$v" > "$f" && echo FOUND; done; true',
-    AS_ANOTHER,
+    'find /proc/sys -type f ! -name ns_last_pid ! -name pid_max ! -path "/proc/sys/user/*" | while read -r f; do opens "$f" && v=$(cat "$f") && echo "$v" > "$f" && echo FOUND && break; done; true',
   ],
-  ['sysrq', 'crash the machine', 'test -w /proc/sysrq-trigger && echo FOUND'],
+  ['sysrq', 'crash the machine', 'opens /proc/sysrq-trigger && echo FOUND'],
   [
     'sys-write',
     "change the kernel's objects",
-    'find /sys -maxdepth 3 -type f -writable 2>/dev/null | head -1 | grep -q . && echo FOUND',
+    'find /sys -maxdepth 3 -type f | while read -r f; do opens "$f" && echo FOUND && break; done; true',
   ],
   [
     'control-groups',
@@ -211,7 +197,7 @@ export const PROGRAMS: readonly Program[] = [
   [
     'release-agent',
     'have a control group start a program',
-    'for f in /sys/fs/cgroup/*/release_agent; do test -w $f && echo FOUND; done; true',
+    'for f in /sys/fs/cgroup/*/release_agent; do opens $f && echo FOUND; done; true',
   ],
   // The network.
   ['loopback', "reach somebody's port on loopback", './probe connect 127.0.0.1 "$OTHER"', PROCESS],

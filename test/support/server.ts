@@ -42,8 +42,8 @@ export interface ServerOptions {
   readonly dataDir?: string;
   readonly env?: Record<string, string>;
   readonly arguments?: readonly string[];
-  /** Whom the server runs as; absent: as the test. */
-  readonly user?: number | undefined;
+  /** A command that ends by running the one it is followed by, in its own process. */
+  readonly through?: readonly string[] | undefined;
 }
 
 /** Where tests and stages see the same files: a stage's /tmp is its run's own. */
@@ -56,16 +56,13 @@ export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: str
 
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? temporaryFolder('penstock-data-').path;
-  const child = spawn(
-    process.execPath,
-    [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir, ...(options.arguments ?? [])],
-    {
-      env: { ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-      ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
-    },
-  );
+  const serve = [process.execPath, MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir];
+  const [file = '', ...args] = [...(options.through ?? []), ...serve, ...(options.arguments ?? [])];
+  const child = spawn(file, args, {
+    env: { ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
   let output = '';
   const url = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`serve did not start:\n${output}`)), START_MS);

@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { findEngine, whySandboxLacks } from '@penstock/executor';
+import { ControlGroups, findEngine, ProcessExecutor, whySandboxLacks } from '@penstock/executor';
 import type { Command } from '../command-line/command.ts';
 import { EXIT } from '../process/errors.ts';
 
@@ -31,7 +31,16 @@ export const doctorCommand: Command = {
     exitCodes: [[EXIT.success, 'it has looked; what lacks is told']],
   },
   async run(args, { terminal, cwd, env }) {
-    const findings = await Promise.all([git(), user(), sandbox(), containers(env), cluster(env), disk(cwd)]);
+    const findings = await Promise.all([
+      git(),
+      user(),
+      processes(),
+      sandbox(),
+      containers(env),
+      cluster(env),
+      controlGroups(),
+      disk(cwd),
+    ]);
     if (args.flag('json')) terminal.print(`${JSON.stringify({ findings })}\n`);
     else for (const finding of findings) terminal.print(textOf(finding));
     return EXIT.success;
@@ -64,6 +73,44 @@ function user(): Finding {
   };
 }
 
+/** What a stage as a plain process takes: also a way in which nobody else's processes are seen. */
+async function processes(): Promise<Finding> {
+  const executor = new ProcessExecutor({ warn: () => {} });
+  try {
+    const stage = executor.start(TRUE, { write: () => {} });
+    const exit = await stage.ended;
+    if (exit.kind !== 'exit' || exit.code !== 0)
+      return {
+        name: 'processes',
+        ok: false,
+        found: exit.kind === 'lost' ? exit.cause : `a stage ended as ${JSON.stringify(exit)}`,
+        remedy: 'install coreutils and util-linux: no stage runs without',
+      };
+    return executor.isIsolated
+      ? {
+          name: 'processes',
+          ok: true,
+          found: 'stages can run as plain processes, which see no others (executor=process)',
+        }
+      : {
+          name: 'processes',
+          ok: false,
+          found: 'stages can run as plain processes, but see those of others, and may outlive their end',
+          remedy: 'start it as root, or allow user namespaces',
+        };
+  } finally {
+    await executor.close();
+  }
+}
+
+const TRUE = {
+  helperKey: 'doctor',
+  commands: [{ script: 'true', bindings: {} }],
+  env: {},
+  cwd: '/',
+  timeoutMs: 20_000,
+};
+
 async function sandbox(): Promise<Finding> {
   const why = process.platform === 'linux' ? await whySandboxLacks(undefined) : 'sandboxes are of Linux';
   return why === null
@@ -91,6 +138,29 @@ function cluster(env: Readonly<Record<string, string | undefined>>): Finding {
     found: isThere ? 'a cluster is named; a runner asks it when it starts' : 'no cluster is named',
     ...(isThere ? {} : { remedy: 'set KUBECONFIG, or start the runner in a cluster: only for stages as Pods' }),
   };
+}
+
+/** What bounds the stages of this machine. */
+export function controlGroups(version = ControlGroups.look()): Finding {
+  if (process.platform !== 'linux')
+    return { name: 'cgroups', ok: false, found: 'control groups are of Linux: stages take what they can get' };
+  const name = 'cgroups';
+  if (version === null)
+    return {
+      name,
+      ok: false,
+      found:
+        'none that this user may divide: memory and disk of a stage are watched once a second, its processes are bounded by its own limits, `cpu` by nothing',
+      remedy: 'start the runner as root, or as a service that its own group is delegated to (systemd: Delegate=yes)',
+    };
+  const bounded = 'the kernel bounds memory, processes and processors of a stage; its disk is watched';
+  return version === 2
+    ? { name, ok: true, found: `version 2: ${bounded}` }
+    : {
+        name,
+        ok: true,
+        found: `version 1: ${bounded}; \`resources\` of a container only where podman is root’s, or by docker`,
+      };
 }
 
 function disk(folder: string): Finding {

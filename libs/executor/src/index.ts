@@ -21,6 +21,7 @@ export type {
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
 export { LineSplitter } from './output/lines.ts';
+export { ControlGroups } from './limits/control-groups.ts';
 export { defaultLimits, type StageLimits } from './limits/stage-limits.ts';
 export { coverFor } from './process/launch.ts';
 export { ProcessExecutor } from './process/executor.ts';

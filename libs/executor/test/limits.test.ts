@@ -35,6 +35,8 @@ const lacking = await whySandboxLacks(undefined);
 const notRun = process.env['PENSTOCK_NOT_RUN_FILE'];
 if (notRun !== undefined) {
   if (groups === null) appendFileSync(notRun, 'limits by control groups: none can be made here\n');
+  if (groups !== null && groups.version !== 2)
+    appendFileSync(notRun, 'limits by control groups of version 2: this machine has version 1\n');
   if (lacking !== null) appendFileSync(notRun, `limits in a sandbox: ${lacking}\n`);
 }
 const bounds = [...(groups === null ? [] : (['control groups'] as const)), 'watching' as const];
@@ -171,6 +173,20 @@ describe('control groups', () => {
     writeFileSync(join(folder, 'memory.events'), 'oom 3\noom_kill 2\n');
     writeFileSync(join(folder, 'pids.events'), 'max 4\n');
     expect(group?.counts()).toEqual({ oomKills: 2, refused: 4 });
+  });
+
+  it('are looked for without making any', () => {
+    const own = join(root, 'service');
+    mkdirSync(own);
+    const path = new Map([['', '/service']]);
+    expect(ControlGroups.look(root, path)).toBeNull();
+    writeFileSync(join(own, 'cgroup.controllers'), 'cpu memory pids\n');
+    writeFileSync(join(own, 'cgroup.subtree_control'), '');
+    expect(ControlGroups.look(root, path)).toBe(2);
+    expect(readdirSync(own).toSorted()).toEqual(['cgroup.controllers', 'cgroup.subtree_control']);
+    for (const name of ['memory', 'pids']) mkdirSync(join(root, name));
+    const divided = new Map(['memory', 'pids'].map((name) => [name, '/'] as const));
+    expect(ControlGroups.look(root, divided)).toBe(1);
   });
 
   it('are none where nothing can be written', () => {

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sandboxFilter } from '../src/sandbox/seccomp.ts';
-import { CALLS, CLONE3 } from '../src/sandbox/system-calls.ts';
+import { CALLS, CLONE3 } from '../src/system/system-calls.ts';
 import { whySandboxLacks } from '../src/sandbox/probe.ts';
 import type { OwnerStage } from './sandbox-owner.ts';
 import { makeWorld, OWN, titles, type World } from './sandbox-world.ts';

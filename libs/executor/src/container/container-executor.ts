@@ -15,6 +15,7 @@ import { ContainerStage } from './container-stage.ts';
 import { EngineFailed } from './errors.ts';
 import type { FoundEngine } from './find-engine.ts';
 import { labelsOf } from './ownership.ts';
+import { writeSeccompProfile } from './seccomp-profile.ts';
 
 export interface ContainerExecutorOptions {
   readonly engine: FoundEngine;
@@ -44,6 +45,7 @@ export class ContainerExecutor implements Executor {
   readonly #leftovers: Leftovers | undefined;
   readonly #running = new Set<ContainerStage>();
   readonly #labels: Readonly<Record<string, string>>;
+  readonly #seccompProfile: string | undefined;
   #connecting: Promise<Connection> | null = null;
   #connected: Connection | null = null;
   #connections = 0;
@@ -58,6 +60,8 @@ export class ContainerExecutor implements Executor {
     this.#folder = join(this.#scratch.privateFolder, 'containers');
     mkdirSync(this.#folder, { mode: 0o700 });
     this.#labels = labelsOf(options.owner);
+    if (options.engine.kind === 'podman')
+      this.#seccompProfile = writeSeccompProfile(join(this.#scratch.privateFolder, 'seccomp.json'));
     try {
       this.#leftovers = options.leftoversFile === undefined ? undefined : new Leftovers(options.leftoversFile);
     } catch (error) {
@@ -90,6 +94,7 @@ export class ContainerExecutor implements Executor {
       defaultImage,
       deniedHosts,
       mapsUsers: engine.kind === 'podman' && process.getuid?.() !== 0,
+      seccompProfile: this.#seccompProfile,
       boot: BOOT,
       leftBehind: (message) => {
         this.#leftBehind += 1;

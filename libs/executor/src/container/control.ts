@@ -24,6 +24,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { OutputSink, StageUser } from '../contract/port.ts';
 import { OutputPipes } from '../process/output-pipes.ts';
+import { withoutMkfifo } from '../process/scratch.ts';
 
 /** Where the container finds it. */
 export const CONTROL_TARGET = '/run/penstock';
@@ -55,7 +56,9 @@ export class Control {
     mkdirSync(folder, { mode: 0o755 });
     try {
       const names = PIPES.map((name) => join(folder, name));
-      await run('mkfifo', names, { timeout: 10_000 });
+      await run('mkfifo', names, { timeout: 10_000 }).catch((error: unknown) => {
+        throw withoutMkfifo(error);
+      });
       writeFileSync(join(folder, 'job'), '', { flag: 'wx' });
       for (const name of [...names, join(folder, 'job')]) {
         if (user !== undefined) chownSync(name, user.uid, user.gid);

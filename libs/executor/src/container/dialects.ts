@@ -9,7 +9,8 @@ export const podmanDialect: EngineDialect = {
   createPath: () => '/v4.0.0/libpod/containers/create',
   initPath: (name) => `/v4.0.0/libpod/containers/${name}/init`,
   createBody: (request: ContainerRequest) => {
-    const { name, image, labels, argv, env, user, mounts, network, hosts, capabilities, limits } = request;
+    const { name, image, labels, argv, env, user, mounts, network, hosts, capabilities, limits, seccompProfile } =
+      request;
     const [file, ...rest] = argv;
     return {
       name,
@@ -30,6 +31,7 @@ export const podmanDialect: EngineDialect = {
       cap_drop: ['all'],
       cap_add: capabilities,
       no_new_privileges: true,
+      ...(seccompProfile === undefined ? {} : { seccomp_profile_path: seccompProfile }),
       log_configuration: { driver: 'none' },
       r_limits: [
         { type: 'nofile', soft: limits.openFilesMax, hard: limits.openFilesMax },

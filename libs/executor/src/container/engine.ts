@@ -37,6 +37,8 @@ export interface ContainerRequest {
   readonly hosts: readonly string[];
   readonly capabilities: readonly string[];
   readonly limits: ContainerLimits;
+  /** A file; absent: the engine's own profile. */
+  readonly seccompProfile?: string | undefined;
 }
 
 export interface ContainerState {

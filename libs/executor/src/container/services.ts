@@ -22,7 +22,7 @@ export interface ServiceParts {
   readonly sink: OutputSink;
   readonly boot: string;
   /** What every container of the attempt is made with. */
-  readonly common: Pick<ContainerRequest, 'labels' | 'capabilities' | 'limits'>;
+  readonly common: Pick<ContainerRequest, 'labels' | 'capabilities' | 'limits' | 'seccompProfile'>;
   readonly user: string | undefined;
   readonly signal: AbortSignal;
   readonly remark: (text: string) => void;

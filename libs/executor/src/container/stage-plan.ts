@@ -23,6 +23,8 @@ export interface StageParts {
   readonly mapsUsers: boolean;
   /** Names and addresses that no stage is to reach. */
   readonly deniedHosts: readonly string[];
+  /** A file; absent: the engine's own. */
+  readonly seccompProfile: string | undefined;
   readonly boot: { readonly stage: string; readonly service: string };
   /** Called where the engine does not remove a container: no process of it is left. */
   readonly leftBehind: (message: string) => void;
@@ -50,7 +52,7 @@ const SERVICE_CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'KILL', 'NET_BI
 /** Throws UnstartableStage where this machine cannot give what the stage asks for. */
 export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
   const { place = {}, user } = spec;
-  const { name, labels, mapsUsers, boot, folder, holders } = parts;
+  const { name, labels, mapsUsers, boot, folder, holders, seccompProfile } = parts;
   const image = place.image ?? (parts.defaultImage === undefined ? undefined : { name: parts.defaultImage });
   if (image === undefined) throw new UnstartableStage('a container needs an image, and the stage names none');
   const runsAs = userOf(image, user, mapsUsers);
@@ -79,6 +81,7 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
       hosts: services.map((service) => service.name),
       capabilities: [],
       limits,
+      seccompProfile,
     }),
     serviceParts: (live) => ({
       ...live,
@@ -87,7 +90,12 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
       folder,
       spec,
       boot: boot.service,
-      common: { labels: serviceLabels(labels), capabilities: mapsUsers ? SERVICE_CAPABILITIES : [], limits },
+      common: {
+        labels: serviceLabels(labels),
+        capabilities: mapsUsers ? SERVICE_CAPABILITIES : [],
+        limits,
+        seccompProfile,
+      },
       user: mapsUsers ? undefined : runsAs,
     }),
   };

@@ -6,7 +6,7 @@
  * GROUPS-2. What an earlier owner has left is removed by the next: an empty group is nobody's.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StageLimits } from './stage-limits.ts';
 
@@ -50,6 +50,14 @@ export class ControlGroups {
       }
     }
     return null;
+  }
+
+  /** Which version `find` would choose, as far as looking tells; null: none. Nothing is made, and nobody moved. */
+  static look(root = '/sys/fs/cgroup', own = ownGroups()): 1 | 2 | null {
+    const path = divisible(root, own);
+    if (path !== null && mayWrite(path) && mayWrite(join(path, 'cgroup.subtree_control'))) return 2;
+    const parents = divided(root, own)?.parents;
+    return parents !== undefined && mayWrite(parents.memory) && mayWrite(parents.processes) ? 1 : null;
   }
 
   make(limits: Pick<StageLimits, 'memoryBytes' | 'processes'>): ControlGroup {
@@ -150,14 +158,23 @@ function divided(root: string, own: ReadonlyMap<string, string>): Layout | null 
   };
 }
 
-/** A group that has processes of its own gives its children no controllers: they move into one of its children first. */
-function unified(root: string, own: ReadonlyMap<string, string>): Layout | null {
+/** The own group of version 2 with what a stage is bounded by; null where there is none. */
+function divisible(root: string, own: ReadonlyMap<string, string>): string | null {
   const path = own.get('');
   if (path === undefined) return null;
-  const folder = join(root, path);
-  const available = readOrEmpty(join(folder, 'cgroup.controllers')).trim().split(/\s+/);
-  if (!available.includes('memory') || !available.includes('pids')) return null;
-  const hasCpu = available.includes('cpu');
+  const available = controllersOf(join(root, path));
+  return available.includes('memory') && available.includes('pids') ? join(root, path) : null;
+}
+
+function controllersOf(folder: string): string[] {
+  return readOrEmpty(join(folder, 'cgroup.controllers')).trim().split(/\s+/);
+}
+
+/** A group that has processes of its own gives its children no controllers: they move into one of its children first. */
+function unified(root: string, own: ReadonlyMap<string, string>): Layout | null {
+  const folder = divisible(root, own);
+  if (folder === null) return null;
+  const hasCpu = controllersOf(folder).includes('cpu');
   try {
     const self = join(folder, 'penstock');
     mkdirSync(self, { recursive: true });
@@ -179,6 +196,15 @@ function removeGroup(folder: string): void {
     rmdirSync(folder);
   } catch {
     // Processes are in it, or it is gone.
+  }
+}
+
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 

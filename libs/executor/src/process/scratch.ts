@@ -21,6 +21,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { HelperFailed } from '../contract/errors.ts';
 import type { StageUser } from '../contract/port.ts';
 import { identityOf, isAlive } from '../system/proc.ts';
 
@@ -134,13 +135,25 @@ export class Scratch {
 
   #makeFifos(): void {
     for (let i = 0; i < FIFOS_A_BATCH; i += 1) this.#fifos.push(this.#next('pipes/pipe'));
-    execFileSync('mkfifo', ['-m', '600', ...this.#fifos], { stdio: 'ignore' });
+    try {
+      execFileSync('mkfifo', ['-m', '600', ...this.#fifos], { stdio: 'ignore' });
+    } catch (error) {
+      this.#fifos.length = 0;
+      throw withoutMkfifo(error);
+    }
   }
 
   #next(kind: string): string {
     this.#made += 1;
     return join(this.#folder, `${kind}-${this.#made}`);
   }
+}
+
+/** What the system says of a program that is not there is a riddle to people. */
+export function withoutMkfifo(error: unknown): unknown {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT'
+    ? new HelperFailed('there is no mkfifo here (package coreutils): no stage can start')
+    : error;
 }
 
 /** Folders of owners that were killed: their names say whose they are. Those of another PID namespace are not ours to judge. */

@@ -107,6 +107,8 @@ function root({ keep, hidden, paths }: SandboxLayout, resolverFile: string): str
   const args: string[] = [];
   for (const path of shown) args.push(...foldersAbove(path), ...asItIs(path));
   args.push('--ro-bind-try', '/sys/devices/system', '/sys/devices/system', '--proc', '/proc', '--dev', '/dev');
+  // Where the owner is not root, its number is that of root to the network's namespace, and so may change its settings.
+  args.push('--ro-bind', '/proc/sys', '/proc/sys');
   for (const path of EMPTY_FOLDERS) args.push('--dir', path);
   for (const [path, target] of [
     ['/var/tmp', '/tmp'],

@@ -17,6 +17,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   setpriv: 'util-linux',
   unshare: 'util-linux',
   mount: 'mount',
+  mkfifo: 'coreutils',
 };
 
 /** Null: a stage has run in one. Else a phrase that says what is missing. */

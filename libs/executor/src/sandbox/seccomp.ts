@@ -4,7 +4,7 @@
  * terminals that type for somebody else. A call of another machine's numbers ends its process.
  */
 import { assemble, type Instruction } from './bpf.ts';
-import { CALLS, CLONE3, type Architecture } from './system-calls.ts';
+import { CALLS, CLONE3, NEW_NAMESPACES, NEW_TIME, type Architecture } from '../system/system-calls.ts';
 
 /** From linux/seccomp.h; an error's number is added to the second. */
 const KILL = 0x80000000;
@@ -19,10 +19,6 @@ const EAFNOSUPPORT = 97;
 const NUMBER = 0;
 const MACHINE = 4;
 const argument = (index: number): number => 16 + 8 * index;
-
-/** All that `clone` makes anew but CLONE_NEWTIME, which stands among its signals; `unshare` has that too. */
-const NEW_NAMESPACES = 0x7e020000;
-const NEW_TIME = 0x80;
 
 const AF_UNIX = 1;
 const AF_INET = 2;

@@ -1,4 +1,4 @@
-/** The system calls that stages in a sandbox are refused, by their numbers on the machines that Penstock runs on. */
+/** The system calls that stages in a sandbox, or in a container of podman's, are refused, by their numbers on the machines that Penstock runs on. */
 
 export type Architecture = 'x64' | 'arm64';
 
@@ -32,6 +32,10 @@ const NEW_CALLS = {
   quotactl_fd: 443,
   open_tree_attr: 467,
 };
+
+/** All that `clone` makes anew but CLONE_NEWTIME, which stands among its signals; `unshare` has that too. */
+export const NEW_NAMESPACES = 0x7e020000;
+export const NEW_TIME = 0x80;
 
 /** Also the number of `clone3` is the same everywhere; its flags stand where no filter can look. */
 export const CLONE3 = 435;
