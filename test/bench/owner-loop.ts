@@ -101,6 +101,7 @@ class Bare {
         epoch: 1,
         queueTimeoutMs: 86_400_000,
         logBytesMax: 1_000,
+        artifactExpireMs: 86_400_000,
         workspaceGraceMs: 15_000,
         liveRunsPerKeyMax: RUNS,
       },

@@ -42,6 +42,7 @@ import type { Reporter } from '../output/reporter.ts';
 import { withoutMachine } from './inherited-environment.ts';
 import type { LocalExecutors } from './local-executors.ts';
 import { AttemptOutput } from './attempt-output.ts';
+import { LocalArtifacts } from './local-artifacts.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 
 const KEY = 'local';
@@ -81,6 +82,7 @@ export class LocalRun {
   readonly settled: Promise<RunState>;
   readonly #options: LocalRunOptions;
   readonly #actor: RunActor;
+  readonly #artifacts: LocalArtifacts;
   readonly #attempts = new Map<string, Attempt>();
   /** Stages that can be granted, from `#readyFrom` on. */
   readonly #ready: string[] = [];
@@ -97,6 +99,7 @@ export class LocalRun {
   constructor(options: LocalRunOptions) {
     this.#options = options;
     const { definition, yaml, id, inputs } = options;
+    this.#artifacts = new LocalArtifacts(options.workspace.folder, id);
     const at = this.#now();
     const created = {
       type: 'run_created',
@@ -276,12 +279,24 @@ export class LocalRun {
         output,
       );
       const exit = await attempt.process.ended;
+      const tell = (text: string): void => output.remark(text);
+      const verdict = judgeAttempt(exit, {
+        timeoutMs: work.timeoutMs,
+        outputFile,
+        declared: work.outputs,
+        remark: tell,
+      });
+      if (work.artifacts === undefined) return resultOf(verdict);
+      const { signal } = attempt.preparation;
       return resultOf(
-        judgeAttempt(exit, {
-          timeoutMs: work.timeoutMs,
-          outputFile,
-          declared: work.outputs,
-          remark: (text) => output.remark(text),
+        await this.#artifacts.keep({
+          asked: work.artifacts,
+          stage,
+          verdict,
+          folder: root,
+          user,
+          signal,
+          remark: tell,
         }),
       );
     } catch (error) {

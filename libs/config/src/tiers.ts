@@ -72,14 +72,21 @@ export interface Tiers {
 /** What the sender of a new run says of the tier that the run counts against; the run's owner enforces it. */
 export type RunLimits = Pick<TierLimits, 'pipelineRunLimit' | 'maxConcurrent'> & {
   readonly keySlots?: number | undefined;
+  readonly artifactBytes?: number | undefined;
 };
 
 /** Undefined: nothing has to be counted, because there is no tier or it has no limits. */
 export function runLimitsOf(tiers: Tiers, tier: string | undefined): RunLimits | undefined {
   if (tier === undefined) return undefined;
-  const { pipelineRunLimit, maxConcurrent, keySlots } = tiers.limitsOf(tier);
-  if (pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED && keySlots === 0) return undefined;
-  return { pipelineRunLimit, maxConcurrent, ...(keySlots === 0 ? {} : { keySlots }) };
+  const { pipelineRunLimit, maxConcurrent, keySlots, artifactStorageMb } = tiers.limitsOf(tier);
+  const keepsAll = artifactStorageMb >= UNLIMITED;
+  if (pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED && keySlots === 0 && keepsAll) return undefined;
+  return {
+    pipelineRunLimit,
+    maxConcurrent,
+    ...(keySlots === 0 ? {} : { keySlots }),
+    ...(keepsAll ? {} : { artifactBytes: artifactStorageMb * 1_000_000 }),
+  };
 }
 
 /** Throws ConfigurationError for a file that cannot be read or says what no tier has; `file` absent: the built-in limits. */

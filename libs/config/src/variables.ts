@@ -212,6 +212,14 @@ export const variables = {
     services: ['serve', 'scheduler'],
     meaning: 'A stage that no runner takes for so long fails with the reason `no_runner`.',
   }),
+  artifactExpire: variable({
+    name: 'SERVICE_ARTIFACT_EXPIRE',
+    kind: duration({ minMs: 60 * SECOND_MS, maxMs: 3_650 * DAY_MS }),
+    default: 30 * DAY_MS,
+    defaultText: '`30d`',
+    services: ['serve', 'scheduler'],
+    meaning: 'How long the files that a stage keeps (`artifacts`) are kept where its `expire` does not say.',
+  }),
   keySlots: optional({
     name: 'SERVICE_KEY_SLOTS',
     kind: integer({ min: 1, max: 1_000_000 }),

@@ -27,6 +27,7 @@ describe('configuration', () => {
       partitions: undefined,
       runnerLeaseSecs: 15,
       queueTimeout: 86_400_000,
+      artifactExpire: 2_592_000_000,
       stageDeny: [],
       stageMemoryBytes: undefined,
       stageProcesses: undefined,

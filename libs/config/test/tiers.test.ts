@@ -56,7 +56,11 @@ describe('tiers', () => {
 
 describe('the limits that a new run carries', () => {
   it('are those of the tier that it counts against', () => {
-    expect(runLimitsOf(loadTiers(), 'free')).toEqual({ pipelineRunLimit: 500, maxConcurrent: 3 });
+    expect(runLimitsOf(loadTiers(), 'free')).toEqual({
+      pipelineRunLimit: 500,
+      maxConcurrent: 3,
+      artifactBytes: 500_000_000,
+    });
   });
 
   it('are absent without a tier, and for a tier that has none', () => {
@@ -66,6 +70,10 @@ describe('the limits that a new run carries', () => {
 
   it('are there where one of the two has no limit', () => {
     const tiers = loadTiers(file(`{"free": {"pipelineRunLimit": ${UNLIMITED}}}`));
-    expect(runLimitsOf(tiers, 'free')).toEqual({ pipelineRunLimit: UNLIMITED, maxConcurrent: 3 });
+    expect(runLimitsOf(tiers, 'free')).toEqual({
+      pipelineRunLimit: UNLIMITED,
+      maxConcurrent: 3,
+      artifactBytes: 500_000_000,
+    });
   });
 });

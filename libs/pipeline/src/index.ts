@@ -1,5 +1,6 @@
 /** The public face of the package: pure functions from text and values to values. */
 export type * from './model/definition.ts';
+export type * from './model/kept-files.ts';
 export type * from './model/place.ts';
 export { diagnosticLine, formatDiagnostics } from './text/diagnostic-text.ts';
 export { bindingsOf, evaluate, renderTemplate, truthy } from './expressions/evaluate.ts';

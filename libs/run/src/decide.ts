@@ -13,7 +13,7 @@ import { isTrusted, triggerOf } from './origin.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { StagePicture } from './stages.ts';
-import type { StageReason, StageState } from './stage-state.ts';
+import type { StageArtifacts, StageReason, StageState } from './stage-state.ts';
 import type { RunEnd, RunState } from './state.ts';
 import {
   nextDeadline,
@@ -119,7 +119,7 @@ export class Decision {
       return;
     }
     if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, { logBytes });
-    else this.#fail(at, stage, command.reason ?? 'exit', { logBytes }, command.exitCode);
+    else this.#fail(at, stage, command.reason ?? 'exit', { logBytes }, command.exitCode, command.artifacts);
   }
 
   lose(at: number, name: string, log: LogEnd): void {
@@ -226,7 +226,14 @@ export class Decision {
     });
   }
 
-  #fail(at: number, stage: StagePicture, reason: StageReason, log: LogEnd, exitCode: number | undefined): void {
+  #fail(
+    at: number,
+    stage: StagePicture,
+    reason: StageReason,
+    log: LogEnd,
+    exitCode: number | undefined,
+    artifacts?: StageArtifacts,
+  ): void {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
     const { attempt, name } = stage;
@@ -257,6 +264,7 @@ export class Decision {
       status: 'FAILED',
       reason: isRetried ? 'quota' : reason,
       ...exit,
+      ...(artifacts === undefined ? {} : { artifacts }),
       ...log,
     });
   }
@@ -545,10 +553,11 @@ function namedIn(names: readonly string[]): (stage: StagePicture) => boolean {
   return ({ name }) => set.has(name);
 }
 
-function optional(command: ResultCommand): { outputs?: Readonly<Record<string, string>>; exitCode?: number } {
+function optional(command: ResultCommand): Pick<ResultCommand, 'outputs' | 'exitCode' | 'artifacts'> {
   return {
     ...(command.outputs === undefined || Object.keys(command.outputs).length === 0 ? {} : { outputs: command.outputs }),
     ...(command.exitCode === undefined ? {} : { exitCode: command.exitCode }),
+    ...(command.artifacts === undefined ? {} : { artifacts: command.artifacts }),
   };
 }
 

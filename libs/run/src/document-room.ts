@@ -17,6 +17,8 @@ export const RUN_DOCUMENT_BYTES_MAX = 28 * 1024 * 1024;
 const OUTPUT_COPIES = 3;
 /** An event of one stage without its strings, all fields there. */
 const EVENT_BYTES = 200;
+/** What was kept of a stage's files, in its event, the state and the view. */
+const ARTIFACTS_BYTES = 600;
 /** An event that names many stages, without them. */
 const LIST_EVENT_BYTES = 80;
 /** Without names, a stage in the state and in the view, and the events of its last attempt. */
@@ -32,7 +34,12 @@ export function eventBytes(plan: Plan, event: RunEvent): number {
   if ('runner' in event)
     return EVENT_BYTES + grantedBytes(event) + ('stage' in event ? nameBytes(plan, event.stage) : 0);
   if (!('stage' in event)) return EVENT_BYTES;
-  return EVENT_BYTES + nameBytes(plan, event.stage) + ('outputs' in event ? outputsBytes(event.outputs) : 0);
+  return (
+    EVENT_BYTES +
+    nameBytes(plan, event.stage) +
+    ('outputs' in event ? outputsBytes(event.outputs) : 0) +
+    artifactsBytes(event)
+  );
 }
 
 /** Whether outputs that are still to come, and an end of all stages, fit the document. */
@@ -68,9 +75,17 @@ function measured({ stages }: Plan): NameSizes {
   for (const { definition, after = [] } of stages) {
     const bytes = textBytes(definition.name);
     names.set(definition.name, bytes);
-    sum += STAGE_BYTES + STAGE_NAMES * bytes + 2 * textBytes(after);
+    sum +=
+      (definition.artifacts === undefined ? 0 : ARTIFACTS_BYTES) +
+      STAGE_BYTES +
+      STAGE_NAMES * bytes +
+      2 * textBytes(after);
   }
   return { names, stages: sum };
+}
+
+function artifactsBytes(event: RunEvent): number {
+  return 'artifacts' in event && event.artifacts !== undefined ? ARTIFACTS_BYTES : 0;
 }
 
 function grantedBytes(event: Extract<RunEvent, { readonly runner: string }>): number {

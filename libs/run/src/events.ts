@@ -4,7 +4,7 @@
  * A stage is named by its full name.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
-import type { StageReason } from './stage-state.ts';
+import type { StageArtifacts, StageReason } from './stage-state.ts';
 import type { TriggerOrigin } from './state.ts';
 
 export type RunEvent =
@@ -58,6 +58,8 @@ export interface RunCreated {
   readonly maxConcurrent?: number | undefined;
   /** How many slots the key may have while others wait, where its tier says so. */
   readonly keySlots?: number | undefined;
+  /** Bytes of kept files that the key may have, where its tier says so. */
+  readonly artifactBytes?: number | undefined;
 }
 
 /** The run waits for its turn in its concurrency group, or for a concurrency slot under its key's quota; it may come to wait for both. */
@@ -137,6 +139,8 @@ interface StageCompleted extends LogEnd {
   readonly reason?: StageReason | undefined;
   readonly exitCode?: number | undefined;
   readonly outputs?: Readonly<Record<string, string>> | undefined;
+  /** What was kept of its files; this commit alone makes it visible. */
+  readonly artifacts?: StageArtifacts | undefined;
 }
 
 /** As journals before 0.7 have it, one for each stage. */

@@ -116,6 +116,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       if (event.reason !== undefined) stage.reason = event.reason;
       if (event.exitCode !== undefined) stage.exitCode = event.exitCode;
       if (event.outputs !== undefined) stage.outputs = event.outputs;
+      if (event.artifacts !== undefined) stage.artifacts = event.artifacts;
       return;
     }
     case 'stage_skipped':

@@ -2,6 +2,7 @@
 import {
   evaluate,
   renderTemplate,
+  type ArtifactsDefinition,
   type Expression,
   type ExpressionScope,
   type PlaceDefinition,
@@ -21,6 +22,8 @@ export interface StageWork {
   readonly shell?: string | undefined;
   readonly outputs: readonly string[];
   readonly place?: PlaceDefinition<string> | undefined;
+  /** What of its files is kept; absent: nothing. */
+  readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
   readonly timeoutMs: number;
   /** Which execution of the stage it is, where that is another than the number of its grant (P12). */
   readonly number?: number | undefined;
@@ -65,10 +68,16 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
     ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
+    ...(definition.artifacts === undefined ? {} : { artifacts: keptOf(definition.artifacts) }),
     timeoutMs: definition.timeoutMs,
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
     ...(definition.extension === undefined ? {} : { extension: definition.extension }),
   };
+}
+
+/** How long they are kept is for the run's owner. */
+function keptOf({ paths, when, required }: ArtifactsDefinition): NonNullable<StageWork['artifacts']> {
+  return { paths, when, required };
 }
 
 /** `INPUT_<NAME>` for every input of the pipeline. A stage of an extension has those of the extension instead. */

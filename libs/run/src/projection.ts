@@ -70,5 +70,6 @@ function stageViewOf(stage: StagePicture): StageView {
     exitCode: stage.exitCode ?? null,
     attempt: numberOf(stage),
     ...(stage.failedAttempts === undefined ? {} : { failedAttempts: stage.failedAttempts }),
+    ...(stage.artifacts === undefined ? {} : { artifacts: stage.artifacts }),
   };
 }

@@ -8,6 +8,7 @@ const CAUSES: Readonly<Partial<Record<StageReason, RetryCause>>> = {
   signal: 'failure',
   oom: 'failure',
   service: 'failure',
+  artifacts: 'failure',
   timeout: 'timeout',
   runner_lost: 'lost',
   evicted: 'lost',

@@ -12,6 +12,7 @@ export type StageReason =
   | 'checkout'
   | 'image'
   | 'service'
+  | 'artifacts'
   | 'evicted'
   | 'pipeline_file'
   | 'log_limit'
@@ -20,6 +21,19 @@ export type StageReason =
   | 'cancelled'
   | 'dependency'
   | 'when';
+
+/** What is kept of a stage's files: their list stands in the object storage under its hash, and nowhere in a run. */
+export interface KeptArtifacts {
+  /** SHA-256 of the list, lower-case hex. */
+  readonly manifest: string;
+  readonly files: number;
+  readonly bytes: number;
+}
+
+export interface StageArtifacts extends KeptArtifacts {
+  /** Until when, milliseconds since 1970. */
+  readonly expiresAt: number;
+}
 
 /** A process that may exist: what was granted, to whom. */
 export interface LiveAttempt {
@@ -54,6 +68,7 @@ export interface StageState {
   reason?: StageReason | undefined;
   exitCode?: number | undefined;
   outputs?: Readonly<Record<string, string>> | undefined;
+  artifacts?: StageArtifacts | undefined;
   /** When the next attempt may be queued, while the stage waits for a retry. */
   dueAt?: number | undefined;
   live?: LiveAttempt | undefined;

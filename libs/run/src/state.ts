@@ -1,6 +1,6 @@
 /** The state of a run: what its events add up to, plain as JSON. Written by `evolve` alone; the API's view is made from it. */
 import type { RunId, Version } from './brands.ts';
-import type { RunStatus, StageReason, StageState } from './stage-state.ts';
+import type { RunStatus, StageArtifacts, StageReason, StageState } from './stage-state.ts';
 import type { Stages } from './stages.ts';
 
 /** How a run ends that ends as it begins. */
@@ -122,4 +122,6 @@ export interface StageView {
   readonly attempt: number;
   /** How many attempts before the last one failed by themselves, lost runners not counted; absent where none did. */
   readonly failedAttempts?: number | undefined;
+  /** Absent where nothing was kept of its files. */
+  readonly artifacts?: StageArtifacts | undefined;
 }

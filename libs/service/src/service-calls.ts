@@ -35,12 +35,13 @@ export async function callService<Req, Rep>(
   verb: string,
   body: Req,
   deadlineMs = CALL_MS_MAX,
+  tryMs = TRY_MS_MAX,
 ): Promise<Rep> {
   let answer: Answer<Rep>;
   try {
     answer = await bus.requestRetrying<Req, Answer<Rep>>(subjects.service(service, verb), body, {
       deadlineMs,
-      timeoutMs: Math.min(deadlineMs, TRY_MS_MAX),
+      timeoutMs: Math.min(deadlineMs, tryMs),
     });
   } catch (error) {
     if (
@@ -57,16 +58,20 @@ export async function callService<Req, Rep>(
   throw serviceErrorOf(answer.code, answer.message, answer.extensions);
 }
 
-/** Answers until stopped. A handler's `ServiceError` reaches the asker; any other error is logged by the bus and answered as failed. */
+/** Answers until stopped. A verb may hold wildcards: its handler is told the subject.  A handler's `ServiceError` reaches the asker; any other error is logged by the bus and answered as failed. */
 export function answerCalls(
   bus: Bus,
   service: CalledService,
-  handlers: Readonly<Record<string, (body: never) => unknown>>,
+  handlers: Readonly<Record<string, (body: never, subject: string) => unknown>>,
 ): BusSubscription {
   const subscriptions = Object.entries(handlers).map(([verb, handle]) =>
-    bus.respond<never, Answer<unknown>>(subjects.service(service, verb), (body) => answered(handle, body), {
-      queue: service,
-    }),
+    bus.respond<never, Answer<unknown>>(
+      subjects.service(service, verb),
+      (body, { subject }) => answered(handle, body, subject),
+      {
+        queue: service,
+      },
+    ),
   );
   return {
     stop: () => {
@@ -75,9 +80,13 @@ export function answerCalls(
   };
 }
 
-async function answered(handle: (body: never) => unknown, body: never): Promise<Answer<unknown>> {
+async function answered(
+  handle: (body: never, subject: string) => unknown,
+  body: never,
+  subject: string,
+): Promise<Answer<unknown>> {
   try {
-    return { ok: true, value: (await handle(body)) ?? null };
+    return { ok: true, value: (await handle(body, subject)) ?? null };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return { ok: false, code: error.code, message: error.message, extensions: error.extensions };

@@ -5,6 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { loadTiers, runLimitsOf } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { noAudit } from '@penstock/store';
+import { KeptFiles } from './artifacts/kept-files.ts';
+import { addArtifactRoutes } from './artifacts/routes.ts';
 import { addGraphqlRoute } from './graphql/route.ts';
 import { addInfoRoutes } from './http/info-routes.ts';
 import { buildServer } from '@penstock/http';
@@ -74,6 +76,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     },
   );
   const streams = new Streams(log);
+  const kept = new KeptFiles(bus, now);
   app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready, () => {}));
   app.addHook('preClose', () => {
     trigger.stopWaiting();
@@ -106,6 +109,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     uses,
     callers,
     audit,
+    kept,
     refusalAudit,
     now,
     log,
@@ -138,6 +142,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       perUserMax: options.streamsPerUser ?? STREAMS_PER_USER,
     }),
   });
+  addArtifactRoutes(app, { reads, callers, tickets, kept });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;
 }

@@ -118,6 +118,9 @@ const ROUTES: Readonly<Record<string, string>> = {
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',
   'GET, HEAD /pipeline/:id/logs':
     'What happens to a run, as server-sent events: [events.md](events.md). Token in the header or as `?token=`, `Last-Event-ID` continues.',
+  'GET, HEAD /pipeline/:id/artifacts/:stage/*':
+    'A file that the stage keeps, with `ETag` and ranges. Token in the header, or a stream ticket of the run as `?token=`.',
+  'GET, HEAD /pipeline/:id/artifacts/:stage': 'All that the stage keeps, as a `tar.gz`.',
   'POST /auth/device':
     'Begins the login of a device: `{device_code, user_code, verification_uri, expires_in, interval}`.',
   'POST /auth/device/token': '`{device_code}`: `authorized` with the tokens, `pending`, `expired` or `denied`.',

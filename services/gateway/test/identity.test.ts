@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { FastifyInstance } from 'fastify';
 import { loadTiers } from '@penstock/config';
 import { newPersonalToken } from '@penstock/identity';
+import { answerCalls } from '@penstock/service';
 import { AuditRepository } from '@penstock/store';
 import type { TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, makeWorld, runIdFor, YAML, type World } from './harness.ts';
@@ -88,6 +89,12 @@ describe('me', () => {
 });
 
 describe('usage', () => {
+  beforeAll(() => {
+    answerCalls(world.bus, 'registry', {
+      'artifact.usage': ({ key }: { key: string }) => ({ bytes: key === 'user/ada' ? 2_100_000 : 0 }),
+    });
+  });
+
   it("is this month's, of the caller's own runs, with the tier's limits", async () => {
     const asked: unknown[] = [];
     const runs = Object.assign(Object.create(world.runs) as typeof world.runs, {
@@ -106,7 +113,7 @@ describe('usage', () => {
       { metric: 'pipeline_runs', total: 400, limit: 500, percentage: 80, status: 'warning' },
       { metric: 'concurrent_runs', total: 3, limit: 3, percentage: 100, status: 'exceeded' },
       { metric: 'stage_minutes', total: 2, limit: UNLIMITED, percentage: 0, status: 'ok' },
-      { metric: 'artifact_storage_mb', total: 0, limit: 500, percentage: 0, status: 'ok' },
+      { metric: 'artifact_storage_mb', total: 3, limit: 500, percentage: 0.6, status: 'ok' },
     ]);
     const [row] = rows;
     expect(row?.['periodStart']).toMatch(/^\d{4}-\d\d-01T00:00:00\.000Z$/u);
@@ -336,7 +343,7 @@ describe('what a user triggers', () => {
     const personal = world.auth.personalToken('ada', 'trigger');
     for (const token of [ada.token, personal, bob.token, admin.token, API_KEY])
       expect((await graphql(app, TRIGGER, { token, variables: { yaml: YAML } })).errors).toEqual([]);
-    const limits = { pipelineRunLimit: 500, maxConcurrent: 3 };
+    const limits = { pipelineRunLimit: 500, maxConcurrent: 3, artifactBytes: 500_000_000 };
     expect(world.owner.created.map(({ tenant, key, limits: given }) => ({ tenant, key, limits: given }))).toEqual([
       { tenant: 'user/ada', key: 'user/ada', limits },
       { tenant: 'user/ada', key: 'user/ada', limits },
@@ -349,7 +356,11 @@ describe('what a user triggers', () => {
   it('SERVICE_TENANT_TIER gives the tenant service the limits of a tier', async () => {
     const app = await world.gateway({ tenantTier: 'pro' });
     await graphql(app, TRIGGER, { variables: { yaml: YAML } });
-    expect(world.owner.created[0]?.limits).toEqual({ pipelineRunLimit: 5_000, maxConcurrent: 20 });
+    expect(world.owner.created[0]?.limits).toEqual({
+      pipelineRunLimit: 5_000,
+      maxConcurrent: 20,
+      artifactBytes: 10_000_000_000,
+    });
   });
 
   it('over the month it is refused QUOTA_EXCEEDED', async () => {

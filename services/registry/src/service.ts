@@ -3,7 +3,7 @@ import { ConfigurationError, loadTiers } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
 import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
-import { auditCollections, AuditRepository, openStore } from '@penstock/store';
+import { auditCollections, AuditRepository, openStore, runCollections } from '@penstock/store';
 import { builtInExtensions } from './built-in-extensions.ts';
 import { registryCollections } from './catalogue/collections.ts';
 import { startRegistry } from './start.ts';
@@ -32,7 +32,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
       async start({ settings, bus, log, untilDone }) {
         const { apiKey, jwtSecret = '' } = settings;
         const store = await untilDone('opening the store', () =>
-          openStore(settings.storeUrl, [...registryCollections, ...auditCollections]),
+          openStore(settings.storeUrl, [...registryCollections, ...runCollections, ...auditCollections]),
         );
         const objects = await untilDone('opening the storage of packages', () =>
           openObjectStore(settings.objectsUrl ?? 'nats', { bus, bucket: PACKAGES_BUCKET }),

@@ -5,6 +5,10 @@ import type { FastifyInstance } from 'fastify';
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
+import { RunsRepository } from '@penstock/store';
+import type { SweptRun } from './artifacts/sweep.ts';
+import { ArtifactKeeper } from './artifacts/keeper.ts';
+import { answerArtifactCalls } from './doors/artifact-calls.ts';
 import { answerRegistryCalls } from './doors/calls.ts';
 import { Registry, type RegistryNews, type RegistryOptions } from './operations/registry.ts';
 import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts';
@@ -21,6 +25,7 @@ export interface BuiltInPackage {
 
 export interface RunningRegistry {
   readonly registry: Registry;
+  readonly artifacts: Pick<ArtifactKeeper, 'sweep'>;
   /** `PUT` and `GET /registry/packages/<sha256>`. */
   addRoutes(app: FastifyInstance, dependencies: Omit<RegistryRoutesOptions, 'registry'>): void;
   /** Publishes what is not published yet, for everybody, in the name of the tenant `service`. Never rejects: what fails is logged. */
@@ -52,19 +57,30 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
     }),
   ];
   await registry.load();
-  subscriptions.push(answerRegistryCalls(bus, registry, options.now ?? Date.now));
+  const now = options.now ?? Date.now;
+  subscriptions.push(answerRegistryCalls(bus, registry, now));
+  const { store, objects } = options;
+  // Only a sweep looks at runs.
+  const runOf = (runId: string): Promise<SweptRun | null> => new RunsRepository(store).getAsOwner(runId);
+  const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf });
+  subscriptions.push(answerArtifactCalls(bus, artifacts));
   const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
   bus.events.on('reconnected', reload);
-  const sweep = (): void => void registry.sweep().catch(failed('sweeping'));
+  const sweep = (): void => {
+    void registry.sweep().catch(failed('sweeping'));
+    void artifacts.sweep().catch(failed('sweeping artifacts'));
+  };
   const timers = [setTimeout(sweep, FIRST_SWEEP_MS).unref(), setInterval(sweep, SWEEP_MS).unref()];
   return {
     registry,
+    artifacts,
     addRoutes: (app, dependencies) => addRegistryRoutes(app, { registry, ...dependencies }),
     publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
     async close() {
       for (const timer of timers) clearTimeout(timer);
       bus.events.off('reconnected', reload);
       for (const subscription of subscriptions) subscription.stop();
+      artifacts.close();
       await registry.close();
     },
   };

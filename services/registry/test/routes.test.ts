@@ -6,7 +6,7 @@ import { silentLog } from '@penstock/telemetry/log';
 import { Callers, type Caller } from '@penstock/identity';
 import { ObjectsUnavailable } from '@penstock/object-store';
 import type { Registry } from '../src/testing.ts';
-import { rangeOf } from '../src/catalogue/byte-range.ts';
+import { rangeOf } from '@penstock/http';
 import { addRegistryRoutes } from '../src/doors/routes.ts';
 import { hashOf, makeWorld, packageOf, publish, user, type World } from './support.ts';
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { machineTime } from '@penstock/async';
 import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
 import { bootClockMs, type Guard } from '@penstock/executor';
+import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { Attempt } from './attempt/attempt.ts';
 import { SessionExecutors } from './executors/session-executors.ts';
 import { executorsOf, hasUsers } from './executors/executor-parts.ts';
@@ -33,6 +34,7 @@ export function machinePorts(options: RunnerOptions, own: string): RunnerPorts<G
     checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
     packages: new Packages({ bus, folder: own, log }),
   };
+  const artifacts = new StageArtifacts({ bus, runnerId: options.runnerId });
   let keysInUse: () => ReadonlySet<string> = () => new Set();
   const users =
     options.stageUids !== undefined && hasUsers(options)
@@ -79,6 +81,7 @@ export function machinePorts(options: RunnerOptions, own: string): RunnerPorts<G
         place,
         userOf,
         sources,
+        artifacts,
         log,
         graceMs: options.graceMs,
         time: machineTime,

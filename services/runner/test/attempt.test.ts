@@ -66,6 +66,7 @@ function attempt(): Attempt {
     workspaces: new Workspaces(join(folder, 'work')),
     sources: sources as unknown as Sources,
     outgoingLog: outgoingLog as unknown as OutgoingLog,
+    artifacts: { keep: async () => undefined },
     log: silentLogger(),
     keep: (result) => kept.push(result),
     isSessionActive: () => Promise.resolve(isActive),

@@ -10,7 +10,16 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
   return runService(
     {
       name: 'scheduler',
-      keys: ['storeUrl', 'partitions', 'natsReplicas', 'runnerLeaseSecs', 'queueTimeout', 'logBytesMax', 'keySlots'],
+      keys: [
+        'storeUrl',
+        'partitions',
+        'natsReplicas',
+        'runnerLeaseSecs',
+        'queueTimeout',
+        'logBytesMax',
+        'keySlots',
+        'artifactExpire',
+      ],
       async start({ settings, bus, log, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
         const store = await untilDone('opening the store', () => openStore(settings.storeUrl, runCollections));
@@ -26,6 +35,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
             runnerLeaseMs: settings.runnerLeaseSecs * 1000,
             queueTimeoutMs: settings.queueTimeout,
             logBytesMax: settings.logBytesMax,
+            artifactExpireMs: settings.artifactExpire,
             keySlots: settings.keySlots,
           }),
         );

@@ -64,6 +64,7 @@ export const settings: PartitionSettings = {
   epoch: 7,
   queueTimeoutMs: 24 * HOUR_MS,
   logBytesMax: 1_000,
+  artifactExpireMs: 86_400_000,
   workspaceGraceMs: 15_000,
   liveRunsPerKeyMax: 100,
 };

@@ -41,6 +41,7 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly runnerLeaseMs?: number | undefined;
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
+  readonly artifactExpireMs?: number | undefined;
   /** Hosts that no stage in a sandbox is to reach, beside the broker and the store. */
   readonly stageDeny: readonly string[];
   /** Folders of the machine that stages in a sandbox see beside its programs. */
@@ -157,6 +158,7 @@ async function startEngine(
     runnerLeaseMs,
     queueTimeoutMs: options.queueTimeoutMs,
     logBytesMax: options.logBytesMax,
+    artifactExpireMs: options.artifactExpireMs,
     keySlots: options.keySlots,
     leasesProvenDead: options.natsUrl === undefined,
   });

@@ -108,6 +108,7 @@ export function simRunnerPorts(
         executor: stages.executorFor(job),
         place: undefined,
         sources: { checkouts: { filling: () => undefined }, packages: { copyTo: async () => {} } },
+        artifacts: { keep: async () => undefined },
         log,
         time,
       }),

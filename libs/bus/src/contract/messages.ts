@@ -2,8 +2,18 @@
  * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
-import type { Least, PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
-import type { RunEvent, RunFilter, RunView, StageReason, TriggerOrigin, Epoch, RunId, Version } from '@penstock/run';
+import type { ArtifactsDefinition, Least, PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
+import type {
+  Epoch,
+  KeptArtifacts,
+  RunEvent,
+  RunFilter,
+  RunId,
+  RunView,
+  StageReason,
+  TriggerOrigin,
+  Version,
+} from '@penstock/run';
 
 /** Names a granted attempt completely (P12): what does not match all of it is dropped. */
 export interface AttemptRef {
@@ -51,6 +61,8 @@ export interface CreateRequest {
         readonly maxConcurrent: number;
         /** How many slots it may have while other keys wait; absent: what the schedulers' setting says. */
         readonly keySlots?: number | undefined;
+        /** Bytes of kept files of the key together. */
+        readonly artifactBytes?: number | undefined;
       }
     | undefined;
   /** What the `uses` of the file were resolved to: the run's lock. */
@@ -141,6 +153,26 @@ export interface OpenRequest {
 }
 export type OpenReply = { readonly ok: true; readonly epoch: Epoch; readonly open: readonly RunId[] } | OwnerRefusal;
 
+/**
+ * `run.<p>.attempt`: whether this attempt lives, granted to this runner, and whose it is. Asked by who keeps what the
+ * attempt leaves, so that a runner can store for what it was granted and for nothing else.
+ */
+export interface AttemptRequest {
+  readonly ref: AttemptRef;
+  readonly runner: string;
+}
+export type AttemptReply =
+  | { readonly ok: true; readonly epoch: Epoch; readonly attempt: LivingAttempt | null }
+  | OwnerRefusal;
+export interface LivingAttempt {
+  readonly tenant: string;
+  readonly key: string;
+  /** Bytes of kept files that the key may have; absent: any number. */
+  readonly artifactBytes?: number | undefined;
+  /** For how long what it leaves is kept. */
+  readonly expireMs: number;
+}
+
 /** `run.<p>.result.<runner>` (P16). `offer` is a new credit for the slot that this attempt had. */
 export interface ResultRequest extends AttemptRef {
   readonly status: 'success' | 'failed';
@@ -148,6 +180,8 @@ export interface ResultRequest extends AttemptRef {
   readonly reason?: StageReason | undefined;
   readonly exitCode?: number | undefined;
   readonly outputs?: Readonly<Record<string, string>> | undefined;
+  /** What was kept of its files, stored before this is sent. */
+  readonly artifacts?: KeptArtifacts | undefined;
   /** The final offset of the attempt's log. */
   readonly logBytes: number;
   readonly offer?: { readonly scheduler: string; readonly credit: number } | undefined;
@@ -242,6 +276,8 @@ export interface Job extends AttemptRef {
   readonly shell?: string | undefined;
   /** What it asks of the place where it runs; absent: nothing. */
   readonly place?: PlaceDefinition<string> | undefined;
+  /** What of its files is kept; absent: nothing. */
+  readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
   /** Names that the stage may publish. */
   readonly outputs: readonly string[];
   readonly timeoutMs: number;

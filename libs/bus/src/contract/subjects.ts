@@ -2,7 +2,8 @@
 
 export const subjects = {
   journal: (partition: number) => `journal.${partition}`,
-  owner: (partition: number, verb: 'create' | 'cancel' | 'get' | 'watch' | 'open') => `run.${partition}.${verb}`,
+  owner: (partition: number, verb: 'create' | 'cancel' | 'get' | 'watch' | 'open' | 'attempt') =>
+    `run.${partition}.${verb}`,
   result: (partition: number, runner: string) => `run.${partition}.result.${runner}`,
   /** What the owner of a partition alone subscribes to. */
   ownerAll: (partition: number) => `run.${partition}.>`,
@@ -29,6 +30,10 @@ export const subjects = {
   connections: 'ingest.connections',
   /** A request to one of the services that keep no partition; any process of it answers. */
   service: (service: 'auth' | 'registry' | 'webhook-ingest', verb: string) => `svc.${service}.${verb}`,
+  /** Of a runner that stores what an attempt leaves, or fetches what earlier ones have left. */
+  artifacts: (runner: string, verb: string) => `svc.registry.artifacts.${runner}.${verb}`,
+  /** To the very process that has begun to take an upload in. */
+  upload: (runner: string, upload: string) => `svc.registry.upload.${runner}.${upload}`,
   /** From one registry to the others: what has changed in the store. */
   registryChanged: 'registry.changed',
   /** Processes of one service tell each other that they live. */

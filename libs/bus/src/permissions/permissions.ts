@@ -179,6 +179,7 @@ function registryUser(): PeerUser {
         of: 'auth',
       })),
       ...watchOf(buckets.revocations).map(one),
+      many(subjects.owner(ANY, 'attempt')),
       one(PACKAGES_SUBJECTS),
       ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE', 'DIRECT.GET'].map((verb) =>
         one(api(`${verb}.${PACKAGES_STREAM}`)),
@@ -237,7 +238,9 @@ function runnerUser(runner: string): PeerUser {
       one(api(`DIRECT.GET.${streams.logs}.${subjects.log('*', runner)}`)),
       ...leaseKeys(buckets.runners, `${runner}.*`).map(one),
       ...watchOf(buckets.members).map(one),
-      { ...many(subjects.service('registry', 'package')), of: 'registry' },
+      ...[subjects.service('registry', 'package'), subjects.artifacts(runner, '*'), subjects.upload(runner, '*')].map(
+        (subject) => ({ ...many(subject), of: 'registry' }),
+      ),
     ],
     // What the watch's consumer delivers comes to its inbox as plain messages.
     hears: [subjects.demand('*'), subjects.release(runner), `${inboxPrefixOf(user)}.>`],

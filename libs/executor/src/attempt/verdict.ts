@@ -15,6 +15,8 @@ export type VerdictReason =
   | 'checkout'
   | 'image'
   | 'service'
+  | 'artifacts'
+  | 'quota'
   | 'evicted'
   | 'runner_lost';
 

@@ -193,6 +193,7 @@ class LevelExpansion {
         runsOn: labels.length > 0 ? labels : context.runsOn,
         outputs: draft.outputs,
         ...(place === undefined ? {} : { place }),
+        ...(draft.artifacts === undefined ? {} : { artifacts: draft.artifacts }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
           ? {}

@@ -1,10 +1,11 @@
 /** Reads what stands beside `stages`: the pipeline's own name, its triggers, its schedule and its concurrency group. */
 import { checkCron } from './cron.ts';
 import type { PipelineDefinition, PushFilter, Template } from '../model/definition.ts';
+import { readGlobs } from './globs.ts';
 import { fieldOf, isNull, mustBe, readBoolean, readKeys, readList, readMap, readName, readScalar } from './fields.ts';
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
-import { printable, quoted } from '../text/printable.ts';
+import { printable } from '../text/printable.ts';
 import { hasExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
 import { CONCURRENCY_KEYS, PIPELINE_KEYS, PUSH_KEYS } from './vocabulary.ts';
@@ -88,32 +89,6 @@ function readPush(field: Field): PushFilter | undefined {
     pathsIgnore: globs('paths-ignore'),
   };
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
-}
-
-function readGlobs(field: Field): string[] | undefined {
-  const nodes = readList(field, 'a pattern or a list of patterns', PIPELINE_LIMITS.globsMax);
-  if (nodes === undefined) return undefined;
-  if (nodes.length === 0)
-    field.problems.add(field.node, field.path, `'${field.name}' has no patterns, so that nothing would ever match`);
-  for (const node of nodes) {
-    const fault = globFault(node.text);
-    if (fault !== undefined) field.problems.add(node, field.path, `the pattern ${quoted(node.text)} ${fault}`);
-  }
-  return nodes.map((node) => node.text);
-}
-
-/** Patterns know `*`, `**`, `?`, `[a-z]`, `{a,b}` and a leading `!`. */
-function globFault(text: string): string | undefined {
-  const pattern = text.replace(/^!/, '').replace(/\\./gs, 'x');
-  if (pattern === '') return 'is empty';
-  if (text.length > PIPELINE_LIMITS.globLengthMax) return `is longer than ${PIPELINE_LIMITS.globLengthMax} characters`;
-  if (/\p{Cc}/u.test(text)) return 'holds control characters';
-  if (hasExpression(text)) return 'cannot hold an expression';
-  const outside = pattern.replace(/\[[^\]]+\]/g, 'x');
-  if (/[[\]]/.test(outside)) return "has a '[' without its ']'";
-  return /[{}]/.test(outside.replace(/\{[^{}]*\}/g, 'x'))
-    ? "has a '{' without its '}', or one inside another"
-    : undefined;
 }
 
 /** Checks the lines, and refuses them all the same: nothing would start the runs. */

@@ -1,4 +1,5 @@
 /** Reads one stage of the file, before its matrix is expanded and its dependencies are found. */
+import { readArtifacts } from './artifacts.ts';
 import type { StageDraft } from './drafts.ts';
 import { readCommand } from './command.ts';
 import type { Command, RetryCause, RetryPolicy, Template } from '../model/definition.ts';
@@ -84,6 +85,7 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     runsOn: field('runs_on', (value) => readLabels(value, reader, sites)) ?? [],
     outputs: use?.extension?.body.outputs.map(({ name }) => name) ?? field('outputs', readOutputs) ?? [],
     place: readPlace(keys, path, reader, sites),
+    artifacts: field('artifacts', readArtifacts),
     use,
     matrix,
     isMatrix: keys.has('matrix'),

@@ -22,7 +22,9 @@ export const STAGE_KEYS = [
   'resources',
   'network',
   'matrix',
+  'artifacts',
 ] as const;
+export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required'] as const;
 /** Where a stage asks to run. */
 export const PLACE_KEYS = ['image', 'services', 'resources', 'network'] as const;
 export const IMAGE_KEYS = ['name', 'entrypoint', 'user', 'pull', 'auth'] as const;
@@ -54,7 +56,7 @@ export const CONCURRENCY_KEYS = ['group', 'cancel_in_progress'] as const;
 export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
 
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set(['artifacts', 'cache', 'secrets', 'approval']);
+export const KEYS_TO_COME: ReadonlySet<string> = new Set(['cache', 'secrets', 'approval']);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
@@ -108,6 +110,9 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['max-parallel', 'max_parallel'],
   ['attempts', 'max'],
   ['limit', 'max'],
+  ['path', 'paths'],
+  ['expire_in', 'expire'],
+  ['retention-days', 'expire'],
   ['branches_ignore', 'branches-ignore'],
   ['tags_ignore', 'tags-ignore'],
   ['paths_ignore', 'paths-ignore'],

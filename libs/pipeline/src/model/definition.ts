@@ -4,6 +4,7 @@
  *
  * Stages stand in file order, each matrix stage replaced by its expansions in place; `after` names expanded stages only.
  */
+import type { ArtifactsDefinition } from './kept-files.ts';
 import type { PlaceDefinition } from './place.ts';
 
 /** A text with `${{ }}` in it: literal parts and expressions, joined in order. A plain text is one literal part. */
@@ -80,6 +81,8 @@ export interface StageDefinition {
   readonly outputs: readonly string[];
   /** What it asks of the place where it runs; absent: nothing. */
   readonly place?: PlaceDefinition<Template> | undefined;
+  /** What of its files is kept after it; absent: nothing. */
+  readonly artifacts?: ArtifactsDefinition | undefined;
   readonly matrix?: MatrixCell | undefined;
   /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;

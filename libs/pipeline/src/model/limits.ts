@@ -92,6 +92,8 @@ export const PIPELINE_LIMITS = {
   choicesMax: 100,
   choiceLengthMax: 200,
   extensionDescriptionLengthMax: 500,
+  artifactExpireMsMin: 60_000,
+  artifactExpireMsMax: 3_650 * 24 * 3_600_000,
   timeoutMsMin: 1_000,
   timeoutMsMax: 7 * 24 * 3_600_000,
   timeoutMsDefault: 3_600_000,

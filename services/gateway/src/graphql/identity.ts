@@ -14,7 +14,9 @@ import {
 } from '@penstock/identity';
 import { BadUserInput, NotFound } from '@penstock/errors';
 import { unavailableStore, type RunReads } from '@penstock/run-client';
+import type { UsageAnswer, UsageRequest } from '@penstock/artifacts';
 import type { Bus } from '@penstock/bus';
+import { callService } from '@penstock/service';
 import type { AuditReader } from '@penstock/store';
 import { monthOf, type Month } from './month.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
@@ -36,6 +38,8 @@ export interface IdentityModuleOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
+
+const BYTES_A_MEGABYTE = 1_000_000;
 
 const SDL = /* GraphQL */ `
   type UserProfile {
@@ -155,7 +159,11 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           const user = requireUser(caller);
           const month = monthOf(now());
           const counted = await options.reads.usage({ tenant: tenantOfUser(user.id), month: month.name });
-          return usageSummaries(counted, tiers.limitsOf(user.tier), month);
+          const { bytes } = await callService<UsageRequest, UsageAnswer>(bus, 'registry', 'artifact.usage', {
+            key: tenantOfUser(user.id),
+          });
+          const used = { ...counted, artifactBytes: bytes };
+          return usageSummaries(used, tiers.limitsOf(user.tier), month);
         },
         apiTokens: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
           const { id: userId } = requireUser(caller);
@@ -227,6 +235,7 @@ interface Used {
   readonly pipelineRuns: number;
   readonly concurrentRuns: number;
   readonly stageSeconds: number;
+  readonly artifactBytes: number;
 }
 
 function usageSummaries(used: Used, limits: TierLimits, { start, end }: Month): object[] {
@@ -235,8 +244,7 @@ function usageSummaries(used: Used, limits: TierLimits, { start, end }: Month): 
     ['concurrent_runs', used.concurrentRuns, limits.maxConcurrent],
     // A minute that has begun counts; no tier bounds the minutes.
     ['stage_minutes', Math.ceil(used.stageSeconds / SECONDS_A_MINUTE), UNLIMITED],
-    // Nothing is kept as artifacts yet.
-    ['artifact_storage_mb', 0, limits.artifactStorageMb],
+    ['artifact_storage_mb', Math.ceil(used.artifactBytes / BYTES_A_MEGABYTE), limits.artifactStorageMb],
   ];
   return rows.map(([metric, total, limit]) => {
     const percentage = percentageOf(total, limit);

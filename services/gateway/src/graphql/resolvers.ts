@@ -13,6 +13,8 @@ import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts'
 import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
 import { runAtVersion, stagesOfRun } from './history.ts';
 import { objectBytesMin, selectsField } from './selection.ts';
+import { artifactsOf } from '../artifacts/listing.ts';
+import type { KeptFiles } from '../artifacts/kept-files.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
 
@@ -27,6 +29,7 @@ export interface GraphqlOptions {
   readonly uses: UsesResolver;
   readonly identity: IdentityModuleOptions;
   readonly audit: AuditLog;
+  readonly kept: KeptFiles;
   readonly refusalAudit: RefusalAudit;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -41,7 +44,7 @@ function pageOfStages(run: RunView, args: StagesArguments, info: GraphQLResolveI
 
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
-export function makeResolvers({ version, owners, store, reads, trigger, uses, audit, now }: GraphqlOptions) {
+export function makeResolvers({ version, owners, store, reads, trigger, uses, audit, kept, now }: GraphqlOptions) {
   return {
     Query: {
       health: () => 'ok',
@@ -78,14 +81,12 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
       artifacts: async (
         _: unknown,
         args: { run_id?: Maybe<string>; runId?: Maybe<string> },
-        { caller }: GraphqlContext,
+        { caller, work }: GraphqlContext,
       ) => {
         if (args.run_id != null && args.runId != null && args.run_id !== args.runId)
           throw new BadUserInput("'run_id' and 'runId' name different runs.");
         const run = await reads.view(given(args.run_id ?? args.runId, 'run_id'), requireReader(caller));
-        return (run?.stages ?? []).flatMap((stage) =>
-          stage.outputs.map(({ key, value }) => ({ stage: stage.name, key, value })),
-        );
+        return run === null ? [] : await work.read(() => artifactsOf(run, kept));
       },
     },
     PipelineRun: {

@@ -89,6 +89,11 @@ export const SCHEMA = /* GraphQL */ `
     stage: String!
     key: String!
     value: String!
+    "Of a kept file (additional); its value is where it is downloaded from."
+    sizeBytes: Float
+    sha256: String
+    "Until when it is kept, ISO 8601."
+    expiresAt: String
   }
 
   type RunSummary {

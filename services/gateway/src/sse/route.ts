@@ -3,17 +3,18 @@ import type { Bus } from '@penstock/bus';
 import { closesRun, isEnded, isRunId, type RunEvent, type RunView } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { bearerTokenOf, requireReader, type Callers, type Revocable, type Revocations } from '@penstock/identity';
+import type { Callers, Revocations } from '@penstock/identity';
 import { clientKeyOf } from '@penstock/http';
-import { NotFound, Unauthenticated } from '@penstock/errors';
+import { NotFound } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
 import { Cursor } from '../event-stream/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
 import type { OpenStreams } from './open-streams.ts';
+import { queryText, watcherOf } from './watcher.ts';
 import { BusRunSource } from './run-source.ts';
 import type { Streams } from './streams.ts';
-import type { Ticket, Tickets } from './tickets.ts';
+import type { Tickets } from './tickets.ts';
 
 export interface StreamRouteOptions {
   readonly bus: Bus;
@@ -84,41 +85,11 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
   });
 }
 
-interface Watcher {
-  /** Whose runs it may read. */
-  readonly tenants: readonly string[];
-  /** The stream ends when this is revoked. */
-  readonly credential: Revocable;
-  readonly ticket?: Ticket | undefined;
-}
-
-/** Says who watches: the header names the caller, or a token in the address, or a ticket there. */
-async function watcherOf(
-  { callers, tickets }: StreamRouteOptions,
-  request: FastifyRequest,
-  runId: string,
-): Promise<Watcher> {
-  const { authorization } = request.headers;
-  const token = queryText(request, 'token');
-  if (bearerTokenOf(authorization) === undefined && token !== undefined && tickets.isTicket(token)) {
-    const ticket = await tickets.read(token, runId);
-    return { tenants: ticket.tenants, credential: ticket.credential, ticket };
-  }
-  const caller = await callers.resolve(authorization, token);
-  if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
-  return { tenants: requireReader(caller), credential: caller };
-}
-
 /** With an unknown cursor, as without one, the client receives the whole event stream. The header is newer than the address, which a browser repeats. */
 function cursorOf(request: FastifyRequest, runId: string): Cursor {
   const header = request.headers['last-event-id'];
   const cursor = typeof header === 'string' && header !== '' ? header : queryText(request, 'lastEventId');
   return (cursor === undefined ? null : Cursor.decode(cursor, runId)) ?? new Cursor();
-}
-
-function queryText(request: FastifyRequest, name: string): string | undefined {
-  const value = (request.query as Record<string, unknown>)[name];
-  return typeof value === 'string' ? value : undefined;
 }
 
 /** A run that was cancelled or quarantined has ended, and its processes may live a while. */

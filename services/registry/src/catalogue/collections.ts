@@ -73,10 +73,31 @@ export const downloadsSpec = {
   version: ['generation', 'revision'],
 } as const satisfies CollectionSpec;
 
+/** One list of files that a stage has left, by `<run>|<hash of the list>`: who keeps how much. Which are to be seen stands in the runs. */
+export const keptSpec = {
+  name: 'kept_artifacts',
+  fields: {
+    runId: 'string',
+    tenant: 'string',
+    key: 'string',
+    manifest: 'string',
+    bytes: 'integer',
+    /** Milliseconds since 1970. */
+    storedAt: 'integer',
+    expiresAt: 'integer',
+    /** Tells what was stored in one millisecond apart. */
+    salt: 'integer',
+  },
+  parts: [],
+  indexes: [['key'], ['storedAt']],
+  version: ['storedAt', 'salt'],
+} as const satisfies CollectionSpec;
+
 export const registryCollections: readonly CollectionSpec[] = [
   extensionsSpec,
   contentsSpec,
   uploadsSpec,
   keysSpec,
   downloadsSpec,
+  keptSpec,
 ];

@@ -8,7 +8,7 @@ import { BadUserInput, NotFound } from '@penstock/errors';
 import { actorOf, onBehalfOf, requireScope, type Caller, type Callers } from '@penstock/identity';
 import { ObjectTooLarge } from '@penstock/object-store';
 import type { AuditLog } from '@penstock/store';
-import { rangeOf } from '../catalogue/byte-range.ts';
+import { namesTag, rangeOf } from '@penstock/http';
 import type { Registry } from '../operations/registry.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
 
@@ -161,11 +161,4 @@ function tooLarge(reply: FastifyReply): FastifyReply {
     .code(413)
     .header('Connection', 'close')
     .send({ error: 'payload_too_large', message: `A package may have at most ${PACKAGE_BYTES_MAX} bytes.` });
-}
-
-function namesTag(header: string | undefined, etag: string): boolean {
-  return (
-    header !== undefined &&
-    header.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === etag)
-  );
 }

@@ -26,7 +26,7 @@ import {
 import { BadUserInput, NotFound } from '@penstock/errors';
 import type { ObjectStore } from '@penstock/object-store';
 import type { DocumentStore } from '@penstock/store';
-import type { ByteRange } from '../catalogue/byte-range.ts';
+import type { ByteRange } from '@penstock/http';
 import { Catalogue } from '../catalogue/catalogue.ts';
 import { Downloads } from '../catalogue/downloads.ts';
 import { Publisher, type PublishStep } from './publish.ts';

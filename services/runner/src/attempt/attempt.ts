@@ -23,6 +23,8 @@ import {
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { Workspaces } from '@penstock/executor';
+import { ArtifactsFailed } from '@penstock/artifacts';
+import type { StageArtifacts } from '../artifacts/stage-artifacts.ts';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
@@ -39,6 +41,8 @@ export interface AttemptParts {
   readonly userOf?: ((key: string) => StageUser) | undefined;
   /** Where workspaces and packages come from. */
   readonly sources: Sources;
+  /** Where what the stage leaves is kept. */
+  readonly artifacts: Pick<StageArtifacts, 'keep'>;
   readonly outgoingLog: Pick<OutgoingLog, 'append' | 'stored' | 'drop'>;
   readonly time: Time;
   readonly log: Log;
@@ -56,6 +60,8 @@ export interface AttemptParts {
 const KILLED_WITH_OTHERS_MS = 250;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
+
+type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts'>;
 
 export class Attempt {
   readonly job: Job;
@@ -152,7 +158,12 @@ export class Attempt {
       declared: job.outputs,
       remark: (text) => void chunker.remark(text),
     });
-    const result = this.#keep({ ...verdict, logBytes: chunker.finish() });
+    const ending = await this.#keepArtifacts(verdict, prepared, chunker);
+    if (ending === null) {
+      outgoingLog.drop();
+      return null;
+    }
+    const result = this.#keep({ ...ending, logBytes: chunker.finish() });
     await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
     return result;
   }
@@ -163,7 +174,35 @@ export class Attempt {
     return failedBecause('exit', UNSTARTABLE_CODE);
   }
 
-  #keep(ending: AttemptVerdict & { readonly logBytes: number }): ResultRequest {
+  /** Of a stage that ended by itself; without what it asks to keep it has not succeeded. Null: its session is over, and it was lost. */
+  async #keepArtifacts(verdict: AttemptVerdict, prepared: Prepared, chunker: Chunker): Promise<Ending | null> {
+    const { job, ref } = this;
+    const { artifacts, userOf, log } = this.#parts;
+    if (job.artifacts === undefined) return verdict;
+    try {
+      const kept = await artifacts.keep({
+        job,
+        ref,
+        folder: prepared.folders.workspace,
+        user: userOf?.(job.key),
+        verdict,
+        signal: this.#preparing.signal,
+        remark: (text) => void chunker.remark(text),
+      });
+      return kept === undefined ? verdict : { ...verdict, artifacts: kept };
+    } catch (error) {
+      if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
+      if (this.#abandoned) return null;
+      log.warn({ err: error, ...ref }, 'the files of a stage could not be kept');
+      const isTold = error instanceof ArtifactsFailed;
+      void chunker.remark(isTold ? error.message : 'the files could not be kept: the runner met an error of its own');
+      // A stage that failed by itself says so.
+      if (verdict.status === 'failed') return verdict;
+      return failedBecause(isTold ? error.reason : 'artifacts');
+    }
+  }
+
+  #keep(ending: Ending & { readonly logBytes: number }): ResultRequest {
     const result = { ...this.ref, ...ending };
     this.#kept = result;
     this.#parts.keep(result);

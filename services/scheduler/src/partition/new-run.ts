@@ -57,6 +57,7 @@ export function newRunOf(
     origin,
     ...(inputs === undefined ? {} : { inputs }),
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
+    ...(limits?.artifactBytes === undefined ? {} : { artifactBytes: limits.artifactBytes }),
     ...(limits?.keySlots === undefined ? {} : { keySlots: Math.max(1, limits.keySlots) }),
   };
   const group = groupOf(newRun(runId, base, plan), plan);

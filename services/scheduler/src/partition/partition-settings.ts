@@ -3,6 +3,8 @@ import type { CommitSettings } from './commit-cycle.ts';
 export interface PartitionSettings extends CommitSettings {
   readonly queueTimeoutMs: number;
   readonly logBytesMax: number;
+  /** How long kept files are kept where their stage does not say. */
+  readonly artifactExpireMs: number;
   /** How long a runner may be without a session before its workspaces count as lost (P19). */
   readonly workspaceGraceMs: number;
   readonly liveRunsPerKeyMax: number;

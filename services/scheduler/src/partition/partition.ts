@@ -11,6 +11,8 @@
  *  PARTITION-5 Nothing is answered before `start`, nor after `close` (P3).
  */
 import type {
+  AttemptReply,
+  AttemptRequest,
   CancelReply,
   CancelRequest,
   CreateReply,
@@ -49,7 +51,7 @@ import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
 import type { RestoredPartition } from './restored-partition.ts';
-import { awaitsResult, resultCommand } from './results.ts';
+import { awaitsResult, expireMsOf, resultCommand } from './results.ts';
 import { RunBorder } from './run-border.ts';
 import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
@@ -319,6 +321,10 @@ export class Partition {
     this.#reads.open(request, reply);
   }
 
+  attempt(request: AttemptRequest, reply: (reply: AttemptReply) => void): void {
+    this.#reads.attempt(request, this.settings.artifactExpireMs, reply);
+  }
+
   result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void): void {
     if (!this.#accepts()) return;
     const { epoch, member } = this.settings;
@@ -328,7 +334,8 @@ export class Partition {
       this.#dispatch.addCredits(this.#ports.bootNow(), { runner, session: request.session, credits: [offer.credit] });
     const run = this.#runs.get(request.runId);
     if (run !== undefined && awaitsResult(run, request, runner)) {
-      this.#decide(run, resultCommand(request, this.#at(run)));
+      const expireMs = expireMsOf(run, request.stage, this.settings.artifactExpireMs);
+      this.#decide(run, resultCommand(request, this.#at(run), expireMs));
       this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
     } else {
       // Said only by an owner that is sure to be the owner, and only of what is committed (P7).

@@ -1,9 +1,19 @@
 /** What a partition answers about its runs without deciding anything: committed state, by an owner that is sure to be it (P4). */
-import type { GetReply, GetRequest, OpenReply, OpenRequest, WatchReply, WatchRequest } from '@penstock/bus';
+import type {
+  AttemptReply,
+  AttemptRequest,
+  GetReply,
+  GetRequest,
+  OpenReply,
+  OpenRequest,
+  WatchReply,
+  WatchRequest,
+} from '@penstock/bus';
 import { matchesFilter, viewOf, type Epoch, type RunId, type RunView } from '@penstock/run';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { awaitsResult, expireMsOf } from './results.ts';
 import { watchPage } from './watch-page.ts';
 
 /** Of stages in one answer: it is made and sent between two commits, and so is to be small. */
@@ -65,6 +75,23 @@ export class Reads {
     const run = runs.get(request.runId);
     if (run === undefined) reply({ ok: true, epoch, run: null });
     else this.whenCommitted(run, () => reply({ ok: true, epoch, run: watchPage(run, request.after) }));
+  }
+
+  /** Whether the attempt lives with this runner: what it stores is then the run's. */
+  attempt({ ref, runner }: AttemptRequest, expireMs: number, reply: (reply: AttemptReply) => void): void {
+    const { epoch, runs } = this.#host;
+    if (!this.#host.mayAnswer()) return;
+    const run = runs.get(ref.runId);
+    if (run === undefined) reply({ ok: true, epoch, attempt: null });
+    else
+      this.whenCommitted(run, () => {
+        const [created] = run.events;
+        const artifactBytes = created?.type === 'run_created' ? created.artifactBytes : undefined;
+        const { tenant, key } = run.state;
+        const lives = awaitsResult(run, ref, runner);
+        const kept = { tenant, key, artifactBytes, expireMs: expireMsOf(run, ref.stage, expireMs) };
+        reply({ ok: true, epoch, attempt: lives ? kept : null });
+      });
   }
 
   open(request: OpenRequest, reply: (reply: OpenReply) => void): void {

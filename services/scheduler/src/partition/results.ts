@@ -1,11 +1,11 @@
 /** A runner's result of an attempt (P16): whether it is about the attempt that lives, and the command that it becomes. */
-import type { ResultRequest } from '@penstock/bus';
-import type { RunCommand } from '@penstock/run';
+import type { AttemptRef, ResultRequest } from '@penstock/bus';
+import type { KeptArtifacts, RunCommand, StageArtifacts } from '@penstock/run';
 import { liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
 /** Whether the run still waits for this very result; any other is obsolete (P7). */
-export function awaitsResult(run: LiveRun, request: ResultRequest, runner: string): boolean {
+export function awaitsResult(run: LiveRun, request: AttemptRef, runner: string): boolean {
   const live = liveAttemptOf(run, request.stage);
   return (
     live?.attempt === request.attempt &&
@@ -15,7 +15,21 @@ export function awaitsResult(run: LiveRun, request: ResultRequest, runner: strin
   );
 }
 
-export function resultCommand(request: ResultRequest, at: number): RunCommand {
+/** `expireMs`: of what the stage leaves. */
+export function resultCommand(request: ResultRequest, at: number, expireMs: number): RunCommand {
   const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
-  return { type: 'result', at, stage, attempt, status, reason, exitCode, outputs, logBytes };
+  const artifacts = request.artifacts === undefined ? undefined : keptUntil(request.artifacts, at + expireMs);
+  return { type: 'result', at, stage, attempt, status, reason, exitCode, outputs, artifacts, logBytes };
+}
+
+export function expireMsOf(run: LiveRun, stage: string, defaultMs: number): number {
+  return run.plan.stages[run.plan.indexOf.get(stage) ?? -1]?.definition.artifacts?.expireMs ?? defaultMs;
+}
+
+/** Only what it is made of: what a runner says goes into the journal. Undefined: it cannot be. */
+function keptUntil({ manifest, files, bytes }: KeptArtifacts, expiresAt: number): StageArtifacts | undefined {
+  const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
+  return /^[0-9a-f]{64}$/.test(manifest) && isCount(files) && isCount(bytes)
+    ? { manifest, files, bytes, expiresAt }
+    : undefined;
 }

@@ -7,6 +7,7 @@ import {
   type BusSubscription,
   type CancelRequest,
   type CommittedEvents,
+  type AttemptRequest,
   type CreateRequest,
   type GetRequest,
   type Job,
@@ -279,6 +280,9 @@ export class PartitionOwner {
         break;
       case 'open':
         core.openRuns(body as OpenRequest, reply);
+        break;
+      case 'attempt':
+        core.attempt(body as AttemptRequest, reply);
         break;
       case 'result':
         core.result(body as ResultRequest, runner ?? '', reply);

@@ -23,6 +23,8 @@ export interface SchedulerOptions {
   readonly leasesProvenDead?: boolean | undefined;
   /** Of output kept for each attempt. Default 16 MiB. */
   readonly logBytesMax?: number | undefined;
+  /** Of kept files whose stage does not say; default 30 days. */
+  readonly artifactExpireMs?: number | undefined;
 }
 
 export interface Scheduler {

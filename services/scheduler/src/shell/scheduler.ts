@@ -51,6 +51,7 @@ const EXPIRED_MAX = 10_000;
 /** How often the logs of others' partitions are looked at: one small read each. */
 const LOOK_MS = 30_000;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
+const ARTIFACT_EXPIRE_MS = 30 * 24 * 60 * 60_000;
 
 /** Where the texts of runs are read; the simulation has its own. */
 export interface Texts {
@@ -348,6 +349,7 @@ export class SchedulerService implements Scheduler {
       log,
       queueTimeoutMs = 24 * 60 * 60 * 1000,
       logBytesMax = LOG_BYTES_MAX,
+      artifactExpireMs = ARTIFACT_EXPIRE_MS,
       runnerLeaseMs = RUNNER_LEASE_MS,
     } = this.#options;
     const owner: PartitionOwner = new PartitionOwner(
@@ -360,6 +362,7 @@ export class SchedulerService implements Scheduler {
         settings: {
           queueTimeoutMs,
           logBytesMax,
+          artifactExpireMs,
           workspaceGraceMs: runnerLeaseMs,
           liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
         },

@@ -1,4 +1,4 @@
-/** The `Range` header of a request for some of the bytes. */
+/** What a request says of the bytes that it wants: some of them (`Range`), or none that it has already (`If-None-Match`). */
 
 export interface ByteRange {
   readonly from: number;
@@ -20,4 +20,12 @@ export function rangeOf(header: string | undefined, size: number): ByteRange | '
   const to = last === '' ? size : Math.min(size, Number(last) + 1);
   if (last !== '' && Number(last) < from) return 'whole';
   return from < size ? { from, to } : 'unsatisfiable';
+}
+
+/** Whether `If-None-Match` names this tag. */
+export function namesTag(header: string | undefined, etag: string): boolean {
+  return (
+    header !== undefined &&
+    header.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === etag)
+  );
 }

@@ -1,0 +1,101 @@
+/**
+ * Files that stages of a local run keep: copies under `.penstock/artifacts/<run>/<stage>/` in the folder of the run. A stage's
+ * appear all at once, or not at all.
+ */
+import { randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import {
+  ArtifactsFailed,
+  collectFiles,
+  isKeptAfter,
+  keptLine,
+  leftOutLines,
+  nothingMatchesLine,
+  type Collection,
+} from '@penstock/artifacts';
+import type { AttemptVerdict, StageUser } from '@penstock/executor';
+import type { StageWork } from '@penstock/run';
+
+export interface LeftLocally {
+  readonly asked: NonNullable<StageWork['artifacts']>;
+  readonly stage: string;
+  readonly verdict: AttemptVerdict;
+  /** The stage's working folder. */
+  readonly folder: string;
+  readonly user: StageUser | undefined;
+  readonly signal: AbortSignal;
+  readonly remark: (text: string) => void;
+}
+
+/** Beside the files of the run itself, which no stage keeps again. */
+const OWN_FOLDER = '.penstock';
+
+export class LocalArtifacts {
+  readonly #root: string;
+
+  /** `folder`: that of the run. */
+  constructor(folder: string, runId: string) {
+    this.#root = join(folder, OWN_FOLDER, 'artifacts', runId);
+  }
+
+  /** What the attempt then has come to. */
+  async keep(left: LeftLocally): Promise<AttemptVerdict> {
+    const { asked, verdict, folder, user, signal, remark } = left;
+    if (!isKeptAfter(asked.when, verdict)) return verdict;
+    let collection: Collection | undefined;
+    try {
+      const patterns = [...asked.paths, `!${OWN_FOLDER}/**`];
+      collection = await collectFiles({ folder, patterns, user, bytesMax: Number.MAX_SAFE_INTEGER, signal });
+      for (const line of leftOutLines(collection.listing)) remark(line);
+      if (collection.listing.files.length === 0) {
+        remark(nothingMatchesLine(asked.paths));
+        return asked.required && verdict.status === 'success' ? failedBy('artifacts') : verdict;
+      }
+      await this.#copy(left.stage, collection);
+      const { files } = collection.listing;
+      remark(
+        keptLine(
+          files.length,
+          files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+        ),
+      );
+      return verdict;
+    } catch (error) {
+      if (signal.aborted) return { status: 'failed', reason: 'cancelled' };
+      remark(`the files could not be kept: ${error instanceof Error ? error.message : String(error)}`);
+      if (verdict.status === 'failed') return verdict;
+      return failedBy(error instanceof ArtifactsFailed ? error.reason : 'artifacts');
+    } finally {
+      await collection?.close();
+    }
+  }
+
+  async #copy(stage: string, collection: Collection): Promise<void> {
+    // A stage's name may hold anything; coded like this it is one name of a folder.
+    const target = join(this.#root, encodeURIComponent(stage).replaceAll('.', '%2E'));
+    const incoming = join(this.#root, `.incoming-${randomUUID()}`);
+    try {
+      for (const file of collection.listing.files) {
+        const path = join(incoming, file.path);
+        await mkdir(dirname(path), { recursive: true });
+        await pipeline(
+          collection.read(file),
+          createWriteStream(path, { flags: 'wx', mode: file.executable ? 0o755 : 0o644 }),
+        );
+      }
+      // Of an earlier attempt.
+      await rm(target, { recursive: true, force: true });
+      await rename(incoming, target);
+    } catch (error) {
+      await rm(incoming, { recursive: true, force: true });
+      throw error;
+    }
+  }
+}
+
+function failedBy(reason: 'artifacts' | 'quota'): AttemptVerdict {
+  return { status: 'failed', reason };
+}

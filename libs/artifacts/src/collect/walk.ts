@@ -1,0 +1,162 @@
+/**
+ * Finds the files below a folder that patterns match, and opens them, although whoever owns the folder may change it all the
+ * while: other stages of the run work in it.
+ *
+ *  WALK-1 Every folder is entered by its name below a descriptor, and never through a link: nothing is read that does not
+ *     stand below the folder, whatever is swapped for a link meanwhile.
+ *  WALK-2 A link is taken as the file that it leads to where every step of it stays below; a link that leaves, one to a folder,
+ *     a device, a socket or a pipe is not taken.
+ */
+import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync, type Dirent } from 'node:fs';
+import { pathFault } from '../manifest.ts';
+import type { Patterns } from './patterns.ts';
+
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** A pipe that takes the place of a file does not hold the walk up. */
+const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/** As the kernel follows. */
+const LINKS_MAX = 40;
+const DEPTH_MAX = 256;
+/** Looked at in all. */
+const ENTRIES_MAX = 2_000_000;
+
+/** What of a path that matches is not taken, and why. */
+export interface LeftOut {
+  readonly path: string;
+  readonly why: string;
+}
+
+export interface Found {
+  readonly path: string;
+  /** Where its content is, after links. */
+  readonly at: readonly string[];
+}
+
+export class WalkTooLarge extends Error {}
+
+/** In the order of their names. `filesMax`: one more is found at the most. */
+export function findFiles(
+  folder: number,
+  patterns: Patterns,
+  filesMax: number,
+): { readonly found: Found[]; readonly leftOut: LeftOut[]; readonly folders: string[] } {
+  const found: Found[] = [];
+  const leftOut: LeftOut[] = [];
+  /** Folders that a pattern names as if they were files. */
+  const folders: string[] = [];
+  let entries = 0;
+  const look = (at: number, entry: Dirent<Buffer>, prefix: string, depth: number): void => {
+    const name = entry.name.toString('utf8');
+    const path = prefix === '' ? name : `${prefix}/${name}`;
+    const isText = Buffer.compare(Buffer.from(name), entry.name) === 0;
+    if (entry.isDirectory()) {
+      if (isText && patterns.includes(path)) folders.push(path);
+      if (isText && depth < DEPTH_MAX && patterns.leadInto(path)) enter(at, name, path, depth + 1);
+      return;
+    }
+    if (!patterns.includes(path)) return;
+    const fault = isText ? pathFault(path) : 'its name is not UTF-8';
+    if (fault !== undefined) leftOut.push({ path, why: fault });
+    else if (entry.isFile()) found.push({ path, at: path.split('/') });
+    else if (entry.isSymbolicLink()) {
+      const target = targetOf(folder, path.split('/'));
+      if (typeof target === 'string') leftOut.push({ path, why: target });
+      else found.push({ path, at: target });
+    } else leftOut.push({ path, why: 'it is no file' });
+  };
+  const enter = (at: number, name: string, path: string, depth: number): void => {
+    let inner: number;
+    try {
+      inner = openSync(below(at, name), FOLDER);
+    } catch {
+      leftOut.push({ path, why: 'the folder cannot be read' });
+      return;
+    }
+    try {
+      walk(inner, path, depth);
+    } finally {
+      closeSync(inner);
+    }
+  };
+  const walk = (at: number, prefix: string, depth: number): void => {
+    const names = readdirSync(`/proc/self/fd/${at}`, { withFileTypes: true, encoding: 'buffer' });
+    names.sort((a, b) => Buffer.compare(a.name, b.name));
+    for (const entry of names) {
+      entries += 1;
+      if (entries > ENTRIES_MAX) throw new WalkTooLarge(`the patterns lead to more than ${ENTRIES_MAX} names`);
+      if (patterns.isExhausted) throw new WalkTooLarge('the patterns take too long to match');
+      if (found.length > filesMax) return;
+      look(at, entry, prefix, depth);
+    }
+  };
+  walk(folder, '', 1);
+  return { found, leftOut, folders };
+}
+
+/** A descriptor of the file; undefined where it is none, or not there any more. */
+export function openFile(folder: number, at: readonly string[]): number | undefined {
+  const parents: number[] = [];
+  try {
+    let parent = folder;
+    for (const name of at.slice(0, -1)) {
+      parent = openSync(below(parent, name), FOLDER);
+      parents.push(parent);
+    }
+    const file = openSync(below(parent, at.at(-1) ?? '.'), FILE);
+    if (fstatSync(file).isFile()) return file;
+    closeSync(file);
+    return undefined;
+  } catch {
+    return undefined;
+  } finally {
+    for (const parent of parents) closeSync(parent);
+  }
+}
+
+/** The names that a link leads to in the end, or why it is not taken. */
+function targetOf(folder: number, path: readonly string[]): string[] | string {
+  const waiting = [...path];
+  const reached: string[] = [];
+  for (let links = 0; waiting.length > 0;) {
+    const name = waiting.shift() ?? '';
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      if (reached.pop() === undefined) return 'it is a link that leaves the working folder';
+      continue;
+    }
+    const link = readLink(folder, [...reached, name]);
+    if (link === undefined) {
+      reached.push(name);
+      continue;
+    }
+    links += 1;
+    if (links > LINKS_MAX) return 'it is a link without an end';
+    if (link.startsWith('/')) return 'it is a link that leaves the working folder';
+    waiting.unshift(...link.split('/'));
+  }
+  const file = openFile(folder, reached);
+  if (file === undefined) return 'it is a link to no file';
+  closeSync(file);
+  return reached;
+}
+
+/** What stands there as a link; undefined where there is none. */
+function readLink(folder: number, at: readonly string[]): string | undefined {
+  const parents: number[] = [];
+  try {
+    let parent = folder;
+    for (const name of at.slice(0, -1)) {
+      parent = openSync(below(parent, name), FOLDER);
+      parents.push(parent);
+    }
+    return readlinkSync(below(parent, at.at(-1) ?? '.'));
+  } catch {
+    return undefined;
+  } finally {
+    for (const parent of parents) closeSync(parent);
+  }
+}
+
+function below(folder: number, name: string): string {
+  return `/proc/self/fd/${folder}/${name}`;
+}

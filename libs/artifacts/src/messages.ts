@@ -1,0 +1,77 @@
+/**
+ * What runners and gateways ask of the service that keeps artifacts: `subjects.artifacts(runner, verb)` and
+ * `svc.registry.artifact.<verb>`. Runners hold no credentials of the object storage: their bytes move through these,
+ * for an attempt that the run's owner says was granted to them.
+ */
+import type { AttemptRef } from '@penstock/bus';
+
+/** Of raw bytes in one message, which carries them as base64: well below the broker's megabyte. */
+export const PART_BYTES = 512 * 1024;
+
+/** Whose right a runner speaks by. */
+export interface ByAttempt {
+  readonly ref: AttemptRef;
+  readonly partition: number;
+}
+
+/** `begin`: refused with QUOTA_EXCEEDED where so much more may not be kept. */
+export interface BeginRequest extends ByAttempt {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/** `put`: a content of PART_BYTES at most; done when it is stored. */
+export interface PutRequest extends ByAttempt {
+  readonly sha256: string;
+  readonly data: string;
+}
+
+/** `open`: a larger one; its parts go to `subjects.upload(runner, upload)`, in order. */
+export interface OpenUploadRequest extends ByAttempt {
+  readonly sha256: string;
+  readonly sizeBytes: number;
+}
+/** `upload: null`: it is stored already. */
+export interface OpenUploadAnswer {
+  readonly upload: string | null;
+}
+
+/** The last part is answered when the whole is stored. NOT_FOUND: the upload is over, and is to begin anew. */
+export interface UploadPart {
+  readonly offset: number;
+  readonly data: string;
+}
+
+/** `seal`: the list of what was stored, as the journal will name it. */
+export interface SealRequest extends ByAttempt {
+  readonly manifest: string;
+}
+export interface SealAnswer {
+  readonly sha256: string;
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/** `get`, of a runner: a part of a content of the attempt's own run. */
+export interface GetRequest extends ByAttempt {
+  readonly sha256: string;
+  readonly offset: number;
+}
+/** `svc.registry.artifact.get`, of a gateway, which has seen who asks. */
+export interface PartRequest {
+  readonly runId: string;
+  readonly sha256: string;
+  readonly offset: number;
+}
+export interface PartAnswer {
+  readonly data: string;
+  readonly sizeBytes: number;
+}
+
+/** `svc.registry.artifact.usage`: bytes that the key keeps. */
+export interface UsageRequest {
+  readonly key: string;
+}
+export interface UsageAnswer {
+  readonly bytes: number;
+}

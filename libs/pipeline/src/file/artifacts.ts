@@ -1,0 +1,74 @@
+/** Reads `artifacts` of a stage: patterns, or a map with them and what else is said of the files that are kept. */
+import { fieldOf, readBoolean, mustBe, readKeys, readWord, type Field } from './fields.ts';
+import { parseKeepTime } from '../model/duration.ts';
+import { readGlobs } from './globs.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
+import type { ArtifactsDefinition, KeptWhen } from '../model/kept-files.ts';
+import { quoted } from '../text/printable.ts';
+import { ARTIFACTS_KEYS } from './vocabulary.ts';
+
+const WHENS: readonly KeptWhen[] = ['success', 'failure', 'always'];
+
+export function readArtifacts(field: Field): ArtifactsDefinition | undefined {
+  const { node, path, problems } = field;
+  if (node.kind !== 'map') {
+    const paths = readPaths(field);
+    return paths === undefined ? undefined : { paths, when: 'success', required: false };
+  }
+  const keys = readKeys(node, ARTIFACTS_KEYS, "in 'artifacts'", path, problems);
+  const inner = <Value>(
+    key: (typeof ARTIFACTS_KEYS)[number],
+    read: (value: Field) => Value | undefined,
+  ): Value | undefined => {
+    const found = keys.get(key);
+    return found === undefined ? undefined : read(fieldOf(found, path, problems));
+  };
+  const paths = inner('paths', readPaths);
+  const when = inner('when', (value) => readWord(value, WHENS)) ?? 'success';
+  const required = inner('required', readBoolean) ?? false;
+  const expireMs = inner('expire', readExpire);
+  if (!keys.has('paths'))
+    problems.add(node.entries[0]?.keySpan ?? node, path, "'artifacts' has no 'paths'", "such as 'paths: [dist/**]'");
+  if (paths === undefined) return undefined;
+  return { paths, when, required, ...(expireMs === undefined ? {} : { expireMs }) };
+}
+
+function readExpire(field: Field): number | undefined {
+  const { node } = field;
+  const ms = node.kind === 'scalar' ? parseKeepTime(node.text) : undefined;
+  if (ms !== undefined && ms >= PIPELINE_LIMITS.artifactExpireMsMin && ms <= PIPELINE_LIMITS.artifactExpireMsMax)
+    return ms;
+  mustBe(field, 'a time such as 7d, 12h or 1d12h, from 1m to 3650d', () =>
+    node.kind === 'scalar' && /^[0-9]{1,4}$/.test(node.text) ? `add the unit: '${node.text}d'` : undefined,
+  );
+  return undefined;
+}
+
+/** Paths are told from the working folder: a pattern that leaves it would never match. */
+function readPaths(field: Field): string[] | undefined {
+  const { problems, path, node } = field;
+  const paths = readGlobs(field);
+  if (paths === undefined) return undefined;
+  const nodes = node.kind === 'list' ? node.items : [node];
+  for (const [index, pattern] of paths.entries()) {
+    const plain = pattern.replace(/^!/, '');
+    const at = nodes[index] ?? node;
+    if (plain.startsWith('/') || plain.startsWith('~'))
+      problems.add(
+        at,
+        path,
+        `the pattern ${quoted(pattern)} must be told from the working folder`,
+        'begin it with a name',
+      );
+    else if (plain.split('/').some((part) => part === '..' || part === '.'))
+      problems.add(
+        at,
+        path,
+        `the pattern ${quoted(pattern)} must stay within the working folder`,
+        "write it without '.' and '..'",
+      );
+  }
+  if (paths.length > 0 && paths.every((pattern) => pattern.startsWith('!')))
+    problems.add(node, path, "all patterns of 'artifacts' begin with '!', so that nothing would ever be kept");
+  return paths;
+}

@@ -1,0 +1,14 @@
+/** What a stage's `artifacts` ask for: plain JSON values, as in the definition that they stand in. */
+
+/** After which endings of the stage its files are kept. */
+export type KeptWhen = 'success' | 'failure' | 'always';
+
+export interface ArtifactsDefinition {
+  /** Patterns over paths in the working folder, in order: the last that fits takes a file in, or out again. */
+  readonly paths: readonly string[];
+  readonly when: KeptWhen;
+  /** Whether a stage that leaves nothing to keep has failed. */
+  readonly required: boolean;
+  /** For how long they are kept; absent: as the server is set up. */
+  readonly expireMs?: number | undefined;
+}

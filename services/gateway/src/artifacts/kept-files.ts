@@ -1,0 +1,125 @@
+/**
+ * Reads what stages have kept, from the service that keeps it. It remembers lists of files that were read lately, by their
+ * hash, which is what they are.
+ */
+import { createHash } from 'node:crypto';
+import {
+  decodeManifest,
+  MANIFEST_BYTES_MAX,
+  type KeptFile,
+  type PartAnswer,
+  type PartRequest,
+} from '@penstock/artifacts';
+import type { Bus } from '@penstock/bus';
+import { NotFound, Unavailable } from '@penstock/errors';
+import { callService } from '@penstock/service';
+import type { RunView, StageView } from '@penstock/run';
+import type { ByteRange } from '@penstock/http';
+
+/** Of all remembered lists. */
+const REMEMBERED_FILES_MAX = 50_000;
+/** Parts asked for ahead of the one that is sent. */
+const AHEAD = 2;
+const PART_MS_MAX = 20_000;
+
+export class KeptFiles {
+  readonly #bus: Bus;
+  readonly #now: () => number;
+  readonly #remembered = new Map<string, readonly KeptFile[]>();
+  #rememberedFiles = 0;
+
+  constructor(bus: Bus, now: () => number) {
+    this.#bus = bus;
+    this.#now = now;
+  }
+
+  /** Undefined: the stage keeps nothing, or nothing any more. */
+  async of(run: Pick<RunView, 'id'>, { artifacts }: StageView): Promise<readonly KeptFile[] | undefined> {
+    if (artifacts === undefined || artifacts.expiresAt <= this.#now()) return undefined;
+    const id = `${run.id} ${artifacts.manifest}`;
+    const known = this.#remembered.get(id);
+    if (known !== undefined) {
+      this.#remembered.delete(id);
+      this.#remembered.set(id, known);
+      return known;
+    }
+    let bytes: Buffer;
+    try {
+      bytes = await this.#list(run.id, artifacts.manifest);
+    } catch (error) {
+      if (error instanceof NotFound) return undefined;
+      throw error;
+    }
+    const files = decodeManifest(bytes);
+    this.#remember(id, files);
+    return files;
+  }
+
+  /** Its bytes, checked where all of them are read: who has read to the end has what was kept. */
+  async *read(runId: string, { sha256, sizeBytes }: KeptFile, range?: ByteRange): AsyncGenerator<Buffer, void> {
+    const { from, to } = range ?? { from: 0, to: sizeBytes };
+    const hash = range === undefined ? createHash('sha256') : undefined;
+    const ahead: Promise<Buffer>[] = [];
+    let asked = from;
+    let given = from;
+    const ask = (size: number): void => {
+      for (; ahead.length <= AHEAD && asked < to; asked += size) {
+        const part = this.#part(runId, sha256, asked).then((answer) => Buffer.from(answer.data, 'base64'));
+        part.catch(() => {});
+        ahead.push(part);
+      }
+    };
+    if (from >= to) return;
+    // How large parts are is the other side's: the first one says.
+    const first = Buffer.from((await this.#part(runId, sha256, from)).data, 'base64');
+    asked = from + first.length;
+    ahead.push(Promise.resolve(first));
+    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
+      ask(first.length);
+      const bytes = await next;
+      if (bytes.length === 0) throw new Unavailable('The kept file is damaged.');
+      const wanted = bytes.subarray(0, to - given);
+      given += wanted.length;
+      hash?.update(wanted);
+      if (given >= to && hash !== undefined && hash.digest('hex') !== sha256)
+        throw new Unavailable('The kept file is damaged.');
+      yield wanted;
+    }
+    if (given < to) throw new Unavailable('The kept file is damaged.');
+  }
+
+  async #list(runId: string, sha256: string): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    for (let offset = 0, size = 1; offset < size;) {
+      const part = await this.#part(runId, sha256, offset);
+      const bytes = Buffer.from(part.data, 'base64');
+      size = part.sizeBytes;
+      if (bytes.length === 0 || size > MANIFEST_BYTES_MAX) throw new Unavailable('The list of kept files is damaged.');
+      parts.push(bytes);
+      offset += bytes.length;
+    }
+    return Buffer.concat(parts);
+  }
+
+  async #part(runId: string, sha256: string, offset: number): Promise<PartAnswer> {
+    const request = { runId, sha256, offset };
+    return await callService<PartRequest, PartAnswer>(
+      this.#bus,
+      'registry',
+      'artifact.get',
+      request,
+      PART_MS_MAX,
+      PART_MS_MAX,
+    );
+  }
+
+  #remember(id: string, files: readonly KeptFile[]): void {
+    this.#remembered.set(id, files);
+    this.#rememberedFiles += files.length;
+    for (const [oldest, { length }] of this.#remembered) {
+      if (this.#rememberedFiles <= REMEMBERED_FILES_MAX) break;
+      this.#remembered.delete(oldest);
+      this.#rememberedFiles -= length;
+    }
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * `GET /pipeline/{id}/artifacts/{stage}/{path}`: a file that a stage has kept; without the path all of them as a `tar.gz`. What is
+ * not there, expired, or not the caller's is answered alike.
+ */
+import { pipeline, Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { NotFound } from '@penstock/errors';
+import { namesTag, rangeOf } from '@penstock/http';
+import { isRunId, type RunView, type StageView } from '@penstock/run';
+import type { RunReads } from '@penstock/run-client';
+import type { KeptFile } from '@penstock/artifacts';
+import { watcherOf, type WatcherSources } from '../sse/watcher.ts';
+import type { KeptFiles } from './kept-files.ts';
+import { packFiles } from './pack.ts';
+
+export interface ArtifactRouteOptions extends WatcherSources {
+  readonly reads: RunReads;
+  readonly kept: KeptFiles;
+}
+
+interface Kept {
+  readonly run: RunView;
+  readonly stage: StageView;
+  readonly files: readonly KeptFile[];
+}
+
+const NOTHING = 'There is no such artifact.';
+/** Downloads under way in this process: each holds a few megabytes. */
+const DOWNLOADS_MAX = 200;
+
+export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOptions): void {
+  let underway = 0;
+  const counted = (reply: FastifyReply): boolean => {
+    if (underway >= DOWNLOADS_MAX) {
+      reply
+        .code(503)
+        .header('Retry-After', '5')
+        .send({ error: 'unavailable', message: 'Too many downloads are under way; try again in a moment.' });
+      return false;
+    }
+    underway += 1;
+    reply.raw.once('close', () => {
+      underway -= 1;
+    });
+    return true;
+  };
+
+  app.route<{ Params: { readonly id: string; readonly stage: string; readonly '*': string } }>({
+    method: ['GET', 'HEAD'],
+    url: '/pipeline/:id/artifacts/:stage/*',
+    config: { tier: 'read' },
+    handler: async (request, reply) => {
+      const { id, stage, '*': path } = request.params;
+      const kept = await keptOf(options, request, id, stage);
+      const file = kept.files.find((each) => each.path === path);
+      if (file === undefined) throw new NotFound(NOTHING);
+      if (!counted(reply)) return reply;
+      return sendFile(options.kept, id, file, request, reply);
+    },
+  });
+
+  app.route<{ Params: { readonly id: string; readonly stage: string } }>({
+    method: ['GET', 'HEAD'],
+    url: '/pipeline/:id/artifacts/:stage',
+    config: { tier: 'read' },
+    handler: async (request, reply) => {
+      const { id, stage } = request.params;
+      const { files } = await keptOf(options, request, id, stage);
+      if (!counted(reply)) return reply;
+      reply.headers({
+        ...COMMON_HEADERS,
+        'Content-Type': 'application/gzip',
+        'Content-Disposition': attachment(`${stage}.tar.gz`),
+      });
+      if (request.method === 'HEAD') return reply.send();
+      const packed = Readable.from(
+        packFiles(files, (file) => options.kept.read(id, file)),
+        { objectMode: false },
+      );
+      // What fails on the way closes the connection: an archive that was cut off is none.
+      return reply.send(pipeline(packed, createGzip(), () => {}));
+    },
+  });
+}
+
+const COMMON_HEADERS = {
+  'Cache-Control': 'private, no-cache',
+  Vary: 'Authorization',
+  // Shown as what it says it is, a stranger's file could be a page of this server.
+  'X-Content-Type-Options': 'nosniff',
+};
+
+async function keptOf(
+  options: ArtifactRouteOptions,
+  request: FastifyRequest,
+  runId: string,
+  stageName: string,
+): Promise<Kept> {
+  const { tenants, ticket } = await watcherOf(options, request, runId);
+  const run = isRunId(runId) ? await options.reads.view(runId, tenants) : null;
+  if (run === null) throw new NotFound(NOTHING);
+  if (ticket !== undefined)
+    await options.tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));
+  const stage = run.stages.find(({ name }) => name === stageName);
+  const files = stage === undefined ? undefined : await options.kept.of(run, stage);
+  if (stage === undefined || files === undefined) throw new NotFound(NOTHING);
+  return { run, stage, files };
+}
+
+function sendFile(
+  kept: KeptFiles,
+  runId: string,
+  file: KeptFile,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const { sha256, sizeBytes, path } = file;
+  const etag = `"${sha256}"`;
+  reply.headers({ ...COMMON_HEADERS, ETag: etag, 'Accept-Ranges': 'bytes' });
+  if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  const ifRange = request.headers['if-range'];
+  const range = ifRange === undefined || ifRange === etag ? rangeOf(request.headers.range, sizeBytes) : 'whole';
+  if (range === 'unsatisfiable')
+    return reply
+      .code(416)
+      .header('Content-Range', `bytes */${sizeBytes}`)
+      .send({ error: 'range_not_satisfiable', message: `The file has ${sizeBytes} bytes.` });
+  reply.headers({
+    'Content-Type': 'application/octet-stream',
+    'Content-Disposition': attachment(path.slice(path.lastIndexOf('/') + 1)),
+  });
+  if (range === 'whole') reply.header('Content-Length', sizeBytes);
+  else
+    reply.code(206).headers({
+      'Content-Range': `bytes ${range.from}-${range.to - 1}/${sizeBytes}`,
+      'Content-Length': range.to - range.from,
+    });
+  if (request.method === 'HEAD') return reply.send();
+  const bytes = kept.read(runId, file, range === 'whole' ? undefined : range);
+  return reply.send(Readable.from(bytes, { objectMode: false }));
+}
+
+/** The name as data: whatever it holds, it ends neither the header nor the quotes. */
+function attachment(name: string): string {
+  const plain = name.replaceAll(/[^A-Za-z0-9._-]/g, '_');
+  const encoded = encodeURIComponent(name).replaceAll(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}

@@ -1,0 +1,40 @@
+/** Who reads what belongs to a run by an address: a stream of its events, a file that it has kept. */
+import { Unauthenticated } from '@penstock/errors';
+import { bearerTokenOf, requireReader, type Callers, type Revocable } from '@penstock/identity';
+import type { FastifyRequest } from 'fastify';
+import type { Ticket, Tickets } from './tickets.ts';
+
+export interface WatcherSources {
+  readonly callers: Callers;
+  readonly tickets: Tickets;
+}
+
+export interface Watcher {
+  /** Whose runs it may read. */
+  readonly tenants: readonly string[];
+  /** The stream ends when this is revoked. */
+  readonly credential: Revocable;
+  readonly ticket?: Ticket | undefined;
+}
+
+/** Says who watches: the header names the caller, or a token in the address, or a ticket there. */
+export async function watcherOf(
+  { callers, tickets }: WatcherSources,
+  request: FastifyRequest,
+  runId: string,
+): Promise<Watcher> {
+  const { authorization } = request.headers;
+  const token = queryText(request, 'token');
+  if (bearerTokenOf(authorization) === undefined && token !== undefined && tickets.isTicket(token)) {
+    const ticket = await tickets.read(token, runId);
+    return { tenants: ticket.tenants, credential: ticket.credential, ticket };
+  }
+  const caller = await callers.resolve(authorization, token);
+  if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
+  return { tenants: requireReader(caller), credential: caller };
+}
+
+export function queryText(request: FastifyRequest, name: string): string | undefined {
+  const value = (request.query as Record<string, unknown>)[name];
+  return typeof value === 'string' ? value : undefined;
+}

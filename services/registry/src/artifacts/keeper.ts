@@ -1,0 +1,166 @@
+/**
+ * Keeps what stages leave: the one part of the system that reads and writes their bytes. What is stored here is seen by nobody
+ * before the run's journal names its list.
+ *
+ *  KEEPER-1 A runner stores, and reads, only for an attempt that lives with it, and only in the run of that attempt.
+ *  KEEPER-2 A list is stored after all that it names was stored.
+ */
+import { createHash } from 'node:crypto';
+import {
+  ArtifactsFailed,
+  decodeManifest,
+  PART_BYTES,
+  type BeginRequest,
+  type GetRequest,
+  type OpenUploadAnswer,
+  type OpenUploadRequest,
+  type PartAnswer,
+  type PartRequest,
+  type PutRequest,
+  type SealAnswer,
+  type SealRequest,
+  type UploadPart,
+  type UsageAnswer,
+  type UsageRequest,
+} from '@penstock/artifacts';
+import type { Bus, BusSubscription, LivingAttempt } from '@penstock/bus';
+import { BadUserInput, QuotaExceeded } from '@penstock/errors';
+import type { ObjectStore } from '@penstock/object-store';
+import { answerCalls } from '@penstock/service';
+import { StoreUnavailable, type DocumentStore } from '@penstock/store';
+import { asUnavailable } from '../catalogue/uploads.ts';
+import { Contents } from './contents.ts';
+import { Grants } from './grants.ts';
+import { IncomingUploads } from './incoming.ts';
+import { sweepArtifacts, type SweepParts, type SweptArtifacts } from './sweep.ts';
+import { KeptUsage } from './usage.ts';
+
+export interface KeeperOptions {
+  readonly bus: Bus;
+  readonly store: DocumentStore;
+  readonly objects: ObjectStore;
+  readonly runOf: SweepParts['runOf'];
+  readonly now: () => number;
+}
+
+export class ArtifactKeeper {
+  readonly #options: KeeperOptions;
+  readonly #contents: Contents;
+  readonly #grants: Grants;
+  readonly #incoming = new IncomingUploads();
+  readonly #usage: KeptUsage;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#contents = new Contents(options.objects);
+    this.#grants = new Grants(options.bus);
+    this.#usage = new KeptUsage(options.store, options.now);
+  }
+
+  async begin(runner: string, request: BeginRequest): Promise<void> {
+    const attempt = await this.#grants.of(runner, request);
+    await this.#checkQuota(attempt, request.bytes);
+  }
+
+  async put(runner: string, request: PutRequest): Promise<void> {
+    await this.#grants.of(runner, request);
+    const bytes = decoded(request.data);
+    await this.#contents.putWhole(request.ref.runId, request.sha256, bytes);
+  }
+
+  async open(runner: string, request: OpenUploadRequest): Promise<OpenUploadAnswer> {
+    const attempt = await this.#grants.of(runner, request);
+    const { sha256, sizeBytes, ref } = request;
+    if (!Number.isSafeInteger(sizeBytes) || sizeBytes <= 0) throw new BadUserInput("'sizeBytes' is to be a size.");
+    await this.#checkQuota(attempt, sizeBytes);
+    if (await this.#contents.has(ref.runId, sha256)) return { upload: null };
+    const upload = this.#incoming.begin(
+      sizeBytes,
+      (bytes) => this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
+      () => listening.stop(),
+    );
+    // Its parts come to this very process.
+    const listening: BusSubscription = answerCalls(this.#options.bus, 'registry', {
+      [`upload.${runner}.${upload}`]: ({ offset, data }: UploadPart) =>
+        this.#incoming.take(upload, offset, decoded(data)),
+    });
+    return { upload };
+  }
+
+  async seal(runner: string, request: SealRequest): Promise<SealAnswer> {
+    const attempt = await this.#grants.of(runner, request);
+    const { runId } = request.ref;
+    const manifest = Buffer.from(request.manifest, 'base64');
+    const files = checked(() => decodeManifest(manifest));
+    // What has the same hash is stored once.
+    const sizes = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]));
+    const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+    await this.#checkQuota(attempt, bytes);
+    const sha256 = createHash('sha256').update(manifest).digest('hex');
+    await this.#contents.putWhole(runId, sha256, manifest);
+    const expiresAt = this.#options.now() + attempt.expireMs;
+    const { tenant, key } = attempt;
+    await orUnavailable(this.#usage.add({ runId, tenant, key, manifest: sha256, bytes, expiresAt }));
+    return { sha256, files: files.length, bytes };
+  }
+
+  async get(runner: string, request: GetRequest): Promise<PartAnswer> {
+    await this.#grants.of(runner, request);
+    return await this.#contents.part(request.ref.runId, request.sha256, request.offset);
+  }
+
+  /** For a gateway, which has seen who asks. */
+  async read({ runId, sha256, offset }: PartRequest): Promise<PartAnswer> {
+    return await this.#contents.part(runId, sha256, offset);
+  }
+
+  async usage({ key }: UsageRequest): Promise<UsageAnswer> {
+    return { bytes: await orUnavailable(this.#usage.bytesOf(key)) };
+  }
+
+  /** See `sweep.ts`. */
+  async sweep(olderThanMs?: number): Promise<SweptArtifacts> {
+    const { objects, runOf, now } = this.#options;
+    return await sweepArtifacts({ objects, runOf, contents: this.#contents, usage: this.#usage }, now(), olderThanMs);
+  }
+
+  close(): void {
+    this.#incoming.close();
+  }
+
+  async #checkQuota({ key, artifactBytes }: LivingAttempt, bytes: number): Promise<void> {
+    if (!Number.isSafeInteger(bytes) || bytes < 0) throw new BadUserInput("'bytes' is to be a number of bytes.");
+    if (artifactBytes === undefined) return;
+    const used = await orUnavailable(this.#usage.bytesOf(key));
+    if (used + bytes > artifactBytes)
+      throw new QuotaExceeded(
+        `${megabytes(bytes)} MB more would be ${megabytes(used + bytes)} MB of kept files; ${megabytes(artifactBytes)} MB may be kept.`,
+      );
+  }
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1_000_000).toFixed(1);
+}
+
+function decoded(data: string): Buffer {
+  const bytes = Buffer.from(data, 'base64');
+  if (bytes.length > PART_BYTES) throw new BadUserInput(`A part has at most ${PART_BYTES} bytes.`);
+  return bytes;
+}
+
+function checked<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof ArtifactsFailed ? new BadUserInput(error.message) : error;
+  }
+}
+
+async function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? asUnavailable(error) : error;
+  }
+}

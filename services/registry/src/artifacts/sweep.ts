@@ -1,0 +1,109 @@
+/**
+ * Removes the bytes of kept files that no run names, or names no longer: what expired, what an attempt has stored that came to
+ * nothing, and what a removed run has left. Run by every registry now and then; several at once do no harm.
+ *
+ *  ARTIFACTSWEEP-1 Of a run that is not closed nothing goes: its attempts may name by their results what they find stored.
+ *  ARTIFACTSWEEP-2 Only what is older than `olderThanMs` goes. A run is closed in the store before that, or has no document at all:
+ *     whose store was away for so long keeps what it has until its documents are there.
+ */
+import { decodeManifest, MANIFEST_BYTES_MAX } from '@penstock/artifacts';
+import type { ObjectStore } from '@penstock/object-store';
+import type { StageView } from '@penstock/run';
+import { ARTIFACT_PREFIX, partsOfKey, type Contents } from './contents.ts';
+import type { KeptUsage } from './usage.ts';
+
+/** As much of a run's document as says what it names. */
+export interface SweptRun {
+  readonly open: boolean;
+  readonly view: { readonly stages: readonly Pick<StageView, 'artifacts'>[] };
+}
+
+export interface SweepParts {
+  readonly objects: Pick<ObjectStore, 'list' | 'delete' | 'removeLeftovers'>;
+  readonly contents: Pick<Contents, 'whole'>;
+  readonly usage: KeptUsage;
+  /** Null: there is no such run. */
+  readonly runOf: (runId: string) => Promise<SweptRun | null>;
+}
+
+const SWEPT_AFTER_MS = 24 * 60 * 60_000;
+/** Looked at together: what is named is read once for all of a run that are among them. */
+const BATCH = 10_000;
+
+export interface SweptArtifacts {
+  readonly objects: number;
+  readonly lists: number;
+}
+
+export async function sweepArtifacts(
+  parts: SweepParts,
+  now: number,
+  olderThanMs = SWEPT_AFTER_MS,
+): Promise<SweptArtifacts> {
+  const before = now - olderThanMs;
+  const lists = await sweepLists(parts, now, before);
+  let objects = 0;
+  let batch = new Map<string, string[]>();
+  let count = 0;
+  const flush = async (): Promise<void> => {
+    for (const [runId, keys] of batch) objects += await sweepRun(parts, runId, keys, now);
+    batch = new Map();
+    count = 0;
+  };
+  for await (const { key, storedAt } of parts.objects.list(ARTIFACT_PREFIX)) {
+    if (storedAt >= before) continue;
+    const { runId } = partsOfKey(key);
+    const keys = batch.get(runId);
+    if (keys === undefined) batch.set(runId, [key]);
+    else keys.push(key);
+    count += 1;
+    if (count >= BATCH) await flush();
+  }
+  await flush();
+  await parts.objects.removeLeftovers(olderThanMs);
+  return { objects, lists };
+}
+
+/** Undefined: all of it is kept. */
+async function namedBy(parts: SweepParts, runId: string, now: number): Promise<Set<string> | undefined> {
+  const run = await parts.runOf(runId);
+  if (run === null) return new Set();
+  if (run.open) return undefined;
+  const named = new Set<string>();
+  for (const { artifacts } of run.view.stages) {
+    if (artifacts === undefined || artifacts.expiresAt <= now) continue;
+    named.add(artifacts.manifest);
+    const manifest = await parts.contents.whole(runId, artifacts.manifest, MANIFEST_BYTES_MAX);
+    for (const { sha256 } of decodeManifest(manifest)) named.add(sha256);
+  }
+  return named;
+}
+
+async function sweepRun(parts: SweepParts, runId: string, keys: readonly string[], now: number): Promise<number> {
+  // A list that cannot be read keeps all of its run: what it names is not known.
+  const named = await namedBy(parts, runId, now).catch(() => undefined);
+  if (named === undefined) return 0;
+  let removed = 0;
+  for (const key of keys) {
+    if (named.has(partsOfKey(key).sha256)) continue;
+    await parts.objects.delete(key);
+    removed += 1;
+  }
+  return removed;
+}
+
+/** The counts of what no run names any more. */
+async function sweepLists({ usage, runOf }: SweepParts, now: number, before: number): Promise<number> {
+  let forgotten = 0;
+  for await (const { id, runId, manifest } of usage.storedBefore(before)) {
+    const run = await runOf(runId);
+    if (run?.open === true) continue;
+    const isNamed = run?.view.stages.some(
+      ({ artifacts }) => artifacts?.manifest === manifest && artifacts.expiresAt > now,
+    );
+    if (isNamed === true) continue;
+    await usage.forget(id);
+    forgotten += 1;
+  }
+  return forgotten;
+}

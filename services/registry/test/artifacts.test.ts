@@ -1,0 +1,227 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { encodeManifest, PART_BYTES, type ByAttempt, type KeptFile, type UploadPart } from '@penstock/artifacts';
+import type { AttemptReply, AttemptRequest, Bus, LivingAttempt } from '@penstock/bus';
+import { BadUserInput, Forbidden, NotFound, QuotaExceeded } from '@penstock/errors';
+import { openFolderStore, type ObjectStore } from '@penstock/object-store';
+import type { RunId } from '@penstock/run';
+import { openSqliteStore, type DocumentStore } from '@penstock/store';
+import { ArtifactKeeper } from '../src/artifacts/keeper.ts';
+import type { SweptRun } from '../src/artifacts/sweep.ts';
+import { registryCollections } from '../src/index.ts';
+
+const RUN = '01976d3a-0000-7000-8000-000000000001' as RunId;
+const OTHER = '01976d3a-0000-7000-8000-000000000002' as RunId;
+const DAY = 86_400_000;
+const by = (runId: RunId = RUN): ByAttempt => ({
+  ref: { runId, stage: 'build', attempt: 1, session: 's', credit: 1 },
+  partition: 0,
+});
+const sumOf = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
+const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('base64');
+
+let folder: string;
+let store: DocumentStore;
+let objects: ObjectStore;
+let keeper: ArtifactKeeper;
+let now: number;
+/** By run and runner. */
+let living: Map<string, LivingAttempt>;
+let runs: Map<string, SweptRun>;
+/** Who takes parts of uploads, by subject. */
+let takers: Map<string, (body: UploadPart) => Promise<{ readonly ok: boolean; readonly code?: string }>>;
+let asked = 0;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'penstock-keeper-'));
+  store = await openSqliteStore({ path: join(folder, 'store.db'), collections: registryCollections });
+  objects = await openFolderStore(join(folder, 'objects'));
+  now = Date.now();
+  living = new Map([[`${RUN} here`, { tenant: 't', key: 'k', expireMs: 7 * DAY }]]);
+  runs = new Map();
+  takers = new Map();
+  asked = 0;
+  const bus = {
+    requestRetrying: async (_subject: string, { ref, runner }: AttemptRequest): Promise<AttemptReply> => {
+      asked += 1;
+      return { ok: true, epoch: 1, attempt: living.get(`${ref.runId} ${runner}`) ?? null } as AttemptReply;
+    },
+    respond: (subject: string, handler: never) => {
+      takers.set(subject, (body) =>
+        (handler as (body: UploadPart, call: { subject: string }) => Promise<{ ok: boolean }>)(body, { subject }),
+      );
+      return { stop: () => takers.delete(subject) };
+    },
+  } as unknown as Bus;
+  keeper = new ArtifactKeeper({ bus, store, objects, runOf: async (id) => runs.get(id) ?? null, now: () => now });
+});
+afterEach(async () => {
+  keeper.close();
+  await store.close();
+  await rm(folder, { recursive: true });
+});
+
+async function keep(
+  content: string,
+  runId: RunId = RUN,
+): Promise<{ readonly file: KeptFile; readonly manifest: string }> {
+  const file = { path: 'f', sizeBytes: content.length, sha256: sumOf(content), executable: false };
+  await keeper.put('here', { ...by(runId), sha256: file.sha256, data: base64(content) });
+  const { sha256 } = await keeper.seal('here', { ...by(runId), manifest: base64(encodeManifest([file])) });
+  return { file, manifest: sha256 };
+}
+
+const stored = async (): Promise<string[]> => {
+  const found = await Array.fromAsync(objects.list('artifacts/'));
+  return found.map(({ key }) => key.split('/').at(-1) ?? '').toSorted();
+};
+
+function ended(manifest: string | undefined, { open = false, expiresAt = now + 7 * DAY } = {}): SweptRun {
+  return {
+    open,
+    view: { stages: [manifest === undefined ? {} : { artifacts: { manifest, files: 1, bytes: 1, expiresAt } }] },
+  };
+}
+
+describe('who may store', () => {
+  it('is the runner with which the attempt lives, and nobody else', async () => {
+    await expect(keeper.begin('there', { ...by(), files: 1, bytes: 1 })).rejects.toThrow(Forbidden);
+    await expect(keeper.put('there', { ...by(), sha256: sumOf('x'), data: base64('x') })).rejects.toThrow(Forbidden);
+    await expect(keeper.put('here', { ...by(OTHER), sha256: sumOf('x'), data: base64('x') })).rejects.toThrow(
+      Forbidden,
+    );
+    await expect(keeper.get('there', { ...by(), sha256: sumOf('x'), offset: 0 })).rejects.toThrow(Forbidden);
+    await expect(keeper.seal('there', { ...by(), manifest: base64(encodeManifest([])) })).rejects.toThrow(Forbidden);
+    await expect(keeper.open('there', { ...by(), sha256: sumOf('x'), sizeBytes: 1 })).rejects.toThrow(Forbidden);
+    expect(await stored()).toEqual([]);
+  });
+
+  it('is asked of the owner once for what follows at once', async () => {
+    await keep('one');
+    expect(asked).toBe(1);
+    await keeper.begin('here', { ...by(), files: 1, bytes: 1 });
+    expect(asked).toBe(1);
+  });
+
+  it.each([-1, 1.5, 1e9, Number.NaN])('a partition %d is none', async (partition) => {
+    await expect(keeper.begin('here', { ...by(), partition, files: 1, bytes: 1 })).rejects.toThrow(BadUserInput);
+  });
+
+  it('a run or a hash that leads elsewhere is refused', async () => {
+    const evil = { ...by(), ref: { ...by().ref, runId: '../x' as RunId } };
+    living.set('../x here', { tenant: 't', key: 'k', expireMs: DAY });
+    await expect(keeper.put('here', { ...evil, sha256: sumOf('x'), data: base64('x') })).rejects.toThrow(BadUserInput);
+    await expect(keeper.read({ runId: RUN, sha256: '../../../x', offset: 0 })).rejects.toThrow(BadUserInput);
+  });
+});
+
+describe('what is stored', () => {
+  it('is what its hash says, and is read again in parts', async () => {
+    await expect(keeper.put('here', { ...by(), sha256: sumOf('y'), data: base64('x') })).rejects.toThrow(BadUserInput);
+    const { file } = await keep('hello');
+    expect(await keeper.read({ runId: RUN, sha256: file.sha256, offset: 1 })).toEqual({
+      data: base64('ello'),
+      sizeBytes: 5,
+    });
+    await expect(keeper.read({ runId: OTHER, sha256: file.sha256, offset: 0 })).rejects.toThrow(NotFound);
+  });
+
+  it('a large content comes in parts, the last of which is answered when it is stored', async () => {
+    const bytes = randomBytes(3 * PART_BYTES + 17);
+    const sha256 = sumOf(bytes);
+    const { upload } = await keeper.open('here', { ...by(), sha256, sizeBytes: bytes.length });
+    const subject = `svc.registry.upload.here.${upload}`;
+    const take = takers.get(subject) as (body: UploadPart) => Promise<{ readonly ok: boolean }>;
+    const parts: Promise<unknown>[] = [];
+    for (let offset = 0; offset < bytes.length; offset += PART_BYTES)
+      parts.push(take({ offset, data: base64(bytes.subarray(offset, offset + PART_BYTES)) }));
+    expect(await Promise.all(parts)).toEqual(parts.map(() => expect.objectContaining({ ok: true })));
+    expect(await stored()).toEqual([sha256]);
+    // Nobody listens to an upload that is over, and what is stored is not asked for again.
+    expect(takers.has(subject)).toBe(false);
+    expect(await keeper.open('here', { ...by(), sha256, sizeBytes: bytes.length })).toEqual({ upload: null });
+  });
+
+  it('a part that is missing, and one too many, are refused; what ends early leaves nothing', async () => {
+    const bytes = randomBytes(2 * PART_BYTES);
+    const { upload } = await keeper.open('here', { ...by(), sha256: sumOf(bytes), sizeBytes: bytes.length });
+    const take = takers.get(`svc.registry.upload.here.${upload}`) as (
+      body: UploadPart,
+    ) => Promise<{ readonly ok: boolean; readonly code?: string }>;
+    expect(await take({ offset: PART_BYTES, data: base64(bytes.subarray(PART_BYTES)) })).toMatchObject({
+      ok: false,
+      code: 'NOT_FOUND',
+    });
+    await take({ offset: 0, data: base64(bytes.subarray(0, PART_BYTES)) });
+    expect(await take({ offset: PART_BYTES, data: base64(Buffer.alloc(PART_BYTES + 1)) })).toMatchObject({ ok: false });
+    keeper.close();
+    expect(await stored()).toEqual([]);
+  });
+
+  it('a list that names what cannot be a path is refused', async () => {
+    const manifest = base64(
+      JSON.stringify({ version: 1, files: [{ path: '../x', sizeBytes: 1, sha256: sumOf('x'), executable: false }] }),
+    );
+    await expect(keeper.seal('here', { ...by(), manifest })).rejects.toThrow(BadUserInput);
+  });
+
+  it('counts for its key, and more than the key may have is refused', async () => {
+    living.set(`${RUN} here`, { tenant: 't', key: 'k', expireMs: 7 * DAY, artifactBytes: 10 });
+    await keep('12345678');
+    expect(await keeper.usage({ key: 'k' })).toEqual({ bytes: 8 });
+    expect(await keeper.usage({ key: 'other' })).toEqual({ bytes: 0 });
+    await keeper.begin('here', { ...by(), files: 1, bytes: 2 });
+    await expect(keeper.begin('here', { ...by(), files: 1, bytes: 3 })).rejects.toThrow(QuotaExceeded);
+    await expect(keeper.open('here', { ...by(), sha256: sumOf('z'), sizeBytes: 3 })).rejects.toThrow(QuotaExceeded);
+  });
+});
+
+describe('the sweep', () => {
+  it('takes what no run names a day after it was stored, and not before', async () => {
+    const { file, manifest } = await keep('named');
+    await keeper.put('here', {
+      ...by(),
+      sha256: sumOf('of an attempt that failed'),
+      data: base64('of an attempt that failed'),
+    });
+    runs.set(RUN, ended(manifest));
+    expect(await keeper.sweep()).toEqual({ objects: 0, lists: 0 });
+    now += 2 * DAY;
+    expect(await keeper.sweep()).toEqual({ objects: 1, lists: 0 });
+    expect(await stored()).toEqual([file.sha256, manifest].toSorted());
+    expect(await keeper.usage({ key: 'k' })).toEqual({ bytes: 5 });
+  });
+
+  it('takes nothing of a run that is not closed', async () => {
+    const { file, manifest } = await keep('waiting');
+    now += 2 * DAY;
+    runs.set(RUN, ended(undefined, { open: true }));
+    expect(await keeper.sweep()).toEqual({ objects: 0, lists: 0 });
+    expect(await stored()).toEqual([file.sha256, manifest].toSorted());
+  });
+
+  it.each([
+    ['expired', (manifest: string) => ended(manifest, { expiresAt: now - 1 })],
+    ['never named', () => ended(undefined)],
+    ['of no run', () => undefined],
+  ])('takes all that is %s, and its count', async (_name, runOf) => {
+    const { manifest } = await keep('gone');
+    now += 2 * DAY;
+    const run = runOf(manifest);
+    if (run !== undefined) runs.set(RUN, run);
+    expect(await keeper.sweep()).toEqual({ objects: 2, lists: 1 });
+    expect(await stored()).toEqual([]);
+  });
+
+  it('keeps all of a run whose list cannot be read: what it names is not known', async () => {
+    const { file, manifest } = await keep('kept');
+    runs.set(RUN, ended(manifest));
+    await objects.delete(`artifacts/${RUN}/${manifest}`);
+    now += 2 * DAY;
+    expect((await keeper.sweep()).objects).toBe(0);
+    expect(await stored()).toEqual([file.sha256]);
+  });
+});

@@ -1,0 +1,128 @@
+/**
+ * What a stage leaves, kept once its processes are gone and before its result is told: so a SUCCESS has its artifacts. It
+ * owns nothing between two stages.
+ */
+import {
+  ArtifactsFailed,
+  collectFiles,
+  encodeManifest,
+  isKeptAfter,
+  keptLine,
+  leftOutLines,
+  MANIFEST_BYTES_MAX,
+  nothingMatchesLine,
+  type Collection,
+  type KeptFile,
+} from '@penstock/artifacts';
+import type { AttemptRef, Bus, Job, ResultRequest } from '@penstock/bus';
+import { ServiceError } from '@penstock/errors';
+import type { AttemptVerdict, StageUser } from '@penstock/executor';
+import { StorageCalls } from './storage-calls.ts';
+
+export interface StageArtifactsOptions {
+  readonly bus: Bus;
+  readonly runnerId: string;
+}
+
+export interface LeftByStage {
+  readonly job: Job;
+  readonly ref: AttemptRef;
+  /** Its working folder. */
+  readonly folder: string;
+  readonly user: StageUser | undefined;
+  readonly verdict: AttemptVerdict;
+  readonly signal: AbortSignal;
+  readonly remark: (text: string) => void;
+}
+
+type Kept = NonNullable<ResultRequest['artifacts']>;
+
+/** Of one stage, whatever its tier: its quota is looked at by who keeps the files. */
+const STAGE_BYTES_MAX = 1024 ** 4;
+/** Small ones are stored side by side: each waits for the other end's disk. */
+const STORED_AT_ONCE = 8;
+/** Of these the bytes are in memory meanwhile. */
+const SMALL_BYTES = 256 * 1024;
+export class StageArtifacts {
+  readonly #options: StageArtifactsOptions;
+
+  constructor(options: StageArtifactsOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined: nothing was to be kept, or there was nothing. @throws ArtifactsFailed; the signal's reason */
+  async keep(left: LeftByStage): Promise<Kept | undefined> {
+    const { job, folder, user, verdict, signal, remark } = left;
+    const asked = job.artifacts;
+    if (asked === undefined || !isKeptAfter(asked.when, verdict)) return undefined;
+    const collection = await collectFiles({ folder, patterns: asked.paths, user, bytesMax: STAGE_BYTES_MAX, signal });
+    try {
+      for (const line of leftOutLines(collection.listing)) remark(line);
+      const { files } = collection.listing;
+      if (files.length === 0) {
+        const nothing = nothingMatchesLine(asked.paths);
+        if (asked.required) throw new ArtifactsFailed('artifacts', nothing);
+        remark(nothing);
+        return undefined;
+      }
+      return await this.#store(left, collection);
+    } finally {
+      await collection.close();
+    }
+  }
+
+  async #store({ job, ref, signal, remark }: LeftByStage, collection: Collection): Promise<Kept> {
+    const { bus, runnerId } = this.#options;
+    const calls = new StorageCalls(bus, runnerId, { ref, partition: job.partition }, signal);
+    const { files } = collection.listing;
+    try {
+      await calls.begin(files.length, bytesOf(files));
+      await storeAll(calls, collection);
+      const manifest = encodeManifest(files);
+      if (manifest.length > MANIFEST_BYTES_MAX)
+        throw new ArtifactsFailed('quota', 'the names of the files are too long to be kept');
+      const sealed = await calls.seal(manifest);
+      remark(keptLine(sealed.files, sealed.bytes));
+      return { manifest: sealed.sha256, files: sealed.files, bytes: sealed.bytes };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ServiceError)) throw error;
+      const reason = error.code === 'QUOTA_EXCEEDED' ? 'quota' : 'artifacts';
+      throw new ArtifactsFailed(reason, `the files could not be kept: ${error.message}`, { cause: error });
+    }
+  }
+}
+
+/** What two files have alike is stored once. */
+async function storeAll(calls: StorageCalls, collection: Collection): Promise<void> {
+  const stored = new Set<string>();
+  const underway = new Set<Promise<void>>();
+  const failures: unknown[] = [];
+  for (const file of collection.listing.files) {
+    if (stored.has(file.sha256)) continue;
+    stored.add(file.sha256);
+    if (failures.length > 0) break;
+    if (file.sizeBytes > SMALL_BYTES) {
+      await calls.store(file.sha256, file.sizeBytes, () => collection.read(file));
+      continue;
+    }
+    // Read before the next file is asked for; stored beside it.
+    const bytes = Buffer.concat(await Array.fromAsync(collection.read(file)));
+    const storing = calls
+      .store(file.sha256, file.sizeBytes, () => oneByOne(bytes))
+      .catch((error: unknown) => void failures.push(error))
+      .finally(() => underway.delete(storing));
+    underway.add(storing);
+    if (underway.size >= STORED_AT_ONCE) await Promise.race(underway);
+  }
+  await Promise.all(underway);
+  if (failures.length > 0) throw failures[0];
+}
+
+async function* oneByOne(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes;
+}
+
+function bytesOf(files: readonly KeptFile[]): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}

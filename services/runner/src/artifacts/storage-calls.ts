@@ -1,0 +1,157 @@
+/**
+ * The bytes that an attempt leaves, on their way to the service that keeps them: every call is repeated while the service is away,
+ * for storing twice is storing once.
+ */
+import { backoffMs, pause } from '@penstock/async';
+import type { Bus } from '@penstock/bus';
+import { NotFound, Unavailable } from '@penstock/errors';
+import { callService } from '@penstock/service';
+import {
+  PART_BYTES,
+  type BeginRequest,
+  type ByAttempt,
+  type GetRequest,
+  type OpenUploadAnswer,
+  type OpenUploadRequest,
+  type PartAnswer,
+  type PutRequest,
+  type SealAnswer,
+  type SealRequest,
+  type UploadPart,
+} from '@penstock/artifacts';
+
+/** A service that is away for longer fails the stage. */
+const AWAY_MS_MAX = 120_000;
+/** Of one call: a part is written to a disk that may be slow. */
+const CALL_MS_MAX = 30_000;
+const BACKOFF = { firstMs: 200, maxMs: 5_000 };
+/** Parts of one content under way: enough that the disk at the other end never waits. */
+const PARTS_AT_ONCE = 4;
+/** What was begun anew so often is stopped for good. */
+const BEGINNINGS_MAX = 5;
+
+export class StorageCalls {
+  readonly #bus: Bus;
+  readonly #runner: string;
+  readonly #by: ByAttempt;
+  readonly #signal: AbortSignal;
+
+  constructor(bus: Bus, runner: string, by: ByAttempt, signal: AbortSignal) {
+    this.#bus = bus;
+    this.#runner = runner;
+    this.#by = by;
+    this.#signal = signal;
+  }
+
+  async begin(files: number, bytes: number): Promise<void> {
+    await this.#patiently<BeginRequest, null>(this.#verb('begin'), { ...this.#by, files, bytes });
+  }
+
+  /** `bytes` is read anew where the storing has to begin again. */
+  async store(sha256: string, sizeBytes: number, bytes: () => AsyncIterable<Uint8Array>): Promise<void> {
+    if (sizeBytes <= PART_BYTES) {
+      const data = Buffer.concat(await Array.fromAsync(bytes())).toString('base64');
+      await this.#patiently<PutRequest, null>(this.#verb('put'), { ...this.#by, sha256, data });
+      return;
+    }
+    for (let beginning = 1; ; beginning += 1) {
+      try {
+        return await this.#upload(sha256, sizeBytes, bytes());
+      } catch (error) {
+        if (!(error instanceof NotFound) || beginning >= BEGINNINGS_MAX) throw error;
+        await pause(backoffMs(beginning, BACKOFF), this.#signal);
+      }
+    }
+  }
+
+  async seal(manifest: Uint8Array): Promise<SealAnswer> {
+    const request = { ...this.#by, manifest: Buffer.from(manifest).toString('base64') };
+    return await this.#patiently<SealRequest, SealAnswer>(this.#verb('seal'), request);
+  }
+
+  /** The content with this hash of the attempt's run; the caller checks it. */
+  async *read(sha256: string): AsyncGenerator<Uint8Array, void> {
+    for (let offset = 0, size = 1; offset < size;) {
+      const request = { ...this.#by, sha256, offset };
+      const part = await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);
+      size = part.sizeBytes;
+      const bytes = Buffer.from(part.data, 'base64');
+      if (bytes.length === 0 && offset < size) throw new NotFound('A part of the content is missing.');
+      offset += bytes.length;
+      yield bytes;
+    }
+  }
+
+  async #upload(sha256: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    const opened = await this.#patiently<OpenUploadRequest, OpenUploadAnswer>(this.#verb('open'), {
+      ...this.#by,
+      sha256,
+      sizeBytes,
+    });
+    if (opened.upload === null) return;
+    const verb = `upload.${this.#runner}.${opened.upload}`;
+    let offset = 0;
+    const underway: Promise<unknown>[] = [];
+    for await (const part of inParts(bytes)) {
+      this.#signal.throwIfAborted();
+      const sent = callService<UploadPart, null>(
+        this.#bus,
+        'registry',
+        verb,
+        { offset, data: part.toString('base64') },
+        CALL_MS_MAX,
+        CALL_MS_MAX,
+      );
+      // Whoever fails first is thrown below.
+      sent.catch(() => {});
+      underway.push(sent);
+      offset += part.length;
+      if (underway.length >= PARTS_AT_ONCE) await anew(underway.shift());
+    }
+    for (const sent of underway) await anew(sent);
+    if (offset < sizeBytes) throw new NotFound('The file has become shorter while it was read.');
+  }
+
+  #verb(verb: string): string {
+    return `artifacts.${this.#runner}.${verb}`;
+  }
+
+  async #patiently<Req, Rep>(verb: string, body: Req): Promise<Rep> {
+    const begun = performance.now();
+    for (let tries = 1; ; tries += 1) {
+      this.#signal.throwIfAborted();
+      try {
+        return await callService<Req, Rep>(this.#bus, 'registry', verb, body, CALL_MS_MAX, CALL_MS_MAX);
+      } catch (error) {
+        if (!(error instanceof Unavailable) || performance.now() - begun > AWAY_MS_MAX) throw error;
+        await pause(backoffMs(tries, BACKOFF), this.#signal);
+      }
+    }
+  }
+}
+
+/** A process that took parts and is gone: what it had goes with it. */
+async function anew(sent: Promise<unknown> | undefined): Promise<void> {
+  try {
+    await sent;
+  } catch (error) {
+    if (error instanceof Unavailable) throw new NotFound('The upload was cut off.', {}, { cause: error });
+    throw error;
+  }
+}
+
+async function* inParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
+  let waiting: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of bytes) {
+    waiting.push(piece);
+    length += piece.length;
+    if (length < PART_BYTES) continue;
+    const all = Buffer.concat(waiting);
+    let at = 0;
+    for (; all.length - at >= PART_BYTES; at += PART_BYTES) yield all.subarray(at, at + PART_BYTES);
+    waiting = [all.subarray(at)];
+    length = all.length - at;
+  }
+  if (length > 0) yield Buffer.concat(waiting);
+}

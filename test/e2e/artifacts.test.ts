@@ -1,0 +1,216 @@
+/** Files that stages keep, on a server as a user has it: collected, listed, downloaded, refused. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, temporaryFolder, trigger, TRIGGER, type RunningServer } from '../support/server.ts';
+import { readStream } from '../support/sse.ts';
+
+interface Listed {
+  readonly stage: string;
+  readonly key: string;
+  readonly value: string;
+  readonly sizeBytes: number | null;
+  readonly sha256: string | null;
+  readonly expiresAt: string | null;
+}
+interface Ended {
+  readonly id: string;
+  readonly status: string;
+  readonly stages: readonly { readonly name: string; readonly status: string; readonly reason: string | null }[];
+}
+
+const LIST = 'query ($id: String!) { artifacts(run_id: $id) { stage key value sizeBytes sha256 expiresAt } }';
+const home = temporaryFolder('penstock-artifacts-');
+let server: RunningServer;
+
+beforeAll(async () => {
+  const tiers = join(home.path, 'tiers.json');
+  writeFileSync(tiers, JSON.stringify({ free: { artifactStorageMb: 3 } }));
+  server = await startServer({
+    env: { SERVICE_STAGE_UIDS: process.getuid?.() === 0 ? '300000-300099' : 'off', SERVICE_TIERS_FILE: tiers },
+  });
+}, 90_000);
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+async function run(yaml: string): Promise<Ended> {
+  const { data, errors } = await server.graphql<{ triggerPipeline: { run: Ended } }>(TRIGGER, {
+    yaml,
+    waitSeconds: 60,
+  });
+  if (errors !== undefined) throw new Error(JSON.stringify(errors));
+  return data.triggerPipeline.run;
+}
+
+async function list(id: string): Promise<readonly Listed[]> {
+  const { data } = await server.graphql<{ artifacts: readonly Listed[] }>(LIST, { id });
+  return data.artifacts;
+}
+
+async function download(path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${server.apiKey}`, ...headers } });
+}
+
+async function linesOf(id: string): Promise<string[]> {
+  const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+  return events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => String(line));
+}
+
+const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
+
+describe('artifacts', { timeout: 120_000 }, () => {
+  it('a SUCCESS has its files: listed, downloaded whole and in part, and as one archive', async () => {
+    const { id, status } = await run(`pipeline: {name: kept}
+stages:
+  build all/one:
+    run: |
+      mkdir -p dist/deep
+      printf hello > dist/a.txt
+      printf '#!/bin/sh\\n' > dist/deep/tool
+      chmod +x dist/deep/tool
+      head -c 1500000 /dev/zero | tr '\\0' x > 'dist/a b$(x).bin'
+      printf map > dist/a.map
+      echo version=1 >> "$SERVICE_OUTPUT"
+    outputs: [version]
+    artifacts: {paths: [dist/**, '!dist/*.map'], expire: 7d}
+`);
+    expect(status).toBe('SUCCESS');
+    const artifacts = await list(id);
+    expect(artifacts.map(({ key }) => key)).toEqual(['version', 'dist/a b$(x).bin', 'dist/a.txt', 'dist/deep/tool']);
+    expect(artifacts[0]).toEqual({
+      ...{ stage: 'build all/one', key: 'version', value: '1' },
+      ...{ sizeBytes: null, sha256: null, expiresAt: null },
+    });
+    const text = artifacts[2] as Listed;
+    expect(text).toMatchObject({ sizeBytes: 5, sha256: sha256('hello') });
+    expect(text.value).toBe(`/pipeline/${id}/artifacts/build%20all%2Fone/dist/a.txt`);
+    const days = (Date.parse(text.expiresAt ?? '') - Date.now()) / 86_400_000;
+    expect(days).toBeGreaterThan(6.9);
+    expect(days).toBeLessThan(7.1);
+
+    const whole = await download(text.value);
+    expect([whole.status, await whole.text()]).toEqual([200, 'hello']);
+    expect(Object.fromEntries(whole.headers)).toMatchObject({
+      etag: `"${sha256('hello')}"`,
+      'content-type': 'application/octet-stream',
+      'content-disposition': `attachment; filename="a.txt"; filename*=UTF-8''a.txt`,
+      'x-content-type-options': 'nosniff',
+      'content-length': '5',
+    });
+    expect((await download(text.value, { 'if-none-match': `"${sha256('hello')}"` })).status).toBe(304);
+    const large = (artifacts[1] as Listed).value;
+    const part = await download(large, { range: 'bytes=700000-1299999' });
+    expect([part.status, part.headers.get('content-range')]).toEqual([206, 'bytes 700000-1299999/1500000']);
+    expect(Buffer.from(await part.arrayBuffer()).equals(Buffer.alloc(600_000, 'x'))).toBe(true);
+    expect((await download(large, { range: 'bytes=1500000-' })).status).toBe(416);
+    expect(sha256(Buffer.from(await (await download(large)).arrayBuffer()))).toBe((artifacts[1] as Listed).sha256);
+
+    const archive = await download(`/pipeline/${id}/artifacts/build%20all%2Fone`);
+    expect(archive.headers.get('content-type')).toBe('application/gzip');
+    const folder = join(home.path, 'archive');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'all.tar.gz'), Buffer.from(await archive.arrayBuffer()));
+    execFileSync('tar', ['xzf', 'all.tar.gz'], { cwd: folder });
+    expect(readFileSync(join(folder, 'dist/a.txt'), 'utf8')).toBe('hello');
+    expect(execFileSync('find', ['dist', '-type', 'f', '-perm', '-100'], { cwd: folder }).toString().trim()).toBe(
+      'dist/deep/tool',
+    );
+    expect(readFileSync(join(folder, 'dist/a b$(x).bin')).length).toBe(1_500_000);
+  });
+
+  it('what is not there, or not the caller’s, is 404; a ticket of the run opens it', async () => {
+    const { id } = await run('pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n');
+    const path = `/pipeline/${id}/artifacts/a/f`;
+    expect((await download(path)).status).toBe(200);
+    for (const other of [
+      `/pipeline/${id}/artifacts/a/g`,
+      `/pipeline/${id}/artifacts/b/f`,
+      `/pipeline/${id}/artifacts/a/..%2f..%2fapi-key`,
+      `/pipeline/${id.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))}/artifacts/a/f`,
+      '/pipeline/x/artifacts/a/f',
+    ])
+      expect([other, (await download(other)).status]).toEqual([other, 404]);
+    const { data } = await server.graphql<{ createStreamTicket: string }>(
+      'mutation ($id: String!) { createStreamTicket(runId: $id) }',
+      { id },
+    );
+    const ticket = data.createStreamTicket;
+    expect(await (await fetch(`${server.url}${path}?token=${ticket}`)).text()).toBe('x');
+    const { id: another } = await run('pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n');
+    expect((await fetch(`${server.url}/pipeline/${another}/artifacts/a/f?token=${ticket}`)).status).toBe(401);
+  });
+
+  it('nothing leaves the working folder by a link; the log says what was not taken', async () => {
+    const { id, status } = await run(`pipeline: {name: links}
+stages:
+  a:
+    run: |
+      ln -s /etc/passwd passwd
+      ln -s / root
+      ln -s real inside
+      printf fine > real
+      mkfifo pipe
+    artifacts: ['*', 'root/etc/*']
+`);
+    expect(status).toBe('SUCCESS');
+    expect((await list(id)).map(({ key, sizeBytes }) => [key, sizeBytes])).toEqual([
+      ['inside', 4],
+      ['real', 4],
+    ]);
+    const lines = (await linesOf(id)).join('\n');
+    expect(lines).toContain('"passwd" is not kept: it is a link that leaves the working folder');
+    expect(lines).toContain('"pipe" is not kept: it is no file');
+    expect(lines).toContain('kept 2 files');
+  });
+
+  it('nothing to keep is a line, and a failure where something is required; a failed stage keeps only where asked', async () => {
+    const { id, status, stages } = await run(`pipeline: {name: nothing}
+stages:
+  line: {run: 'true', artifacts: dist/**}
+  required: {run: 'true', artifacts: {paths: dist/**, required: true}}
+  failed: {run: 'printf x > f; exit 3', artifacts: f}
+  report: {run: 'printf x > f; exit 3', artifacts: {paths: f, when: failure}}
+  always: {run: 'printf y > f', artifacts: {paths: f, when: always}}
+`);
+    expect(status).toBe('FAILED');
+    expect(Object.fromEntries(stages.map(({ name, reason }) => [name, reason]))).toEqual({
+      line: null,
+      required: 'artifacts',
+      failed: 'exit',
+      report: 'exit',
+      always: null,
+    });
+    expect((await list(id)).map(({ stage }) => stage).toSorted()).toEqual(['always', 'report']);
+    expect((await linesOf(id)).join('\n')).toContain("no file matches 'artifacts' (dist/**): nothing is kept");
+  });
+
+  it('an attempt that is tried again leaves nothing to be seen', async () => {
+    const { id, stages } = await run(`pipeline: {name: again}
+stages:
+  a:
+    run: |
+      printf x >> f
+      [ -e once ] || { touch once; exit 1; }
+    retry: {max: 1, delay: 1s}
+    artifacts: {paths: f, when: always}
+`);
+    expect(stages.map(({ status }) => status)).toEqual(['SUCCESS']);
+    const [kept, ...others] = await list(id);
+    expect(others).toEqual([]);
+    expect(await (await download((kept as Listed).value)).text()).toBe('xx');
+  });
+
+  it('a cancelled run keeps nothing', async () => {
+    const id = await trigger(
+      server,
+      'pipeline: {name: c}\nstages: {a: {run: printf x > f; sleep 60, artifacts: {paths: f, when: always}}}\n',
+    );
+    await server.graphql('mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages } }', { id });
+    await linesOf(id);
+    expect(await list(id)).toEqual([]);
+  });
+});
