@@ -149,7 +149,7 @@ describe('control groups', () => {
   });
   afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-  it('of version 2 are made where this process may divide its own, and hold it in one of their own', () => {
+  it('of version 2 are made where this process may divide its own, and hold it in one of their own', async () => {
     const own = join(root, 'service');
     mkdirSync(own);
     writeFileSync(join(own, 'cgroup.controllers'), 'cpu memory pids\n');
@@ -160,7 +160,7 @@ describe('control groups', () => {
     expect(readFileSync(join(own, 'penstock', 'cgroup.procs'), 'utf8')).toBe(String(process.pid));
     const group = found?.make({ memoryBytes: 5 * MIB, processes: 7 });
     group?.setCpu(1.5);
-    group?.add(42);
+    await group?.add(42);
     const folder = join(own, readdirSync(own).find((name) => existsSync(join(own, name, 'cpu.max'))) ?? '');
     const files = ['memory.max', 'memory.swap.max', 'pids.max', 'cpu.max', 'cgroup.procs'];
     expect(files.map((file) => readFileSync(join(folder, file), 'utf8'))).toEqual([

@@ -72,9 +72,12 @@ describe('the folders of a run', () => {
   it('serve a later run of the same key where nothing was left in them (WORKSPACES-4)', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const inodes = new Map<string, number>();
+    const temporaries = new Map<string, number>();
     const inodeAfter = async (runId: string, key: string, script: string): Promise<number> => {
-      const { workspace, home } = await workspaces.prepare(attempt('a', { runId, key }));
+      const { workspace, home, temporary } = await workspaces.prepare(attempt('a', { runId, key }));
       expect([home, workspace]).toEqual([join(folder, 'work', runId), join(folder, 'work', runId, 'shared')]);
+      expect([temporary, ...readdirSync(temporary)]).toEqual([join(folder, 'work', `.tmp-${runId}`)]);
+      temporaries.set(runId, statSync(temporary).ino);
       expect(readdirSync(workspace)).toEqual([]);
       expect(readdirSync(home)).toEqual(['shared']);
       inodes.set(runId, statSync(workspace).ino);
@@ -85,6 +88,7 @@ describe('the folders of a run', () => {
     };
     const first = await inodeAfter('run-1', 'a', 'true');
     expect(await inodeAfter('run-2', 'a', 'true')).toBe(first);
+    expect(temporaries.get('run-2')).toBe(temporaries.get('run-1'));
     // While it is kept for one key the other's folder is another one.
     expect(await inodeAfter('run-3', 'b', 'true')).not.toBe(first);
     for (const [index, script] of [
@@ -98,8 +102,13 @@ describe('the folders of a run', () => {
     ].entries()) {
       await inodeAfter(`run-left-${index}`, 'c', script);
     }
-    // Those of `a` and `b`, and none of what was left.
-    expect(readdirSync(join(folder, 'work'))).toHaveLength(2);
+    // Those of `a` and `b` with what served as their /tmp, and none of what was left.
+    expect(readdirSync(join(folder, 'work'))).toHaveLength(4);
+    // What was left in its /tmp goes alone.
+    for (const [index, script] of ['mkdir .left', 'chmod 755 .'].entries()) {
+      const run = await inodeAfter(`run-tmp-${index}`, 'd', `cd "../../.tmp-run-tmp-${index}"; ${script}`);
+      expect(await inodeAfter(`run-after-${index}`, 'd', 'true')).toBe(run);
+    }
     void new Workspaces(join(folder, 'work'));
     await expect.poll(() => readdirSync(join(folder, 'work'))).toEqual([]);
   });

@@ -7,6 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StageLimits } from './stage-limits.ts';
 
@@ -93,8 +94,9 @@ export class ControlGroup {
     }
   }
 
-  add(pid: number): void {
-    for (const folder of this.#folders()) writeFileSync(join(folder, 'cgroup.procs'), String(pid));
+  /** The kernel moves a process when all processors have seen that it will: milliseconds, in which this one does other work. */
+  async add(pid: number): Promise<void> {
+    await Promise.all(this.#folders().map((folder) => writeFile(join(folder, 'cgroup.procs'), String(pid))));
   }
 
   setMemory(bytes: number): void {

@@ -205,7 +205,7 @@ class RunningProcess implements StageProcess {
       helper = acquired instanceof Promise ? await this.#unlessStopped(acquired, pool) : acquired;
       if (helper === null) return exitOfStop(this.#stopped ?? 'cancelled');
       const { bases } = helper.launch;
-      if (bases !== undefined && helper.view !== view) {
+      if (bases !== undefined && !helper.shows(view)) {
         await helper.bind(view, viewTable(bases, spec.run, VIEW_LIMITS));
         if (this.#stopped !== null) {
           pool.release(helper);

@@ -4,6 +4,8 @@
  * HELPERPOOL-1. A helper that has run a stage of a key never runs one of another.
  * HELPERPOOL-2. No helper is handed out that the guard, where there is one, has not confirmed to hold (P15).
  * HELPERPOOL-3. At most `idleMax` helpers idle; the one idle for longest is ended first. How many run is the caller's to bound.
+ * HELPERPOOL-4. A helper stays with its run while there is room for another: what a run sees is mounted once, not for each of its
+ *     stages. Without room the one that has rested longest changes over.
  */
 import { HelperFailed } from '../contract/errors.ts';
 import type { Guard } from '../guard/guard.ts';
@@ -13,6 +15,7 @@ import { Helper } from './helper.ts';
 import type { Isolation, Launch } from './launch.ts';
 import type { Leftovers } from './leftovers.ts';
 import type { Scratch } from './scratch.ts';
+import { isCurrent, type View } from './view.ts';
 
 export interface HelperPoolOptions {
   readonly scratch: Scratch;
@@ -39,8 +42,7 @@ export interface Way {
 interface Wanted {
   readonly key: string;
   readonly place: string;
-  /** A helper that has this view is preferred. */
-  readonly view: string;
+  readonly view: View;
 }
 
 interface Waiting extends Wanted {
@@ -50,6 +52,7 @@ interface Waiting extends Wanted {
 
 /** Of spares. */
 const NO_PLACE = '';
+const GROUP_TRIES_MAX = 3;
 
 export class HelperPool {
   readonly #options: HelperPoolOptions;
@@ -128,24 +131,21 @@ export class HelperPool {
     await Promise.all([...this.#all].map((helper) => helper.gone));
   }
 
+  /** HELPERPOOL-4. Of several the one that idled last has the warmest caches. */
   #takeIdle({ key, place, view }: Wanted): Helper | null {
-    const fits: ((helper: Helper) => boolean)[] = [
-      (helper) => this.#keys.get(helper) === key && helper.view === view,
-      (helper) => this.#keys.get(helper) === key,
-      (helper) => !this.#keys.has(helper),
-    ];
-    for (const isWanted of fits) {
-      // The one that idled last has the warmest caches.
-      const index = this.#idle.findLastIndex(
-        (helper) => helper.usable && this.#places.get(helper) === place && isWanted(helper),
-      );
-      const helper = index < 0 ? undefined : this.#idle.splice(index, 1)[0];
-      if (helper === undefined) continue;
-      if (!this.#keys.has(helper)) this.#keepSpares();
-      this.#keys.set(helper, key);
-      return helper;
-    }
-    return null;
+    const fit = this.#idle.filter((helper) => helper.usable && this.#places.get(helper) === place);
+    const own = fit.filter((helper) => this.#keys.get(helper) === key);
+    const spare = fit.findLast((helper) => !this.#keys.has(helper));
+    const hasRoom = this.#idle.length < this.#options.idleMax;
+    const helper =
+      own.findLast((each) => each.view?.identity === view.identity) ??
+      own.findLast((each) => each.view === null || !isCurrent(each.view)) ??
+      (hasRoom ? (spare ?? own[0]) : (own[0] ?? spare));
+    if (helper === undefined) return null;
+    this.#idle.splice(this.#idle.indexOf(helper), 1);
+    if (helper === spare) this.#keepSpares();
+    this.#keys.set(helper, key);
+    return helper;
   }
 
   #keepSpares(): void {
@@ -184,7 +184,7 @@ export class HelperPool {
       try {
         if (this.#closed) throw new HelperFailed('the executor is closed');
         await helper.ready;
-        this.#group(helper);
+        await this.#group(helper);
         this.#options.leftovers?.add(helper.identities);
         await this.#options.guard?.hold(helper.identities);
         this.#prove();
@@ -202,17 +202,22 @@ export class HelperPool {
   }
 
   /** Before its first stage. A machine that is out of groups bounds its stages as one that has none. */
-  #group(helper: Helper): void {
+  async #group(helper: Helper): Promise<void> {
     const { groups, limits } = this.#options;
     const first = helper.identities.at(-1);
     if (groups === null || limits === undefined || first === undefined || helper.isolation === 'group') return;
-    try {
-      helper.group = groups.make(limits);
-      helper.group.add(first.pid);
-    } catch (error) {
-      helper.group?.remove();
-      helper.group = null;
-      this.#options.warn(`no control group could be made for a stage: ${String(error)}`);
+    for (let tries = 1; ; tries += 1) {
+      const group = groups.make(limits);
+      helper.group = group;
+      try {
+        return await group.add(first.pid);
+      } catch (error) {
+        group.remove();
+        helper.group = null;
+        // An empty group is nobody's (GROUPS-2): whoever began meanwhile may have taken it away.
+        if (tries < GROUP_TRIES_MAX && (error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+        return this.#options.warn(`no control group could be made for a stage: ${String(error)}`);
+      }
     }
   }
 

@@ -27,6 +27,8 @@ import {
   signalProcess,
 } from '../system/proc.ts';
 import type { Scratch } from './scratch.ts';
+import { takeOver } from './take-over.ts';
+import type { View } from './view.ts';
 
 /** Generous: a loaded machine is slow, and a helper that hangs is of no use to anyone. */
 const READY_MS_MAX = 20_000;
@@ -74,8 +76,8 @@ export class Helper {
   /** What the group is set to. */
   memoryBytes: number | undefined;
   cores: number | undefined;
-  /** What its stages see (`viewOf`); undefined before the first binding. */
-  view: string | undefined;
+  /** What its stages see; null before the first binding. */
+  view: View | null = null;
   readonly #child: ChildProcess;
   readonly #control: Duplex;
   /** To the launcher, where it mounts what a run sees. */
@@ -139,11 +141,24 @@ export class Helper {
     this.gone = this.#untilGone();
   }
 
+  /** Whether the stages to come see this view, without a mount. No stage runs meanwhile. */
+  shows(view: View): boolean {
+    const { bases } = this.launch;
+    const [from, to] = [this.view?.run, view.run];
+    if (bases === undefined) return true;
+    if (this.view?.identity !== view.identity) return false;
+    if (from?.folder === to?.folder) return true;
+    if (from === undefined || to === undefined || this.#child.pid === undefined) return false;
+    if (!takeOver(this.#child.pid, bases, from, to)) return false;
+    this.view = view;
+    return true;
+  }
+
   /**
    * Shows the stages to come what this table mounts, and nothing that earlier ones saw. No stage runs meanwhile. Rejects with
    * HelperFailed, and then the helper is of no use any more.
    */
-  async bind(view: string, table: string): Promise<void> {
+  async bind(view: View, table: string): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const fail = (why: string): void => {
       this.kill();

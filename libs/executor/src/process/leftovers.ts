@@ -5,7 +5,7 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { bootId, isAlive, type ProcessIdentity, signalProcess } from '../system/proc.ts';
 
-/** Lines of processes that are gone stay until the file is written anew. */
+/** Lines of processes that are gone stay until the file is written anew: when there are so many, and half of them are. */
 const LINES_MAX = 512;
 const POLL_MS = 10;
 
@@ -22,7 +22,7 @@ export class Leftovers {
 
   add(processes: readonly ProcessIdentity[]): void {
     for (const { pid, startTime } of processes) this.#live.set(pid, startTime);
-    if (this.#lines + processes.length > LINES_MAX) {
+    if (this.#lines + processes.length > Math.max(LINES_MAX, 2 * this.#live.size)) {
       this.#rewrite();
       return;
     }

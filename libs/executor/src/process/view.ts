@@ -1,7 +1,9 @@
 /**
  * What the stages of a helper see of the owner's folders: their run's and no other's, with a /tmp and a /dev/shm of its own.
- * It is mounted, as a table in the form of fstab, when the helper's first stage of a run begins.
+ * It is mounted, as a table in the form of fstab, when the helper's first stage of a run begins; a later run that has got the
+ * very folders of an earlier one of its key needs no mount for them (`takeOver`).
  */
+import { lstatSync } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
 import type { StageRun } from '../contract/port.ts';
 
@@ -42,9 +44,25 @@ export function sharedBases({ work, tmp, shm, isInTmp }: Bases): Entry[] {
   ]);
 }
 
-/** Names a view: helpers that have it need no other for a stage of the same run. */
-export function viewOf(run: StageRun | undefined): string {
-  return run?.folder ?? '';
+export interface View {
+  readonly run: StageRun | undefined;
+  /** The same for the same folders, whatever they are called by now. A folder that is mounted leaves its number to no other. */
+  readonly identity: string;
+}
+
+export function viewOf(run: StageRun | undefined): View {
+  return { run, identity: run === undefined ? '' : `${identityOf(run.folder)} ${identityOf(run.temporary)}` };
+}
+
+/** False: its run has ended, for its folders are gone or another's. */
+export function isCurrent({ run, identity }: View): boolean {
+  return viewOf(run).identity === identity;
+}
+
+/** Of what a path names itself. */
+export function identityOf(path: string): string {
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? path : `${found.dev}:${found.ino}`;
 }
 
 export function viewTable(bases: Bases, run: StageRun | undefined, { memoryFolderBytes }: ViewLimits): string {

@@ -6,12 +6,16 @@ export interface LaunchCommand {
   readonly args: readonly string[];
 }
 
+/** Looked for once: what this process opens itself is closed by the kernel when a child becomes another program. */
+let given: readonly number[] | undefined;
+
 /**
  * Descriptors that were left open to this process would reach every stage. Closing them takes a bash, as dash knows
  * one-digit numbers only. Those up to `ownMax` are replaced by the child's own.
  */
 export function withoutStrayDescriptors(command: readonly string[], ownMax = 6): LaunchCommand {
-  const stray = inheritableDescriptors().filter((fd) => fd > ownMax);
+  given ??= inheritableDescriptors();
+  const stray = given.filter((fd) => fd > ownMax);
   const [file = '', ...args] = command;
   if (stray.length === 0) return { file, args };
   return {

@@ -1,4 +1,9 @@
-/** What this package reads from /proc, and nothing else of it. Everything answers null or empty where there is no /proc. */
+/**
+ * What this package reads from /proc, and nothing else of it. Everything answers null or empty where there is no /proc.
+ *
+ * All of it as UTF-8: of a file that does not say how long it is Node reads any other encoding into 64 KiB of its own, and some
+ * hundred such reads at each start of a helper kept the collector busy.
+ */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { uptime } from 'node:os';
 
@@ -19,7 +24,7 @@ interface Stat {
 function statOf(pid: number): Stat | null {
   let text: string;
   try {
-    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   } catch {
     return null;
   }
@@ -90,7 +95,7 @@ function isInit(pid: number): boolean {
 function childrenOf(pid: number): number[] {
   let listed: string;
   try {
-    listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
+    listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
   } catch {
     // A kernel without the list of children, or it is gone.
     return everyProcess().flatMap((other) => (other.stat.parent === pid ? [other.pid] : []));
@@ -151,7 +156,7 @@ function readdirOrEmpty(path: string): string[] {
 
 function readOrEmpty(path: string): string {
   try {
-    return readFileSync(path, 'latin1');
+    return readFileSync(path, 'utf8');
   } catch {
     return '';
   }

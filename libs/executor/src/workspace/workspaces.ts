@@ -36,6 +36,8 @@ import { giveTree, removeTree } from './trees.ts';
 
 /** Begins no run's id. */
 const SPARE = '.spare-';
+/** After a spare's name: what served as /tmp of its run. */
+const SPARE_TEMPORARY = '-tmp';
 /** Before a run's id: what its stages have as /tmp. It stands beside the run's folder, where no stage can put a link in its place. */
 const TEMPORARY = '.tmp-';
 const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
@@ -82,7 +84,7 @@ export class Workspaces {
   /** By run. */
   readonly #keys = new Map<string, string>();
   /** Unused folders with an empty `shared` in them, the oldest first. */
-  #spares: { readonly key: string; readonly path: string }[] = [];
+  #spares: { readonly key: string; readonly path: string; readonly hasTemporary: boolean }[] = [];
   /** What an earlier process has left is not in the way. */
   readonly #spareName = `${SPARE}${randomUUID().slice(0, 8)}-`;
   #sparesMade = 0;
@@ -105,10 +107,10 @@ export class Workspaces {
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
     if (key !== undefined) this.#keys.set(runId, key);
-    const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run);
+    const temporary = this.#temporaryOf(runId);
+    const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run, temporary);
     if (!isSpare) makeFolder(run);
     openToOwner(run);
-    const temporary = this.#temporaryOf(runId);
     makeFolder(temporary);
     openToOwner(temporary);
     if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
@@ -148,8 +150,8 @@ export class Workspaces {
     const folder = this.#folderOf(runId);
     const key = this.#keys.get(runId);
     this.#keys.delete(runId);
-    const isKept = key !== undefined && this.#keepSpare(key, folder);
     const temporary = this.#temporaryOf(runId);
+    const isKept = key !== undefined && this.#keepSpare(key, folder, temporary);
     const isEmptied = removeEmpty(temporary);
     if (isKept && isEmptied) return Promise.resolve();
     const removal = Promise.all([...(isEmptied ? [] : [removeTree(temporary)]), ...(isKept ? [] : [removeRun(folder)])])
@@ -168,32 +170,46 @@ export class Workspaces {
   }
 
   /** False: there is none, or the run has folders already. */
-  #takeSpare(key: string, run: string): boolean {
+  #takeSpare(key: string, run: string, temporary: string): boolean {
     const at = this.#spares.findLastIndex((spare) => spare.key === key);
     const spare = this.#spares[at];
     if (spare === undefined || lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
     this.#spares.splice(at, 1);
     try {
       renameSync(spare.path, run);
-      return true;
     } catch {
       return false;
     }
+    try {
+      if (spare.hasTemporary) renameSync(`${spare.path}${SPARE_TEMPORARY}`, temporary);
+    } catch {
+      // It is made.
+    }
+    return true;
   }
 
-  /** WORKSPACES-4. */
-  #keepSpare(key: string, run: string): boolean {
+  /** WORKSPACES-4. Both folders, so that who shows them to stages can go on as it is. */
+  #keepSpare(key: string, run: string, temporary: string): boolean {
+    const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
+    let hasTemporary = false;
     try {
       const shared = join(run, 'shared');
-      if (!isAsMade(run) || !isAsMade(shared) || lstatSync(run).uid !== lstatSync(shared).uid) return false;
+      const { uid } = lstatSync(run);
+      if (!isAsMade(run, uid) || !isAsMade(shared, uid)) return false;
       if (readdirSync(shared).length > 0 || readdirSync(run).length > 1) return false;
-      const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
+      hasTemporary = isAsMade(temporary, uid) && readdirSync(temporary).length === 0;
+      if (hasTemporary) renameSync(temporary, `${path}${SPARE_TEMPORARY}`);
       renameSync(run, path);
-      this.#spares.push({ key, path });
+      this.#spares.push({ key, path, hasTemporary });
     } catch {
+      if (hasTemporary) removeEmpty(`${path}${SPARE_TEMPORARY}`);
       return false;
     }
-    if (this.#spares.length > SPARES_MAX) void removeRun(this.#spares.shift()?.path ?? '').catch(() => {});
+    const oldest = this.#spares.length > SPARES_MAX ? this.#spares.shift() : undefined;
+    if (oldest !== undefined) {
+      removeEmpty(`${oldest.path}${SPARE_TEMPORARY}`);
+      void removeRun(oldest.path).catch(() => {});
+    }
     return true;
   }
 
@@ -262,12 +278,12 @@ function clearUnlessFolder(path: string): boolean {
   return true;
 }
 
-function isAsMade(path: string): boolean {
+function isAsMade(path: string, uid: number): boolean {
   const stat = lstatSync(path);
-  return stat.isDirectory() && (stat.mode & 0o7777) === FOLDER_MODE;
+  return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o7777) === FOLDER_MODE;
 }
 
-/** False: it is not empty, or no folder. */
+/** False: it is not empty, or no folder. Nothing there: it is removed. */
 function removeEmpty(path: string): boolean {
   try {
     rmdirSync(path);
