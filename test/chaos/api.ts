@@ -123,7 +123,8 @@ export class Api {
     if (problem === undefined && status === 200 && body.data) return { ok: true, value: body.data };
     const code = problem?.extensions?.code ?? String(status);
     const failure: Failure =
-      code === 'UNAVAILABLE'
+      // Costly reads of one client that are under way at once are bounded: while the broker is away they pile up.
+      code === 'UNAVAILABLE' || code === 'RATE_LIMITED'
         ? 'unavailable'
         : code === 'INTERNAL_SERVER_ERROR' || status >= 500
           ? 'internal'

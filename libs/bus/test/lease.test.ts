@@ -2,7 +2,7 @@ import { bootMs } from '@penstock/async';
 import { once } from 'node:events';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
+import { connect, nanos } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   acquireLease,
@@ -317,4 +317,36 @@ describe('a watch of leases', () => {
     patient.watch.stop();
     await direct.close(0);
   });
+
+  it('P5: a key that a killed broker shows again when its marker is gone too is over', async () => {
+    const brief = 'brief';
+    const direct = await connect({ servers: broker.url });
+    const manager = await jetstreamManager(direct);
+    await manager.streams.add({
+      name: `KV_${brief}`,
+      subjects: [`$KV.${brief}.>`],
+      max_msgs_per_subject: 1,
+      allow_msg_ttl: true,
+      subject_delete_marker_ttl: nanos(1_000),
+      allow_direct: true,
+    });
+    await acquireLease(bus, brief, 'over', 1, short);
+    const overAtMs = Date.now() + short.ttlMs;
+    await acquireLease(bus, brief, 'lives', 1, long);
+    const stored = async (): Promise<number> => (await manager.streams.info(`KV_${brief}`)).state.messages;
+    await expect.poll(stored, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => Date.now() - overAtMs, { timeout: 30_000 }).toBeGreaterThan(6_000);
+    await direct.close();
+    const back = once(bus.events, 'reconnected');
+    await broker.kill();
+    await broker.restart();
+    await back;
+    const seen: string[] = [];
+    const watch = watchLeases<unknown>(bus, brief, ({ kind, key }) => seen.push(`${kind} ${key}`));
+    await watch.ready;
+    watch.stop();
+    expect(seen.filter((event) => event.startsWith('put'))).toEqual(['put lives']);
+    expect(await leaseAtLeader(bus, brief, 'over')).toBe(null);
+    expect(await leaseAtLeader(bus, brief, 'lives')).toMatchObject({ value: 1 });
+  }, 90_000);
 });

@@ -6,6 +6,7 @@
  *     picture, or older than known, is asked of the stream's leader, who alone decides that a key is gone (P5).
  * LEASEWATCH-2 A bucket that was made anew says nothing about the keys of the old one: they are reported as expired only when one
  *     lease has passed since (P5).
+ * LEASEWATCH-3 A key that has outlived its TTL when a consumer begins is none: a broker that was killed shows such again (LEASE-4).
  */
 import { randomUUID } from 'node:crypto';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
@@ -15,6 +16,7 @@ import type { Bus } from '../wire/bus.ts';
 import { isMarker, leaseAtLeader } from './lease.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/replies.ts';
+import { brokerClock, hasOutlived } from './outlived.ts';
 import { api } from './stored.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
@@ -63,6 +65,8 @@ interface Round {
   /** Where the broker says that nothing is left behind this message. */
   drained: boolean;
   synced: boolean;
+  /** The broker's time when the consumer was asked for. */
+  begunAtMs: number;
   /** Why it could not go on. */
   failure: Error | null;
 }
@@ -141,6 +145,7 @@ class BucketWatch<V> implements LeaseWatch {
       delivered: 0,
       drained: false,
       synced: false,
+      begunAtMs: Number.NaN,
       failure: null,
     };
     const ended = new Promise<void>((resolve) =>
@@ -158,7 +163,7 @@ class BucketWatch<V> implements LeaseWatch {
           else this.#endRound(error.message);
         },
       });
-      await this.#noteBucket();
+      await this.#noteBucket(round);
       const info = await api<{ num_pending: number }>(
         this.#wire,
         `CONSUMER.CREATE.${this.#stream}.${consumer}`,
@@ -201,13 +206,9 @@ class BucketWatch<V> implements LeaseWatch {
   }
 
   /** LEASEWATCH-2. */
-  async #noteBucket(): Promise<void> {
-    const { created } = await api<{ created: string }>(
-      this.#wire,
-      `STREAM.INFO.${this.#stream}`,
-      undefined,
-      API_TIMEOUT_MS,
-    );
+  async #noteBucket(round: Round): Promise<void> {
+    const { nowMs, created } = await brokerClock(this.#wire, this.#stream, API_TIMEOUT_MS);
+    round.begunAtMs = nowMs;
     if (this.#created !== null && this.#created !== created) {
       for (const key of this.#known.keys())
         this.#orphans.set(
@@ -228,7 +229,7 @@ class BucketWatch<V> implements LeaseWatch {
     if (round !== this.#round) return;
     // A heartbeat has a status and no content.
     if ((message.headers?.code ?? 0) === 100) return;
-    const { streamSequence, consumerSequence, pending } = parseDelivery(message.reply ?? '');
+    const { streamSequence, consumerSequence, storedAtMs, pending } = parseDelivery(message.reply ?? '');
     if (consumerSequence !== round.delivered + 1) return this.#endRound('a message is missing');
     round.delivered += 1;
     round.drained = pending === 0;
@@ -237,13 +238,13 @@ class BucketWatch<V> implements LeaseWatch {
     this.#orphans.delete(key);
     if (streamSequence >= (this.#known.get(key) ?? 0)) {
       round.seen.add(key);
-      this.#take(key, message, streamSequence);
+      this.#take(key, message, streamSequence, hasOutlived({ storedAtMs, header: headerOf(message) }, round.begunAtMs));
     } else if (round.synced) void this.#askLeader(round, [key]);
     this.#maybeSynced(round);
   }
 
-  #take(key: string, message: Msg, revision: number): void {
-    if (isMarker({ header: (name) => message.headers?.get(name) ?? '' })) return this.#expired(key, revision);
+  #take(key: string, message: Msg, revision: number, isOver: boolean): void {
+    if (isOver || isMarker({ header: headerOf(message) })) return this.#expired(key, revision);
     this.#known.set(key, revision);
     let value: V;
     try {
@@ -317,12 +318,22 @@ class BucketWatch<V> implements LeaseWatch {
 }
 
 /** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]`. */
-function parseDelivery(reply: string): { streamSequence: number; consumerSequence: number; pending: number } {
+function parseDelivery(reply: string): {
+  readonly streamSequence: number;
+  readonly consumerSequence: number;
+  readonly storedAtMs: number;
+  readonly pending: number;
+} {
   const tokens = reply.split('.');
   const at = tokens.length > 9 ? 7 : 5;
   return {
     streamSequence: Number(tokens[at]),
     consumerSequence: Number(tokens[at + 1]),
+    storedAtMs: Number(tokens[at + 2]) / 1e6,
     pending: Number(tokens[at + 3]),
   };
+}
+
+function headerOf(message: Msg): (name: string) => string {
+  return (name) => message.headers?.get(name) ?? '';
 }

@@ -8,6 +8,7 @@
  * LEASE-2 Silence is no answer: each write carries a mark, and what the key holds decides.
  * LEASE-3 What the key holds is read from a replica, which may be behind. It decides only from the sequence on that the leader
  *     named when it refused the write; an older picture, or none, says nothing (P5).
+ * LEASE-4 A key that has outlived its TTL by the broker's own clock is over, though the broker shows it (`outlived.ts`).
  */
 import assert from 'node:assert';
 import { randomUUID } from 'node:crypto';
@@ -17,6 +18,7 @@ import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/replies.ts';
+import { brokerClock, hasOutlived } from './outlived.ts';
 import { leaderMessage, replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
@@ -261,13 +263,12 @@ class KeyLease implements Lease {
  * lease is over. Throws what a request throws, and `StoreRefused`: then nothing is known.
  */
 export async function leaseAtLeader<V>(bus: Bus, bucket: string, key: string): Promise<LeaseValue<V> | null> {
-  const held = await leaderMessage(
-    wireOf(bus),
-    bucketStream(bucket),
-    { last_by_subj: `$KV.${bucket}.${key}` },
-    LEADER_TIMEOUT_MS,
-  );
+  const wire = wireOf(bus);
+  const stream = bucketStream(bucket);
+  const which = { last_by_subj: `$KV.${bucket}.${key}` };
+  const held = await leaderMessage(wire, stream, which, LEADER_TIMEOUT_MS);
   if (held === null || isMarker(held)) return null;
+  if (hasOutlived(held, (await brokerClock(wire, stream, LEADER_TIMEOUT_MS)).nowMs)) return null;
   return { value: parseJson<V>(held.bytes), revision: held.sequence };
 }
 

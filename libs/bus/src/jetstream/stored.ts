@@ -28,6 +28,8 @@ export interface StoredMessage {
   readonly sequence: number;
   readonly subject: string;
   readonly bytes: Uint8Array;
+  /** By the broker's clock, milliseconds since 1970; NaN: it does not say. */
+  readonly storedAtMs: number;
   header(name: string): string;
 }
 
@@ -89,7 +91,7 @@ export async function leaderMessage(
   timeoutMs: number,
 ): Promise<StoredMessage | null> {
   interface Answer {
-    message: { seq: number; subject: string; data?: string; hdrs?: string };
+    message: { seq: number; subject: string; data?: string; hdrs?: string; time?: string };
   }
   try {
     const { message } = await api<Answer>(wire, `STREAM.MSG.GET.${stream}`, which, timeoutMs);
@@ -98,6 +100,7 @@ export async function leaderMessage(
       sequence: message.seq,
       subject: message.subject,
       bytes: Buffer.from(message.data ?? '', 'base64'),
+      storedAtMs: Date.parse(message.time ?? ''),
       header: (name) => head.get(name) ?? '',
     };
   } catch (error) {
@@ -186,6 +189,7 @@ function directMessage(message: Msg): StoredMessage {
     sequence: Number(head?.get('Nats-Sequence') ?? 0),
     subject: head?.get('Nats-Subject') ?? '',
     bytes: message.data,
+    storedAtMs: Date.parse(head?.get('Nats-Time-Stamp') ?? ''),
     header: (name) => head?.get(name) ?? '',
   };
 }
