@@ -1,13 +1,13 @@
 /** The "runner" of the tests that kill and freeze it: an executor, perhaps a guard, and stages that never end. */
 import { bootClockMs, Guard, ProcessExecutor, SandboxExecutor } from '../src/index.ts';
 
-const [mark = '', guarded, deadlineMs = '0', leftoversFile, kind] = process.argv.slice(2);
+const [mark = '', guarded, deadlineMs = '0', leftovers = '', kind] = process.argv.slice(2);
+const leftoversFile = leftovers === '' ? undefined : leftovers;
 const guard = guarded === 'guarded' ? new Guard() : undefined;
 const executor =
   kind === 'sandbox'
     ? new SandboxExecutor({ layout: { keep: process.cwd(), hidden: [], paths: [] }, guard, leftoversFile })
     : new ProcessExecutor({ guard, leftoversFile });
-if (guard !== undefined && deadlineMs !== '0') await guard.setDeadline(bootClockMs() + Number(deadlineMs));
 
 function say(message: Record<string, unknown>): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
@@ -20,9 +20,13 @@ const stages = ['one', 'two'].map((helperKey) =>
   executor.start(
     { helperKey, commands: [{ script, bindings: {} }], env: { OWNER_MARK: mark }, cwd: '/', timeoutMs: 600_000 },
     {
-      write: () => {
+      write: async (stream) => {
+        if (stream !== 'stdout') return;
         up += 1;
-        if (up === 2) say({ up: true, guard: guard?.identity.pid });
+        if (up !== 2) return;
+        // Not before they run, however long that takes.
+        if (guard !== undefined && deadlineMs !== '0') await guard.setDeadline(bootClockMs() + Number(deadlineMs));
+        say({ up: true, guard: guard?.identity.pid });
       },
     },
   ),

@@ -2,12 +2,14 @@
  * What every executor promises (`port.ts`), as tests. An adapter's test file calls `runExecutorSuite` with a factory.
  * Where `contains` is false the adapter cannot hold a process that leaves its group, and says so to its users.
  */
-import { chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Chunker } from '../output/chunker.ts';
 import type { Executor, OutputSink, OutputStreamName, StageExit, StageProcess, StageSpec } from '../contract/port.ts';
+import { runOwnerSuite, type OwnerSuiteOptions } from './owner-suite.ts';
 import { processesWith } from './processes.ts';
 
 export interface ExecutorSuiteOptions {
@@ -18,14 +20,36 @@ export interface ExecutorSuiteOptions {
   readonly spec?: Pick<StageSpec, 'user' | 'place'> | undefined;
   /** Variables that the place adds to those of the stage. */
   readonly variables?: readonly string[] | undefined;
-  /** Of the loudest stage, twice. Default 300,000,000: where output is dear, less. */
+  /** Of the loudest stage, twice. Default 500,000,000: where output is dear, less. */
   readonly loudBytes?: number | undefined;
   /** A program that is no shell: its name, and a script by which it prints its name. Null: the place has none. */
   readonly program?: { readonly name: string; readonly printsName: string } | null | undefined;
+  /** Whether `folder` is a folder of this machine, so that its disk can be a small one. Default false. */
+  readonly hasOwnDisk?: boolean | undefined;
+  /** Of its owner's end. */
+  readonly owner?: OwnerSuiteOptions | undefined;
 }
 
-const LOUD_BYTES = 300_000_000;
+const LOUD_BYTES = 500_000_000;
+const SMALL_DISK_BYTES = 1024 ** 2;
+const LOUD_MS_MAX = 300_000;
 const PERL = { name: 'perl', printsName: 'print "perl\\n"' };
+
+/** Only root has file systems of its own to fill, and not everywhere. */
+function canMount(): boolean {
+  const [folder, notRun] = [mkdtempSync(join(tmpdir(), 'penstock-mount-')), process.env['PENSTOCK_NOT_RUN_FILE']];
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', folder], { stdio: 'ignore' });
+    execFileSync('umount', [folder], { stdio: 'ignore' });
+    return true;
+  } catch {
+    if (notRun !== undefined)
+      appendFileSync(notRun, 'the contract of executors on a full disk: nothing can be mounted\n');
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
 
 /** Keeps everything, to be looked at. */
 export class RecordingSink implements OutputSink {
@@ -52,6 +76,8 @@ export class RecordingSink implements OutputSink {
 
 export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): void {
   const { create, contains, spec: always = {}, variables = [], program = PERL, loudBytes = LOUD_BYTES } = options;
+  const { hasOwnDisk = false, owner } = options;
+  if (owner !== undefined) runOwnerSuite(name, owner);
 
   describe(`${name}: the executor's contract`, () => {
     let executor: Executor;
@@ -81,7 +107,7 @@ export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): v
         commands,
         cwd: folder,
         folders: [folder],
-        timeoutMs: 60_000,
+        timeoutMs: LOUD_MS_MAX,
         graceMs: 400,
         ...always,
         ...more,
@@ -213,23 +239,27 @@ export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): v
       expect(bytes).toBe(5_000_000);
     });
 
-    it('the fastest output and the longest line do not make the process grow', async () => {
-      const chunker = new Chunker({ bytesMax: 4 * 1024 ** 2, emit: () => {} });
-      const before = process.memoryUsage.rss();
-      const { process: stage } = start(
-        `head -c ${loudBytes} /dev/zero | tr "\\0" x; yes | head -c ${loudBytes}`,
-        {},
-        chunker,
-      );
-      let peak = before;
-      const watching = setInterval(() => {
-        peak = Math.max(peak, process.memoryUsage.rss());
-      }, 5);
-      expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
-      clearInterval(watching);
-      expect(await chunker.end()).toBeGreaterThan(4 * 1024 ** 2 - 64 * 1024);
-      expect(peak - before).toBeLessThan(64 * 1024 ** 2);
-    });
+    it(
+      'the fastest output and the longest line do not make the process grow',
+      async () => {
+        const chunker = new Chunker({ bytesMax: 4 * 1024 ** 2, emit: () => {} });
+        const before = process.memoryUsage.rss();
+        const { process: stage } = start(
+          `head -c ${loudBytes} /dev/zero | tr "\\0" x; yes | head -c ${loudBytes}`,
+          {},
+          chunker,
+        );
+        let peak = before;
+        const watching = setInterval(() => {
+          peak = Math.max(peak, process.memoryUsage.rss());
+        }, 5);
+        expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
+        clearInterval(watching);
+        expect(await chunker.end()).toBeGreaterThan(4 * 1024 ** 2 - 64 * 1024);
+        expect(peak - before).toBeLessThan(64 * 1024 ** 2);
+      },
+      LOUD_MS_MAX,
+    );
 
     it('ends when its main process does, although a daemon holds its output, and the daemon with it', async () => {
       const { exit, mark } = await run(
@@ -316,6 +346,32 @@ export function runExecutorSuite(name: string, options: ExecutorSuiteOptions): v
       const { exit, sink } = await run([printsName, 'exit 4'], { shell });
       expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 4 }, `${shell}\n`]);
     });
+
+    it.runIf(hasOwnDisk && canMount())(
+      'that fills the disk of its folder fails by itself, and the next one runs',
+      async () => {
+        const small = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-small-')));
+        execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK_BYTES},mode=777`, 'tmpfs', small]);
+        const own = create(small);
+        try {
+          const here = { cwd: small, folders: [small], ...always, helperKey: 'small', env: {}, timeoutMs: 60_000 };
+          const ran = async (script: string): Promise<[StageExit, RecordingSink]> => {
+            const sink = new RecordingSink();
+            return [await own.start({ ...here, commands: [{ script, bindings: {} }] }, sink).ended, sink];
+          };
+          const [exit, sink] = await ran(`echo begun; head -c ${SMALL_DISK_BYTES * 3} /dev/zero >file; echo never`);
+          expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 1 }, 'begun\n']);
+          expect(sink.text('stderr')).toMatch(/No space left on device|I\/O error/);
+          // Also while it is full.
+          expect((await ran('echo next'))[1].text()).toBe('next\n');
+          expect((await ran('rm file; echo x >other; cat other'))[1].text()).toBe('x\n');
+        } finally {
+          await own.close();
+          execFileSync('umount', ['-l', small]);
+          rmSync(small, { recursive: true, force: true });
+        }
+      },
+    );
 
     it('closing ends what runs, and nothing starts afterwards', async () => {
       const own = create(folder);

@@ -1,7 +1,10 @@
+import { fileURLToPath } from 'node:url';
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
+import { sweepContainers } from '../../src/container/sweep.ts';
 import { runExecutorSuite } from '../../src/testing/executor-suite.ts';
 import { engineForTests, IMAGE, PROGRAM } from '../../src/testing-containers/test-images.ts';
 
+const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
 const engine = await engineForTests('the contract of the executors on containers');
 /** Nobody else's on the machine of a test. */
 const user = process.getuid?.() === 0 ? { uid: 190_001, gid: 190_001 } : undefined;
@@ -13,4 +16,11 @@ if (engine !== null)
     // Of the image, and of busybox's shell.
     variables: ['IN_IMAGE', 'SHLVL'],
     program: PROGRAM,
+    hasOwnDisk: true,
+    owner: {
+      command: (mark, deadlineMs) => [
+        ...[process.execPath, OWNER, mark, JSON.stringify(engine), 'guarded', String(deadlineMs)],
+      ],
+      sweep: (mark) => sweepContainers(engine, mark),
+    },
   });

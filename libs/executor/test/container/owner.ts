@@ -4,7 +4,8 @@ import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import type { FoundEngine } from '../../src/container/find-engine.ts';
 import { IMAGE } from '../../src/testing-containers/test-images.ts';
 
-const [owner = '', found = '', guarded, deadlineMs = '0', leftoversFile] = process.argv.slice(2);
+const [owner = '', found = '', guarded, deadlineMs = '0', leftovers = ''] = process.argv.slice(2);
+const leftoversFile = leftovers === '' ? undefined : leftovers;
 const engine = JSON.parse(found) as FoundEngine;
 const user = process.getuid?.() === 0 ? { uid: 190_003, gid: 190_003 } : undefined;
 const guard = guarded === 'guarded' ? new Guard() : undefined;
