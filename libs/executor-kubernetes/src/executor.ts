@@ -10,7 +10,9 @@ import type {
   OutputSink,
   StageExit,
   StageImage,
+  StageNotes,
   StageProcess,
+  StageRecord,
   StageSpec,
   StopReason,
 } from '@penstock/executor';
@@ -18,10 +20,11 @@ import type { Cluster } from './cluster/cluster.ts';
 import { PodWatch } from './cluster/pod-watch.ts';
 import { emptyFoldersOf } from './pod/folders.ts';
 import { renderPodJob } from './pod/job-text.ts';
-import { labelOf, labelsOfSession, selectorOf } from './pod/labels.ts';
+import { labelOf, labelsOfSession, selectorOfRunner } from './pod/labels.ts';
 import { imagesOf, outputFileOf, refusalOf } from './pod/pod-manifest.ts';
+import { pastOf, type PodPast } from './pod/pod-notes.ts';
 import { StagePod, type Holding } from './stage-pod.ts';
-import { sweepOrphans } from './sweep.ts';
+import { endEarlierPod, sweepOrphans } from './sweep.ts';
 
 export interface KubernetesExecutorOptions {
   readonly cluster: Cluster;
@@ -48,6 +51,13 @@ const SWEEP_MS = 60_000;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
 
+/** Where the output of a stage goes, and what is kept of it. */
+interface Kept {
+  readonly sink: OutputSink;
+  readonly record: StageRecord | undefined;
+  readonly past: PodPast | undefined;
+}
+
 export class KubernetesExecutor implements Executor {
   readonly kind = 'kubernetes';
   readonly isIsolated = true;
@@ -68,7 +78,8 @@ export class KubernetesExecutor implements Executor {
     this.#labels = labelsOfSession(runnerId, randomUUID());
     this.#holding = {
       cluster,
-      watch: new PodWatch({ cluster, selector: selectorOf(this.#labels), warn }),
+      // Not of the session alone: it may have taken up what an earlier one has begun.
+      watch: new PodWatch({ cluster, selector: selectorOfRunner(runnerId), warn }),
       fence: () => (this.#isOver ? 0 : fence()),
       fenceMs,
       warn,
@@ -78,8 +89,30 @@ export class KubernetesExecutor implements Executor {
     this.#sweeping.unref();
   }
 
-  start(spec: StageSpec, sink: OutputSink): StageProcess {
-    const stage = new StartingStage((onPod) => this.#run(spec, sink, onPod));
+  start(spec: StageSpec, sink: OutputSink, record?: StageRecord): StageProcess {
+    return this.#look(spec, { sink, record, past: undefined });
+  }
+
+  resume(spec: StageSpec, sink: OutputSink, record: StageRecord, notes: StageNotes): StageProcess {
+    return this.#look(spec, { sink, record, past: pastOf(notes) ?? undefined });
+  }
+
+  async discard(notes: StageNotes): Promise<void> {
+    const past = pastOf(notes);
+    const { cluster, runnerId, leaseMs, warn } = this.#options;
+    if (past === null) return;
+    this.#held.add(past.name);
+    try {
+      await endEarlierPod({ cluster, runnerId, leaseMs, warn }, past.name);
+    } catch (error) {
+      warn(error, `the Pod ${past.name} of an earlier process could not be ended; it ends by itself`);
+    } finally {
+      this.#held.delete(past.name);
+    }
+  }
+
+  #look(spec: StageSpec, kept: Kept): StageProcess {
+    const stage = new StartingStage((onPod) => this.#run(spec, kept, onPod));
     if (this.#isOver) stage.abandon();
     this.#running.add(stage);
     void stage.ended.then(() => this.#running.delete(stage));
@@ -118,7 +151,7 @@ export class KubernetesExecutor implements Executor {
     for (const stage of this.#running) stage.abandon();
   }
 
-  async #run(spec: StageSpec, sink: OutputSink, onPod: (pod: StagePod) => void): Promise<StageExit> {
+  async #run(spec: StageSpec, { sink, record, past }: Kept, onPod: (pod: StagePod) => void): Promise<StageExit> {
     const { image: defaultImage, setupMs, leaseMs, hasNetworkPolicies } = this.#options;
     const refuse = async (why: string): Promise<StageExit> => {
       await sink.write('system', Buffer.from(`the stage cannot start: ${why}\n`));
@@ -138,10 +171,12 @@ export class KubernetesExecutor implements Executor {
     if (refusal !== undefined) return refuse(refusal);
     const empty: string[] = [];
     const full: string[] = [];
-    for (const folder of spec.folders ?? []) {
-      const folders = await emptyFoldersOf(folder, outputFileOf(spec));
-      if (folders === null) full.push(folder);
-      else empty.push(...folders);
+    // What a stage has begun with is in its Pod.
+    const folders = past?.begunAt === undefined ? (spec.folders ?? []) : [];
+    for (const folder of folders) {
+      const found = await emptyFoldersOf(folder, outputFileOf(spec));
+      if (found === null) full.push(folder);
+      else empty.push(...found);
     }
     let job;
     try {
@@ -150,7 +185,7 @@ export class KubernetesExecutor implements Executor {
       return refuse(error instanceof Error ? error.message : String(error));
     }
     const plan = {
-      name: `penstock-${randomUUID()}`,
+      name: past?.name ?? `penstock-${randomUUID()}`,
       labels: { ...this.#labels, 'penstock/key': labelOf(spec.helperKey) },
       spec,
       image,
@@ -159,7 +194,7 @@ export class KubernetesExecutor implements Executor {
       leaseMs,
     };
     this.#held.add(plan.name);
-    const pod = new StagePod(plan, job, full, sink, this.#holding);
+    const pod = new StagePod({ plan, job, folders: full, sink, record, past }, this.#holding);
     onPod(pod);
     const exit = await pod.ended;
     const removal = pod.removed.finally(() => {

@@ -8,6 +8,8 @@
  *     was never sent. Phases and absence prove nothing.
  * STAGE-POD-4. A block of output is acknowledged when the sink has it, and the next line begins behind the last one that was: none is lost
  *     and none comes twice, however many lines break.
+ * STAGE-POD-5. What it is to know after its process has ended is on record before it counts: the Pod's name before its creation, `go`
+ *     before it is sent, output and ending before they are acknowledged. So a later process goes on where the record ends.
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
@@ -16,8 +18,10 @@ import type { V1Pod } from '@kubernetes/client-node';
 import {
   bootClockMs,
   type OutputSink,
+  type OutputStreamName,
   type StageExit,
   type StageProcess,
+  type StageRecord,
   type StageSpec,
   type StopReason,
 } from '@penstock/executor';
@@ -27,9 +31,11 @@ import { BadLine, ClusterError } from './errors.ts';
 import type { LineFrame, PodStream } from './line/frames.ts';
 import { Line } from './line/line.ts';
 import { endingOf } from './pod/ending.ts';
+import { selectorOfPod } from './pod/labels.ts';
 import { bringFolder } from './pod/folders.ts';
 import type { PodJob } from './pod/job-text.ts';
 import { outputFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
+import { podNotes, type PodEnding, type PodPast } from './pod/pod-notes.ts';
 import { stateOf, type PodState } from './pod/pod-state.ts';
 import { ServiceLogs } from './services/service-logs.ts';
 
@@ -44,6 +50,18 @@ export interface Holding {
   readonly warn: (error: unknown, message: string) => void;
 }
 
+/** What one attempt is, and where it stands. */
+export interface StageOfPod {
+  readonly plan: PodPlan;
+  readonly job: PodJob;
+  /** Those that are to be brought by archive. */
+  readonly folders: readonly string[];
+  readonly sink: OutputSink;
+  readonly record: StageRecord | undefined;
+  /** Of an earlier process of the runner. */
+  readonly past: PodPast | undefined;
+}
+
 const RETRY = { firstMs: 200, maxMs: 5_000 };
 const CONNECT_RETRY = { firstMs: 100, maxMs: 1_000 };
 /** Everything that changes wakes the loop; what only time changes is looked at so often. */
@@ -51,7 +69,6 @@ const LOOK_MS = 500;
 /** Of the grace that a guard has to end a stage itself, before its Pod is deleted. */
 const STOP_MARGIN_MS = 5_000;
 const DELETE_TRIES_MAX = 5;
-const PIECE_BYTES_MAX = 64 * 1024;
 const READY_MS = 60_000;
 /** Node fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -63,12 +80,12 @@ export class StagePod implements StageProcess {
   readonly #job: PodJob;
   readonly #folders: readonly string[];
   readonly #sink: OutputSink;
+  readonly #record: StageRecord | undefined;
   readonly #holding: Holding;
   readonly #begunAt = bootClockMs();
   readonly #logs: ServiceLogs;
   /** Aborted when the attempt is over. */
   readonly #over = new AbortController();
-  #pod: V1Pod | null = null;
   #state: PodState | null = null;
   #isGone = false;
   #isAbandoned = false;
@@ -83,25 +100,49 @@ export class StagePod implements StageProcess {
   #connectFailures = 0;
   #areFoldersThere: boolean;
   #wasBegun = false;
+  /** Of the Pod that an earlier process has seen. */
+  #knownUid: string | undefined;
   #answeredFence = 0;
   #nonsense: BadLine | null = null;
   #bringFault: string | null = null;
   readonly #taken: Record<PodStream, number> = { out: 0, err: 0 };
   #taking: Promise<void> = Promise.resolve();
-  #done: { readonly code: number; readonly cause: 'exit' | 'outside' } | null = null;
+  #done: PodEnding | null = null;
   readonly #serviceSince = new Map<string, number>();
   #wake: () => void = () => {};
 
-  /** `folders`: those that are to be brought by archive. */
-  constructor(plan: PodPlan, job: PodJob, folders: readonly string[], sink: OutputSink, holding: Holding) {
+  constructor({ plan, job, folders, sink, record, past }: StageOfPod, holding: Holding) {
     this.#plan = plan;
     this.#job = job;
     this.#folders = folders;
     this.#areFoldersThere = folders.length === 0;
     this.#sink = sink;
+    this.#record = record;
     this.#holding = holding;
-    this.#logs = new ServiceLogs({ cluster: holding.cluster, pod: plan.name, sink, signal: this.#over.signal });
+    this.#logs = new ServiceLogs({
+      cluster: holding.cluster,
+      pod: plan.name,
+      take: (service, bytes, key) =>
+        this.#tell(`service:${service}`, bytes, key === undefined ? {} : podNotes.seen(service, key)),
+      taken: past?.seen ?? new Map(),
+      signal: this.#over.signal,
+    });
+    if (past === undefined) record?.keep(podNotes.planned(plan.name));
+    else this.#takeUp(past);
     this.ended = this.#run();
+  }
+
+  #takeUp({ uid, begunAt, taken, done }: PodPast): void {
+    this.#knownUid = uid;
+    Object.assign(this.#taken, taken);
+    this.#done = done;
+    if (begunAt === undefined) return;
+    const now = bootClockMs();
+    this.#wasBegun = true;
+    this.#areFoldersThere = true;
+    // The process that has ended may have answered by any renewal that it sent before.
+    this.#answeredFence = now + this.#plan.leaseMs - this.#holding.fenceMs;
+    this.#limitTime(now - begunAt);
   }
 
   stop(reason: StopReason): void {
@@ -123,9 +164,10 @@ export class StagePod implements StageProcess {
     const { name } = this.#plan;
     let exit: StageExit | null;
     try {
-      exit = await this.#create();
+      exit = this.#wasBegun ? null : await this.#create();
       if (exit === null) {
         watch.add(name, { onPod: (pod) => this.#onPod(pod), onGone: (pod) => this.#onGone(pod) });
+        if (this.#wasBegun) void this.#find();
         exit = await this.#untilEnded();
         await this.#logs.end();
       }
@@ -160,12 +202,12 @@ export class StagePod implements StageProcess {
           if (secret !== undefined) await unlessThere(cluster.createSecret(secret));
         }
         // A try without an answer may have made it; the name is this attempt's alone.
-        this.#pod = await cluster.createPod(renderPod(this.#plan)).catch((error: unknown) => {
+        const pod = await cluster.createPod(renderPod(this.#plan)).catch((error: unknown) => {
           if (error instanceof ClusterError && error.code === 409) return cluster.readPod(name);
           throw error;
         });
-        this.#onPod(this.#pod);
-        const pod = this.#pod;
+        this.#record?.keep(podNotes.made(pod.metadata?.uid ?? ''));
+        this.#onPod(pod);
         for (const secret of secrets)
           await cluster.giveSecret(secret.metadata?.name ?? '', pod).catch((error: unknown) => {
             this.#holding.warn(error, 'a Secret could not be given to its Pod; it is deleted with the attempt');
@@ -178,6 +220,20 @@ export class StagePod implements StageProcess {
         }
         if (failures === 1) void this.#remark(`the stage waits for its Pod: ${error.message}`);
         await Promise.race([this.#woken(), pauseOrAbort(backoffMs(failures, RETRY), this.#over.signal)]);
+      }
+    }
+  }
+
+  /** What an earlier process has made, and the watch may tell of only when it changes. */
+  async #find(): Promise<void> {
+    const { signal } = this.#over;
+    for (let failures = 1; !signal.aborted; failures += 1) {
+      try {
+        this.#onPod(await this.#holding.cluster.readPod(this.#plan.name));
+        return;
+      } catch (error) {
+        if (error instanceof ClusterError && error.code === 404) return this.#onGone(null);
+        await pauseOrAbort(backoffMs(failures, RETRY), signal);
       }
     }
   }
@@ -262,7 +318,8 @@ export class StagePod implements StageProcess {
 
   #onPod(pod: V1Pod): void {
     // The first uid only: what bears its name later is another's.
-    if (this.#pod !== null && pod.metadata?.uid !== this.#pod.metadata?.uid) return;
+    this.#knownUid ??= pod.metadata?.uid;
+    if (pod.metadata?.uid !== this.#knownUid) return;
     const state = stateOf(pod);
     this.#state = state;
     for (const { name, isRunning, isReady } of state.services) {
@@ -317,6 +374,9 @@ export class StagePod implements StageProcess {
     if (uid !== this.#state?.uid) throw new BadLine(`its uid is ${uid}`);
     this.#connectFailures = 0;
     line.send(`attach ${this.#taken.out} ${this.#taken.err}`);
+    // What an earlier line has acknowledged may not have arrived, and the guard waits for it when its window is full.
+    for (const stream of ['out', 'err'] as const)
+      if (this.#taken[stream] > 0) line.send(`ack ${stream} ${this.#taken[stream]}`);
     if (this.#stopped !== null) line.send(`stop ${this.#plan.graceMs}`);
     else if (state === 'waiting' && !this.#isAbandoned) this.#begin(line);
   }
@@ -327,12 +387,18 @@ export class StagePod implements StageProcess {
       const mark = `-- ${randomUUID()} --`;
       line.send(`put ${name} ${mark}\n${text.endsWith('\n') ? text : `${text}\n`}${mark}`);
     }
+    if (!this.#wasBegun) {
+      this.#record?.keep(podNotes.begun(bootClockMs()));
+      this.#wasBegun = true;
+      this.#limitTime(0);
+    }
     line.send('go');
-    if (this.#wasBegun) return;
-    this.#wasBegun = true;
-    this.startedAtMs = performance.now();
-    const { timeoutMs } = this.#plan.spec;
-    this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(timeoutMs, TIMER_MS_MAX));
+  }
+
+  #limitTime(pastMs: number): void {
+    this.startedAtMs = performance.now() - pastMs;
+    const leftMs = Math.max(0, this.#plan.spec.timeoutMs - pastMs);
+    this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(leftMs, TIMER_MS_MAX));
   }
 
   /** STAGE-POD-2. What the guard may run until is told by its own clock, from its own asking on. */
@@ -358,18 +424,14 @@ export class StagePod implements StageProcess {
     if (frame.kind === 'blocks') {
       const { stream, first, count, bytes } = frame;
       if (first !== this.#taken[stream]) throw new BadLine(`block ${first} of ${stream} after ${this.#taken[stream]}`);
-      for (let at = 0; at < bytes.length; at += PIECE_BYTES_MAX) {
-        const written = this.#sink.write(
-          stream === 'out' ? 'stdout' : 'stderr',
-          bytes.subarray(at, at + PIECE_BYTES_MAX),
-        );
-        if (written !== undefined) await written;
-      }
+      const written = this.#tell(stream === 'out' ? 'stdout' : 'stderr', bytes, podNotes.taken(stream, first + count));
+      if (written !== undefined) await written;
       this.#taken[stream] += count;
       this.#line?.send(`ack ${stream} ${this.#taken[stream]}`);
     } else if (frame.kind === 'outputs') {
       keepOutputs(this.#plan.spec, frame.bytes);
     } else {
+      this.#record?.keep(podNotes.done(frame));
       this.#done = frame;
       this.#line?.send('bye');
       this.#wake();
@@ -396,7 +458,7 @@ export class StagePod implements StageProcess {
     for (let failures = 1; ; failures += 1) {
       try {
         await cluster.deletePod(name, graceSecs);
-        if (renderSecrets(this.#plan).length > 0) await cluster.deleteSecrets(`penstock/pod=${name}`);
+        if (renderSecrets(this.#plan).length > 0) await cluster.deleteSecrets(selectorOfPod(name));
         return;
       } catch (error) {
         if (failures >= DELETE_TRIES_MAX) {
@@ -415,7 +477,13 @@ export class StagePod implements StageProcess {
   }
 
   #remark(text: string): void | Promise<void> {
-    return this.#sink.write('system', Buffer.from(`${text}\n`));
+    return this.#tell('system', Buffer.from(`${text}\n`), {});
+  }
+
+  /** STAGE-POD-5. All output goes by here, and to the sink in the order of the record. */
+  #tell(stream: OutputStreamName, bytes: Buffer, notes: Readonly<Record<string, string>>): void | Promise<void> {
+    this.#record?.keep(notes, { stream, bytes });
+    return this.#sink.write(stream, bytes);
   }
 }
 

@@ -6,7 +6,7 @@ import { bootMs, pause } from '@penstock/async';
 import type { V1Pod } from '@kubernetes/client-node';
 import type { Cluster } from './cluster/cluster.ts';
 import { ClusterError, NoCluster } from './errors.ts';
-import { LEASE_ANNOTATION, OF_STAGES, selectorOfRunner } from './pod/labels.ts';
+import { LEASE_ANNOTATION, notOf, OF_STAGES, selectorOfPod, selectorOfRunner } from './pod/labels.ts';
 import { stateOf } from './pod/pod-state.ts';
 
 const LOOK_MS = 500;
@@ -20,6 +20,8 @@ export interface EarlierPods {
   /** Of this runner's leases, where a Pod does not say it. */
   readonly leaseMs: number;
   readonly warn: (error: unknown, message: string) => void;
+  /** The names of Pods that are taken up by the new session. */
+  readonly kept?: readonly string[] | undefined;
 }
 
 /**
@@ -27,17 +29,33 @@ export interface EarlierPods {
  * answer for a lease. Nobody answers them but the process that is dead.
  * @throws NoCluster where the cluster refuses us
  */
-export async function endEarlierPods({ cluster, runnerId, leaseMs, warn }: EarlierPods): Promise<void> {
+export async function endEarlierPods(earlier: EarlierPods): Promise<void> {
+  const { runnerId, kept = [] } = earlier;
+  const ofRunner = selectorOfRunner(runnerId);
+  await endPods(earlier, (name) => !kept.includes(name), kept.length === 0 ? ofRunner : `${ofRunner},${notOf(kept)}`);
+}
+
+/** One of them. @throws NoCluster where the cluster refuses us */
+export async function endEarlierPod(earlier: EarlierPods, name: string): Promise<void> {
+  await endPods(earlier, (each) => each === name, selectorOfPod(name));
+}
+
+async function endPods(
+  { cluster, runnerId, leaseMs, warn }: EarlierPods,
+  isMeant: (name: string) => boolean,
+  secrets: string,
+): Promise<void> {
   const begun = bootMs();
   const deleted = new Set<string>();
   for (let tries = 0; ; tries += 1) {
     try {
-      const { pods } = await cluster.listPods(selectorOfRunner(runnerId));
+      const { pods: all } = await cluster.listPods(selectorOfRunner(runnerId));
+      const pods = all.filter((pod) => isMeant(nameOf(pod)));
       for (const name of pods.map(nameOf).filter((each) => !deleted.has(each))) {
         await cluster.deletePod(name, 1);
         deleted.add(name);
       }
-      if (tries === 0) await cluster.deleteSecrets(selectorOfRunner(runnerId));
+      if (tries === 0) await cluster.deleteSecrets(secrets);
       const untilMs = Math.max(0, ...pods.filter(mayRun).map((pod) => leaseOf(pod) ?? leaseMs));
       if (bootMs() - begun >= untilMs) return;
     } catch (error) {

@@ -7,6 +7,7 @@ import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@pensto
 import { bootClockMs, type Guard } from '@penstock/executor';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { Attempt } from './attempt/attempt.ts';
+import type { AttemptRecords } from './attempt/attempt-records.ts';
 import { SessionExecutors } from './executors/session-executors.ts';
 import { executorsOf, hasUsers } from './executors/executor-parts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
@@ -24,7 +25,11 @@ import { StageUsers } from './workspace/stage-users.ts';
 const SPOOL_BYTES_MAX = 512 * 1024 * 1024;
 
 /** `own`: the runner's own folder. */
-export function machinePorts(options: RunnerOptions, own: string): RunnerPorts<Guard, SessionExecutors> {
+export function machinePorts(
+  options: RunnerOptions,
+  own: string,
+  records: AttemptRecords,
+): RunnerPorts<Guard, SessionExecutors> {
   const { bus, log, dataDir, leaseMs = RUNNER_LEASE_MS } = options;
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const writer = createLogWriter(bus);
@@ -50,6 +55,7 @@ export function machinePorts(options: RunnerOptions, own: string): RunnerPorts<G
     watchLeases: (bucket, handler) => watchLeases(bus, bucket, handler),
     endLease: (bucket, key) => endLease(bus, bucket, key),
     results: new ResultFile(join(own, 'results')),
+    records,
     sessions: new SessionFile(join(own, 'sessions')),
     openChunks: (pending) => {
       const chunks = new ChunkStore(

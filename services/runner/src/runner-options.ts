@@ -41,6 +41,10 @@ export interface RunnerOptions {
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
   readonly log: Log;
+  /**
+   * Whether the next start takes up stages that go on without this process. Not where that start ends all leases (P17). Default: false.
+   */
+  readonly takesUp?: boolean | undefined;
   /** What stages can run in here, the most preferred first. Default: plain processes alone. */
   readonly executors?: readonly ExecutorSource[] | undefined;
   /** The least isolation of a stage whose run is not trusted. Default `none`. */

@@ -4,6 +4,7 @@
  */
 import type { Job } from '@penstock/bus';
 import type { Attempt, AttemptParts } from './attempt/attempt.ts';
+import type { AttemptRecords } from './attempt/attempt-records.ts';
 import type { SessionExecutors } from './executors/session-executors.ts';
 import type { KeptChunks, OutgoingLog } from './report/chunk-store.ts';
 import type { PendingResult } from './report/outbox.ts';
@@ -28,7 +29,7 @@ export interface Chunks {
 type AttemptLog = Pick<OutgoingLog, 'append' | 'stored' | 'keep' | 'drop'>;
 
 /** What an attempt gets from its runner. */
-type AttemptOfRunner = Pick<AttemptParts, 'keep' | 'isSessionActive' | 'workspaces'> & {
+type AttemptOfRunner = Pick<AttemptParts, 'keep' | 'isSessionActive' | 'workspaces' | 'record' | 'past'> & {
   readonly outgoingLog: AttemptLog;
 };
 
@@ -44,6 +45,7 @@ export interface RunnerPorts<
   random(): number;
   readonly session: SessionPorts<Guarding>;
   readonly results: ResultLines;
+  readonly records: AttemptRecords;
   /** `pending`: results of an earlier process, whose chunks may still be needed. */
   openChunks(pending: readonly PendingResult[]): Chunks;
   readonly folders: FolderDisk;

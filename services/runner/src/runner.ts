@@ -8,6 +8,8 @@
  * RUNNER-3. `gone` is answered only for what has no process here and can never have one any more (P14). A cancelled attempt that
  *     has ended is told by its result instead, unless the broker does not take its log.
  * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
+ * RUNNER-6. An attempt of an earlier process is taken up only where the lease that listed it last lived when the present one, which
+ *     lists it too, was taken: so it was not lost in between, and no other runs in its place (P36).
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
 import {
@@ -28,12 +30,14 @@ import {
 } from '@penstock/bus';
 import { guarded, type Border } from '@penstock/telemetry/borders';
 import { backoffMs } from '@penstock/async';
+import type { PastOfAttempt } from './attempt/attempt.ts';
 import type { Runner, RunnerOptions } from './runner-options.ts';
 import type { Chunks, RunnerPorts, RunningAttempt, SessionStages } from './runner-ports.ts';
 import { Credits } from './session/credits.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { RunFolders } from './workspace/run-folders.ts';
 import { Offers } from './session/offers.ts';
+import type { EarlierAttempt } from './attempt/attempt-records.ts';
 import { isSame, Outbox, resultId } from './report/outbox.ts';
 import { Schedulers } from './session/schedulers.ts';
 import { Session, type SessionGuard } from './session/session.ts';
@@ -63,6 +67,11 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   readonly #schedulers: Schedulers;
   readonly #outbox: Outbox;
   readonly #earlierAnswered: Promise<boolean>;
+  /** Attempts of an earlier process that no session has taken up yet. */
+  #earlier: readonly EarlierAttempt[];
+  /** Those of them that one has, by `resultId`. */
+  readonly #takenUp = new Set<string>();
+  #takingUp: Promise<unknown> = Promise.resolve();
   readonly #chunks: Chunks;
   readonly #folders: RunFolders;
   readonly #stops: StopMemory;
@@ -88,6 +97,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     this.#stops = new StopMemory(() => time.bootNow());
     this.#sessions = new SessionList({ ports, log, runner: runnerId });
     this.#outbox = new Outbox({ bus, time, log, runner: runnerId, file: ports.results });
+    this.#earlier = ports.records.earlier;
     this.#chunks = ports.openChunks(this.#outbox.pending);
     this.#earlierAnswered = this.#outbox.resume(async ({ request, chunks }) => {
       if (chunks !== undefined) await this.#chunks.resend(request.runId, runnerId, chunks);
@@ -97,7 +107,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       log,
       time,
       disk: ports.folders,
-      isBusy: (runId) => [...this.#running].some(({ job }) => job.runId === runId),
+      isBusy: (runId) => [...this.#running, ...this.#earlier].some(({ job }) => job.runId === runId),
     });
     this.#schedulers = new Schedulers(ports, options, this.#border(), {
       changed: () => this.#active?.offers.pump(),
@@ -126,7 +136,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       this.#serving = this.#serve(first);
       // The runner can be reached before its start is reported.
       await this.#ports.bus.flush().catch(() => {});
-      void this.#sessions.endEarlier(this.#earlierAnswered);
+      void this.#takingUp.then(() => this.#sessions.endEarlier(this.#earlierAnswered));
     } catch (error) {
       this.#release();
       throw error;
@@ -182,6 +192,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     this.#folders.close();
     this.#outbox.close();
     this.#chunks.close();
+    this.#ports.records.close();
   }
 
   async #beginSession(): Promise<ActiveSession<Stages>> {
@@ -218,10 +229,32 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       busy: () => this.#running.size,
     });
     this.#active = { session, credits, offers };
+    this.#takeUpEarlier(this.#active);
     this.#listen();
     log.info({ runner: runnerId, session: session.id, slots, labels }, 'the runner takes stages');
     offers.pump();
     return this.#active;
+  }
+
+  /** RUNNER-6. Before anybody is answered: a stop must find them. */
+  #takeUpEarlier(active: ActiveSession<Stages>): void {
+    const holders = new Map<string, Promise<boolean>>();
+    for (const past of this.#earlier) {
+      const { job, record, holder } = past;
+      const held = holders.get(holder) ?? this.#sessions.endHolder(holder);
+      holders.set(holder, held);
+      const stands = held.then((isHeld) => {
+        // A result that is on disk is all that is to come of it.
+        if (!isHeld || this.#outbox.has(job)) return false;
+        record.heldBy(active.session.id);
+        return true;
+      });
+      this.#takenUp.add(resultId(job));
+      this.#outbox.reserve(job);
+      this.#start(job, active, null, { ...past, stands });
+    }
+    this.#earlier = [];
+    this.#takingUp = Promise.all(holders.values());
   }
 
   /**
@@ -291,7 +324,11 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
 
   #leaseOf(session: string): RunnerLease {
     const { runnerId, labels, slots, capacity } = this.#options;
-    const held = [...this.#held.values()].filter(({ ref }) => ref.session === session).map(({ ref }) => ref);
+    const taken = this.#earlier.map(({ job }) => job);
+    const held = [...this.#held.values()]
+      .map(({ ref }) => ref)
+      .filter((ref) => ref.session === session || this.#takenUp.has(resultId(ref)));
+    const unfinished = [...held, ...taken].filter((ref) => ref.session === session || !this.#outbox.has(ref));
     const earlier = this.#outbox.pending.filter(({ request }) => request.session !== session);
     return {
       runner: runnerId,
@@ -299,7 +336,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       labels,
       slots,
       ...(capacity === undefined ? {} : { capacity }),
-      attempts: [...held, ...earlier.map(({ request }) => refOf(request))],
+      attempts: [...unfinished, ...earlier.map(({ request }) => request)].map(refOf),
     };
   }
 
@@ -332,7 +369,13 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     return answer('accepted');
   }
 
-  #start(job: Job, active: ActiveSession<Stages>, scheduler: string): void {
+  /** `scheduler`: whose credit it has taken; null: of an earlier process. */
+  #start(
+    job: Job,
+    active: ActiveSession<Stages>,
+    scheduler: string | null,
+    past?: EarlierAttempt & PastOfAttempt,
+  ): void {
     const id = resultId(job);
     const { partition } = job;
     const outgoingLog = this.#chunks.open(job.runId, this.#options.runnerId);
@@ -344,6 +387,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
         outgoingLog,
         keep: (request) => this.#outbox.keep({ partition, request, chunks: outgoingLog.keep() }),
         isSessionActive: () => active.session.isActive(),
+        record: past?.record ?? this.#ports.records.open(job),
+        past,
       },
       () => new Set([...this.#running].map((running) => running.job.key)),
     );
@@ -355,7 +400,10 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     void attempt.processGone.then(
       guarded('runner.attempt-gone', this.#border(about), () => this.#folders.used(job.runId, job.partition)),
     );
-    const done = (): void => void this.#held.delete(id);
+    const done = (): void => {
+      this.#held.delete(id);
+      this.#takenUp.delete(id);
+    };
     const ended = (result: ResultRequest | null): void => {
       this.#running.delete(attempt);
       // Whatever fails: the result is on disk, and goes without a credit.
@@ -375,9 +423,9 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     void attempt.result.then(ended, () => ended(null));
   }
 
-  #sendResult(job: Job, active: ActiveSession<Stages>, scheduler: string, done: () => void): void {
-    const credit = active.offers.offerAlong(scheduler);
-    this.#outbox.send(job, credit === null ? null : { scheduler, credit }, {
+  #sendResult(job: Job, active: ActiveSession<Stages>, scheduler: string | null, done: () => void): void {
+    const credit = scheduler === null ? null : active.offers.offerAlong(scheduler);
+    this.#outbox.send(job, scheduler === null || credit === null ? null : { scheduler, credit }, {
       offerTaken: (taken) => {
         if (!taken && credit !== null) active.credits.close([credit]);
         active.offers.pump();

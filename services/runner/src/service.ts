@@ -85,6 +85,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
               stagePaths: settings.stagePaths,
               stageLimits: stageLimitsOf(settings),
               executors,
+              takesUp: true,
               untrustedIsolation: leastIsolation(settings.untrustedIsolation, mode),
               isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,
             }),

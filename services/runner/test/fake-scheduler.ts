@@ -215,9 +215,10 @@ export class FakeScheduler {
     const output: Buffer[] = [];
     let end = 0;
     for await (const { chunk } of readChunks(this.bus, runId, 1)) {
-      if (chunk.offset !== end) continue;
-      output.push(Buffer.from(chunk.output));
-      end += chunk.output.length;
+      const fresh = chunk.output.subarray(Math.max(0, end - chunk.offset));
+      if (chunk.offset > end || fresh.length === 0) continue;
+      output.push(Buffer.from(fresh));
+      end += fresh.length;
     }
     return Buffer.concat(output).toString('utf8');
   }

@@ -60,9 +60,13 @@ export function simRunnerPorts(
       ),
     endLease: (bucket, key) =>
       ask((broker) => {
-        broker.delete(bucket, key, broker.get(bucket, key)?.revision ?? 0);
+        const held = broker.get(bucket, key);
+        broker.delete(bucket, key, held?.revision ?? 0);
+        return held !== undefined;
       }),
     results: disk.openResults(),
+    // Its stages end with it.
+    records: { earlier: [], open: () => undefined, close: () => {} },
     sessions: {
       read: () => [...disk.sessions],
       append: (session) => {

@@ -43,7 +43,11 @@ export function simSchedulerPorts(
       const watch = network.broker.watch(node, bucket, (event) =>
         handler(event.kind === 'put' ? { ...event, value: leased<V>(event.value) } : event),
       );
-      return { ready: world.promise<void>((resolve) => watch.whenCurrent(() => resolve())), stop: () => watch.stop() };
+      return {
+        ready: world.promise<void>((resolve) => watch.whenCurrent(() => resolve())),
+        current: true,
+        stop: () => watch.stop(),
+      };
     },
     leaseAtLeader: async <V>(bucket: 'members' | 'runners', key: string) => {
       const held = await ask((broker) => broker.get(bucket, key) ?? null);

@@ -81,23 +81,24 @@ export async function acquireLease(
 
 /**
  * Deletes the key of a holder that is known to be dead, and everything it stood for with it, before its TTL does; watchers
- * see it as expired. Nothing happens where it is gone. Throws what a request throws, and `StoreRefused`.
+ * see it as expired. Nothing happens where it is gone. True: it lived until then, for sure. Throws what a request throws, and `StoreRefused`.
  */
-export async function endLease(bus: Bus, bucket: string, key: string): Promise<void> {
+export async function endLease(bus: Bus, bucket: string, key: string): Promise<boolean> {
   const wire = wireOf(bus);
   const subject = `$KV.${bucket}.${key}`;
   const held = await replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
-  if (held === null || isMarker(held)) return;
+  if (held === null || isMarker(held)) return false;
   let revision = held.sequence;
   for (let tries = 1; ; tries += 1) {
     try {
       await store(wire, subject, new Uint8Array(), markerOver(revision), END_TIMEOUT_MS);
-      return;
+      // What was written over what a refusal has named may have been its marker.
+      return tries === 1;
     } catch (error) {
       // The replica was behind, or a last renewal was still on its way: there is no further one.
       const last = lastSequenceIn(error);
       if (last === undefined || tries === END_TRIES_MAX) throw error;
-      if (last === 0) return;
+      if (last === 0) return false;
       revision = last;
     }
   }

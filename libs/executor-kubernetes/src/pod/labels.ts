@@ -6,6 +6,9 @@ const MANAGED = { 'app.kubernetes.io/managed-by': 'penstock', 'app.kubernetes.io
 /** How long the lease is under which a Pod was made, milliseconds. */
 export const LEASE_ANNOTATION = 'penstock/lease-ms';
 
+/** Of a Secret: the name of its Pod. */
+export const POD_LABEL = 'penstock/pod';
+
 /** Selects all Pods of stages, whoever's. */
 export const OF_STAGES = selectorOf(MANAGED);
 
@@ -22,7 +25,16 @@ export function selectorOfRunner(runnerId: string): string {
   return selectorOf({ 'penstock/runner': labelOf(runnerId) });
 }
 
-export function selectorOf(labels: Readonly<Record<string, string>>): string {
+/** Of what goes with it. */
+export function selectorOfPod(name: string): string {
+  return selectorOf({ [POD_LABEL]: name });
+}
+
+export function notOf(pods: readonly string[]): string {
+  return `${POD_LABEL} notin (${pods.join(',')})`;
+}
+
+function selectorOf(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([name, value]) => `${name}=${value}`)
     .join(',');

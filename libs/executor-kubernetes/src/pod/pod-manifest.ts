@@ -4,7 +4,7 @@
  */
 import type { V1Container, V1Pod, V1Secret } from '@kubernetes/client-node';
 import type { StageImage, StageService, StageSpec } from '@penstock/executor';
-import { LEASE_ANNOTATION } from './labels.ts';
+import { LEASE_ANNOTATION, POD_LABEL } from './labels.ts';
 import { guardScript, lineScript } from './scripts.ts';
 
 export const STAGE_CONTAINER = 'stage';
@@ -107,7 +107,7 @@ export function renderPod({ name, labels, spec, image, graceMs, setupMs, leaseMs
 export function renderSecrets({ name, labels, spec, image }: PodPlan): V1Secret[] {
   const names = secretNames(name, spec, image);
   const { services = [] } = spec.place ?? {};
-  const own = { ...labels, 'penstock/pod': name };
+  const own = { ...labels, [POD_LABEL]: name };
   const secrets: V1Secret[] = [];
   if (names.services !== undefined)
     secrets.push({

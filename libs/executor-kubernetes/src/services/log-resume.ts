@@ -13,6 +13,13 @@ const SEEN_MAX = 20_000;
 /** A longer line is cut: whoever keeps it would cut it too. */
 const LINE_BYTES_MAX = 256 * 1024;
 
+export interface LogLine {
+  /** By which it is known again; undefined: it came without a stamp. */
+  readonly key: string | undefined;
+  /** With its line feed and without its stamp. */
+  readonly bytes: Buffer;
+}
+
 export class LogResume {
   /** Stamp and length of lines: how often they were seen. The oldest first. */
   readonly #seen = new Map<string, number>();
@@ -21,6 +28,11 @@ export class LogResume {
   #newest = '';
   #partial: Buffer[] = [];
   #partialBytes = 0;
+
+  /** `taken`: the keys of lines that an earlier reader has taken, in their order. */
+  constructor(taken: readonly string[] = []) {
+    for (const key of taken) this.#took(key);
+  }
 
   /** From when the next connection is to read; undefined: from the beginning. */
   get sinceTime(): string | undefined {
@@ -35,9 +47,9 @@ export class LogResume {
     this.#expected = new Map(this.#seen);
   }
 
-  /** The new lines in it, each with its line feed and without its stamp. */
-  push(piece: Buffer): Buffer[] {
-    const lines: Buffer[] = [];
+  /** The new lines in it. */
+  push(piece: Buffer): LogLine[] {
+    const lines: LogLine[] = [];
     for (let at = 0; at < piece.length;) {
       const end = piece.indexOf(LINE_FEED, at);
       this.#add(piece.subarray(at, end < 0 ? piece.length : end));
@@ -58,10 +70,10 @@ export class LogResume {
     this.#partialBytes += fits.length;
   }
 
-  #lineOf(line: Buffer): Buffer | null {
+  #lineOf(line: Buffer): LogLine | null {
     const space = line.indexOf(SPACE);
     const stamp = line.toString('latin1', 0, Math.max(0, space));
-    if (Number.isNaN(Date.parse(stamp))) return Buffer.concat([line, Buffer.of(LINE_FEED)]);
+    if (Number.isNaN(Date.parse(stamp))) return { key: undefined, bytes: Buffer.concat([line, Buffer.of(LINE_FEED)]) };
     const key = `${stamp} ${line.length}`;
     const expected = this.#expected.get(key) ?? 0;
     if (expected > 0) {
@@ -70,9 +82,14 @@ export class LogResume {
     }
     const oldest = this.#seen.size < SEEN_MAX ? undefined : this.#seen.keys().next().value;
     if (oldest !== undefined && stamp < (oldest.split(' ')[0] ?? '')) return null;
+    this.#took(key);
+    return { key, bytes: Buffer.concat([line.subarray(space + 1), Buffer.of(LINE_FEED)]) };
+  }
+
+  #took(key: string): void {
     this.#remember(key);
+    const stamp = key.slice(0, key.indexOf(' '));
     if (stamp > this.#newest) this.#newest = stamp;
-    return Buffer.concat([line.subarray(space + 1), Buffer.of(LINE_FEED)]);
   }
 
   #remember(key: string): void {

@@ -4,7 +4,6 @@
  * effort, unlike the stage's own.
  */
 import { backoffMs, pauseOrAbort, within } from '@penstock/async';
-import type { OutputSink } from '@penstock/executor';
 import type { Cluster } from '../cluster/cluster.ts';
 import { LogResume } from './log-resume.ts';
 
@@ -15,7 +14,10 @@ const LAST_MS_MAX = 3_000;
 export interface ServiceLogsOptions {
   readonly cluster: Cluster;
   readonly pod: string;
-  readonly sink: OutputSink;
+  /** `key`: by which the line is known again. */
+  readonly take: (service: string, bytes: Buffer, key: string | undefined) => void | Promise<void>;
+  /** By service: the keys of lines that an earlier process has taken. */
+  readonly taken: ReadonlyMap<string, readonly string[]>;
   readonly signal: AbortSignal;
 }
 
@@ -32,7 +34,7 @@ export class ServiceLogs {
   /** Idempotent. */
   follow(service: string): void {
     if (this.#followed.has(service) || this.#ended.signal.aborted) return;
-    const resume = new LogResume();
+    const resume = new LogResume(this.#options.taken.get(service));
     this.#followed.set(service, { resume, following: this.#follow(service, resume) });
   }
 
@@ -55,13 +57,13 @@ export class ServiceLogs {
   }
 
   async #read(service: string, resume: LogResume, follow: boolean): Promise<void> {
-    const { cluster, pod, sink } = this.#options;
+    const { cluster, pod, take } = this.#options;
     const signal = follow ? this.#ended.signal : AbortSignal.timeout(LAST_MS_MAX);
     resume.begin();
     const log = await cluster.readLog(pod, `service-${service}`, { sinceTime: resume.sinceTime, follow, signal });
     for await (const piece of log as AsyncIterable<Buffer>) {
       for (const line of resume.push(piece)) {
-        const written = sink.write(`service:${service}`, line);
+        const written = take(service, line.bytes, line.key);
         if (written !== undefined) await written;
       }
     }

@@ -108,6 +108,27 @@ export type StageExit =
   /** Ended from outside, or it could not be started: a fault of the machinery, not of the stage. */
   | { readonly kind: 'lost'; readonly cause: string };
 
+/**
+ * What is kept of a stage while it runs, where its executor can take it up again after the owner's own process has ended: on the
+ * owner's disk, and in the owner's form. What is in it is the executor's.
+ */
+export interface StageRecord {
+  /**
+   * It is kept when this returns, notes and output together; so what is told to the stage as taken is told afterwards. It never
+   * throws: what cannot be kept cannot be taken up again.
+   */
+  keep(notes: Readonly<Record<string, string>>, output?: StagePiece): void;
+}
+
+/** Output in the order in which the sink had it. */
+export interface StagePiece {
+  readonly stream: OutputStreamName;
+  readonly bytes: Uint8Array;
+}
+
+/** All that was noted under each name, in its order. */
+export type StageNotes = ReadonlyMap<string, readonly string[]>;
+
 export interface StageProcess {
   /** Resolves, and never rejects, when no process of the stage is left and the sink has all of its output. */
   readonly ended: Promise<StageExit>;
@@ -126,8 +147,17 @@ export interface Executor {
   readonly canChangeUser?: boolean | undefined;
   /** False: what a stage leaves running may outlive it, and it sees the machine's other processes. */
   readonly isIsolated?: boolean | undefined;
-  /** Never throws: what cannot start is `lost`, or ends with a remark and code 126. */
-  start(spec: StageSpec, sink: OutputSink): StageProcess;
+  /**
+   * Never throws: what cannot start is `lost`, or ends with a remark and code 126. `record`: kept by those that can `resume`.
+   */
+  start(spec: StageSpec, sink: OutputSink, record?: StageRecord): StageProcess;
+  /**
+   * Takes up a stage that an earlier process of the owner has started and that goes on without it; the sink has all that the record
+   * holds. Absent: stages end with the process that has started them.
+   */
+  resume?(spec: StageSpec, sink: OutputSink, record: StageRecord, notes: StageNotes): StageProcess;
+  /** Ends such a stage instead; resolves when nothing of it can run any more. Never rejects. */
+  discard?(notes: StageNotes): Promise<void>;
   /** Makes sure that up to `count` stages could start at once without a new helper. */
   prewarm(count: number): Promise<void>;
   /** Kills what runs; resolves when nothing is left. Nothing starts afterwards. */

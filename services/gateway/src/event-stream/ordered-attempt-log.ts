@@ -92,9 +92,11 @@ export class OrderedAttemptLog {
 
   #wait(chunk: Chunk): void {
     const index = this.#waiting.findIndex((other) => other.offset >= chunk.offset);
-    if (index >= 0 && this.#waiting[index]?.offset === chunk.offset) return;
-    this.#waiting.splice(index < 0 ? this.#waiting.length : index, 0, chunk);
-    this.#waitingBytes += chunk.output.length;
+    const same = this.#waiting[index]?.offset === chunk.offset ? this.#waiting[index] : undefined;
+    // What a runner says again after its restart may be cut into other chunks (P36).
+    if (same !== undefined && same.output.length >= chunk.output.length) return;
+    this.#waiting.splice(index < 0 ? this.#waiting.length : index, same === undefined ? 0 : 1, chunk);
+    this.#waitingBytes += chunk.output.length - (same?.output.length ?? 0);
   }
 
   #takeWaiting(pieces: Piece[]): void {

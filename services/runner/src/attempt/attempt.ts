@@ -29,6 +29,7 @@ import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
 import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
+import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
@@ -51,6 +52,15 @@ export interface AttemptParts {
   /** Whether the session it belongs to goes on. */
   readonly isSessionActive: () => Promise<boolean>;
   readonly graceMs?: number | undefined;
+  /** For what its executor is to find again; absent: its stage ends with this process. */
+  readonly record?: AttemptRecord | undefined;
+  /** An earlier process has begun it. */
+  readonly past?: PastOfAttempt | undefined;
+}
+
+export interface PastOfAttempt extends Pick<EarlierAttempt, 'prepared' | 'timeoutMs' | 'notes' | 'output'> {
+  /** Resolves with false where it counts as lost already, or may: then its stage is ended. Never rejects. */
+  readonly stands: Promise<boolean>;
 }
 
 /**
@@ -122,7 +132,7 @@ export class Attempt {
 
   async #execute(): Promise<ResultRequest | null> {
     const { job } = this;
-    const { executor, workspaces, outgoingLog, time } = this.#parts;
+    const { executor, outgoingLog, time } = this.#parts;
     const { stage, attempt } = job;
     const chunker = new Chunker({
       bytesMax: job.logBytesMax,
@@ -131,17 +141,58 @@ export class Attempt {
       emit: (chunk) => outgoingLog.append({ stage, attempt, ...chunk }),
     });
     const begun = time.bootNow();
+    if (this.#parts.past !== undefined) return this.#takeUp(this.#parts.past, chunker);
     if (executor === undefined) return this.#resultWithoutProcess(this.#unplaceable(chunker), chunker);
     const prepared = await this.#prepare(chunker);
     if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
     const timeoutMs = needsFetching(job)
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
-    const remark = limitsRemark(executor.kind, job.place, true);
+    this.#remarkLimits(executor, chunker);
+    const record = executor.resume === undefined ? undefined : this.#parts.record;
+    record?.begin({ job, prepared, timeoutMs });
+    return this.#untilEnded(executor.start(this.#specOf(prepared, timeoutMs), chunker, record), prepared, chunker);
+  }
+
+  /** What was said of the output before is said again: the log is the same, and what the broker has of it is not told twice (P21). */
+  async #takeUp(
+    { prepared, timeoutMs, notes, output, stands }: PastOfAttempt,
+    chunker: Chunker,
+  ): Promise<ResultRequest | null> {
+    const { executor, record, outgoingLog, log } = this.#parts;
+    const isHeld = await stands;
+    if (executor?.resume === undefined || record === undefined || !isHeld || this.#abandoned) {
+      log.warn(
+        { ...this.ref },
+        'a stage of before the restart cannot be taken up again: it is ended, and counts as lost',
+      );
+      await executor?.discard?.(notes);
+      this.#onProcessGone();
+      outgoingLog.drop();
+      record?.remove();
+      return null;
+    }
+    log.info({ ...this.ref }, 'a stage of before the restart is taken up again');
+    this.#remarkLimits(executor, chunker);
+    for (const { stream, bytes } of output) await chunker.write(stream, bytes);
+    return this.#untilEnded(
+      executor.resume(this.#specOf(prepared, timeoutMs), chunker, record, notes),
+      prepared,
+      chunker,
+    );
+  }
+
+  #remarkLimits({ kind }: Executor, chunker: Chunker): void {
+    const remark = limitsRemark(kind, this.job.place, true);
     if (remark !== undefined) void chunker.remark(remark);
-    this.#process = executor.start(this.#specOf(prepared, timeoutMs), chunker);
-    if (this.#stopped !== null) this.#process.stop(this.#stopped);
-    const exit = await this.#process.ended;
+  }
+
+  async #untilEnded(process: StageProcess, prepared: Prepared, chunker: Chunker): Promise<ResultRequest | null> {
+    const { job } = this;
+    const { workspaces, outgoingLog, record, time } = this.#parts;
+    this.#process = process;
+    if (this.#stopped !== null) process.stop(this.#stopped);
+    const exit = await process.ended;
     this.#onProcessGone();
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
       await time.pause(KILLED_WITH_OTHERS_MS);
@@ -149,6 +200,7 @@ export class Attempt {
     if (!isReported(exit) && (exit.kind === 'lost' || this.#abandoned)) {
       if (this.#abandoned || !(await this.#parts.isSessionActive())) {
         outgoingLog.drop();
+        record?.remove();
         return null;
       }
     }
@@ -206,6 +258,7 @@ export class Attempt {
     const result = { ...this.ref, ...ending };
     this.#kept = result;
     this.#parts.keep(result);
+    this.#parts.record?.remove();
     return result;
   }
 

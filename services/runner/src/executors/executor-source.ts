@@ -2,7 +2,7 @@
  * A kind of executor that this machine can have: found once, before the first session, for what a runner has stands in its
  * labels; an executor of it is then made for each session, held by that session's guard.
  */
-import type { Executor, ExecutorKind, Guard, StageLimits } from '@penstock/executor';
+import type { Executor, ExecutorKind, Guard, StageLimits, StageNotes } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface UidRange {
@@ -35,11 +35,13 @@ export interface ExecutorParts {
 
 export interface ExecutorSource {
   readonly kind: ExecutorKind;
+  /** Its stages go on without this process, and can be taken up by the next. */
+  readonly outlives?: boolean | undefined;
   /** `guard`: of the session. Once it is gone nothing starts any more, and what runs is ended (P15). */
   create(parts: ExecutorParts, guard: Guard): Executor;
   /**
    * Ends what earlier sessions of this runner have left and no list of processes shows; awaited before the first session, so
-   * that `gone` is true of them too (P14).
+   * that `gone` is true of them too (P14). `kept`: what was noted of stages that the session takes up, if it can.
    */
-  readonly sweep?: ((parts: ExecutorParts) => Promise<void>) | undefined;
+  readonly sweep?: ((parts: ExecutorParts, kept: readonly StageNotes[]) => Promise<void>) | undefined;
 }

@@ -39,10 +39,11 @@ export async function findKubernetes(
   isWanted: boolean,
 ): Promise<ExecutorSource | string | null> {
   if (settings === undefined) return isWanted ? 'SERVICE_K8S_NAMESPACE names no namespace' : null;
-  const { endEarlierPods, KubernetesExecutor, openCluster } = await import('@penstock/executor-kubernetes');
+  const { endEarlierPods, KubernetesExecutor, openCluster, pastOf } = await import('@penstock/executor-kubernetes');
   const cluster = openCluster(settings);
   return {
     kind: 'kubernetes',
+    outlives: true,
     create: ({ runnerId, leaseMs, log }, guard) =>
       new KubernetesExecutor({
         cluster,
@@ -56,12 +57,13 @@ export async function findKubernetes(
         hasNetworkPolicies: settings.hasNetworkPolicies,
         warn: (error, message) => log.warn({ err: error }, message),
       }),
-    sweep: ({ runnerId, leaseMs, log }) =>
+    sweep: ({ runnerId, leaseMs, log }, kept) =>
       endEarlierPods({
         cluster,
         runnerId,
         leaseMs,
         warn: (error, message) => log.warn({ err: error }, message),
+        kept: kept.flatMap((notes) => pastOf(notes)?.name ?? []),
       }),
   };
 }

@@ -3,7 +3,8 @@
  * left: nobody need wait for them to run out.
  *
  * SESSIONLIST-1. A lease is ended only when every process of its session is dead (`killLeftovers` was called before), and
- *     every result of it that was kept is answered: its end makes owners declare its attempts lost (P5, P16).
+ *     every result of it that was kept is answered: its end makes owners declare its attempts lost (P5, P16). That of a session
+ *     whose stages are taken up is ended at once: the present lease lists those, and such results, already (P13, P36).
  */
 import { buckets } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
@@ -29,6 +30,17 @@ export class SessionList {
   begun(session: string): void {
     this.#own.push(session);
     this.#options.ports.sessions.append(session);
+  }
+
+  /** Once the present lease lists all that is not lost. True: it lived until then, so nothing of it counts as lost that is listed. */
+  async endHolder(session: string): Promise<boolean> {
+    const { ports, log, runner } = this.#options;
+    try {
+      return await ports.endLease(buckets.runners, `${runner}.${session}`);
+    } catch (error) {
+      log.warn({ err: error, session }, 'the lease of the last start could not be ended; it runs out');
+      return false;
+    }
   }
 
   /** A failure leaves the leases to their TTL. */

@@ -7,6 +7,7 @@ export interface SessionWorld {
   readonly bus: Pick<Bus, 'request' | 'requestRetrying' | 'respond' | 'subscribe' | 'flush'>;
   readonly time: Time;
   watchLeases<V>(bucket: typeof buckets.members, handler: (event: LeaseEvent<V>) => void): Pick<LeaseWatch, 'stop'>;
-  endLease(bucket: typeof buckets.runners, key: string): Promise<void>;
+  /** Whether it lived until then. */
+  endLease(bucket: typeof buckets.runners, key: string): Promise<boolean>;
   readonly sessions: SessionNames;
 }

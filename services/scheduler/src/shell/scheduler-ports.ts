@@ -34,7 +34,7 @@ export interface SchedulerPorts {
     bucket: LeaseBucket,
     handler: (event: LeaseEvent<V>) => void,
     leaseMs?: number,
-  ): Pick<LeaseWatch, 'ready' | 'stop'>;
+  ): Pick<LeaseWatch, 'ready' | 'current' | 'stop'>;
   /** Null: the lease is over, or the bucket was made anew since. */
   leaseAtLeader<V>(bucket: LeaseBucket, key: string): Promise<{ readonly value: V } | null>;
   bucketAgeMs(bucket: LeaseBucket): Promise<number>;

@@ -94,6 +94,8 @@ export class SchedulerService implements Scheduler {
   /** Aborted when the membership is over, and with it everything that is done under its id. */
   #membershipOver = new AbortController();
   readonly #watches: Pick<LeaseWatch, 'stop'>[] = [];
+  /** While it is set up anew the end of a session may be told before the lease that lists what goes on of it (P13, P36). */
+  #runnerLeases: Pick<LeaseWatch, 'current'> | undefined;
   /** Session id to its runner, for every lease that is known. */
   readonly #sessions = new Map<string, { readonly lease: RunnerLease; readonly seenAtMs: number }>();
   #lookingAtSilent = false;
@@ -188,6 +190,7 @@ export class SchedulerService implements Scheduler {
       }),
       this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS,
     );
+    this.#runnerLeases = runners;
     this.#watches.push(members, runners, { stop: this.#ports.onReconnected(() => this.#lossPause.begin()) });
     this.#releases = bus.subscribe<PartitionReleased>(
       subjects.released('*'),
@@ -371,7 +374,7 @@ export class SchedulerService implements Scheduler {
         dispatch: this.#dispatch,
         load: this.#load,
         mayAct: () => this.#membership.mayAct(),
-        mayDeclareLoss: () => this.#lossPause.isOver,
+        mayDeclareLoss: () => this.#lossPause.isOver && this.#runnerLeases?.current !== false,
         isGone: (member) => this.#leases.isGone(member),
         refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
       },
