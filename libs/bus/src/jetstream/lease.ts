@@ -86,29 +86,35 @@ export async function acquireLease(
 export async function endLease(bus: Bus, bucket: string, key: string): Promise<boolean> {
   const wire = wireOf(bus);
   const subject = `$KV.${bucket}.${key}`;
-  const held = await replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
+  const mark = `end:${randomUUID()}`;
+  const read = (): Promise<StoredMessage | null> => replicaLast(wire, bucketStream(bucket), subject, END_TIMEOUT_MS);
+  const held = await read();
   if (held === null || isMarker(held)) return false;
   let revision = held.sequence;
+  // What is written over what a refusal has named may stand over its marker.
+  let isSure = true;
   for (let tries = 1; ; tries += 1) {
     try {
-      await store(wire, subject, new Uint8Array(), markerOver(revision), END_TIMEOUT_MS);
-      // What was written over what a refusal has named may have been its marker.
-      return tries === 1;
+      await store(wire, subject, new Uint8Array(), markerOver(revision, mark), END_TIMEOUT_MS);
+      return isSure;
     } catch (error) {
-      // The replica was behind, or a last renewal was still on its way: there is no further one.
+      // The replica was behind, a last renewal was still on its way (there is no further one), or an answer was lost.
       const last = lastSequenceIn(error);
-      if (last === undefined || tries === END_TRIES_MAX) throw error;
+      if (tries === END_TRIES_MAX || (last === undefined && !isSilence(error))) throw error;
       if (last === 0) return false;
+      if ((await read())?.header(MARK_HEADER) === mark) return isSure;
+      if (last === undefined) continue;
       revision = last;
+      isSure = false;
     }
   }
 }
 
-function markerOver(revision: number): Parameters<typeof store>[3] {
+function markerOver(revision: number, mark?: string): Parameters<typeof store>[3] {
   return {
     expectedLastSequence: revision,
     ttlMs: RELEASE_MARKER_TTL_MS,
-    more: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' },
+    more: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub', ...(mark === undefined ? {} : { [MARK_HEADER]: mark }) },
   };
 }
 
