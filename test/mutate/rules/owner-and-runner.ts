@@ -100,8 +100,8 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P13',
     breaks: 'does not list results of earlier sessions in its lease',
     file: 'services/runner/src/runner.ts',
-    find: 'attempts: [...held, ...earlier.map(({ request }) => refOf(request))],',
-    replace: 'attempts: held,',
+    find: 'attempts: [...unfinished, ...earlier.map(({ request }) => request)].map(refOf),',
+    replace: 'attempts: unfinished.map(refOf),',
     noticedBy: [runner('results (P16)'), restart],
   },
   {
