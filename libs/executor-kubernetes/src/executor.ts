@@ -22,7 +22,7 @@ import { emptyFoldersOf } from './pod/folders.ts';
 import { renderPodJob } from './pod/job-text.ts';
 import { labelOf, labelsOfSession, selectorOfRunner } from './pod/labels.ts';
 import { imagesOf, outputFileOf, refusalOf } from './pod/pod-manifest.ts';
-import { pastOf, type PodPast } from './pod/pod-notes.ts';
+import { pastOf, type PodPast } from './pod-notes.ts';
 import { StagePod, type Holding } from './stage-pod.ts';
 import { endEarlierPod, sweepOrphans } from './sweep.ts';
 

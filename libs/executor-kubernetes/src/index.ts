@@ -1,4 +1,4 @@
 export { openCluster } from './cluster/cluster.ts';
 export { KubernetesExecutor } from './executor.ts';
-export { pastOf } from './pod/pod-notes.ts';
+export { pastOf } from './pod-notes.ts';
 export { endEarlierPods } from './sweep.ts';

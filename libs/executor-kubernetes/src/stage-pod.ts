@@ -35,7 +35,7 @@ import { selectorOfPod } from './pod/labels.ts';
 import { bringFolder } from './pod/folders.ts';
 import type { PodJob } from './pod/job-text.ts';
 import { outputFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
-import { podNotes, type PodEnding, type PodPast } from './pod/pod-notes.ts';
+import { podNotes, type PodEnding, type PodPast } from './pod-notes.ts';
 import { stateOf, type PodState } from './pod/pod-state.ts';
 import { ServiceLogs } from './services/service-logs.ts';
 

@@ -1,6 +1,6 @@
 /** What is noted of a stage's Pod while it runs, so that a later process of its runner can take it up again (P36). */
 import type { StageNotes } from '@penstock/executor';
-import type { PodStream } from '../line/frames.ts';
+import type { PodStream } from './line/frames.ts';
 
 export interface PodEnding {
   readonly code: number;
