@@ -1,5 +1,5 @@
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type Bus,
   connectBus,
@@ -15,6 +15,7 @@ import {
   subscribeLiveChunks,
 } from '../src/index.ts';
 import { lastChunks } from '../src/jetstream/log-reader.ts';
+import { wireOf } from '../src/wire/nats-bus.ts';
 
 const MIB = 1024 * 1024;
 
@@ -29,6 +30,7 @@ beforeEach(async () => {
   writer = createLogWriter(bus, { attemptTimeoutMs: 500 });
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   writer.close();
   await bus.close(0);
   await broker.stop();
@@ -51,6 +53,30 @@ async function read(runId: string, from = 1): Promise<StoredChunk[]> {
   for await (const stored of readChunks(bus, runId, from)) chunks.push(stored);
   return chunks;
 }
+
+/** The next batches that are read come from a stand-in for a replica that has nothing behind this sequence. */
+function replicaIsBehind(last: number, batches: number): void {
+  vi.restoreAllMocks();
+  const wire = wireOf(bus);
+  const exchange = wire.exchange.bind(wire);
+  let left = batches;
+  vi.spyOn(wire, 'exchange').mockImplementation((subject, payload, headers, timeoutMs, onMessage, onEnd) => {
+    const isOld = subject.startsWith('$JS.API.DIRECT.GET.') && left > 0;
+    if (isOld) left -= 1;
+    return exchange(
+      subject,
+      payload,
+      headers,
+      timeoutMs,
+      (message, handle) => {
+        if (isOld && Number(message.headers?.get('Nats-Sequence') || 0) > last) handle.touch();
+        else onMessage(message, handle);
+      },
+      onEnd,
+    );
+  });
+}
+
 const offsetsOf = (chunks: readonly StoredChunk[]): number[] => chunks.map((stored) => stored.chunk.offset);
 
 describe('log chunks', () => {
@@ -76,6 +102,19 @@ describe('log chunks', () => {
   it('of a run without output are none, not an error', async () => {
     expect(await read('quiet')).toEqual([]);
     expect(await lastChunks(bus, 'quiet')).toEqual([]);
+  });
+
+  it('P21: are not taken for missing by who reads from a replica that is behind', async () => {
+    for (const offset of [0, 7, 14]) await writer.publish(subjects.log('run1', 'r1'), chunk(offset));
+    await writer.publish(subjects.log('run1', 'r2'), chunk(0));
+    replicaIsBehind(2, 2);
+    expect(offsetsOf(await read('run1'))).toEqual([0, 7, 14, 0]);
+    replicaIsBehind(0, 1);
+    expect(offsetsOf(await read('run1'))).toEqual([0, 7, 14, 0]);
+    replicaIsBehind(3, 1);
+    expect((await lastChunks(bus, 'run1')).map(({ runner }) => runner).toSorted()).toEqual(['r1', 'r2']);
+    replicaIsBehind(0, 100);
+    await expect(lastChunks(bus, 'run1')).rejects.toThrow('replicas lack');
   });
 
   it('P20: come live as they are stored, each naming its predecessor', async () => {
@@ -163,6 +202,12 @@ describe('marks (P21)', () => {
     const [again] = await markLogEnds(bus, 'run1', [log], 0, signal);
     expect(again).toBe(first);
     expect((await read('run1')).map((stored) => stored.chunk.mark ?? stored.chunk.offset)).toEqual([0, true, 7, true]);
+  });
+
+  it('the first one counts also where the replica that is asked lacks it', async () => {
+    const [first] = await markLogEnds(bus, 'run1', [log], 0, signal);
+    replicaIsBehind(0, 1);
+    expect(await markLogEnds(bus, 'run1', [log], 0, signal)).toEqual([first]);
   });
 
   it('of many attempts of a run are stored together, each with its own sequence', async () => {

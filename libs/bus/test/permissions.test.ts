@@ -548,7 +548,7 @@ const forbidden: {
       '$JS.API.STREAM.PURGE.KV_members',
       '$JS.API.STREAM.MSG.DELETE.KV_members',
       '$JS.API.CONSUMER.CREATE.LOGS.c',
-      '$JS.API.STREAM.MSG.GET.LOGS',
+      '$JS.API.STREAM.PURGE.LOGS',
       'pull.m1.r1',
       'run.0.create',
       'run.0.result.r1',

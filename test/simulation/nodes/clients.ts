@@ -28,9 +28,9 @@ import { drawPipeline } from '../world/pipelines.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
+import { LogWatchers } from './log-watchers.ts';
+import { OwnerRequests } from './owner-requests.ts';
 
-const REQUEST_MS = 10_000;
-const NO_RESPONDERS_RETRY_MS = 250;
 const PING_MS = 15_000;
 /** No shorter file is too large for a commit. */
 const TOO_LARGE_FROM = 400_000;
@@ -68,21 +68,21 @@ export class Clients {
   readonly #world: World;
   readonly #network: Network;
   readonly #exchange: Exchange;
+  readonly #owners: OwnerRequests;
+  readonly #logWatchers: LogWatchers;
   readonly #gateways: readonly SimNode[];
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
   readonly #intents: Intent[] = [];
   readonly #watchers: Watcher[] = [];
-  readonly #epochs = new Map<string, number>();
   /** Of keys, as last drawn. */
   readonly #limits = new Map<string, Limits>();
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
 
-  constructor(
-    { world, network, exchange }: NodeDependencies,
-    gateways: readonly SimNode[],
-    labels: readonly (readonly string[])[],
-  ) {
+  constructor(dependencies: NodeDependencies, gateways: readonly SimNode[], labels: readonly (readonly string[])[]) {
+    const { world, network, exchange } = dependencies;
+    this.#owners = new OwnerRequests(world, exchange);
+    this.#logWatchers = new LogWatchers(dependencies, this.#owners, gateways);
     this.#world = world;
     this.#network = network;
     this.#exchange = exchange;
@@ -119,7 +119,9 @@ export class Clients {
       ({ ended, intent }) => !ended && !this.#world.witness.isDisturbed(intent.request.runId),
     );
     return (
-      waiting && `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`
+      this.#logWatchers.missing() ??
+      (waiting &&
+        `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`)
     );
   }
 
@@ -224,7 +226,7 @@ export class Clients {
     const { request } = intent;
     const floor = world.witness.observed(request.runId);
     intent.pending += 1;
-    this.#ask<CreateReply>(gateway, intent.partition, 'create', request, (answer) => {
+    this.#owners.ask<CreateReply>(gateway, intent.partition, 'create', request, (answer) => {
       intent.pending -= 1;
       if (answer?.ok === true) {
         world.check(
@@ -268,7 +270,10 @@ export class Clients {
   #acknowledged(intent: Intent): void {
     if (intent.acknowledged) return;
     intent.acknowledged = true;
-    const { random } = this.#world;
+    const { random, profile } = this.#world;
+    const readers = profile.logs ? random.int(3) : 0;
+    for (let count = 0; count < readers; count++)
+      this.#world.after(random.exponential(3_000), () => this.#logWatchers.watch(intent.request.runId));
     const watchers = random.int(3);
     for (let count = 0; count < watchers; count++) {
       const watcher: Watcher = {
@@ -292,7 +297,7 @@ export class Clients {
     const { runId } = intent.request;
     const wasAcknowledged = intent.acknowledged;
     const floor = world.witness.observed(runId);
-    this.#ask<CancelReply>(gateway, intent.partition, 'cancel', { runId, tenants: [TENANT] }, (answer) => {
+    this.#owners.ask<CancelReply>(gateway, intent.partition, 'cancel', { runId, tenants: [TENANT] }, (answer) => {
       const truth = world.witness.stateOf(runId);
       if (answer === undefined) {
         if (world.random.chance(0.7)) world.after(500, () => this.#cancel(intent, gateway));
@@ -340,7 +345,7 @@ export class Clients {
     const { runId } = intent.request;
     const floor = world.witness.observed(runId);
     const wasAcknowledged = intent.acknowledged;
-    this.#ask<GetReply>(
+    this.#owners.ask<GetReply>(
       gateway,
       intent.partition,
       'get',
@@ -371,7 +376,7 @@ export class Clients {
   // --- Watching ------------------------------------------------------------------------------------------------------
 
   #eventsArrived(gateway: SimNode, { runId, epoch, version, events }: CommittedEvents): void {
-    if (!this.#isCurrent(gateway, partitionOf(runId, this.#world.profile.partitions), epoch)) return;
+    if (!this.#owners.isCurrent(gateway, partitionOf(runId, this.#world.profile.partitions), epoch)) return;
     for (const watcher of this.#watchers) {
       if (watcher.gateway !== gateway || watcher.intent.request.runId !== runId) continue;
       const from = version - events.length + 1;
@@ -401,7 +406,7 @@ export class Clients {
     const { gateway, intent, have } = watcher;
     const { runId } = intent.request;
     watcher.asking = true;
-    this.#ask<WatchReply>(gateway, intent.partition, 'watch', { runId, after: have }, (answer) => {
+    this.#owners.ask<WatchReply>(gateway, intent.partition, 'watch', { runId, after: have }, (answer) => {
       watcher.asking = false;
       if (answer?.ok !== true) return;
       if (answer.run !== null) {
@@ -461,52 +466,6 @@ export class Clients {
     if (shown.type === 'pipeline_cancelled' && !watcher.isCancelling) fail('pipeline_cancelled alone');
     watcher.isCancelling ||= shown.type === 'pipeline_cancelling';
     watcher.ended = endsEventStream(shown);
-  }
-
-  // --- Requests ------------------------------------------------------------------------------------------------------
-
-  /** Asks the partition's owner until it answers, 10 s at most. */
-  #ask<R extends { readonly epoch: number }>(
-    gateway: SimNode,
-    partition: number,
-    verb: Parameters<typeof subjects.owner>[1],
-    body: unknown,
-    then: (reply: R | undefined) => void,
-  ): void {
-    const world = this.#world;
-    let settled = false;
-    const settle = (reply: R | undefined): void => {
-      if (settled) return;
-      settled = true;
-      then(reply);
-    };
-    const retry = (): void => {
-      if (!settled) world.after(NO_RESPONDERS_RETRY_MS, attempt);
-    };
-    const text = JSON.stringify(body);
-    const attempt = (): void => {
-      if (settled) return;
-      this.#exchange.request(gateway, subjects.owner(partition, verb), text, REQUEST_MS, (answer) => {
-        if (answer.kind === 'reply') {
-          const reply = JSON.parse(answer.text) as R;
-          if (this.#isCurrent(gateway, partition, reply.epoch)) settle(reply);
-          else retry();
-        } else if (answer.kind !== 'silence') {
-          if (answer.kind === 'no-responders') world.mark('no owner responds');
-          retry();
-        }
-      });
-    };
-    world.after(REQUEST_MS, () => settle(undefined));
-    attempt();
-  }
-
-  #isCurrent(gateway: SimNode, partition: number, epoch: number): boolean {
-    const id = `${gateway.name}/${partition}`;
-    const seen = this.#epochs.get(id) ?? 0;
-    if (epoch < seen) this.#world.mark('message of a lower epoch dropped');
-    this.#epochs.set(id, Math.max(seen, epoch));
-    return epoch >= seen;
   }
 }
 

@@ -1,6 +1,6 @@
 /** What the real runner needs of a world: the simulated broker and bus, virtual time, its disk, and processes that are none. */
 import type { buckets, LeaseEvent } from '@penstock/bus';
-import { Attempt, type Chunks, type RunnerPorts } from '@penstock/runner/testing';
+import { Attempt, type RunnerPorts } from '@penstock/runner/testing';
 import type { Log } from '@penstock/telemetry/log';
 import type { SimBroker } from '../world/broker.ts';
 import { SimOutage } from '../world/errors.ts';
@@ -11,11 +11,11 @@ import type { SimTime } from '../world/sim-time.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { acquireSimLease } from './lease-port.ts';
 import type { SimDisk } from './sim-disk.ts';
+import { simChunks } from './sim-chunks.ts';
 import { SimGuard } from './sim-guard.ts';
 import { SimStages } from './sim-stages.ts';
 
 const ASK_MS = 4_000;
-const CHUNK_RETRY_MS = 200;
 
 export interface RunnerMachine {
   readonly node: SimNode;
@@ -79,10 +79,7 @@ export function simRunnerPorts(
       },
     },
     openChunks: () =>
-      simChunks(
-        (work) => ask(work),
-        (ms) => time.pause(ms),
-      ),
+      simChunks({ runner: node.name, ask: (work) => ask(work), pause: (milliseconds) => time.pause(milliseconds) }),
     folders: {
       partitions: () => [...new Set(disk.workspaces.values())],
       of: (partition) => ({
@@ -116,32 +113,5 @@ export function simRunnerPorts(
         log,
         time,
       }),
-  };
-}
-
-/** Chunks are in memory until the broker has them; what it lacks of an attempt lies on disk with its result. */
-function simChunks(
-  ask: (work: (broker: SimBroker) => boolean) => Promise<boolean>,
-  pause: (milliseconds: number) => Promise<void>,
-): Chunks {
-  const stored = async (): Promise<void> => {
-    for (;;) {
-      try {
-        await ask(() => true);
-        return;
-      } catch {
-        await pause(CHUNK_RETRY_MS);
-      }
-    }
-  };
-  return {
-    open: () => ({
-      append: () => undefined,
-      stored,
-      keep: () => ({ inline: [], files: [] }),
-      drop: () => {},
-    }),
-    resend: stored,
-    close: () => {},
   };
 }

@@ -63,7 +63,13 @@ export function simSchedulerPorts(
       }),
     markLogEnds: (_runId, logs) => {
       for (const log of logs) losses.declared(log);
-      return ask((broker) => logs.map((log) => broker.markLog(log)));
+      return ask((broker) =>
+        logs.map((log) => {
+          const sequence = broker.markLog(log);
+          if (sequence === null) throw new SimOutage('the broker is full');
+          return sequence;
+        }),
+      );
     },
   };
 }

@@ -1,6 +1,6 @@
 /** The processes of a session's stages, as its executors start and stop them; the guard ends them at any moment. */
 import type { Job } from '@penstock/bus';
-import type { Executor, StageExit, StageProcess, StageSpec } from '@penstock/executor';
+import type { Executor, OutputSink, StageExit, StageProcess, StageSpec } from '@penstock/executor';
 import { refOf, type Process } from '../world/attempts.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
@@ -8,6 +8,7 @@ import type { Processes } from './processes.ts';
 
 const GRACE_MS = 10_000;
 const HANGS_MS = 120_000;
+const LINES_MAX = 6;
 
 export class SimStages {
   readonly areIsolated = true;
@@ -52,13 +53,13 @@ export class SimStages {
   executorFor(job: Job): Executor {
     return {
       kind: 'process',
-      start: (spec) => this.#start(job, spec),
+      start: (spec, sink) => this.#start(job, spec, sink),
       prewarm: () => this.prewarm(),
       close: () => this.close(),
     };
   }
 
-  #start(job: Job, spec: StageSpec): StageProcess {
+  #start(job: Job, spec: StageSpec, sink: OutputSink): StageProcess {
     const world = this.#world;
     const { random, profile } = world;
     const process: Process = { ref: refOf(job), runner: this.#node.name };
@@ -75,6 +76,7 @@ export class SimStages {
     this.#endAfter(process, lastsMs, { kind: 'exit', code: random.chance(profile.stageFails) ? 1 : 0 });
     if (lastsMs > spec.timeoutMs && !(profile.runnersLazy && hangs))
       this.#endAfter(process, spec.timeoutMs, { kind: 'timeout' });
+    if (profile.logs) this.#writeLater(process, sink, lastsMs, 0);
     let stopping = false;
     return {
       ended,
@@ -87,6 +89,21 @@ export class SimStages {
         this.#endAfter(process, afterMs, { kind: 'stopped', reason });
       },
     };
+  }
+
+  /** A line now and then, while it lives; the runner reads it when it can. */
+  #writeLater(process: Process, sink: OutputSink, lastsMs: number, count: number): void {
+    const { random } = this.#world;
+    this.#world.after(random.between(0, lastsMs / 2), () => {
+      if (count >= LINES_MAX || !this.#alive.has(process)) return;
+      const { stage, attempt, credit } = process.ref;
+      this.#node.handle(this.#life, () => {
+        if (this.#alive.has(process))
+          void sink.write('stdout', Buffer.from(`${stage}#${attempt}/${credit} line ${count}\n`));
+        this.#world.moved();
+      });
+      this.#writeLater(process, sink, lastsMs, count + 1);
+    });
   }
 
   /** By itself or by its helper, whatever its runner does; the runner sees it when it can. */

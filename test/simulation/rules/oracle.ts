@@ -28,10 +28,11 @@ import type { SimScheduler } from '../nodes/scheduler-node.ts';
 import { short, type Process } from '../world/attempts.ts';
 import type { SimBroker } from '../world/broker.ts';
 import type { SimStore } from '../world/store.ts';
-import type { Witness } from '../world/witness.ts';
+import type { ToldMessage, Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
 import { FairSlots } from './fair-slots.ts';
+import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
@@ -63,6 +64,7 @@ export class Oracle implements Witness {
   readonly #quotas: QuotaRules;
   readonly #sent: SentRules;
   readonly #fairSlots: FairSlots;
+  readonly #logs: LogRules;
 
   constructor(observed: Observed) {
     const { world } = observed;
@@ -70,6 +72,7 @@ export class Oracle implements Witness {
     this.#world = world;
     this.#quotas = new QuotaRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
+    this.#logs = new LogRules(observed);
     this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
     this.#sent = new SentRules({ ...observed, runs: this.#runs, partitions: this.#partitions });
   }
@@ -381,6 +384,11 @@ export class Oracle implements Witness {
       `version ${version} of run ${runId} is shown as ${JSON.stringify(event)}, committed is ${JSON.stringify(truth)}`,
     );
     run.observed = Math.max(run.observed, version);
+  }
+
+  told(reader: string, runId: string, told: ToldMessage): void {
+    const run = this.#runs.get(runId);
+    if (run !== undefined && !this.isDisturbed(runId)) this.#logs.told(reader, run, told);
   }
 
   /** What any client has seen of the run so far: no later answer may be older. */

@@ -5,6 +5,9 @@ export const SEEDS_DEFAULT = 2_000;
 export const expectedFaults: readonly string[] = [
   'append to a full broker',
   'broker down',
+  'gateway cut off',
+  'log read from a replica that is behind',
+  'journal read from a replica that is behind',
   "broker's disk full",
   'callback threw',
   'watch of a replica that is behind',
@@ -106,7 +109,12 @@ export const expectedMarks: readonly string[] = [
   'stage skipped: when',
   'stage stopped: cancelled',
   'stage stopped: timeout',
-  // Watching (P20).
+  // Watching (P20, P21).
+  'live chunk lost',
+  'log stream resumed',
+  'log told to its end',
+  'log told to its mark',
+  'log with lines told',
   'read from the store',
   'watched from the store',
   'watcher found a gap',

@@ -16,6 +16,7 @@ interface Victims {
   readonly store: SimStore;
   readonly schedulers: readonly SimScheduler[];
   readonly runners: readonly SimRunner[];
+  readonly gateways: readonly SimNode[];
 }
 
 export class Faults {
@@ -46,6 +47,7 @@ export class Faults {
     this.#victims.broker.full = false;
     for (const { disk } of this.#victims.runners) disk.full = false;
     if (!this.#victims.broker.up) this.#victims.broker.recover();
+    for (const gateway of this.#victims.gateways) if (!gateway.linked) this.#link(gateway);
     for (const { node } of [...this.#victims.schedulers, ...this.#victims.runners]) {
       if (node.frozen) node.wake();
       if (!node.linked) this.#link(node);
@@ -71,6 +73,7 @@ export class Faults {
     runnerCrash: () => this.#crash(this.#world.random.pick(this.#victims.runners), 'runner crashed'),
     runnerFreeze: () => this.#freeze(this.#world.random.pick(this.#victims.runners).node, 'runner frozen'),
     runnerCut: () => this.#cut(this.#world.random.pick(this.#victims.runners).node, 'runner cut off'),
+    gatewayCut: () => this.#cut(this.#world.random.pick(this.#victims.gateways), 'gateway cut off'),
     runnerStop: () => this.#stop(this.#world.random.pick(this.#victims.runners), 'runner stopped'),
     runnerDiskFull: () => {
       const { disk, node } = this.#world.random.pick(this.#victims.runners);

@@ -33,5 +33,14 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   },
   'no-fair-slots': { ...contended, stageMs: 8_000, illMs: 50_000, faults: noFaults },
   'forgets-the-old-bucket': { faults: { ...noFaults, bucketAnew: 8 }, stageMs: 8_000, runners: 3, schedulers: 3 },
+  'log-of-any-replica': { runs: 12, logs: true, staleReplica: 0.5, lost: 0.15 },
+  'cursor-of-what-is-stored': { runners: 3, runs: 12, logs: true, lost: 0.15 },
+  'journal-of-any-replica': {
+    schedulers: 3,
+    staleReplica: 0.8,
+    logs: false,
+    staleMs: 8_000,
+    faults: { ...noFaults, schedulerCrash: 10 },
+  },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

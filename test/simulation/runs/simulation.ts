@@ -50,6 +50,7 @@ export class Simulation {
       return new SimRunner(dependencies, `runner${index}`, labels, 1 + random.int(3));
     });
     const gateways = [new SimNode('gateway0', world.timeline), new SimNode('gateway1', world.timeline)];
+    for (const gateway of gateways) gateway.handled = () => world.moved();
     const clients = new Clients(
       dependencies,
       gateways,
@@ -60,7 +61,7 @@ export class Simulation {
     this.#runners = runners;
     this.#clients = clients;
     this.#oracle = new Oracle({ world, broker, store, processes, schedulers, runners, clients });
-    this.#faults = new Faults({ world, broker, store, schedulers, runners });
+    this.#faults = new Faults({ world, broker, store, schedulers, runners, gateways });
     world.witnessedBy(this.#oracle);
   }
 

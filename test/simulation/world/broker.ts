@@ -3,8 +3,9 @@
  * What it has accepted is the truth that the oracle goes by. It forgets nothing when it is down; a power cut takes the
  * ends of its logs.
  */
-import type { LogEntry } from '@penstock/bus';
+import type { Chunk, LogEntry } from '@penstock/bus';
 import type { AttemptLogRef } from '@penstock/scheduler/testing';
+import { SimLogs } from './sim-logs.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 
@@ -72,10 +73,14 @@ export class SimBroker {
   readonly #revisions = new Map<string, number>();
   #watches: Watch[] = [];
   readonly #reconnections = new Set<{ readonly node: SimNode; readonly life: number; readonly tell: () => void }>();
+  /** The stream `LOGS`. */
+  readonly logs: SimLogs;
+  readonly #storedAt = new WeakMap<LogEntry, number>();
   #sequence = 0;
 
   constructor(world: World) {
     this.#world = world;
+    this.logs = new SimLogs(world);
   }
 
   // --- Logs --------------------------------------------------------------------------------------------------------
@@ -98,6 +103,7 @@ export class SimBroker {
       return 'refused';
     const entry: LogEntry = { sequence: ++this.#sequence, bytes, commitId };
     log.push(entry);
+    this.#storedAt.set(entry, this.#world.now);
     this.#world.witness.committed(partition, entry);
     return entry.sequence;
   }
@@ -134,10 +140,24 @@ export class SimBroker {
     if (lost.length > 0) this.#world.witness.lostEnd(partition, log.at(-1), lost);
   }
 
-  /** Stores a mark; answers the sequence of the first one of this log (P21). */
-  markLog(log: AttemptLogRef): number {
-    const sequence = ++this.#sequence;
-    return this.#world.witness.logMarked(log, sequence);
+  /** As a replica has the log that lacks what came within the last moment. */
+  logAsOf(partition: number, behindMs: number): readonly LogEntry[] {
+    const asOf = this.#world.now - behindMs;
+    return this.log(partition).filter((entry) => (this.#storedAt.get(entry) ?? 0) <= asOf);
+  }
+
+  /** Null: it is full. */
+  storeChunk(runId: string, runner: string, chunk: Chunk): number | null {
+    return this.full ? null : this.logs.store(runId, runner, chunk);
+  }
+
+  /** Stores a mark; answers the sequence of the first one of this log (P21). Null: it is full. */
+  markLog(log: AttemptLogRef): number | null {
+    const { runId, runner, stage, attempt } = log;
+    const at = this.#world.wallClock();
+    const output = new Uint8Array();
+    const sequence = this.storeChunk(runId, runner, { stage, attempt, offset: 0, at, parts: [], output, mark: true });
+    return sequence === null ? null : this.#world.witness.logMarked(log, sequence);
   }
 
   // --- Keys --------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ import type { World } from './world.ts';
 
 const TRY_MS = 4_000;
 const LARGE_BYTES = 256 * 1024;
+/** Of a batch: a log is read in several. */
+const READ_COMMITS = 40;
 const BACKOFF = { firstMs: 100, maxMs: 2_000, random: withoutJitter };
 /** A log that ends before the expectation is believed after as many reads. */
 const BEHIND_READS = 5;
@@ -48,18 +50,21 @@ export class SimPartitionLog implements PartitionLog {
   async *read(fromSequence: number, signal?: AbortSignal): AsyncIterable<LogEntry> {
     const last = await this.last(signal);
     if (last === null) return;
-    const entries = await this.#world.abortable<LogEntry[]>(signal, (resolve) =>
-      this.#repeat(
-        signal,
-        1,
-        () =>
-          this.#network.broker
-            .log(this.partition)
-            .filter(({ sequence }) => sequence >= fromSequence && sequence <= last.sequence),
-        resolve,
-      ),
-    );
-    yield* entries;
+    for (let next = fromSequence; next <= last.sequence;) {
+      const from = next;
+      const batch = await this.#world.abortable<readonly LogEntry[]>(signal, (resolve) =>
+        this.#repeat(signal, 1, () => this.#batch(from), resolve),
+      );
+      for (const entry of batch) {
+        if (entry.sequence > last.sequence) return;
+        yield entry;
+        next = entry.sequence + 1;
+      }
+      if (batch.length > 0) continue;
+      // A commit at or after `from` exists: a replica without it is behind.
+      await this.#world.pause(this.#node, BACKOFF.firstMs, signal);
+      signal?.throwIfAborted();
+    }
   }
 
   append(bytes: Uint8Array, options: AppendOptions, signal?: AbortSignal): Promise<AppendResult> {
@@ -96,6 +101,20 @@ export class SimPartitionLog implements PartitionLog {
 
   async bytesUsedRatio(): Promise<number> {
     return this.#world.journalUsed;
+  }
+
+  /** As some replica has it. */
+  #batch(from: number): readonly LogEntry[] {
+    const after = this.#replica().filter(({ sequence }) => sequence >= from);
+    return after.slice(0, READ_COMMITS);
+  }
+
+  #replica(): readonly LogEntry[] {
+    const { random, profile, healed } = this.#world;
+    const isBehind = !healed && random.chance(profile.staleReplica);
+    if (!isBehind) return this.#network.broker.log(this.partition);
+    this.#world.mark('journal read from a replica that is behind');
+    return this.#network.broker.logAsOf(this.partition, random.between(0, profile.staleMs));
   }
 
   #try(
@@ -144,7 +163,12 @@ export class SimPartitionLog implements PartitionLog {
   }
 
   #last(signal: AbortSignal | undefined, attempt: number, done: (last: LogEntry | null) => void): void {
-    this.#repeat(signal, attempt, () => this.#network.broker.log(this.partition).at(-1) ?? null, done);
+    const read = (): LogEntry | null =>
+      (this.#world.mutation === 'journal-of-any-replica'
+        ? this.#replica()
+        : this.#network.broker.log(this.partition)
+      ).at(-1) ?? null;
+    this.#repeat(signal, attempt, read, done);
   }
 
   #repeat<T>(signal: AbortSignal | undefined, attempt: number, read: () => T, done: (answer: T) => void): void {

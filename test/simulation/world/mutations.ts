@@ -11,6 +11,9 @@ export const mutations = {
   'guard-counts-from-the-line': 'P15: the guard counts from when the renewal was answered',
   'no-guard': 'P15: nobody ends the processes of a runner that cannot renew',
   'no-fair-slots': 'fair slots: a key may have every slot while another waits',
+  'journal-of-any-replica': 'P3, P6: the last commit of a log is read from a replica that may be behind',
+  'log-of-any-replica': 'P21: what a replica of the log lacks counts as missing',
+  'cursor-of-what-is-stored': 'P21: a cursor names what is stored, not what was told',
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',
 } as const;
 

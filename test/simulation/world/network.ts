@@ -58,7 +58,8 @@ export class Network {
     const { life } = node;
     this.world.after(this.world.latency(), () => {
       if (!this.broker.up) return;
-      const value = work(this.broker);
+      const value = this.#done(work);
+      if (value === undefined) return;
       if (this.world.drops(profile.answerLost)) {
         this.world.mark("broker's answer lost");
         return;
@@ -67,6 +68,16 @@ export class Network {
         if (this.isOpen(node)) node.handle(life, () => answer(value));
       });
     });
+  }
+
+  /** Undefined: the broker refuses it, which is for its sender as no answer is. */
+  #done<T>(work: (broker: SimBroker) => T): T | undefined {
+    try {
+      return work(this.broker);
+    } catch (error) {
+      if (error instanceof SimOutage) return undefined;
+      throw error;
+    }
   }
 
   askStore<T>(

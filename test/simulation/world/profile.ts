@@ -22,6 +22,7 @@ export interface FaultRates {
   readonly clockStep: number;
   readonly brokerFull: number;
   readonly bucketAnew: number;
+  readonly gatewayCut: number;
 }
 
 export const noFaults: FaultRates = {
@@ -41,6 +42,7 @@ export const noFaults: FaultRates = {
   clockStep: 0,
   brokerFull: 0,
   bucketAnew: 0,
+  gatewayCut: 0,
 };
 
 export interface Profile {
@@ -76,6 +78,8 @@ export interface Profile {
   readonly runnersLazy: boolean;
   readonly stageMs: number;
   readonly cancels: number;
+  /** Stages write lines, and clients read the log streams of gateways. */
+  readonly logs: boolean;
   /** Of callbacks that the outside calls: so many throw, before they have done anything. */
   readonly callbackThrows: number;
   /** Of watches that begin anew: so many do on a replica that is behind, by so much at most. */
@@ -113,6 +117,7 @@ export const contended = {
   poison: 0,
   unrestorable: 0,
   quotas: 0,
+  logs: false,
 } satisfies Partial<Profile>;
 
 /** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
@@ -167,6 +172,7 @@ function drawAny(random: Random): Profile {
     runnersLazy: random.chance(0.2),
     stageMs: random.between(200, 4_000),
     cancels: some(0.7, 0.1, 0.6),
+    logs: random.chance(0.3),
     callbackThrows: some(0.12, 0.001, 0.02),
     staleReplica: some(0.3, 0.1, 0.8),
     staleMs: random.between(200, 8_000),
@@ -192,6 +198,7 @@ function drawAny(random: Random): Profile {
       clockStep: some(0.3, 0.5, 6),
       brokerFull: some(0.15, 0.5, 2),
       bucketAnew: some(0.1, 0.5, 2),
+      gatewayCut: some(0.3, 0.5, 6),
     },
     quotas: random.chance(0.6) ? 1 : 0,
     endedAtOnce: some(0.5, 0.05, 0.3),

@@ -3,10 +3,16 @@
  * their answers against.
  */
 import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
-import type { RunEvent, RunState, RunView } from '@penstock/run';
+import type { PublicEvent, RunEvent, RunState, RunView } from '@penstock/run';
 import type { AttemptLogRef } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Process } from './attempts.ts';
+
+/** `version`: of the last event that its cursor covers. */
+export interface ToldMessage {
+  readonly version: number;
+  readonly event: PublicEvent;
+}
 
 export interface Witness {
   // The log.
@@ -31,6 +37,8 @@ export interface Witness {
   // What clients are shown.
   shown(message: CommittedEvents): void;
   eventSeen(runId: string, version: number, event: RunEvent): void;
+  /** The client of a log stream has a message. */
+  told(reader: string, runId: string, told: ToldMessage): void;
   viewSeen(view: RunView, floor: number, where: string): void;
   // The truth.
   /** What any client has seen of the run so far: no later answer may be older. */

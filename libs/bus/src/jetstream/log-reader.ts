@@ -1,8 +1,14 @@
-/** Reading a run's chunks: those that are stored, and new ones as they are stored (P20, P21). */
+/**
+ * Reading a run's chunks: those that are stored, and new ones as they are stored (P20, P21). They are read from any replica, which may be
+ * behind; what the stream's leader has says whether it is, so that nothing counts as missing that is stored.
+ */
+import { backoffMs, pause } from '@penstock/async';
+import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus, BusSubscription } from '../wire/bus.ts';
 import { type Chunk, decodeChunk } from '../contract/chunk.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { abortable, directBatch, type StoredMessage } from './stored.ts';
+import { StoreRefused } from '../contract/errors.ts';
+import { abortable, directBatch, leaderMessage, type StoredMessage } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
 
 export interface StoredChunk {
@@ -21,6 +27,8 @@ const READ_TIMEOUT_MS = 5_000;
 /** 64 of the largest chunks at most are in memory for one reader. */
 const READ_CHUNKS = 256;
 const READ_BYTES = 4 * 1024 * 1024;
+/** Any replica answers, so a few tries find one that is not behind; beyond this the reader is told. */
+const TRIES_MAX = 8;
 /** What the broker answers at most for wildcards. */
 const RUNNERS_MAX = 1_024;
 
@@ -35,13 +43,18 @@ export async function* readChunks(
   signal?: AbortSignal,
 ): AsyncIterable<StoredChunk> {
   const wire = wireOf(bus);
-  const last = Math.max(0, ...(await abortable(lastMessages(bus, runId), signal)).map(({ sequence }) => sequence));
+  const last = await abortable(lastAtLeader(bus, runId), signal);
   let next = Math.max(1, fromSequence);
-  while (next <= last) {
+  for (let tries = 1; next <= last;) {
     const request = { seq: next, next_by_subj: subjects.logOfRun(runId), batch: READ_CHUNKS, max_bytes: READ_BYTES };
     const messages = await abortable(directBatch(wire, streams.logs, request, READ_TIMEOUT_MS), signal);
-    // The oldest chunks make room for new ones: the last may have gone meanwhile.
-    if (messages.length === 0) return;
+    if (messages.length === 0) {
+      // The oldest chunks make room for new ones: the last may have gone meanwhile.
+      if ((await abortable(lastAtLeader(bus, runId), signal)) < next) return;
+      await isBehind(runId, tries++, signal);
+      continue;
+    }
+    tries = 1;
     for (const message of messages) {
       if (message.sequence > last) return;
       yield storedChunk(message);
@@ -52,7 +65,22 @@ export async function* readChunks(
 
 /** The last stored chunk of each runner that wrote for the run. */
 export async function lastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly StoredChunk[]> {
-  return (await abortable(lastMessages(bus, runId), signal)).map(storedChunk);
+  for (let tries = 1; ; tries += 1) {
+    const [last, messages] = await abortable(Promise.all([lastAtLeader(bus, runId), lastMessages(bus, runId)]), signal);
+    if (messages.some(({ sequence }) => sequence >= last) || last === 0) return messages.map(storedChunk);
+    await isBehind(runId, tries, signal);
+  }
+}
+
+/** 0: there is none. */
+async function lastAtLeader(bus: Bus, runId: string): Promise<number> {
+  const which = { last_by_subj: subjects.logOfRun(runId) };
+  return (await leaderMessage(wireOf(bus), streams.logs, which, READ_TIMEOUT_MS))?.sequence ?? 0;
+}
+
+async function isBehind(runId: string, tries: number, signal: AbortSignal | undefined): Promise<void> {
+  if (tries >= TRIES_MAX) throw new StoreRefused(subjects.logOfRun(runId), 404, 'its replicas lack what is stored');
+  await pause(backoffMs(tries, BROKER_BACKOFF), signal);
 }
 
 function lastMessages(bus: Bus, runId: string): Promise<StoredMessage[]> {

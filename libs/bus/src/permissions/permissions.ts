@@ -119,6 +119,7 @@ function schedulerUser(): CoreUser {
       api(`STREAM.MSG.GET.${streams.journal}`),
       api(`DIRECT.GET.${streams.journal}`),
       api(`STREAM.PURGE.${streams.journal}`),
+      api(`STREAM.MSG.GET.${streams.logs}`),
       api(`DIRECT.GET.${streams.logs}`),
       // With these `ensureStreams` finds all well; where it does not, it is refused.
       ...[streams.journal, streams.logs, streams.deliveries, bucketStream(buckets.revocations)].map((stream) =>
@@ -151,6 +152,7 @@ function gatewayUser(): PeerUser {
   return peerUser('gateway', 'GATEWAY', {
     asks: [
       ...ownersAsked(),
+      one(api(`STREAM.MSG.GET.${streams.logs}`)),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),
       { ...one(anyVerb('auth')), of: 'auth' },

@@ -12,6 +12,12 @@ const ROOM_BYTES = 256 * 1024;
 export const WRITE_BYTES = 64 * 1024;
 const STALLED_MS_MAX = 30_000;
 
+/** What a stream is written to. */
+export type StreamSink = Pick<
+  StreamClient,
+  'closed' | 'hasRoom' | 'room' | 'write' | 'end' | 'destroy' | 'closeIfStalled' | 'onRoom'
+>;
+
 export class StreamClient {
   readonly #response: ServerResponse;
   readonly #closed = new AbortController();

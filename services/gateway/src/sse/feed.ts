@@ -8,7 +8,7 @@
  *  FEED-4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
  *  FEED-5 A round of asking compares what each runner has stored with what was given of it, and reads what is missing.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
@@ -37,7 +37,8 @@ export class Feed {
   readonly #followers = new Set<Follower>();
   readonly #stopListening: () => void;
   readonly #stopped = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #time: Time;
+  #stopPings: () => void = () => {};
   readonly #onOver: () => void;
   /** The sequence of each runner's last chunk that the event stream was given. */
   readonly #lastOf = new Map<string, number>();
@@ -49,23 +50,24 @@ export class Feed {
   #asking: Promise<void> | undefined;
   #askAgain = false;
   #pending: EmittedMessage[] = [];
-  #flushTimer: NodeJS.Timeout | undefined;
+  #callOffFlush: () => void = () => {};
   #flushScheduled = false;
   #flushedAt = -Infinity;
-  #lateChunk: NodeJS.Timeout | undefined;
+  #lateChunk: (() => void) | undefined;
 
   /** `onOver`: the event stream is complete, and clients that come now read by themselves; may be called more than once. */
-  constructor(source: RunSource, log: Log, onOver: () => void) {
+  constructor(source: RunSource, log: Log, onOver: () => void, time: Time = machineTime) {
     this.source = source;
     this.ring = new Ring(source.runId);
     this.#log = log;
+    this.#time = time;
     this.#onOver = onOver;
     this.#stopListening = source.listen({
       onEvents: (first, events) => this.#heardEvents(first, events),
       onChunk: (chunk) => this.#heardChunk(chunk),
       onAskAgain: () => void this.ask(),
     });
-    this.#timer = setInterval(() => void this.ask(), WATCH_ASK_MS);
+    this.#pingLater();
   }
 
   /** Resolves when a round of asking that began now is over. Never rejects. */
@@ -101,9 +103,16 @@ export class Feed {
   stop(): void {
     this.#stopped.abort();
     this.#stopListening();
-    clearInterval(this.#timer);
-    clearTimeout(this.#lateChunk);
-    clearTimeout(this.#flushTimer);
+    this.#stopPings();
+    this.#lateChunk?.();
+    this.#callOffFlush();
+  }
+
+  #pingLater(): void {
+    this.#stopPings = this.#time.after(WATCH_ASK_MS, () => {
+      this.#pingLater();
+      void this.ask();
+    });
   }
 
   // --- What is heard -----------------------------------------------------------------------------------------------
@@ -154,8 +163,8 @@ export class Feed {
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
         this.#log.warn({ runId: this.source.runId, err: error }, 'a watched run cannot be read; trying again');
-        const retry = await pause(RETRY_MS, true, { signal: this.#stopped.signal }).catch(() => false);
-        if (!retry) return;
+        await this.#time.pause(RETRY_MS, this.#stopped.signal);
+        if (this.#stopped.signal.aborted) return;
         this.#askAgain = true;
       }
       if (this.#eventStream.waitsFor === 'events') this.#askAgain = true;
@@ -219,30 +228,30 @@ export class Feed {
     if (messages.length > 0 || this.#eventStream.ended) this.#flushSoon();
     const { waitsFor } = this.#eventStream;
     if (waitsFor === null) {
-      clearTimeout(this.#lateChunk);
+      this.#lateChunk?.();
       this.#lateChunk = undefined;
     } else {
-      this.#lateChunk ??= setTimeout(() => {
+      this.#lateChunk ??= this.#time.after(LATE_CHUNK_MS, () => {
         this.#lateChunk = undefined;
         void this.ask();
-      }, LATE_CHUNK_MS);
+      });
     }
   }
 
   #flushSoon(): void {
     if (this.#flushScheduled) return;
     this.#flushScheduled = true;
-    const waitMs = this.#flushedAt + TICK_MS - performance.now();
-    if (waitMs <= 0) setImmediate(() => this.#flushNow());
-    else this.#flushTimer = setTimeout(() => this.#flushNow(), waitMs);
+    const waitMs = this.#flushedAt + TICK_MS - this.#time.bootNow();
+    if (waitMs <= 0) void this.#time.turn().then(() => this.#flushNow());
+    else this.#callOffFlush = this.#time.after(waitMs, () => this.#flushNow());
   }
 
   #flushNow(): void {
     if (this.#stopped.signal.aborted) return;
-    clearTimeout(this.#flushTimer);
+    this.#callOffFlush();
     this.#flushScheduled = false;
     if (this.#pending.length > 0) {
-      this.#flushedAt = performance.now();
+      this.#flushedAt = this.#time.bootNow();
       this.ring.push(this.#pending, Math.min(...this.#wanted()));
       this.#pending = [];
       for (const follower of this.#followers) this.#serve(follower);

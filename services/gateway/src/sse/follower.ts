@@ -5,13 +5,13 @@
 import type { Cursor } from '../event-stream/cursor.ts';
 import type { EmittedMessage } from '../event-stream/emitted-message.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
-import { WRITE_BYTES, type StreamClient } from './client.ts';
+import { WRITE_BYTES, type StreamSink } from './client.ts';
 import { frameOf } from './frames.ts';
 import type { Batch, Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
 
 export class Follower {
-  readonly client: StreamClient;
+  readonly client: StreamSink;
   readonly runId: string;
   readonly cursor: Cursor;
   /** The batch it wants next; undefined while it reads by itself. */
@@ -19,7 +19,7 @@ export class Follower {
   /** In one of the orders it is ahead of the feed: messages that it has already are left out. */
   #filtering = false;
 
-  constructor(client: StreamClient, runId: string, cursor: Cursor) {
+  constructor(client: StreamSink, runId: string, cursor: Cursor) {
     this.client = client;
     this.runId = runId;
     this.cursor = cursor.copy();

@@ -2,11 +2,11 @@
  * All open log streams and the feeds that they share. It owns both: a feed lives while a stream of its run is open and
  * the run goes on; every stream is pinged every 15 s and closed where it does not move.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { machineTime, type Time } from '@penstock/async';
 import { NotFound } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
 import type { Cursor } from '../event-stream/cursor.ts';
-import type { StreamClient } from './client.ts';
+import type { StreamSink } from './client.ts';
 import { Feed } from './feed.ts';
 import { Follower } from './follower.ts';
 import { PING_FRAME, RECONNECT_FRAME } from './frames.ts';
@@ -27,14 +27,15 @@ export class Streams {
   readonly #log: Log;
   readonly #feeds = new Map<string, Watched>();
   /** Each client has the time of its next ping. */
-  readonly #clients = new Map<StreamClient, number>();
-  readonly #wheel: NodeJS.Timeout;
+  readonly #clients = new Map<StreamSink, number>();
+  readonly #time: Time;
+  /** Turns while there are clients. */
+  #stopWheel: (() => void) | undefined;
   #stopping = false;
 
-  constructor(log: Log) {
+  constructor(log: Log, time: Time = machineTime) {
     this.#log = log;
-    this.#wheel = setInterval(() => this.#pingAll(), WHEEL_MS);
-    this.#wheel.unref();
+    this.#time = time;
   }
 
   get size(): number {
@@ -42,12 +43,13 @@ export class Streams {
   }
 
   /** Sends the run's event stream behind `cursor`, to its end. `live`: the run may not have ended yet. Resolves when the stream is over. */
-  async serve(client: StreamClient, source: RunSource, cursor: Cursor, live: boolean): Promise<void> {
+  async serve(client: StreamSink, source: RunSource, cursor: Cursor, live: boolean): Promise<void> {
     if (this.#stopping) {
       client.end(RECONNECT_FRAME);
       return;
     }
-    this.#clients.set(client, performance.now() + PING_MS);
+    this.#clients.set(client, this.#time.bootNow() + PING_MS);
+    this.#turnWheel();
     const watched = live ? this.#watch(source) : undefined;
     const follower = new Follower(client, source.runId, cursor);
     const closed = new Promise<void>((resolve) => {
@@ -80,7 +82,7 @@ export class Streams {
   /** Ends all streams with the hint to come back. */
   stop(): void {
     this.#stopping = true;
-    clearInterval(this.#wheel);
+    this.#stopWheel?.();
     for (const client of this.#clients.keys()) client.end(RECONNECT_FRAME);
     for (const { feed } of this.#feeds.values()) feed.stop();
     this.#feeds.clear();
@@ -97,7 +99,7 @@ export class Streams {
           return;
         }
         if (feed?.join(follower)) return;
-        if (feed === undefined) await pause(RETRY_MS);
+        if (feed === undefined) await this.#time.pause(RETRY_MS);
       } catch (error) {
         if (client.closed.aborted) return;
         if (error instanceof NotFound) {
@@ -105,7 +107,7 @@ export class Streams {
           return;
         }
         this.#log.warn({ runId: source.runId, err: error }, 'a log stream cannot be read; trying again');
-        await pause(RETRY_MS);
+        await this.#time.pause(RETRY_MS);
       }
     }
   }
@@ -113,10 +115,11 @@ export class Streams {
   #watch(source: RunSource): Watched {
     let watched = this.#feeds.get(source.runId);
     if (watched === undefined) {
-      const feed = new Feed(source, this.#log, () => {
+      const onOver = (): void => {
         // Who comes from now on reads an ended run; those that follow are still served.
         if (this.#feeds.get(source.runId)?.feed === feed) this.#feeds.delete(source.runId);
-      });
+      };
+      const feed: Feed = new Feed(source, this.#log, onOver, this.#time);
       watched = { feed, streams: 0 };
       this.#feeds.set(source.runId, watched);
     }
@@ -131,8 +134,17 @@ export class Streams {
     if (this.#feeds.get(runId) === watched) this.#feeds.delete(runId);
   }
 
+  #turnWheel(): void {
+    if (this.#stopping) return;
+    this.#stopWheel ??= this.#time.after(WHEEL_MS, () => {
+      this.#stopWheel = undefined;
+      this.#pingAll();
+      if (this.#clients.size > 0) this.#turnWheel();
+    });
+  }
+
   #pingAll(): void {
-    const now = performance.now();
+    const now = this.#time.bootNow();
     for (const [client, pingAt] of this.#clients) {
       client.closeIfStalled();
       if (pingAt > now) continue;
