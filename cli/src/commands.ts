@@ -101,6 +101,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/cancel.ts')).cancelCommand,
   },
   {
+    name: 'artifacts',
+    summary: 'list and fetch the files that a run on a server keeps',
+    load: async () => (await import('./commands/artifacts.ts')).artifactsCommand,
+  },
+  {
     name: 'lock',
     summary: 'write down which versions of extensions a pipeline file uses',
     load: async () => (await import('./commands/lock.ts')).lockCommand,

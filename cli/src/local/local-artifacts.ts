@@ -2,14 +2,15 @@
  * Files that stages of a local run keep: copies under `.penstock/artifacts/<run>/<stage>/` in the folder of the run. A stage's
  * appear all at once, or not at all.
  */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import {
   ArtifactsFailed,
   collectFiles,
+  encodeManifest,
   isKeptAfter,
   keptLine,
   leftOutLines,
@@ -17,7 +18,7 @@ import {
   type Collection,
 } from '@penstock/artifacts';
 import type { AttemptVerdict, StageUser } from '@penstock/executor';
-import type { StageWork } from '@penstock/run';
+import type { StageArtifacts, StageWork } from '@penstock/run';
 
 export interface LeftLocally {
   readonly asked: NonNullable<StageWork['artifacts']>;
@@ -32,6 +33,10 @@ export interface LeftLocally {
 
 /** Beside the files of the run itself, which no stage keeps again. */
 const OWN_FOLDER = '.penstock';
+/** The latest time that a date can be. */
+const TIME_MAX = 8_640_000_000_000_000;
+
+export type KeptVerdict = AttemptVerdict & { readonly artifacts?: StageArtifacts };
 
 export class LocalArtifacts {
   readonly #root: string;
@@ -42,7 +47,7 @@ export class LocalArtifacts {
   }
 
   /** What the attempt then has come to. */
-  async keep(left: LeftLocally): Promise<AttemptVerdict> {
+  async keep(left: LeftLocally): Promise<KeptVerdict> {
     const { asked, verdict, folder, user, signal, remark } = left;
     if (!isKeptAfter(asked.when, verdict)) return verdict;
     let collection: Collection | undefined;
@@ -56,13 +61,11 @@ export class LocalArtifacts {
       }
       await this.#copy(left.stage, collection);
       const { files } = collection.listing;
-      remark(
-        keptLine(
-          files.length,
-          files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-        ),
-      );
-      return verdict;
+      const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      remark(keptLine(files.length, bytes));
+      const manifest = createHash('sha256').update(encodeManifest(files)).digest('hex');
+      // Here nothing expires.
+      return { ...verdict, artifacts: { manifest, files: files.length, bytes, expiresAt: TIME_MAX } };
     } catch (error) {
       if (signal.aborted) return { status: 'failed', reason: 'cancelled' };
       remark(`the files could not be kept: ${error instanceof Error ? error.message : String(error)}`);
@@ -73,9 +76,19 @@ export class LocalArtifacts {
     }
   }
 
-  async #copy(stage: string, collection: Collection): Promise<void> {
+  /** Copies what stages have kept into a new folder. */
+  async layOut(stages: readonly string[], folder: string): Promise<void> {
+    for (const stage of stages)
+      await cp(this.#folderOf(stage), folder, { recursive: true, verbatimSymlinks: true, force: true });
+  }
+
+  #folderOf(stage: string): string {
     // A stage's name may hold anything; coded like this it is one name of a folder.
-    const target = join(this.#root, encodeURIComponent(stage).replaceAll('.', '%2E'));
+    return join(this.#root, encodeURIComponent(stage).replaceAll('.', '%2E'));
+  }
+
+  async #copy(stage: string, collection: Collection): Promise<void> {
+    const target = this.#folderOf(stage);
     const incoming = join(this.#root, `.incoming-${randomUUID()}`);
     try {
       for (const file of collection.listing.files) {

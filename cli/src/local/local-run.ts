@@ -15,7 +15,6 @@ import {
   judgeAttempt,
   limitsRemark,
   stageEnvironment,
-  type AttemptVerdict,
   type StageProcess,
   giveTree,
 } from '@penstock/executor';
@@ -42,7 +41,7 @@ import type { Reporter } from '../output/reporter.ts';
 import { withoutMachine } from './inherited-environment.ts';
 import type { LocalExecutors } from './local-executors.ts';
 import { AttemptOutput } from './attempt-output.ts';
-import { LocalArtifacts } from './local-artifacts.ts';
+import { LocalArtifacts, type KeptVerdict } from './local-artifacts.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 
 const KEY = 'local';
@@ -237,6 +236,7 @@ export class LocalRun {
     let copy: string | undefined;
     try {
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
+      if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);
       if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
@@ -329,10 +329,10 @@ export class LocalRun {
 }
 
 type AttemptResult =
-  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs'>
+  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs' | 'artifacts'>
   | { readonly type: 'lose' };
 
 /** A lost attempt is no result: the run's machine decides whether it is tried again. */
-function resultOf({ status, reason, exitCode, outputs }: AttemptVerdict): AttemptResult {
-  return reason === 'runner_lost' ? { type: 'lose' } : { type: 'result', status, reason, exitCode, outputs };
+function resultOf({ status, reason, exitCode, outputs, artifacts }: KeptVerdict): AttemptResult {
+  return reason === 'runner_lost' ? { type: 'lose' } : { type: 'result', status, reason, exitCode, outputs, artifacts };
 }

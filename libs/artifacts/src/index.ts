@@ -2,5 +2,6 @@ export { type Collection, collectFiles, type CollectOptions } from './collect/co
 export { ArtifactsFailed } from './errors.ts';
 export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, pathFault } from './manifest.ts';
 export { isKeptAfter, keptLine, leftOutLines, nothingMatchesLine } from './stage-rules.ts';
+export { unpackFiles } from './unpack.ts';
 export { PART_BYTES } from './messages.ts';
 export type * from './messages.ts';

@@ -11,7 +11,8 @@ import {
 import { environmentOf, scopeOf } from './decide.ts';
 import { WorkTooLarge } from './errors.ts';
 import { numberOf } from './evolve.ts';
-import type { Plan } from './plan.ts';
+import { ancestorsOf, type Plan } from './plan.ts';
+import type { InheritedArtifacts } from './stage-state.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
 
 export interface StageWork {
@@ -24,6 +25,8 @@ export interface StageWork {
   readonly place?: PlaceDefinition<string> | undefined;
   /** What of its files is kept; absent: nothing. */
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
+  /** Kept files of earlier stages, in their order: what a folder that is made anew for this stage begins with. */
+  readonly inherits?: readonly InheritedArtifacts[] | undefined;
   readonly timeoutMs: number;
   /** Which execution of the stage it is, where that is another than the number of its grant (P12). */
   readonly number?: number | undefined;
@@ -68,7 +71,8 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
     ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
-    ...(definition.artifacts === undefined ? {} : { artifacts: keptOf(definition.artifacts) }),
+    ...keptFields(definition.artifacts),
+    ...inheritedFields(run, plan, index),
     timeoutMs: definition.timeoutMs,
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
     ...(definition.extension === undefined ? {} : { extension: definition.extension }),
@@ -76,8 +80,29 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
 }
 
 /** How long they are kept is for the run's owner. */
-function keptOf({ paths, when, required }: ArtifactsDefinition): NonNullable<StageWork['artifacts']> {
-  return { paths, when, required };
+function keptFields(artifacts: ArtifactsDefinition | undefined): Pick<StageWork, 'artifacts'> {
+  if (artifacts === undefined || artifacts.paths.length === 0) return {};
+  const { paths, when, required } = artifacts;
+  return { artifacts: { paths, when, required } };
+}
+
+/** A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have. */
+function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWork, 'inherits'> {
+  const planned = plan.stages[index];
+  if (planned === undefined) return {};
+  const { workspace, artifacts } = planned.definition;
+  const sources =
+    artifacts?.from?.map((name) => plan.indexOf.get(name) ?? -1) ??
+    (workspace === 'fresh' ? planned.dependencies : [...ancestorsOf(plan, index)]);
+  const inherits = sources
+    .toSorted((a, b) => a - b)
+    .flatMap((source) => {
+      const stage = run.stages.get(source);
+      if (stage?.artifacts === undefined) return [];
+      const { manifest, files, bytes } = stage.artifacts;
+      return [{ stage: stage.name, manifest, files, bytes }];
+    });
+  return inherits.length === 0 ? {} : { inherits };
 }
 
 /** `INPUT_<NAME>` for every input of the pipeline. A stage of an extension has those of the extension instead. */

@@ -30,6 +30,11 @@ export interface KeptArtifacts {
   readonly bytes: number;
 }
 
+/** What another stage has kept. */
+export interface InheritedArtifacts extends KeptArtifacts {
+  readonly stage: string;
+}
+
 export interface StageArtifacts extends KeptArtifacts {
   /** Until when, milliseconds since 1970. */
   readonly expiresAt: number;

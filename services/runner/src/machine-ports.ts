@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { machineTime } from '@penstock/async';
 import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
 import { bootClockMs, type Guard } from '@penstock/executor';
+import { InheritedFiles } from './artifacts/inherited-files.ts';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { Attempt } from './attempt/attempt.ts';
 import type { AttemptRecords } from './attempt/attempt-records.ts';
@@ -38,6 +39,7 @@ export function machinePorts(
   const sources = {
     checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
     packages: new Packages({ bus, folder: own, log }),
+    inherited: new InheritedFiles({ bus, runnerId: options.runnerId, folder: join(own, 'unpacking'), log }),
   };
   const artifacts = new StageArtifacts({ bus, runnerId: options.runnerId });
   let keysInUse: () => ReadonlySet<string> = () => new Set();

@@ -58,7 +58,7 @@ function attempt(): Attempt {
     close: () => Promise.resolve(),
   };
   const outgoingLog = { append: () => {}, stored: () => stored.promise, drop: () => {} };
-  const sources = { checkouts: { filling: () => undefined } };
+  const sources = { checkouts: { filling: () => undefined }, inherited: { filling: () => undefined } };
   return new Attempt(job, {
     time: machineTime,
     executor,

@@ -108,7 +108,11 @@ export function simRunnerPorts(
         ...parts,
         executor: stages.executorFor(job),
         place: undefined,
-        sources: { checkouts: { filling: () => undefined }, packages: { copyTo: async () => {} } },
+        sources: {
+          checkouts: { filling: () => undefined },
+          packages: { copyTo: async () => {} },
+          inherited: { filling: (_job, fill) => fill },
+        },
         artifacts: { keep: async () => undefined },
         log,
         time,

@@ -14,10 +14,12 @@ const EFFORT_MAX = 200_000_000;
 export class Patterns {
   readonly #globs: GlobList;
   readonly #reaches: readonly Reach[];
+  readonly #named: ReadonlySet<string>;
   readonly #effort = { left: EFFORT_MAX };
 
   constructor(patterns: readonly string[]) {
     this.#globs = new GlobList(patterns);
+    this.#named = new Set(patterns);
     this.#reaches = patterns.filter((pattern) => !pattern.startsWith('!')).map(reachOf);
   }
 
@@ -28,6 +30,11 @@ export class Patterns {
 
   includes(path: string): boolean {
     return this.#globs.includes(path, this.#effort);
+  }
+
+  /** Whether one of them is this very path. */
+  name(path: string): boolean {
+    return this.#named.has(path);
   }
 
   /** Whether something below this folder can match. */

@@ -50,7 +50,7 @@ export function findFiles(
     const path = prefix === '' ? name : `${prefix}/${name}`;
     const isText = Buffer.compare(Buffer.from(name), entry.name) === 0;
     if (entry.isDirectory()) {
-      if (isText && patterns.includes(path)) folders.push(path);
+      if (patterns.name(path)) folders.push(path);
       if (isText && depth < DEPTH_MAX && patterns.leadInto(path)) enter(at, name, path, depth + 1);
       return;
     }

@@ -5,6 +5,7 @@
 import type { ArtifactsDefinition, Least, PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
 import type {
   Epoch,
+  InheritedArtifacts,
   KeptArtifacts,
   RunEvent,
   RunFilter,
@@ -278,6 +279,8 @@ export interface Job extends AttemptRef {
   readonly place?: PlaceDefinition<string> | undefined;
   /** What of its files is kept; absent: nothing. */
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
+  /** Kept files of earlier stages: what a folder that is made anew for this stage begins with. */
+  readonly inherits?: readonly InheritedArtifacts[] | undefined;
   /** Names that the stage may publish. */
   readonly outputs: readonly string[];
   readonly timeoutMs: number;

@@ -1,19 +1,27 @@
 /** Reads `artifacts` of a stage: patterns, or a map with them and what else is said of the files that are kept. */
-import { fieldOf, readBoolean, mustBe, readKeys, readWord, type Field } from './fields.ts';
+import { fieldOf, readBoolean, mustBe, readKeys, readList, readWord, type Field } from './fields.ts';
 import { parseKeepTime } from '../model/duration.ts';
 import { readGlobs } from './globs.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { ArtifactsDefinition, KeptWhen } from '../model/kept-files.ts';
 import { quoted } from '../text/printable.ts';
+import type { ScalarNode } from '../yaml/yaml-tree.ts';
 import { ARTIFACTS_KEYS } from './vocabulary.ts';
 
 const WHENS: readonly KeptWhen[] = ['success', 'failure', 'always'];
 
-export function readArtifacts(field: Field): ArtifactsDefinition | undefined {
+/** Before it is known which stages its names mean. */
+export interface ArtifactsDraft {
+  readonly kept: Omit<ArtifactsDefinition, 'from'>;
+  /** Absent: it does not say. */
+  readonly from: readonly ScalarNode[] | undefined;
+}
+
+export function readArtifacts(field: Field): ArtifactsDraft | undefined {
   const { node, path, problems } = field;
   if (node.kind !== 'map') {
     const paths = readPaths(field);
-    return paths === undefined ? undefined : { paths, when: 'success', required: false };
+    return paths === undefined ? undefined : { kept: { paths, when: 'success', required: false }, from: undefined };
   }
   const keys = readKeys(node, ARTIFACTS_KEYS, "in 'artifacts'", path, problems);
   const inner = <Value>(
@@ -27,10 +35,12 @@ export function readArtifacts(field: Field): ArtifactsDefinition | undefined {
   const when = inner('when', (value) => readWord(value, WHENS)) ?? 'success';
   const required = inner('required', readBoolean) ?? false;
   const expireMs = inner('expire', readExpire);
-  if (!keys.has('paths'))
+  const from = inner('from', (value) => readList(value, 'a stage or a list of stages', PIPELINE_LIMITS.stagesMax));
+  const isOfOthersOnly = keys.has('from') && keys.size === 1;
+  if (!keys.has('paths') && !isOfOthersOnly)
     problems.add(node.entries[0]?.keySpan ?? node, path, "'artifacts' has no 'paths'", "such as 'paths: [dist/**]'");
-  if (paths === undefined) return undefined;
-  return { paths, when, required, ...(expireMs === undefined ? {} : { expireMs }) };
+  if (paths === undefined && !isOfOthersOnly) return undefined;
+  return { kept: { paths: paths ?? [], when, required, ...(expireMs === undefined ? {} : { expireMs }) }, from };
 }
 
 function readExpire(field: Field): number | undefined {

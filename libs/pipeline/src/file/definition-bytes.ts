@@ -39,7 +39,9 @@ class Measure {
       this.#once(stage.commands, () => stage.commands.reduce((sum, command) => sum + this.#command(command), 0)) +
       this.#record(stage.env, (value) => this.template(value)) +
       (stage.place === undefined ? 0 : this.#place(stage.place)) +
-      (stage.artifacts === undefined ? 0 : NODE_BYTES + this.list(stage.artifacts.paths)) +
+      (stage.artifacts === undefined
+        ? 0
+        : NODE_BYTES + this.list(stage.artifacts.paths) + this.list(stage.artifacts.from ?? [])) +
       (stage.workdir === undefined ? 0 : this.template(stage.workdir)) +
       (stage.matrix === undefined ? 0 : textBytes(stage.matrix.of) + this.#record(stage.matrix.values, textBytes)) +
       (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)

@@ -3,7 +3,7 @@
  * themselves. The types stand together because they lead back to each other; nothing is read or decided here.
  */
 import type { Command, Expression, InputDefinition, RetryPolicy, Template } from '../model/definition.ts';
-import type { ArtifactsDefinition } from '../model/kept-files.ts';
+import type { ArtifactsDraft } from './artifacts.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
 import type { Environment } from './environment.ts';
@@ -29,7 +29,7 @@ export interface StageDraft {
   readonly runsOn: readonly { readonly template: Template; readonly span: Span }[];
   readonly outputs: readonly string[];
   readonly place: PlaceDraft;
-  readonly artifacts: ArtifactsDefinition | undefined;
+  readonly artifacts: ArtifactsDraft | undefined;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */

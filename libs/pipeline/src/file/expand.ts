@@ -9,6 +9,7 @@
  *    matrix are filled in, since the inner stages have a matrix of their own or none.
  * EXPAND-4. Everything is counted before it is made (`expansion-budget.ts`).
  */
+import { artifactsOf } from './artifacts-from.ts';
 import type { ExtensionBody, Level, LoadedExtension, StageDraft } from './drafts.ts';
 import type { Command, Expression, MatrixCell, StageDefinition, Template } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
@@ -20,6 +21,7 @@ import { ROOT_CONTEXT } from './level-context.ts';
 import type { LevelContext } from './level-context.ts';
 import { hasChosenImage, NO_PLACE, placeOf } from './place.ts';
 import type { PlaceDraft } from './place.ts';
+import type { ArtifactsDefinition } from '../model/kept-files.ts';
 import type { PlaceDefinition } from '../model/place.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { Cell } from './matrix.ts';
@@ -165,6 +167,7 @@ class LevelExpansion {
       (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
+    const artifacts = this.#artifacts(draft, index);
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? context.extension;
     const hasManyImages = [draft.place, used?.body.place ?? NO_PLACE].some(hasChosenImage);
@@ -193,7 +196,7 @@ class LevelExpansion {
         runsOn: labels.length > 0 ? labels : context.runsOn,
         outputs: draft.outputs,
         ...(place === undefined ? {} : { place }),
-        ...(draft.artifacts === undefined ? {} : { artifacts: draft.artifacts }),
+        ...(artifacts === undefined ? {} : { artifacts }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
           ? {}
@@ -337,6 +340,17 @@ class LevelExpansion {
     const around = this.#context.place;
     if (ofExtension === undefined && (own === undefined || around === undefined)) return own ?? around;
     return { ...around, ...ofExtension, ...own };
+  }
+
+  #artifacts(draft: StageDraft, index: number): ArtifactsDefinition | undefined {
+    const { names, graph } = this.#level;
+    return artifactsOf(draft, {
+      names,
+      comesAfter: (stage) => (this.#ancestors ??= new Ancestors(graph, names)).has(index, stage),
+      stagesOf: (stage) => this.#expanded[stage]?.stages.map(({ name }) => name) ?? [],
+      problems: this.#whole.problems,
+      site: this.#context.site?.span,
+    });
   }
 
   #sizeOfPlace({ services = [] }: PlaceDraft): number {

@@ -24,7 +24,7 @@ export const STAGE_KEYS = [
   'matrix',
   'artifacts',
 ] as const;
-export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required'] as const;
+export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required', 'from'] as const;
 /** Where a stage asks to run. */
 export const PLACE_KEYS = ['image', 'services', 'resources', 'network'] as const;
 export const IMAGE_KEYS = ['name', 'entrypoint', 'user', 'pull', 'auth'] as const;

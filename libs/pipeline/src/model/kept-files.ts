@@ -4,11 +4,13 @@
 export type KeptWhen = 'success' | 'failure' | 'always';
 
 export interface ArtifactsDefinition {
-  /** Patterns over paths in the working folder, in order: the last that fits takes a file in, or out again. */
+  /** Patterns over paths in the working folder, in order: the last that fits takes a file in, or out again. None: nothing is kept. */
   readonly paths: readonly string[];
   readonly when: KeptWhen;
   /** Whether a stage that leaves nothing to keep has failed. */
   readonly required: boolean;
   /** For how long they are kept; absent: as the server is set up. */
   readonly expireMs?: number | undefined;
+  /** Stages whose kept files it finds where its folder is new; absent: as its `workspace` has it. */
+  readonly from?: readonly string[] | undefined;
 }

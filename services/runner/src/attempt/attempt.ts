@@ -287,6 +287,10 @@ export class Attempt {
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
+      if (error instanceof ArtifactsFailed) {
+        void chunker.remark(error.message);
+        return failedBecause(error.reason);
+      }
       const why = reasonOf(error);
       if (why === undefined) throw error;
       this.#parts.log.warn({ err: error, ...this.ref }, 'a stage could not be prepared');

@@ -8,9 +8,21 @@ import type { Checkouts } from './checkouts.ts';
 import { NotPrepared } from './errors.ts';
 import type { Packages } from './packages.ts';
 
+/** See `artifacts/inherited-files.ts`. */
+interface InheritedSource {
+  filling(
+    job: Job,
+    fill: ((path: string) => Promise<void>) | undefined,
+    signal: AbortSignal,
+    user?: StageUser,
+  ): ((path: string) => Promise<void>) | undefined;
+}
+
 export interface Sources {
   readonly checkouts: Pick<Checkouts, 'filling'>;
   readonly packages: Pick<Packages, 'copyTo'>;
+  /** What earlier stages have kept, laid over what `fill` makes. */
+  readonly inherited: InheritedSource;
 }
 
 export interface Prepared {
@@ -20,7 +32,8 @@ export interface Prepared {
 }
 
 /** Whether there is something to fetch, which may take its time. */
-export function needsFetching({ origin, extension }: Job): boolean {
+export function needsFetching({ origin, extension, inherits }: Job): boolean {
+  if (inherits !== undefined) return true;
   return extension !== undefined || (origin.cloneUrl !== undefined && origin.commit !== undefined);
 }
 
@@ -28,7 +41,7 @@ export function needsFetching({ origin, extension }: Job): boolean {
 export async function prepareStage(
   job: Job,
   workspaces: Pick<Workspaces, 'prepare' | 'finish'>,
-  { checkouts, packages }: Sources,
+  { checkouts, packages, inherited }: Sources,
   signal: AbortSignal,
   user?: StageUser,
 ): Promise<Prepared> {
@@ -44,7 +57,7 @@ export async function prepareStage(
     fresh: job.workspace === 'fresh',
     declaresOutputs: job.outputs.length > 0,
     user,
-    fill: checkouts.filling(job, signal, user),
+    fill: inherited.filling(job, checkouts.filling(job, signal, user), signal, user),
   });
   if (job.extension === undefined) return { folders, packageFolder: undefined };
   const packageFolder = join(folders.home, `extension-${attempt}`);

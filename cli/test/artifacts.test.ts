@@ -1,0 +1,58 @@
+/** Files that stages of a local run keep. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventsOf, folder, linesOf, penstock, pipeline } from './command.ts';
+
+describe('penstock run keeps files', { timeout: 120_000 }, () => {
+  it('they lie beside the file, by run and stage, and those of an earlier run are not kept again', async () => {
+    const cwd = folder(
+      pipeline(
+        "  a/b: {run: 'mkdir -p dist; printf one > dist/f; printf x > dist/f.map; ln -s /etc/passwd dist/passwd; chmod +x dist/f', artifacts: ['**', '!**/*.map', '!*.yaml']}",
+      ),
+    );
+    for (const run of [1, 2]) {
+      const { code, stdout } = await penstock(['run', '--json'], { cwd });
+      expect(code).toBe(0);
+      expect(linesOf(eventsOf(stdout), 'a/b')).toEqual([
+        '"dist/passwd" is not kept: it is a link that leaves the working folder',
+        'kept 1 file (3 bytes)',
+      ]);
+      expect(readdirSync(join(cwd, '.penstock/artifacts'))).toHaveLength(run);
+      if (run === 1) execFileSync('rm', ['-rf', join(cwd, 'dist')]);
+    }
+    const [run = ''] = readdirSync(join(cwd, '.penstock/artifacts'));
+    const kept = join(cwd, '.penstock/artifacts', run, 'a%2Fb');
+    expect(readdirSync(kept, { recursive: true }).toSorted()).toEqual(['dist', 'dist/f']);
+    expect(readFileSync(join(kept, 'dist/f'), 'utf8')).toBe('one');
+    expect(statSync(join(kept, 'dist/f')).mode & 0o100).toBe(0o100);
+  });
+
+  it('a stage fails where some are required and there are none, and leaves none of a stage that failed', async () => {
+    const cwd = folder(
+      pipeline(
+        "  none: {run: 'true', artifacts: {paths: dist/**, required: true}}\n  failed: {run: 'printf x > f; exit 1', artifacts: f}",
+      ),
+    );
+    const { code, stdout } = await penstock(['run', '--json'], { cwd });
+    const completed = eventsOf(stdout).filter(({ type }) => type === 'stage_completed');
+    expect(code).toBe(1);
+    expect(completed.map(({ stage, reason }) => [stage, reason]).toSorted()).toEqual([
+      ['failed', 'exit'],
+      ['none', 'artifacts'],
+    ]);
+    expect(existsSync(join(cwd, '.penstock'))).toBe(false);
+  });
+
+  it('a stage with a folder of its own begins with them', async () => {
+    const cwd = folder(
+      pipeline(
+        "  build: {run: 'mkdir -p dist; printf built > dist/f', artifacts: dist/**}\n  deploy: {run: 'cat dist/f', after: build, workspace: fresh}",
+      ),
+    );
+    execFileSync('git', ['init', '-q'], { cwd });
+    const { code, stdout } = await penstock(['run', '--json'], { cwd });
+    expect([code, linesOf(eventsOf(stdout), 'deploy')]).toEqual([0, ['built']]);
+  });
+});

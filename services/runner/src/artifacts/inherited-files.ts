@@ -1,0 +1,92 @@
+/**
+ * What a folder that is made anew begins with beside its checkout: the files that earlier stages of the run have kept. The folder
+ * is filled where no stage can reach it, and appears at its place by one rename.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ArtifactsFailed, decodeManifest, MANIFEST_BYTES_MAX, unpackFiles } from '@penstock/artifacts';
+import type { Bus, Job } from '@penstock/bus';
+import { NotFound, ServiceError } from '@penstock/errors';
+import { giveTree, removeTree, type StageUser } from '@penstock/executor';
+import type { Log } from '@penstock/telemetry/log';
+import { StorageCalls } from './storage-calls.ts';
+
+export interface InheritedFilesOptions {
+  readonly bus: Bus;
+  readonly runnerId: string;
+  /** On the file system of the workspaces; this object's alone. */
+  readonly folder: string;
+  readonly log: Log;
+}
+
+type Fill = (path: string) => Promise<void>;
+type Inherited = NonNullable<Job['inherits']>[number];
+
+export class InheritedFiles {
+  readonly #options: InheritedFilesOptions;
+
+  constructor(options: InheritedFilesOptions) {
+    this.#options = options;
+    const { folder, log } = options;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(folder))
+      removeTree(join(folder, name)).catch((error: unknown) =>
+        log.warn({ err: error }, 'an unfinished folder could not be removed'),
+      );
+  }
+
+  /** `fill`: makes the folder without them; undefined: it is empty. Undefined: there are none, and nothing to make. */
+  filling(job: Job, fill: Fill | undefined, signal: AbortSignal, user?: StageUser): Fill | undefined {
+    const { inherits } = job;
+    if (inherits === undefined || inherits.length === 0) return fill;
+    return async (path) => {
+      const staging = join(this.#options.folder, randomUUID());
+      try {
+        if (fill === undefined) await mkdir(staging, { mode: 0o700 });
+        else await fill(staging);
+        for (const each of inherits) await this.#unpack(job, each, staging, signal);
+        if (user !== undefined) await giveTree(staging, user);
+        await rename(staging, path);
+      } catch (error) {
+        await removeTree(staging);
+        throw error;
+      }
+    };
+  }
+
+  async #unpack(job: Job, { stage, manifest, bytes }: Inherited, folder: string, signal: AbortSignal): Promise<void> {
+    const { bus, runnerId } = this.#options;
+    const { runId, attempt, session, credit, partition } = job;
+    const ref = { runId, stage: job.stage, attempt, session, credit };
+    const calls = new StorageCalls(bus, runnerId, { ref, partition }, signal);
+    try {
+      const files = decodeManifest(await listOf(calls, manifest));
+      const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]));
+      // What the journal says is what may be written, whoever made the list.
+      if ([...contents.values()].reduce((sum, size) => sum + size, 0) > bytes)
+        throw new ArtifactsFailed('artifacts', 'the list of kept files says more than was kept');
+      await unpackFiles(folder, files, ({ sha256 }) => calls.read(sha256));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ServiceError) && !(error instanceof ArtifactsFailed)) throw error;
+      const why = error instanceof NotFound ? 'they are not there any more' : error.message;
+      throw new ArtifactsFailed('artifacts', `the artifacts of '${stage}' cannot be had: ${why}`, { cause: error });
+    }
+  }
+}
+
+async function listOf(calls: StorageCalls, sha256: string): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of calls.read(sha256)) {
+    length += part.length;
+    if (length > MANIFEST_BYTES_MAX) throw new ArtifactsFailed('artifacts', 'their list is too long');
+    parts.push(part);
+  }
+  const bytes = Buffer.concat(parts);
+  if (createHash('sha256').update(bytes).digest('hex') !== sha256)
+    throw new ArtifactsFailed('artifacts', 'their list is damaged');
+  return bytes;
+}
