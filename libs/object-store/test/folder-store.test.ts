@@ -1,6 +1,8 @@
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ObjectsUnavailable } from '../src/errors.ts';
 import { openFolderStore } from '../src/index.ts';
 import { objectStoreSuite } from './object-store-suite.ts';
 
@@ -15,4 +17,8 @@ objectStoreSuite('folder', async () => {
     },
     remove: () => rm(folder, { recursive: true }),
   };
+});
+
+it.runIf(process.platform === 'linux')('a folder that no file system makes is told at once', async () => {
+  await expect(openFolderStore('/proc/penstock/objects')).rejects.toBeInstanceOf(ObjectsUnavailable);
 });

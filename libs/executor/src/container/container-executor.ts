@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Executor, OutputSink, StageProcess, StageSpec } from '../contract/port.ts';
 import type { Guard } from '../guard/guard.ts';
+import type { StageLimits } from '../limits/stage-limits.ts';
 import { Leftovers } from '../process/leftovers.ts';
 import { Scratch } from '../process/scratch.ts';
 import type { ProcessIdentity } from '../system/proc.ts';
@@ -31,6 +32,8 @@ export interface ContainerExecutorOptions {
   readonly defaultImage?: string | undefined;
   /** Names and addresses that no stage is to reach. */
   readonly deniedHosts?: readonly string[] | undefined;
+  /** What a stage may take of the disk; absent: what it can get. */
+  readonly limits?: StageLimits | undefined;
   readonly warn?: ((message: string) => void) | undefined;
 }
 
@@ -94,6 +97,7 @@ export class ContainerExecutor implements Executor {
       defaultImage,
       deniedHosts,
       mapsUsers: engine.kind === 'podman' && process.getuid?.() !== 0,
+      stageLimits: this.#options.limits,
       seccompProfile: this.#seccompProfile,
       boot: BOOT,
       leftBehind: (message) => {
@@ -107,9 +111,9 @@ export class ContainerExecutor implements Executor {
     return stage;
   }
 
-  /** Containers cannot be kept ready: their image is not known. The engine can. */
-  async prewarm(): Promise<void> {
-    await this.#connect().catch(() => {});
+  /** Containers cannot be kept ready: their image is not known. Podman's process takes 40 MB, and waits for the first of them. */
+  prewarm(): Promise<void> {
+    return Promise.resolve();
   }
 
   close(): Promise<void> {

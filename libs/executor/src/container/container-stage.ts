@@ -8,12 +8,13 @@
 import { join } from 'node:path';
 import { UnstartableStage } from '../contract/errors.ts';
 import type { OutputSink, StageExit, StageProcess, StageSpec, StopReason } from '../contract/port.ts';
+import { UsageWatch } from '../limits/usage-watch.ts';
 import { exitOf, exitOfStop } from '../process/helper.ts';
 import { renderJob } from '../process/job.ts';
 import { addressesOf } from '../network/rules.ts';
 import { Confined } from './confined.ts';
 import { Control } from './control.ts';
-import type { ContainerState } from './engine.ts';
+import type { ContainerState, Engine } from './engine.ts';
 import { EngineFailed, ImageFailed, ServiceFailed } from './errors.ts';
 import { filterNetwork } from './filter.ts';
 import { planStage, type StageParts } from './stage-plan.ts';
@@ -26,6 +27,7 @@ const UP_MS_MAX = 30_000;
 const UP_POLL_MS = 50;
 const UNSTARTABLE_CODE = 126;
 const NO_SHELL_CODE = 127;
+const KILLED_CODE = 137;
 
 export class ContainerStage implements StageProcess {
   readonly ended: Promise<StageExit>;
@@ -42,6 +44,9 @@ export class ContainerStage implements StageProcess {
   #services: Services | null = null;
   #timeout: NodeJS.Timeout | undefined;
   #grace: NodeJS.Timeout | undefined;
+  #watch: UsageWatch | null = null;
+  /** What it was ended for. */
+  #exceeded: string | null = null;
 
   constructor(spec: StageSpec, sink: OutputSink, parts: StageParts) {
     this.#spec = spec;
@@ -76,6 +81,8 @@ export class ContainerStage implements StageProcess {
     }
     clearTimeout(this.#timeout);
     clearTimeout(this.#grace);
+    this.#watch?.close();
+    if (this.#exceeded !== null) await this.#sink.write('system', Buffer.from(`${this.#exceeded}\n`));
     try {
       await this.#clear();
     } catch (error) {
@@ -117,9 +124,28 @@ export class ContainerStage implements StageProcess {
     }
     this.startedAtMs = performance.now();
     this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(this.#spec.timeoutMs, TIMER_MS_MAX));
+    this.#watchDisk(engine);
     this.#control.go(job);
     await this.#control.ended;
     return this.#exitOfState(await this.#container.endState(), this.#control.reported);
+  }
+
+  /** Its run's folders, and what it has written into its own file system. */
+  #watchDisk(engine: Engine): void {
+    const { stageLimits: limits, name } = this.#parts;
+    const { run, folders = [] } = this.#spec;
+    const written = run === undefined ? folders : [run.folder, run.temporary];
+    if (limits === undefined || written.length === 0) return;
+    this.#watch = new UsageWatch({
+      folders: written,
+      helperPid: undefined,
+      limits,
+      elsewhere: () => engine.writtenBytes(name).catch(() => 0),
+      onExceeded: (_what, remark) => {
+        this.#exceeded = remark;
+        this.#container?.kill();
+      },
+    });
   }
 
   #render(control: Control): Buffer {
@@ -169,6 +195,7 @@ export class ContainerStage implements StageProcess {
       return { kind: 'lost', cause: this.#ended ?? 'its container was removed from outside' };
     if ((state.isOutOfMemory || reported?.isOutOfMemory === true) && state.exitCode !== 0)
       return { kind: 'signal', signal: 'SIGKILL', code: state.exitCode, oom: true };
+    if (this.#exceeded !== null) return { kind: 'signal', signal: 'SIGKILL', code: KILLED_CODE, oom: false };
     if (reported === undefined)
       return { kind: 'lost', cause: `its container was ended from outside (exit code ${state.exitCode})` };
     return exitOf(state.exitCode);

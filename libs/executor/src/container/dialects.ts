@@ -36,6 +36,9 @@ export const podmanDialect: EngineDialect = {
       r_limits: [
         { type: 'nofile', soft: limits.openFilesMax, hard: limits.openFilesMax },
         { type: 'nproc', soft: limits.userProcessesMax, hard: limits.userProcessesMax },
+        ...(limits.fileBytesMax === undefined
+          ? []
+          : [{ type: 'fsize', soft: limits.fileBytesMax, hard: limits.fileBytesMax }]),
       ],
       resource_limits: {
         pids: { limit: limits.processesMax },
@@ -87,6 +90,9 @@ export const dockerDialect: EngineDialect = {
         Ulimits: [
           { Name: 'nofile', Soft: limits.openFilesMax, Hard: limits.openFilesMax },
           { Name: 'nproc', Soft: limits.userProcessesMax, Hard: limits.userProcessesMax },
+          ...(limits.fileBytesMax === undefined
+            ? []
+            : [{ Name: 'fsize', Soft: limits.fileBytesMax, Hard: limits.fileBytesMax }]),
         ],
         ...(limits.cpu === undefined ? {} : { NanoCpus: Math.round(limits.cpu * 1e9) }),
         ...(limits.memoryBytes === undefined ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),

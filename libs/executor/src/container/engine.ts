@@ -18,6 +18,8 @@ export interface ContainerLimits {
   readonly memoryBytes?: number | undefined;
   readonly processesMax: number;
   readonly openFilesMax: number;
+  /** Of one file. */
+  readonly fileBytesMax?: number | undefined;
   readonly userProcessesMax: number;
 }
 
@@ -103,6 +105,12 @@ export class Engine {
       exitCode: Number(state['ExitCode'] ?? 0),
       isOutOfMemory: state['OOMKilled'] === true,
     };
+  }
+
+  /** Bytes that a container has written into its own file system: it takes a walk over them. */
+  async writtenBytes(name: string): Promise<number> {
+    const found = await this.#client.json({ method: 'GET', path: `${VERSION}/containers/${name}/json?size=true` });
+    return Number((found as { SizeRw?: number | null }).SizeRw ?? 0);
   }
 
   async kill(name: string): Promise<void> {

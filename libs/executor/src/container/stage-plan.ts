@@ -6,6 +6,7 @@ import type { Holders } from './confined.ts';
 import { serviceLabels } from './ownership.ts';
 import type { Connection } from './connection.ts';
 import { CONTROL_TARGET } from './control.ts';
+import type { StageLimits } from '../limits/stage-limits.ts';
 import type { ContainerLimits, ContainerRequest } from './engine.ts';
 import type { ServiceParts } from './services.ts';
 
@@ -23,6 +24,8 @@ export interface StageParts {
   readonly mapsUsers: boolean;
   /** Names and addresses that no stage is to reach. */
   readonly deniedHosts: readonly string[];
+  /** What a stage may take; absent: what it can get. */
+  readonly stageLimits: StageLimits | undefined;
   /** A file; absent: the engine's own. */
   readonly seccompProfile: string | undefined;
   readonly boot: { readonly stage: string; readonly service: string };
@@ -61,7 +64,7 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
       '`resources` of a container need control groups of version 2 where podman is not root’s',
     );
   const services = place.services ?? [];
-  const limits = limitsOf(place.resources);
+  const limits = limitsOf(place.resources, parts.stageLimits);
   return {
     image,
     services,
@@ -118,21 +121,24 @@ function userOf(image: StageImage, user: StageUser | undefined, mapsUsers: boole
 
 function limitsOf(
   resources: { readonly cpu?: number | undefined; readonly memoryBytes?: number | undefined } | undefined,
+  stageLimits: StageLimits | undefined,
 ): ContainerLimits {
   return {
     cpu: resources?.cpu,
     memoryBytes: resources?.memoryBytes,
     processesMax: PROCESSES_MAX,
     openFilesMax: Math.min(OPEN_FILES_MAX, hardLimit('Max open files')),
+    fileBytesMax:
+      stageLimits === undefined ? undefined : Math.min(stageLimits.diskBytes, hardLimit('Max file size', Infinity)),
     userProcessesMax: Math.min(USER_PROCESSES_MAX, hardLimit('Max processes')),
   };
 }
 
 /** Of this process: no container may be given more where it is not quite root. */
-function hardLimit(name: string): number {
+function hardLimit(name: string, unlimited = OPEN_FILES_MAX): number {
   const line = readFileSync('/proc/self/limits', 'latin1')
     .split('\n')
     .find((text) => text.startsWith(name));
   const hard = Number(/\s(\d+|unlimited)\s+(\d+|unlimited)\s/.exec(line ?? '')?.[2]);
-  return Number.isNaN(hard) ? OPEN_FILES_MAX : hard;
+  return Number.isNaN(hard) ? unlimited : hard;
 }

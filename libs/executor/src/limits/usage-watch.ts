@@ -22,6 +22,8 @@ export interface Watched {
   /** Whose descendants the stage's processes are; absent: a control group bounds their memory. */
   readonly helperPid: number | undefined;
   readonly limits: StageLimits;
+  /** Bytes of the same disk that the stage takes elsewhere. */
+  readonly elsewhere?: (() => Promise<number>) | undefined;
   readonly onExceeded: (what: 'memory' | 'disk', remark: string) => void;
 }
 
@@ -67,14 +69,14 @@ export class UsageWatch {
   }
 
   async #lookAtDisk(): Promise<void> {
-    const { folders, limits } = this.#watched;
+    const { folders, limits, elsewhere } = this.#watched;
     const [folder] = folders;
     if (folder === undefined) return;
     const { bavail, bsize, ffree } = await statfs(folder);
     const gone = this.#freeAtStart.bytes - bavail * bsize;
     const inodesGone = this.#freeAtStart.inodes - ffree;
     if (gone < limits.diskBytes * MEASURED_FROM && inodesGone < limits.inodes * MEASURED_FROM) return;
-    const bytes = await measured(folders, ['--block-size=1']);
+    const bytes = (await measured(folders, ['--block-size=1'])) + ((await elsewhere?.()) ?? 0);
     if (bytes > limits.diskBytes)
       return this.#exceeded('disk', `the stage takes ${bytes} bytes of the disk; ${limits.diskBytes} are allowed`);
     const inodes = await measured(folders, ['--inodes']);

@@ -1,4 +1,5 @@
 /** What a stage in a container has beyond any stage: its image, services beside it, limits, a network or none. */
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   chownSync,
@@ -34,6 +35,15 @@ if (engine !== null && notRunFile !== undefined) {
   if (!hasLimits) appendFileSync(notRunFile, 'limits of containers: no control groups of version 2, and not root\n');
   if (!isRoot)
     appendFileSync(notRunFile, 'the public network of containers: a rootless one does not reach its machine anyway\n');
+}
+
+function mountsOn(folder: string): boolean {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=300m', 'tmpfs', folder], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Of everything on this machine. */
@@ -242,6 +252,42 @@ describe.skipIf(engine === null)('a stage in a container', () => {
         resources: { cpu: 0.5 },
       });
       expect(sink.text()).toMatch(/^50000( 100000)?\n$/);
+    });
+  });
+
+  describe('the disk', () => {
+    const MIB = 1024 ** 2;
+    const limits = { memoryBytes: 0, processes: 0, diskBytes: 40 * MIB, inodes: 4_000, openFiles: 1_024 };
+
+    async function runBounded(script: string): Promise<[StageExit, RecordingSink]> {
+      if (engine === null) throw new Error('no engine');
+      const here = mkdtempSync('/var/tmp/penstock-container-disk-');
+      // Of its own, so that nobody else fills it or makes room on it meanwhile.
+      const hasOwn = isRoot && mountsOn(here);
+      if (user !== undefined) chownSync(here, user.uid, user.gid);
+      const bounded = new ContainerExecutor({ engine, owner: OWNER, limits });
+      try {
+        const sink = new RecordingSink();
+        const spec = { helperKey: 'key', commands: [{ script, bindings: {} }], env: {}, cwd: here, folders: [here] };
+        const place = { image: { name: IMAGE } };
+        const exit = await bounded.start({ ...spec, timeoutMs: 60_000, user, place }, sink).ended;
+        return [exit, sink];
+      } finally {
+        await bounded.close();
+        if (hasOwn) execFileSync('umount', ['-l', here]);
+        rmSync(here, { recursive: true, force: true });
+      }
+    }
+
+    it('takes no file beyond its bound, and many end the stage, which is told', async () => {
+      const [one] = await runBounded(`head -c ${60 * MIB} /dev/zero >file`);
+      expect(one).not.toEqual({ kind: 'exit', code: 0 });
+      const [many, sink] = await runBounded(
+        `for i in 1 2 3 4; do head -c ${20 * MIB} /dev/zero >file-$i; done; sync; sleep 50`,
+      );
+      expect(many).toEqual({ kind: 'signal', signal: 'SIGKILL', code: 137, oom: false });
+      expect(sink.text('system')).toContain('bytes of the disk');
+      expect((await runBounded('echo next'))[1].text()).toBe('next\n');
     });
   });
 

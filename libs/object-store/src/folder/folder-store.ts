@@ -24,6 +24,20 @@ export async function openFolderStore(folder: string): Promise<ObjectStore> {
   return store;
 }
 
+/** Node's own `recursive` never ends where a file system makes no folders although they are missing (/proc). */
+async function makeFolder(path: string): Promise<void> {
+  if (await isMade(path)) return;
+  if (dirname(path) !== path) await makeFolder(dirname(path));
+  await mkdir(path, { mode: 0o700 }).catch(async (error: NodeJS.ErrnoException) => {
+    // Another may have been faster.
+    if (error.code !== 'EEXIST' || !(await isMade(path))) throw error;
+  });
+}
+
+async function isMade(path: string): Promise<boolean> {
+  return (await stat(path).catch(absent))?.isDirectory() === true;
+}
+
 class FolderStore implements ObjectStore {
   readonly #objects: string;
   readonly #incoming: string;
@@ -35,7 +49,7 @@ class FolderStore implements ObjectStore {
 
   async open(): Promise<void> {
     await attempt('making its folder', async () => {
-      for (const folder of [this.#objects, this.#incoming]) await mkdir(folder, { recursive: true, mode: 0o700 });
+      for (const folder of [this.#objects, this.#incoming]) await makeFolder(folder);
     });
   }
 

@@ -293,7 +293,9 @@ export class Attempt {
       }
       const why = reasonOf(error);
       if (why === undefined) throw error;
-      this.#parts.log.warn({ err: error, ...this.ref }, 'a stage could not be prepared');
+      // What is the stage's own fault has no trace that would tell anybody more than its log.
+      const isOfStage = error instanceof NotPrepared && error.cause === undefined;
+      this.#parts.log.warn({ ...(isOfStage ? { why } : { err: error }), ...this.ref }, 'a stage could not be prepared');
       void chunker.remark(why);
       return failedBecause('checkout');
     } finally {

@@ -16,6 +16,7 @@ export async function findContainerSource(): Promise<ExecutorSource | string> {
         leftoversFile: parts.leftoversFile,
         markerFile: markerOf(parts),
         deniedHosts: parts.deniedHosts,
+        limits: parts.limits,
         warn: (message) => parts.log.warn({}, message),
       }),
     sweep: async (parts) => {
