@@ -2,8 +2,12 @@
  * Leases read fresh from the broker. A picture of a bucket is a replica's, which may be behind; that a lease is gone is said by the
  * stream's leader only, and only once the bucket is older than a lease (P5).
  */
+import { deadlineIn, unlessAborted } from '@penstock/async';
 import { buckets, type Membership, MEMBERSHIP_MS, RUNNER_LEASE_MS, type RunnerLease } from '@penstock/bus';
 import type { LeaseBucket, SchedulerPorts } from './scheduler-ports.ts';
+
+/** A watch begins within milliseconds; one that has not after so long is of no use to who waits for a partition. */
+const PICTURE_MS_MAX = 10_000;
 
 export interface LeaseLookupsOptions {
   readonly membershipMs?: number | undefined;
@@ -14,11 +18,11 @@ export interface LeaseLookupsOptions {
 
 export class LeaseLookups {
   readonly #options: LeaseLookupsOptions;
-  readonly #ports: Pick<SchedulerPorts, 'leaseAtLeader' | 'bucketAgeMs' | 'watchLeases'>;
+  readonly #ports: Pick<SchedulerPorts, 'leaseAtLeader' | 'bucketAgeMs' | 'watchLeases' | 'time'>;
 
   constructor(
     options: LeaseLookupsOptions,
-    ports: Pick<SchedulerPorts, 'leaseAtLeader' | 'bucketAgeMs' | 'watchLeases'>,
+    ports: Pick<SchedulerPorts, 'leaseAtLeader' | 'bucketAgeMs' | 'watchLeases' | 'time'>,
   ) {
     this.#options = options;
     this.#ports = ports;
@@ -43,15 +47,23 @@ export class LeaseLookups {
     return (bucket === buckets.members ? membershipMs : runnerLeaseMs) - (await this.#ports.bucketAgeMs(bucket));
   }
 
-  /** The leases of runners, by key, as one replica has them: a watch that ends once it has shown the present values. */
-  async runnersNow(): Promise<Map<string, RunnerLease>> {
+  /**
+   * The leases of runners, by key, as one replica has them: a watch that ends once it has shown the present values. Throws
+   * where that takes longer than `PICTURE_MS_MAX`.
+   */
+  async runnersNow(signal: AbortSignal): Promise<Map<string, RunnerLease>> {
     const leases = new Map<string, RunnerLease>();
     const watch = this.#ports.watchLeases<RunnerLease>(buckets.runners, (event) => {
       if (event.kind === 'put') leases.set(event.key, event.value);
       else leases.delete(event.key);
     });
-    await watch.ready;
-    watch.stop();
+    const late = deadlineIn(this.#ports.time, PICTURE_MS_MAX);
+    try {
+      await unlessAborted(watch.ready, AbortSignal.any([signal, late.signal]));
+    } finally {
+      late.end();
+      watch.stop();
+    }
     return leases;
   }
 }

@@ -401,7 +401,7 @@ export class SchedulerService implements Scheduler {
   /** While one of the sessions is missing, until the bucket is old enough to say so. */
   async #refreshSessions(sessions: readonly RunnerSession[], signal: AbortSignal): Promise<void> {
     for (;;) {
-      for (const [key, lease] of await this.#leases.runnersNow()) this.#leaseSeen(key, lease);
+      for (const [key, lease] of await this.#leases.runnersNow(signal)) this.#leaseSeen(key, lease);
       const missing = await this.#missingSessions(sessions);
       if (missing === 0) return;
       const leftMs = await this.#leases.youngForMs(buckets.runners);
