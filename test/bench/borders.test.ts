@@ -6,6 +6,9 @@ import {
   ensureStreams,
   subjects,
   type Bus,
+  type CreateRequest,
+  type GetReply,
+  type GetRequest,
   type Job,
   type JobReply,
   type PullRequest,
@@ -13,11 +16,12 @@ import {
 } from '@penstock/bus';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
-import { isEnded, SERVICE_TENANT } from '@penstock/run';
+import { isEnded, keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { borders, failuresAt, injectFaults, type BorderName } from '@penstock/telemetry/borders';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { driveRuns, type RunDriver } from './dependencies.ts';
@@ -25,6 +29,10 @@ import { temporaryFolder } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
 const LEASE_MS = 6_000;
+/** Enough for the runs of this test; a key that has a quarter of it has its next runs wait outside of memory. */
+const LIVE_BYTES_MAX = 200 * 1024;
+/** So many runs take a key's quarter, and more. */
+const CROWD = 15;
 const folder = temporaryFolder('penstock-borders-');
 let broker: TestBroker;
 let bus: Bus;
@@ -51,6 +59,7 @@ beforeAll(async () => {
     log,
     partitions: 1,
     runnerLeaseMs: LEASE_MS,
+    liveBytesMax: LIVE_BYTES_MAX,
   });
   await scheduler.settled();
   const options = { runnerId: 'r1', slots: 2, labels: [], dataDir: join(folder.path, 'data'), leaseMs: LEASE_MS };
@@ -79,11 +88,32 @@ const run = (name: string): string =>
 async function provoke(name: BorderName): Promise<void> {
   if (name === 'scheduler.released') bus.publish(subjects.released(0), { partition: 0 });
   if (name === 'partition.log-ends') await loseOne();
+  if (name === 'partition.run-read') await readOne(name);
   if (name !== 'bus.connection') return;
   const heard = new Promise((resolve) => bus.events.once('reconnected', () => resolve(undefined)));
   await broker.kill();
   await broker.restart();
   await heard;
+}
+
+/** More runs of a key than memory has room for, that nobody takes; the last of them is asked for until it is read. */
+async function readOne(name: BorderName): Promise<void> {
+  const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: 'crowd' });
+  const yaml = 'pipeline:\n  name: crowd\nstages:\n  a: { run: "true", runs_on: [nobody] }\n';
+  const ids = Array.from({ length: CROWD }, () => newRunId({ now: Date.now(), key, random: randomBytes(8) }));
+  for (const runId of ids) {
+    const request: CreateRequest = { runId, tenant: SERVICE_TENANT, key, yaml, origin: { kind: 'api' } };
+    await bus.requestRetrying(subjects.owner(0, 'create'), request, { deadlineMs: 10_000, timeoutMs: 1_000 });
+  }
+  const before = failuresAt(name);
+  const request: GetRequest = { runIds: ids };
+  await until('one of them is read', async () => {
+    // The one that is being read is not answered.
+    const reply = await bus
+      .request<GetRequest, GetReply>(subjects.owner(0, 'get'), request, { timeoutMs: 1_000 })
+      .catch(() => undefined);
+    return failuresAt(name) > before || reply === undefined;
+  });
 }
 
 /** A runner takes a stage and is gone: what it has written has no end but the mark of the run's owner. */

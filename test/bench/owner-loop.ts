@@ -109,6 +109,7 @@ class Bare {
       {
         dispatch: this.dispatch,
         definitions: new Definitions(),
+        readRun: (_id, then) => then('unavailable'),
         load: {
           liveRuns: 0,
           liveRunsMax: 2 * RUNS,

@@ -26,6 +26,7 @@ export const borders = {
   'partition.show-events': 'who watches the run asks a few seconds later',
   'partition.job-answered': 'the run is quarantined',
   'partition.id-looked-up': 'the request, which its sender repeats',
+  'partition.run-read': 'the partition is dropped and opened anew',
   'partition.log-ends': 'the partition is dropped and opened anew',
   'partition.projection': 'the partition is dropped and opened anew',
   'partition.projector': 'one round of writing documents, which the next tick makes up for',

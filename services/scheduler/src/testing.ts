@@ -35,7 +35,8 @@ export {
 } from './run/commit.ts';
 export { ownerOf } from './membership/ownership.ts';
 export { SchedulerMembership } from './membership/membership.ts';
-export { handBack, loadPartition, openPartition, type Opening } from './shell/take-over.ts';
+export { RestoreRoom } from './shell/restore-room.ts';
+export { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './shell/take-over.ts';
 export { SchedulerService, type Texts } from './shell/scheduler.ts';
 export type { SchedulerPorts } from './shell/scheduler-ports.ts';
 export { Projector } from './shell/projector.ts';

@@ -4,11 +4,12 @@
  */
 import type { CreateRequest, Job, RunnerLease, StopRequest } from '@penstock/bus';
 import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
-import { newRunId } from '@penstock/run';
+import { newRunId, type RunEvent } from '@penstock/run';
 import {
   BadPipeline,
   decodeCommit,
   Dispatch,
+  LiveRun,
   Partition,
   type AttemptLogRef,
   type Commit,
@@ -83,14 +84,7 @@ export class Harness {
   mayAct = true;
   mayDeclareLoss = true;
   stored: boolean | 'unavailable' = false;
-  readonly load: SchedulerLoad = {
-    liveRuns: 0,
-    liveRunsMax: 1_000,
-    liveBytes: 0,
-    liveBytesMax: 1024 ** 4,
-    journalUsed: 0,
-    unprojectedBytes: 0,
-  };
+  readonly load: SchedulerLoad;
   readonly dispatch = new Dispatch();
   readonly appended: { readonly commit: Commit; readonly expectedSequence: number; readonly bytes: number }[] = [];
   readonly jobs: Sent<Job, JobAnswer>[] = [];
@@ -100,6 +94,11 @@ export class Harness {
   /** How many runs each message to a runner released. */
   readonly releases: number[] = [];
   readonly askedStore: string[] = [];
+  /** What `project` has written, or a test. */
+  readonly documents = new Map<string, { readonly events: readonly RunEvent[]; readonly sequence: number }>();
+  /** Runs whose documents are being read. */
+  readonly reads: { readonly runId: string; answer(): void }[] = [];
+  storeIsAway = false;
   /** The logs that were closed by a mark; the first mark has the sequence 1. */
   readonly closedLogs: AttemptLogRef[] = [];
   /** False: logs wait to be closed, as while the broker is away. */
@@ -113,11 +112,20 @@ export class Harness {
   #sequence = 100;
 
   constructor(
-    options: Partial<Pick<RestoredPartition, 'runs' | 'usages' | 'neverOwned' | 'idsTo'>> & {
+    options: Partial<Pick<RestoredPartition, 'runs' | 'parked' | 'usages' | 'neverOwned' | 'idsTo'>> & {
+      readonly liveBytesMax?: number;
       readonly settings?: Partial<PartitionSettings>;
       readonly start?: boolean;
     } = {},
   ) {
+    this.load = {
+      liveRuns: 0,
+      liveRunsMax: 1_000,
+      liveBytes: 0,
+      liveBytesMax: options.liveBytesMax ?? 1024 ** 4,
+      journalUsed: 0,
+      unprojectedBytes: 0,
+    };
     const ports: PartitionPorts = {
       now: () => this.now,
       bootNow: () => this.boot,
@@ -153,12 +161,27 @@ export class Harness {
       },
       warn: () => {},
     };
-    const shared = { dispatch: this.dispatch, definitions, load: this.load };
+    const readRun: ConstructorParameters<typeof Partition>[2]['readRun'] = (runId, then) => {
+      this.reads.push({
+        runId,
+        answer: () =>
+          this.#step(() => {
+            const { events = [], sequence = 0 } = this.documents.get(runId) ?? {};
+            const [created] = events;
+            if (this.storeIsAway || created?.type !== 'run_created') then('unavailable');
+            else {
+              const history = { events: structuredClone([...events]), sequence };
+              then(LiveRun.restore(runId, definitions.find(created.yaml).definition, history, settings));
+            }
+          }),
+      });
+    };
+    const shared = { dispatch: this.dispatch, definitions, load: this.load, readRun };
     this.#bare = new Partition({ ...settings, ...options.settings }, ports, shared);
     this.partition = this.#checked(this.#bare);
-    const { runs = [], usages, neverOwned, idsTo } = options;
+    const { runs = [], parked, usages, neverOwned, idsTo } = options;
     if (options.start !== false)
-      this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, usages, neverOwned, idsTo });
+      this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, parked, usages, neverOwned, idsTo });
   }
 
   /** The same partition, each of whose methods is a step. */
@@ -279,10 +302,17 @@ export class Harness {
   /** Everything dirty is written and the checkpoint stands at the last commit. */
   project(): void {
     const { sequence, dirtyRuns } = this.partition;
+    const dirty = this.partition.takeDirty(dirtyRuns);
+    for (const { run, events } of dirty) this.documents.set(run.id, { events, sequence: run.committedSequence });
     this.partition.projected(
       sequence,
-      this.partition.takeDirty(dirtyRuns).map(({ run }) => run),
+      dirty.map(({ run }) => run),
     );
+  }
+
+  /** All documents that are asked for, and those that are asked for then. */
+  answerReads(): void {
+    for (let read = this.reads.shift(); read !== undefined; read = this.reads.shift()) read.answer();
   }
 
   events(): string[] {

@@ -50,6 +50,7 @@ export class SimScheduler {
         runnerLeaseMs: profile.leaseMs,
         queueTimeoutMs: profile.queueTimeoutMs,
         keySlots: mutation === 'no-fair-slots' ? Number.MAX_SAFE_INTEGER : profile.keySlots,
+        liveBytesMax: profile.liveBytesMax === 0 ? undefined : profile.liveBytesMax,
       },
       ports,
       simTexts(this.#world, this.node),

@@ -66,6 +66,7 @@ export class SimLedger implements RunsLedger {
   }
 
   getAsOwner(id: string): Promise<RunDocument | null> {
+    this.#network.world.mark('run read by its owner');
     return this.#ask((store) => {
       const document = store.documents.get(id);
       return document === undefined ? null : decodeRun(document);

@@ -96,6 +96,8 @@ export interface Profile {
   readonly endedAtOnce: number;
   /** How long after its beginning the world sees another month; 0: not in its time. */
   readonly monthEndsInMs: number;
+  /** How much memory the live runs of a scheduler may take, of which the smallest takes 4 KiB; 0: there is enough for all. */
+  readonly liveBytesMax: number;
   readonly faults: FaultRates;
 }
 
@@ -118,6 +120,7 @@ export const contended = {
   unrestorable: 0,
   quotas: 0,
   logs: false,
+  liveBytesMax: 0,
 } satisfies Partial<Profile>;
 
 /** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
@@ -127,11 +130,12 @@ export function isCalm({ faults, ...profile }: Profile): boolean {
   const troubles = [slow, requestLost, answerLost, callbackThrows, staleReplica, large, poison, unrestorable];
   const { schedulerFreeze, schedulerCut, brokerOutage, powerCut, journalFull, brokerFull, bucketAnew } = faults;
   troubles.push(schedulerFreeze, schedulerCut, brokerOutage, powerCut, journalFull, brokerFull, bucketAnew);
-  return latencyMs <= 15 && troubles.every((trouble) => trouble === 0);
+  return profile.liveBytesMax === 0 && latencyMs <= 15 && troubles.every((trouble) => trouble === 0);
 }
 
-export function drawProfile(random: Random): Profile {
-  const profile = drawAny(random);
+/** `memory` is a source of its own: worlds of before it was drawn from are as they were. */
+export function drawProfile(random: Random, memory: Random): Profile {
+  const profile = drawAny(random, memory);
   if (!random.chance(0.04)) return profile;
   const { schedulerCrash, schedulerStop, runnerCrash, storeOutage, clockStep } = profile.faults;
   return {
@@ -141,17 +145,18 @@ export function drawProfile(random: Random): Profile {
   };
 }
 
-function drawAny(random: Random): Profile {
+function drawAny(random: Random, memory: Random): Profile {
   const some = (probability: number, low: number, high: number): number =>
     random.chance(probability) ? random.between(low, high) : 0;
   const illMs = random.between(15_000, 50_000);
   const slow = some(0.4, 0.005, 0.1);
+  const liveBytesMax = memory.chance(0.2) ? memory.between(18_000, 60_000) : 0;
   return {
     schedulers: 1 + random.int(3),
     runners: 1 + random.int(3),
     partitions: random.pick([1, 1, 2, 2, 4]),
     keys: 1 + random.int(3),
-    runs: random.chance(0.04) ? 30 + random.int(50) : 2 + random.int(9),
+    runs: (random.chance(0.04) ? 30 + random.int(50) : 2 + random.int(9)) + (liveBytesMax > 0 ? memory.int(9) : 0),
     quietMs: random.chance(0.15) ? 62_000 : 3_000,
     illMs,
     leaseMs: random.pick([6_000, 9_000, 15_000]),
@@ -203,5 +208,6 @@ function drawAny(random: Random): Profile {
     quotas: random.chance(0.6) ? 1 : 0,
     endedAtOnce: some(0.5, 0.05, 0.3),
     monthEndsInMs: some(0.25, 5_000, 50_000),
+    liveBytesMax,
   };
 }

@@ -17,6 +17,7 @@ const MARKS: Readonly<Record<string, string>> = {
   'the partition could not be opened': 'opening failed',
   'this run cannot be restored': 'run could not be restored',
   [DROPPED]: 'partition dropped after a fault',
+  'runs wait outside of memory': 'runs wait outside of memory',
   'the log of a lost attempt could not be closed': 'log end not stored at once',
 };
 
@@ -33,6 +34,7 @@ export function simLog(world: World, node: SimNode, isExcused: (error: unknown, 
     info: (fields, message) => {
       trace(fields, message);
       if (typeof fields['runs'] === 'number' && fields['runs'] > 0) world.mark('take-over with runs');
+      if (typeof fields['parked'] === 'number' && fields['parked'] > 0) world.mark('take-over with parked runs');
     },
     warn: trace,
     error: (fields, message) => {

@@ -48,7 +48,7 @@ export class World {
     this.mutation = options.mutation;
     this.#traced = options.traced === true;
     this.random = new Random(seed);
-    this.profile = { ...drawProfile(this.random), ...options.profile };
+    this.profile = { ...drawProfile(this.random, new Random(~seed)), ...options.profile };
     this.journalUsed = this.profile.journalUsed;
   }
 

@@ -8,7 +8,7 @@
  *  SLOTS-2 Runs whose turn has come get slots in the order of their creation, which is that of their times and then their
  *          ids: the same to every owner. While one waits, no slot is free.
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
- *  SLOTS-4 Every run in memory that has not settled is known here as one of the two.
+ *  SLOTS-4 Every run in memory that has not settled is known here as one of the two. One that is parked outside keeps its slot.
  */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
@@ -19,8 +19,10 @@ interface KeySlots {
   /** How many may have a slot at a time; Infinity: any number. */
   limit: number;
   readonly taken: Set<LiveRun>;
+  /** How many runs that are parked outside of memory have one as well. */
+  parked: number;
   readonly held: Set<LiveRun>;
-  /** In memory, ended ones included. */
+  /** In memory, ended ones included, and parked outside. */
   runs: number;
   /** The latest creation among the held ones since there were none. */
   newestHeldAt: number;
@@ -80,7 +82,7 @@ export class ConcurrencySlots {
     slots.runs += 1;
     if (group !== undefined) this.#groups.enter(key, group, run.id);
     const isFirst = this.#isFirst(run);
-    if (isFirst && slots.taken.size < slots.limit && slots.ready.length === 0) {
+    if (isFirst && takenOf(slots) < slots.limit && slots.ready.length === 0) {
       slots.taken.add(run);
       return undefined;
     }
@@ -118,6 +120,35 @@ export class ConcurrencySlots {
   open(): void {
     this.#restoring = false;
     for (const slots of this.#keys.values()) this.#admitReady(slots);
+  }
+
+  // --- Outside of memory -------------------------------------------------------------------------------------------
+
+  /** How many runs of the key in memory have a slot, and whether others wait for one. */
+  use(key: string): { readonly taken: number; readonly areWanted: boolean } {
+    const slots = this.#keys.get(key);
+    return { taken: slots?.taken.size ?? 0, areWanted: (slots?.ready.length ?? 0) > 0 };
+  }
+
+  /** The run leaves memory with its slot. */
+  park(run: LiveRun): void {
+    const slots = this.#slotsOf(run.state.key);
+    if (slots.taken.delete(run)) slots.parked += 1;
+  }
+
+  /** It is back. */
+  unpark(run: LiveRun): void {
+    const slots = this.#slotsOf(run.state.key);
+    slots.parked -= 1;
+    slots.taken.add(run);
+  }
+
+  /** Takes over a run that is outside. */
+  restoreParked(key: string, limitOf: (key: string) => number): void {
+    const slots = this.#slotsOf(key);
+    slots.limit = limitOf(key);
+    slots.runs += 1;
+    slots.parked += 1;
   }
 
   // --- Ends --------------------------------------------------------------------------------------------------------
@@ -174,18 +205,25 @@ export class ConcurrencySlots {
     invariant('SLOTS-1', !hasSlot || this.#isFirst(run), 'a run goes on before its turn in its group', facts);
   }
 
-  #assertKey(key: string, { limit, taken, held, ready, runs }: KeySlots, known: number): void {
+  #assertKey(key: string, slots: KeySlots, known: number): void {
+    const { limit, taken, parked, held, ready, runs } = slots;
     const facts = (): Record<string, unknown> => ({
       key,
       limit,
       taken: taken.size,
+      parked,
       held: held.size,
       ready: ready.map(({ id }) => id),
       runs,
       known,
     });
-    invariant('SLOTS-4', runs === known && taken.size + held.size <= runs, 'a run is not in memory', facts);
-    invariant('SLOTS-2', ready.length === 0 || taken.size >= limit, 'a run waits while a slot is free', facts);
+    invariant(
+      'SLOTS-4',
+      runs === known + parked && takenOf(slots) + held.size <= runs,
+      'a run is not in memory',
+      facts,
+    );
+    invariant('SLOTS-2', ready.length === 0 || takenOf(slots) >= limit, 'a run waits while a slot is free', facts);
     const isInOrder = ready.every((run, index) => index === 0 || byCreation(ready[index - 1] as LiveRun, run) < 0);
     invariant('SLOTS-2', isInOrder, 'runs do not wait in the order of their creation', facts);
     const first = [...held].filter((run) => this.#isFirst(run));
@@ -198,7 +236,7 @@ export class ConcurrencySlots {
     if (this.#restoring || slots.admitting) return;
     slots.admitting = true;
     try {
-      while (slots.taken.size < slots.limit) {
+      while (takenOf(slots) < slots.limit) {
         const run = slots.ready.shift();
         if (run === undefined) break;
         slots.held.delete(run);
@@ -226,6 +264,7 @@ export class ConcurrencySlots {
       slots = {
         limit: Number.POSITIVE_INFINITY,
         taken: new Set(),
+        parked: 0,
         held: new Set(),
         runs: 0,
         newestHeldAt: 0,
@@ -236,6 +275,10 @@ export class ConcurrencySlots {
     }
     return slots;
   }
+}
+
+function takenOf({ taken, parked }: KeySlots): number {
+  return taken.size + parked;
 }
 
 export function byCreation(a: LiveRun, b: LiveRun): number {

@@ -13,6 +13,7 @@ import { attemptMs, monthOf, monthStart, type RunEvent, type Version } from '@pe
 import type { RunCounter } from '@penstock/store';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { ParkedDocument } from '../run/parked-run.ts';
 
 /** A counter without the commit that it is written for. */
 export type KeyCounter = Omit<RunCounter, 'partition' | 'incarnation' | 'sequence'>;
@@ -32,14 +33,16 @@ export interface KeyUsage {
   }[];
 }
 
-interface KeyCount {
-  readonly tenant: string;
-  readonly key: string;
+type Keyed = Pick<KeyUsage, 'tenant' | 'key'>;
+
+interface KeyCount extends Keyed {
   readonly months: Map<string, MonthCount>;
   /** The latest month that it has: its counter says what the key has now. Clocks of owners differ, so it may be yet to come. */
   newest: string;
   /** Those that go on, as committed. */
   readonly active: Set<LiveRun>;
+  /** How many of them are parked outside of memory. */
+  parked: number;
   maxConcurrent: number | null;
 }
 
@@ -66,7 +69,7 @@ export class KeyCounts {
   use(key: string, month: string): KeyUse {
     const count = this.#keys.get(key);
     const { runs = 0, stageMs = 0 } = count?.months.get(month) ?? {};
-    return { runs, stageMs, active: count?.active.size ?? 0 };
+    return { runs, stageMs, active: count === undefined ? 0 : activeOf(count) };
   }
 
   /** By the key's newest committed run; Infinity: any number. */
@@ -78,7 +81,7 @@ export class KeyCounts {
   created(run: LiveRun): void {
     const [created] = run.events;
     if (created?.type !== 'run_created' || created.runOfMonth === undefined) return;
-    const count = this.#monthOf(run, monthOf(created.at));
+    const count = this.#monthOf(run.state, monthOf(created.at));
     count.decided = Math.max(count.decided, created.runOfMonth);
     if (run.committedVersion > 0) count.runs = Math.max(count.runs, created.runOfMonth);
   }
@@ -99,14 +102,14 @@ export class KeyCounts {
 
   #createdCommitted(run: LiveRun, created: Extract<RunEvent, { type: 'run_created' }>): void {
     this.#changed(run, created.at);
-    this.#changedNow(run, created.at).maxConcurrent = created.maxConcurrent ?? null;
+    this.#changedNow(run.state, created.at).maxConcurrent = created.maxConcurrent ?? null;
     this.created(run);
   }
 
   #setActive(run: LiveRun, at: number): void {
     const { key } = run.state;
     if (goesOn(run) === (this.#keys.get(key)?.active.has(run) === true)) return;
-    const { active } = this.#changedNow(run, at);
+    const { active } = this.#changedNow(run.state, at);
     if (!active.delete(run)) active.add(run);
   }
 
@@ -134,13 +137,34 @@ export class KeyCounts {
     }
   }
 
+  // --- Outside of memory -------------------------------------------------------------------------------------------
+
+  /** The run leaves memory, and goes on for all that. */
+  park(run: LiveRun): void {
+    const count = this.#keys.get(run.state.key);
+    if (count?.active.delete(run) === true) count.parked += 1;
+  }
+
+  /** It is back. */
+  unpark(run: LiveRun): void {
+    const count = this.#keys.get(run.state.key);
+    if (count === undefined) return;
+    count.parked -= 1;
+    count.active.add(run);
+  }
+
   // --- Take-over ---------------------------------------------------------------------------------------------------
 
   /** Takes over what was found; `runs` are those in memory, all of them committed, in the order of their creation. */
-  restore(usages: readonly KeyUsage[], runs: readonly LiveRun[], now: number): void {
+  restore(
+    usages: readonly KeyUsage[],
+    runs: readonly LiveRun[],
+    now: number,
+    parked: readonly ParkedDocument[] = [],
+  ): void {
     for (const { tenant, key, maxConcurrent, months } of usages) {
       const newest = months.reduce((latest, { month }) => (month > latest ? month : latest), '');
-      const count: KeyCount = { tenant, key, months: new Map(), newest, active: new Set(), maxConcurrent };
+      const count: KeyCount = { tenant, key, months: new Map(), newest, active: new Set(), parked: 0, maxConcurrent };
       this.#keys.set(key, count);
       for (const { month, runs: created, stageMs, isStored } of months) {
         const monthCount: MonthCount = { of: count, month, decided: created, runs: created, stageMs };
@@ -149,14 +173,31 @@ export class KeyCounts {
       }
     }
     const found = new Set(usages.map(({ key }) => key));
+    /** By key, of those not found, when the newest of its runs was created. */
+    const newest = new Map<string, number>();
+    // A key that has begun no run for months still has its concurrency slots: its newest open run says how many.
+    const tell = (count: KeyCount, createdAt: number, maxConcurrent: number | undefined): void => {
+      if (found.has(count.key) || (newest.get(count.key) ?? 0) > createdAt) return;
+      newest.set(count.key, createdAt);
+      count.maxConcurrent = maxConcurrent ?? null;
+    };
     for (const run of runs) {
       this.created(run);
       this.#setActive(run, now);
       // What the store says of the key's concurrency slots may be older than what was read here.
-      const count = this.#changedNow(run, now);
-      // A key that has begun no run for months still has its concurrency slots: its newest run in memory says how many.
+      const count = this.#changedNow(run.state, now);
       const [created] = run.events;
-      if (!found.has(count.key) && created?.type === 'run_created') count.maxConcurrent = created.maxConcurrent ?? null;
+      if (created?.type === 'run_created') tell(count, run.state.createdAt, created.maxConcurrent);
+    }
+    for (const run of parked) {
+      const count = this.#changedNow(run, now);
+      count.parked += 1;
+      if (run.runOfMonth !== undefined) {
+        const month = this.#monthOf(run, monthOf(run.createdAt));
+        month.decided = Math.max(month.decided, run.runOfMonth);
+        month.runs = Math.max(month.runs, run.runOfMonth);
+      }
+      tell(count, run.createdAt, run.maxConcurrent);
     }
   }
 
@@ -164,14 +205,14 @@ export class KeyCounts {
 
   /** Those that the store has otherwise, as committed now. */
   take(): KeyCounter[] {
-    const counters = [...this.#dirty].map(({ of: { tenant, key, active, maxConcurrent }, month, runs, stageMs }) => ({
-      tenant,
-      key,
+    const counters = [...this.#dirty].map(({ of, month, runs, stageMs }) => ({
+      tenant: of.tenant,
+      key: of.key,
       month,
       runs,
       stageMs,
-      active: active.size,
-      maxConcurrent,
+      active: activeOf(of),
+      maxConcurrent: of.maxConcurrent,
     }));
     this.#dirty.clear();
     return counters;
@@ -196,32 +237,31 @@ export class KeyCounts {
     const before = monthOf(monthStart(month) - 1);
     for (const [key, count] of this.#keys) {
       for (const [name, old] of count.months) if (name < before && !this.#dirty.has(old)) count.months.delete(name);
-      if (count.months.size === 0 && count.active.size === 0) this.#keys.delete(key);
+      if (count.months.size === 0 && activeOf(count) === 0) this.#keys.delete(key);
     }
   }
 
   /** The count of a month in which something of the run has changed. */
   #changed(run: LiveRun, at: number): MonthCount {
-    const count = this.#monthOf(run, monthOf(at));
+    const count = this.#monthOf(run.state, monthOf(at));
     this.#dirty.add(count);
     return count;
   }
 
   /** What the run's key has now has changed. */
-  #changedNow(run: LiveRun, at: number): KeyCount {
-    const { of } = this.#monthOf(run, monthOf(at));
-    const newest = of.months.get(of.newest);
+  #changedNow(of: Keyed, at: number): KeyCount {
+    const { of: count } = this.#monthOf(of, monthOf(at));
+    const newest = count.months.get(count.newest);
     if (newest !== undefined) this.#dirty.add(newest);
-    return of;
+    return count;
   }
 
-  #monthOf(run: LiveRun, month: string): MonthCount {
-    const { tenant, key } = run.state;
+  #monthOf({ tenant, key }: Keyed, month: string): MonthCount {
     let count = this.#keys.get(key);
     if (count === undefined)
       this.#keys.set(
         key,
-        (count = { tenant, key, months: new Map(), newest: month, active: new Set(), maxConcurrent: null }),
+        (count = { tenant, key, months: new Map(), newest: month, active: new Set(), parked: 0, maxConcurrent: null }),
       );
     if (month > count.newest) count.newest = month;
     let monthCount = count.months.get(month);
@@ -229,6 +269,10 @@ export class KeyCounts {
       count.months.set(month, (monthCount = { of: count, month, decided: 0, runs: 0, stageMs: 0 }));
     return monthCount;
   }
+}
+
+function activeOf({ active, parked }: KeyCount): number {
+  return active.size + parked;
 }
 
 function goesOn(run: LiveRun): boolean {

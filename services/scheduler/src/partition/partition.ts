@@ -7,7 +7,7 @@
  *     is acknowledged, in the order of their decisions (P1).
  *  PARTITION-2 One commit is under way at a time. A refused one means that this memory is worth nothing: `close` it, open anew (P2).
  *  PARTITION-3 What is shown or stored is committed. Reads of a run whose decisions are ahead wait for their commit.
- *  PARTITION-4 A run leaves memory only once it has settled and its last commit is projected (P6).
+ *  PARTITION-4 A run leaves memory only once its last commit is projected, and it has settled (P6) or is parked (`Parking`).
  *  PARTITION-5 Nothing is answered before `start`, nor after `close` (P3).
  */
 import type {
@@ -48,6 +48,9 @@ import type { Dispatch } from '../dispatch/dispatch.ts';
 import { KeyCounts, type KeyCounter } from '../admission/key-counts.ts';
 import { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { NewestRuns } from '../run/newest-runs.ts';
+import { mayPark, parkedRunOf, parkedRunOfDocument, type ParkedDocument, type ParkedRun } from '../run/parked-run.ts';
+import { queueDeadline } from '../run/stage-times.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
 import type { RestoredPartition } from './restored-partition.ts';
@@ -57,13 +60,14 @@ import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
 import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
+import { Parking, type ReadRun } from './parking.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
 import { readyStagesOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
 import { SlotsInUse } from './slots-in-use.ts';
-import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
+import { isTight, mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
 /** Of so many runs all invariants are looked at in a few milliseconds. */
 const SAMPLED_RUNS = 2_000;
@@ -81,6 +85,10 @@ export class Partition {
   readonly #reads: Reads;
   readonly #creation: RunCreation;
   readonly #border: RunBorder;
+  readonly #parking: Parking;
+  /** Parked runs whose documents are written, and wait for the checkpoint to pass them. */
+  readonly #leaving = new Set<LiveRun>();
+  readonly #newest = new NewestRuns();
   readonly #held: HeldBytes;
   readonly #jobs: JobDeliveries;
   readonly #deadlines: Deadlines;
@@ -102,7 +110,13 @@ export class Partition {
   constructor(
     settings: PartitionSettings,
     ports: PartitionPorts,
-    shared: { readonly dispatch: Dispatch; readonly definitions: DefinitionSource; readonly load: SchedulerLoad },
+    shared: {
+      readonly dispatch: Dispatch;
+      readonly definitions: DefinitionSource;
+      readonly load: SchedulerLoad;
+      /** Makes an open run anew from its document. Answers as the ports do. */
+      readRun(runId: RunId, then: (run: ReadRun) => void): void;
+    },
   ) {
     this.settings = settings;
     this.#ports = ports;
@@ -111,9 +125,21 @@ export class Partition {
     this.#load = shared.load;
     this.#held = new HeldBytes(shared.load);
     this.#cycle = new CommitCycle(settings, ports);
+    this.#parking = new Parking({
+      load: shared.load,
+      bytesOfKey: (key) => this.#held.ofKey(key),
+      slotsOf: (key) => this.#slots.use(key),
+      read: (runId, then) => shared.readRun(runId, then),
+      unparked: (runId) => this.#unparked(runId),
+      enter: (run, parked) => this.#enter(run, parked),
+      advance: () => this.#advance(),
+      broken: (error) => ports.broken(error),
+    });
     this.#reads = new Reads({
       epoch: settings.epoch,
       runs: this.#runs,
+      parking: this.#parking,
+      newest: this.#newest,
       counts: this.#counts,
       cycle: this.#cycle,
       mayAnswer: () => this.#mayAnswer(),
@@ -139,6 +165,7 @@ export class Partition {
       load: shared.load,
       held: this.#held,
       runs: this.#runs,
+      parking: this.#parking,
       ids: this.#ids,
       slots: this.#slots,
       counts: this.#counts,
@@ -188,6 +215,11 @@ export class Partition {
     return this.#cycle.idsTo;
   }
 
+  /** How many of its open runs wait outside of memory. */
+  get parkedRuns(): number {
+    return this.#parking.out;
+  }
+
   get liveRuns(): Iterable<LiveRun> {
     return this.#runs.values();
   }
@@ -195,26 +227,62 @@ export class Partition {
   // --- Opening and closing -----------------------------------------------------------------------------------------
 
   /** The log is ours from `restored.sequence` on: takes the runs over, and answers from now on. */
-  start({ sequence, commitNumber, idsTo = 0, runs, usages = [], neverOwned = false }: RestoredPartition): void {
+  start({
+    sequence,
+    commitNumber,
+    idsTo = 0,
+    runs,
+    parked = [],
+    usages = [],
+    neverOwned = false,
+  }: RestoredPartition): void {
     const now = { wall: this.#ports.now(), boot: this.#ports.bootNow() };
     this.#cycle.start(sequence, commitNumber, idsTo);
     this.#ids.opened(now.wall, { neverOwned, idsTo });
     this.#open = true;
     const inOrder = [...runs].sort(byCreation);
+    // What stood in the log alone was read whatever room there was.
+    const tooMany = new Set<LiveRun>();
     for (const run of inOrder) {
+      if (isTight(this.#load, this.#held.ofKey(run.state.key)) && mayPark(run)) tooMany.add(run);
       this.#remember(run);
       this.#backlog.add(run);
       run.times.restore(run.state, now);
       this.#runnerRuns.happened(run, run.events);
       this.#slotsInUse.restore(run);
     }
-    this.#counts.restore(usages, inOrder, now.wall);
+    this.#counts.restore(usages, inOrder, now.wall, parked);
     this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
+    this.#restoreParked(parked, tooMany, now);
     for (const run of inOrder) this.#border.run(run, () => this.#resume(run));
     for (const runner of this.#runnerRuns.names) this.#runnerRuns.lookAtLabels(runner);
     this.#slots.open();
+    this.#parking.fill();
     this.#ports.projectSoon();
     this.#advance();
+  }
+
+  /** Those outside, and those that are to go there, in the order of their creation. */
+  #restoreParked(
+    parked: readonly ParkedDocument[],
+    tooMany: Iterable<LiveRun>,
+    now: { readonly wall: number; readonly boot: number },
+  ): void {
+    const lines = [
+      ...parked.map((outside) => ({ outside, run: undefined, at: outside.createdAt, id: outside.id })),
+      ...[...tooMany].map((run) => ({ outside: undefined, run, at: run.state.createdAt, id: run.id })),
+    ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+    for (const { outside, run } of lines) {
+      if (outside === undefined) {
+        this.#parking.park(run);
+        continue;
+      }
+      const left = parkedRunOfDocument(outside, queueDeadline(outside.queuedAt, this.settings, now));
+      this.#load.liveRuns += 1;
+      this.#slots.restoreParked(left.key, (key) => this.#counts.limitOf(key));
+      this.#parking.left(left);
+      this.#newest.set(left.tenant, left);
+    }
   }
 
   /** Decides nothing new; calls back when all that was decided is acknowledged, so that `released` can be appended. */
@@ -226,7 +294,10 @@ export class Partition {
   /** Forgets everything, unanswered requests included; nothing is sent any more. */
   close(): void {
     this.#open = false;
-    this.#load.liveRuns -= this.#runs.size;
+    this.#load.liveRuns -= this.#runs.size + this.#parking.out;
+    this.#parking.clear();
+    this.#leaving.clear();
+    this.#newest.clear();
     this.#held.clear();
     this.#awake.clear();
     this.#slotsInUse.clear();
@@ -240,6 +311,7 @@ export class Partition {
     this.#counts.assertInvariants(this.#runs.values());
     this.#slotsInUse.assertInvariants(this.#runs.values());
     this.#cycle.assertInvariants(this.#runs.values());
+    this.#parking.assertInvariants((runId) => this.#runs.has(runId));
   }
 
   /** The same of some of the runs, where all of them are more than one turn is for. */
@@ -267,8 +339,7 @@ export class Partition {
   /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */
   #resume(run: LiveRun): void {
     const { state } = run;
-    const waiting = state.stages.filter((stage) => stage.status === 'QUEUED' && !run.ended).map((stage) => stage.name);
-    this.#offer(run, waiting);
+    if (!run.ended) this.#offerWaiting(run);
     this.#deadlines.arm(run, this.#ports.bootNow());
     for (const { name, live } of state.stages.touched()) {
       if (live === undefined) continue;
@@ -289,6 +360,10 @@ export class Partition {
 
   cancel(request: CancelRequest, reply: (reply: CancelReply) => void): void {
     if (!this.#accepts()) return;
+    if (request.tenants.includes(this.#parking.find(request.runId)?.tenant ?? '')) {
+      this.#cancelParked(request, reply);
+      return;
+    }
     const run = this.#runs.get(request.runId);
     if (run === undefined || !request.tenants.includes(run.state.tenant)) {
       // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
@@ -307,6 +382,13 @@ export class Partition {
       reply({ ok: true, epoch: this.settings.epoch, cancelledStages: state.cancelledStages ?? 0, run: viewOf(state) });
     });
     this.#advance();
+  }
+
+  /** It comes back to be cancelled; what did not come is asked for again by whoever cancels. */
+  #cancelParked(request: CancelRequest, reply: (reply: CancelReply) => void): void {
+    this.#parking.bringBack(request.runId, (isThere) => {
+      if (isThere) this.cancel(request, reply);
+    });
   }
 
   get(request: GetRequest, reply: (reply: GetReply) => void): void {
@@ -359,6 +441,9 @@ export class Partition {
     if (!this.#open) return;
     this.#absentRunners.delete(lease.runner);
     this.#runnerRuns.seen(lease.runner, lease.session, lease.labels);
+    // An attempt that nobody knows of any more is stopped by the run that it is of.
+    for (const { runId } of lease.attempts)
+      if (this.#parking.find(runId) !== undefined) this.#parking.bringBack(runId, () => {});
     this.#jobs.leaseLists(lease, (runId) => this.#runs.get(runId));
   }
 
@@ -392,6 +477,7 @@ export class Partition {
     });
     this.#ids.forgetOld(boot);
     this.#counts.forgetOld(this.#ports.now());
+    this.#parking.tick(boot);
     this.#advance();
   }
 
@@ -448,6 +534,7 @@ export class Partition {
     const closed = this.#backlog.projected(sequence, runs).filter((run) => this.#runs.get(run.id) === run);
     for (const run of closed) {
       this.#runs.delete(run.id);
+      this.#newest.delete(run.state.tenant, run.id);
       this.#load.liveRuns -= 1;
       this.#held.delete(run);
       this.#awake.delete(run);
@@ -459,6 +546,64 @@ export class Partition {
       this.#slots.forget(run);
       this.#runnerRuns.forget(run);
     }
+    if (this.#parking.size === 0) return;
+    for (const run of runs) if (this.#parking.has(run.id)) this.#leaving.add(run);
+    for (const run of this.#leaving)
+      if (this.#backlog.isDirty(run) || run.committedSequence <= sequence) this.#leave(run);
+    for (const run of closed) {
+      this.#parking.forget(run.id);
+      this.#parking.freed(run.state.key);
+    }
+    this.#parking.fill();
+    this.#advance();
+  }
+
+  // --- Outside of memory -------------------------------------------------------------------------------------------
+
+  /** Its document is written and stands behind the checkpoint; unless more has happened to it since. */
+  #leave(run: LiveRun): void {
+    this.#leaving.delete(run);
+    if (this.#runs.get(run.id) !== run || !this.#parking.has(run.id) || this.#backlog.isDirty(run) || !run.isCommitted)
+      return;
+    const dueAt = mayPark(run) ? run.times.next(run.state) : undefined;
+    if (dueAt === undefined) {
+      this.#parking.forget(run.id);
+      return;
+    }
+    const parked = parkedRunOf(run, { dueAt, bytes: this.#held.ofRun(run) });
+    this.#runs.delete(run.id);
+    this.#held.delete(run);
+    this.#awake.delete(run);
+    this.#slots.park(run);
+    this.#counts.park(run);
+    this.#parking.left(parked);
+    this.#newest.set(parked.tenant, parked);
+  }
+
+  /** It has not left: its stages are offered as they would have been. */
+  #unparked(runId: RunId): void {
+    const run = this.#runs.get(runId);
+    if (run === undefined || run.ended) return;
+    this.#border.run(run, () => this.#offerWaiting(run));
+  }
+
+  #enter(run: LiveRun, { dueAt }: ParkedRun): void {
+    this.#runs.set(run.id, run);
+    this.#newest.set(run.state.tenant, run);
+    this.#held.add(run);
+    this.#slots.unpark(run);
+    this.#counts.unpark(run);
+    this.#border.run(run, () => {
+      run.times.restoreQueued(run.state, dueAt);
+      this.#deadlines.arm(run, this.#ports.bootNow());
+      if (run.restoreError === undefined) this.#offerWaiting(run);
+      else this.#quarantine(run, run.restoreError);
+    });
+  }
+
+  #offerWaiting(run: LiveRun): void {
+    const waiting = run.state.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
+    this.#offer(run, waiting);
   }
 
   /** Gives free slots to waiting stages, then sends the next commit if none is under way. */
@@ -496,6 +641,7 @@ export class Partition {
 
   #remember(run: LiveRun): void {
     this.#runs.set(run.id, run);
+    this.#newest.set(run.state.tenant, run);
     this.#load.liveRuns += 1;
     this.#held.add(run);
   }
@@ -542,6 +688,7 @@ export class Partition {
   }
 
   #offer(run: LiveRun, stages: readonly string[]): void {
+    if (this.#parking.has(run.id)) return;
     for (const ready of readyStagesOf(run, stages, this.#granting)) this.#dispatch.offer(ready);
   }
 

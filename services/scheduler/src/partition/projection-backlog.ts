@@ -22,6 +22,11 @@ export class ProjectionBacklog {
     return this.#dirty.size;
   }
 
+  /** Whether it has commits that no document stands for yet. */
+  isDirty(run: LiveRun): boolean {
+    return this.#dirty.has(run);
+  }
+
   add(run: LiveRun): void {
     this.#dirty.add(run);
   }

@@ -9,11 +9,13 @@ import type {
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
-import { matchesFilter, viewOf, type Epoch, type RunId, type RunView } from '@penstock/run';
+import { viewOf, type Epoch, type RunId, type RunView } from '@penstock/run';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { awaitsResult, expireMsOf } from './results.ts';
+import type { Parking } from './parking.ts';
+import type { NewestRuns } from '../run/newest-runs.ts';
 import { watchPage } from './watch-page.ts';
 
 /** Of stages in one answer: it is made and sent between two commits, and so is to be small. */
@@ -21,12 +23,14 @@ const ANSWER_STAGES_MAX = 2_000;
 /** Characters of outputs in one answer, which may be much more than its stages. */
 const ANSWER_OUTPUTS_MAX = 512 * 1024;
 
-/** So many times the runs asked for are collected before the newest of them are chosen. */
-const NEWEST_ROOM = 16;
+/** Runs in one answer that are read for it; the others are asked for by their ids. */
+const OUTSIDE_MAX = 16;
 
 export interface ReadsHost {
   readonly epoch: Epoch;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
+  readonly parking: Pick<Parking, 'find' | 'read'>;
+  readonly newest: Pick<NewestRuns, 'newest'>;
   readonly counts: Pick<KeyCounts, 'use'>;
   readonly cycle: Pick<CommitCycle, 'whenCommitted' | 'whenAllCommitted'>;
   mayAnswer(): boolean;
@@ -47,34 +51,80 @@ export class Reads {
   }
 
   get(request: GetRequest, reply: (reply: GetReply) => void): void {
-    const { epoch, runs, cycle, counts } = this.#host;
+    const { parking, newest } = this.#host;
     if (!this.#host.mayAnswer()) return;
-    const found = new Set(request.runIds.flatMap((id) => runs.get(id) ?? []));
-    if (request.tenants !== undefined && request.newest !== undefined) {
-      for (const run of newestOf(runs.values(), request.newest, { ...request, tenants: request.tenants }))
-        found.add(run);
+    const ids = new Set(request.runIds);
+    if (request.tenants !== undefined && request.newest !== undefined)
+      for (const { id } of newest.newest(request.newest, { ...request, tenants: request.tenants })) ids.add(id);
+    const outside = [...ids].filter((id) => parking.find(id) !== undefined);
+    const rest = new Set(outside.slice(OUTSIDE_MAX));
+    this.#readOutside(outside.slice(0, OUTSIDE_MAX), (outsiders) => {
+      // One that has gone out since is asked for by its id.
+      for (const id of ids) if (parking.find(id) !== undefined && !outsiders.has(id)) rest.add(id);
+      this.#answer(request, [...ids], { outsiders, rest }, reply);
+    });
+  }
+
+  /** Calls back with those that could be read, unless one could not: that is to be asked again. At once where there is none. */
+  #readOutside(ids: readonly RunId[], then: (runs: ReadonlyMap<RunId, LiveRun>) => void): void {
+    const runs = new Map<RunId, LiveRun>();
+    let left = ids.length;
+    if (left === 0) then(runs);
+    for (const id of ids) {
+      this.#host.parking.read(id, (run) => {
+        left -= 1;
+        if (run !== 'unavailable') runs.set(id, run);
+        if (left === 0 && runs.size === ids.length) then(runs);
+      });
     }
+  }
+
+  #answer(
+    request: GetRequest,
+    ids: readonly RunId[],
+    { outsiders, rest }: { readonly outsiders: ReadonlyMap<RunId, LiveRun>; readonly rest: ReadonlySet<RunId> },
+    reply: (reply: GetReply) => void,
+  ): void {
+    const { epoch, runs, parking, cycle, counts } = this.#host;
+    // What has come back meanwhile may be newer than what was read.
+    const found = ids.flatMap(
+      (id) => runs.get(id) ?? (parking.find(id) === undefined ? [] : (outsiders.get(id) ?? [])),
+    );
     const answer = (): void => {
       if (!this.#host.mayAnswer()) return;
       const { usage } = request;
+      const views = viewsOf(found.filter((run) => run.committedVersion > 0));
+      const left = [...(views.rest ?? []), ...rest];
       reply({
         ok: true,
         epoch,
-        ...viewsOf([...found].filter((run) => run.committedVersion > 0)),
+        runs: views.runs,
+        ...(left.length === 0 ? {} : { rest: left }),
         ...(usage === undefined ? {} : { usage: counts.use(usage.key, usage.month) }),
       });
     };
     // What is ahead of its commit is answered with it: an older state than the asker may have seen is never shown.
-    if ([...found].every((run) => run.isCommitted)) answer();
+    if (found.every((run) => run.isCommitted)) answer();
     else cycle.whenAllCommitted(answer);
   }
 
   watch(request: WatchRequest, reply: (reply: WatchReply) => void): void {
-    const { epoch, runs } = this.#host;
+    const { epoch, runs, parking } = this.#host;
+    const { runId, after } = request;
     if (!this.#host.mayAnswer()) return;
-    const run = runs.get(request.runId);
-    if (run === undefined) reply({ ok: true, epoch, run: null });
-    else this.whenCommitted(run, () => reply({ ok: true, epoch, run: watchPage(run, request.after) }));
+    const run = runs.get(runId);
+    const parked = parking.find(runId);
+    if (run !== undefined) this.whenCommitted(run, () => reply({ ok: true, epoch, run: watchPage(run, after) }));
+    else if (parked === undefined) reply({ ok: true, epoch, run: null });
+    else if (after >= parked.version) {
+      const { tenant, version } = parked;
+      reply({ ok: true, epoch, run: { tenant, version, events: [], more: false } });
+    } else
+      this.#readOutside([runId], (outsiders) => {
+        const read = outsiders.get(runId);
+        if (read === undefined || parking.find(runId) === undefined) this.watch(request, reply);
+        else if (this.#host.mayAnswer()) reply({ ok: true, epoch, run: watchPage(read, after) });
+      });
   }
 
   /** Whether the attempt lives with this runner: what it stores is then the run's. */
@@ -95,35 +145,10 @@ export class Reads {
   }
 
   open(request: OpenRequest, reply: (reply: OpenReply) => void): void {
-    const { epoch, runs } = this.#host;
-    if (this.#host.mayAnswer()) reply({ ok: true, epoch, open: request.runIds.filter((id) => runs.has(id)) });
+    const { epoch, runs, parking } = this.#host;
+    const isOpen = (id: RunId): boolean => runs.has(id) || parking.find(id) !== undefined;
+    if (this.#host.mayAnswer()) reply({ ok: true, epoch, open: request.runIds.filter(isOpen) });
   }
-}
-
-function newestOf(
-  runs: Iterable<LiveRun>,
-  count: number,
-  { tenants, before, filter = {} }: Pick<GetRequest, 'before' | 'filter'> & { readonly tenants: readonly string[] },
-): LiveRun[] {
-  const newest: LiveRun[] = [];
-  // Sorted now and then: of a hundred thousand runs nearly all are older than those that are known, which is asked first.
-  const cut = (to: number): void => {
-    newest.sort((a, b) => (a.id < b.id ? 1 : -1)).splice(to);
-  };
-  let oldest = '';
-  // The youngest are the last that came, so most of the others are older than what is found first.
-  for (const run of [...runs].toReversed()) {
-    const { id, state } = run;
-    if (id <= oldest || (before !== undefined && id >= before) || !tenants.includes(state.tenant)) continue;
-    const { pipelineName, status, origin } = state;
-    if (!matchesFilter({ pipelineName, status, repository: origin.repository, ref: origin.ref }, filter)) continue;
-    newest.push(run);
-    if (newest.length < NEWEST_ROOM * count) continue;
-    cut(count);
-    oldest = newest.at(-1)?.id ?? '';
-  }
-  cut(count);
-  return newest;
 }
 
 /** One run is answered whatever its size; what is too much beside it is named. */

@@ -1,6 +1,7 @@
 import type { Sequence } from '@penstock/run';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { ParkedDocument } from '../run/parked-run.ts';
 
 /** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
 export interface RestoredPartition {
@@ -10,6 +11,8 @@ export interface RestoredPartition {
   /** The latest time in an id that an earlier owner has created (P7). */
   readonly idsTo?: number | undefined;
   readonly runs: readonly LiveRun[];
+  /** Open runs for which there was no room in memory, and which can wait outside of it; the oldest first. */
+  readonly parked?: readonly ParkedDocument[] | undefined;
   readonly usages?: readonly KeyUsage[] | undefined;
   /** Log and checkpoint were empty: there was no owner before this one. */
   readonly neverOwned?: boolean | undefined;

@@ -14,6 +14,7 @@ import type { HeldBytes } from '../run/held-bytes.ts';
 import { isKeyFull, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import { limitOf, MonthUsedUp, newRunOf } from './new-run.ts';
+import type { Parking } from './parking.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import type { Reads } from './reads.ts';
 import { refusal, unavailable } from './refusals.ts';
@@ -27,6 +28,7 @@ export interface RunCreationDependencies {
   readonly load: SchedulerLoad;
   readonly held: Pick<HeldBytes, 'ofKey'>;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
+  readonly parking: Pick<Parking, 'isWanted' | 'park' | 'find' | 'read'>;
   readonly ids: Pick<RememberedIds, 'has' | 'mayBeStored'>;
   readonly slots: ConcurrencySlots;
   readonly counts: KeyCounts;
@@ -55,12 +57,21 @@ export class RunCreation {
 
   /** `definitions`: where the meaning of this request's text stands. */
   create(request: CreateRequest, reply: Reply, definitions: DefinitionSource): void {
-    const { runs, ids, ports, settings, now, accepts } = this.#partition;
+    const { runs, parking, ids, ports, settings, now, accepts } = this.#partition;
     const { epoch } = settings;
     if (!accepts()) return;
     const known = runs.get(request.runId);
     if (known !== undefined) {
       this.#answerKnown(known, request, reply);
+      return;
+    }
+    if (parking.find(request.runId) !== undefined) {
+      parking.read(request.runId, (run) => {
+        if (run === 'unavailable') reply(unavailable(epoch, 'the store does not answer'));
+        // It may be back by now, and more than what was read.
+        else if (parking.find(request.runId) === undefined) this.create(request, reply, definitions);
+        else this.#answerKnown(run, request, reply);
+      });
       return;
     }
     if (!ids.mayBeStored(request.runId, now())) {
@@ -114,14 +125,18 @@ export class RunCreation {
   }
 
   #take(run: LiveRun, { ended, limits }: CreateRequest): void {
-    const { runs, slots, counts, remember, begin, cancel } = this.#partition;
+    const { runs, parking, slots, counts, remember, begin, cancel } = this.#partition;
     const { key, group, createdAt: at } = run.state;
+    const mayWaitOutside = ended === undefined && group === undefined && parking.isWanted(key);
     const before = group === undefined ? [] : slots.members(key, group);
     remember(run);
     counts.created(run);
     slots.setLimit(key, limitOf(limits?.maxConcurrent));
-    if (ended === undefined) begin(run, { type: 'start', at, held: slots.enter(run) });
-    else {
+    if (ended === undefined) {
+      const held = slots.enter(run);
+      if (mayWaitOutside && held === undefined) parking.park(run);
+      begin(run, { type: 'start', at, held });
+    } else {
       slots.enterEnded(run);
       begin(run, { type: 'start', at, ended });
     }

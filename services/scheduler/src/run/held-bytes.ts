@@ -46,6 +46,11 @@ export class HeldBytes {
     return this.#keys.get(key) ?? 0;
   }
 
+  /** Without its definition, which it may share. */
+  ofRun(run: LiveRun): number {
+    return this.#runs.get(run)?.bytes ?? 0;
+  }
+
   add(run: LiveRun): void {
     const held: Held = { key: run.state.key, bytes: 0, events: 0 };
     this.#runs.set(run, held);
@@ -109,6 +114,15 @@ export class HeldBytes {
     if (ofKey.size === 0) this.#definitions.delete(key);
     this.#countKey(key, -known.bytes);
   }
+}
+
+/** The same of a run that is read back, before anything is known of its definition but its stages and its text. */
+export function bytesOfHistory(
+  events: readonly RunEvent[],
+  { stages, yaml }: { readonly stages: { readonly length: number }; readonly yaml: string },
+): number {
+  const own = RUN_BYTES + stages.length * STAGE_BYTES + 2 * yaml.length;
+  return events.reduce((sum, event) => sum + eventBytes(event), own);
 }
 
 function eventBytes(event: RunEvent): number {

@@ -44,6 +44,12 @@ export class StageTimes {
     }
   }
 
+  /** Of a run of which no stage was granted yet: its stages wait for a runner until then, whatever the wall clock says now. */
+  restoreQueued(run: RunState, dueAt: number): void {
+    for (const { index } of this.#plan.stages)
+      if (run.stages.statusOf(index) === 'QUEUED') this.#queuedTimes()[index] = dueAt - this.#settings.queueTimeoutMs;
+  }
+
   /** The stages whose wait is over. */
   due(run: RunState, boot: number): string[] {
     const due: string[] = [];
@@ -93,6 +99,15 @@ export class StageTimes {
   #noTimes(): number[] {
     return this.#plan.stages.map(() => Number.NaN);
   }
+}
+
+/** By the boot clock, until when stages wait for a runner that have waited since then by the wall clock. */
+export function queueDeadline(
+  queuedAt: number,
+  { queueTimeoutMs }: RunSettings,
+  now: { readonly wall: number; readonly boot: number },
+): number {
+  return now.boot + queueTimeoutMs - ageOf(queuedAt, queueTimeoutMs, now.wall);
 }
 
 function ageOf(since: number, lengthMs: number, now: number): number {

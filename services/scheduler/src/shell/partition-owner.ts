@@ -43,7 +43,17 @@ import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { SchedulerPorts } from './scheduler-ports.ts';
-import { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './take-over.ts';
+import { RestoreRoom } from './restore-room.ts';
+import {
+  handBack,
+  loadPartition,
+  openPartition,
+  readRun,
+  type LoadedPartition,
+  type OpenedPartition,
+  type Opening,
+  type Restoring,
+} from './take-over.ts';
 
 export interface OwnerOptions {
   readonly ports: Omit<SchedulerPorts, 'membership'>;
@@ -85,6 +95,7 @@ export class PartitionOwner {
   #callOffTimer: () => void = () => {};
   readonly #logEnds: LogEnds;
   #refusal: string | undefined;
+  #tellsParked = false;
   readonly #onLost: (reason: LossReason) => void;
 
   /** `onLost` is called once, when the partition turns out to be another's, or what is in memory of it is worth nothing. */
@@ -128,25 +139,33 @@ export class PartitionOwner {
 
   /** False: it is another's. Answers requests once it resolves with true. */
   async open(): Promise<boolean> {
-    const { partition, ledger, ports, log, definitions, settings, dispatch, load } = this.#options;
-    const { bus, time } = ports;
+    const { load } = this.#options;
     const opening = this.#opening(this.#abort.signal);
     const opened = await openPartition(opening);
     this.#refusal = undefined;
     if (opened === null) return false;
     this.#opened = opened;
-    const { runs, usages } = await loadPartition(opened, opening, {
-      definitions,
-      settings,
-      log,
-      read: (created) => this.#readAgain(created),
-    });
-    await this.#options.refreshSessions(sessionsIn(runs), this.#abort.signal);
-    if (this.#abort.signal.aborted) return false;
+    const room = new RestoreRoom(load);
+    try {
+      const loaded = await loadPartition(opened, opening, { ...this.#restoring(), room });
+      await this.#options.refreshSessions(sessionsIn(loaded.runs), this.#abort.signal);
+      if (this.#abort.signal.aborted) return false;
+      room.free();
+      this.#begin(opened, loaded);
+    } finally {
+      room.free();
+    }
+    return true;
+  }
+
+  #begin(opened: OpenedPartition, { runs, parked, usages }: LoadedPartition): void {
+    const { partition, ledger, ports, log, definitions, settings, dispatch, load } = this.#options;
+    const { bus, time } = ports;
     const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), {
       dispatch,
       definitions,
       load,
+      readRun: (runId, then) => void this.#readRun(runId).then(this.#guarded('partition.run-read', then, this.#drop)),
     });
     this.#partition = core;
     this.#projector = new Projector({
@@ -176,12 +195,15 @@ export class PartitionOwner {
       idsTo: opened.idsTo,
       neverOwned: opened.neverOwned,
       runs,
+      parked,
       usages,
     });
     const message: PartitionOpened = { partition, epoch: opened.epoch, owner: this.#member };
     bus.publish(subjects.opened(partition), message);
-    log.info({ partition, epoch: opened.epoch, runs: runs.length }, 'owns the partition');
-    return true;
+    log.info(
+      { partition, epoch: opened.epoch, runs: runs.length + parked.length, parked: parked.length },
+      'owns the partition',
+    );
   }
 
   leaseSeen(lease: RunnerLease): void {
@@ -198,6 +220,17 @@ export class PartitionOwner {
       this.#projector?.tick();
       this.#armTimer();
     });
+    this.#tellParked();
+  }
+
+  /** Once when it begins, and once when it is over. */
+  #tellParked(): void {
+    const { log, partition } = this.#options;
+    const runs = this.#partition?.parkedRuns ?? 0;
+    if (runs > 0 === this.#tellsParked) return;
+    this.#tellsParked = runs > 0;
+    if (this.#tellsParked) log.info({ partition, parked: runs }, 'runs wait outside of memory until there is room');
+    else log.info({ partition }, 'no run waits outside of memory any more');
   }
 
   /**
@@ -241,6 +274,25 @@ export class PartitionOwner {
     this.#stopListening();
     this.#abort.abort();
     await this.#projector?.stop();
+  }
+
+  #restoring(): Omit<Restoring, 'room'> {
+    const { definitions, settings, log } = this.#options;
+    return { definitions, settings, log, read: (created) => this.#readAgain(created) };
+  }
+
+  /** One that is parked. */
+  async #readRun(runId: RunId): Promise<LiveRun | 'unavailable'> {
+    const { ledger, log, partition } = this.#options;
+    if (this.#opened === undefined) return 'unavailable';
+    try {
+      const run = await readRun(runId, this.#opened, ledger, this.#restoring());
+      if (run !== null) return run;
+      log.error({ partition, runId }, 'the document of an open run is not in the store; asked for again');
+    } catch (error) {
+      log.warn({ err: error, partition, runId }, 'a run that waits outside of memory could not be read; tried again');
+    }
+    return 'unavailable';
   }
 
   #opening(signal: AbortSignal): Opening {

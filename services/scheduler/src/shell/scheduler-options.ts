@@ -25,6 +25,8 @@ export interface SchedulerOptions {
   readonly logBytesMax?: number | undefined;
   /** Of kept files whose stage does not say; default 30 days. */
   readonly artifactExpireMs?: number | undefined;
+  /** About how much memory live runs may take; what comes on top waits outside or is refused. Default: 40 % of the heap. */
+  readonly liveBytesMax?: number | undefined;
 }
 
 export interface Scheduler {

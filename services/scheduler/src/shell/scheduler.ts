@@ -75,14 +75,7 @@ export class SchedulerService implements Scheduler {
   readonly #dispatch: Dispatch;
   readonly #texts: Texts;
   readonly #intake: CreateIntake;
-  readonly #load: SchedulerLoad = {
-    liveRuns: 0,
-    liveRunsMax: LIVE_RUNS_MAX,
-    liveBytes: 0,
-    liveBytesMax: getHeapStatistics().heap_size_limit * LIVE_BYTES_SHARE,
-    journalUsed: 0,
-    unprojectedBytes: 0,
-  };
+  readonly #load: SchedulerLoad;
   readonly #membership: SchedulerMembership;
   readonly #invariants: InvariantSamples;
   readonly #leases: LeaseLookups;
@@ -123,6 +116,14 @@ export class SchedulerService implements Scheduler {
     texts: Texts = readTexts(options),
   ) {
     this.#options = options;
+    this.#load = {
+      liveRuns: 0,
+      liveRunsMax: LIVE_RUNS_MAX,
+      liveBytes: 0,
+      liveBytesMax: options.liveBytesMax ?? getHeapStatistics().heap_size_limit * LIVE_BYTES_SHARE,
+      journalUsed: 0,
+      unprojectedBytes: 0,
+    };
     this.#dispatch = new Dispatch({ keySlots: options.keySlots });
     this.#ports = ports;
     this.#texts = texts;

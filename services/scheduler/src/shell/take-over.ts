@@ -17,6 +17,8 @@ import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from '../run/c
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
+import { parkedDocumentOf, type ParkedDocument } from '../run/parked-run.ts';
+import type { RestoreRoom } from './restore-room.ts';
 import { loadUsages, type ReplayedEvents } from './usage-take-over.ts';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -39,6 +41,8 @@ export interface OpenedPartition {
 
 export interface LoadedPartition {
   readonly runs: LiveRun[];
+  /** Open runs that were left where they are, the oldest first. */
+  readonly parked: ParkedDocument[];
   readonly usages: KeyUsage[];
 }
 
@@ -48,6 +52,8 @@ export interface Restoring {
   readonly log: Pick<Log, 'error'>;
   /** Reads a run's text where it holds up nobody; `definitions` reads it where this is absent. */
   readonly read?: ((created: RunCreated) => Promise<DefinitionSource>) | undefined;
+  /** Absent: everything is read into memory. */
+  readonly room?: Pick<RestoreRoom, 'take' | 'isTight'> | undefined;
 }
 
 export interface Opening {
@@ -159,7 +165,7 @@ export async function loadPartition(
   shared: Restoring,
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
-    const loaded = await loadHistories(opened, { partition, log, ledger, signal });
+    const loaded = await loadHistories(opened, { partition, log, ledger, signal }, shared.room);
     if (loaded !== undefined) {
       const usages = await loadUsages(ledger, partition, loaded.replayed, now());
       const runs: LiveRun[] = [];
@@ -167,7 +173,7 @@ export async function loadPartition(
         signal.throwIfAborted();
         runs.push(await liveRunOf(id, history, shared));
       }
-      return { runs, usages };
+      return { runs, usages, parked: [...loaded.parked.values()] };
     }
     if (attempt === LOAD_TRIES)
       throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
@@ -179,35 +185,58 @@ interface History {
   sequence: Sequence;
 }
 
-type Histories = Map<string, History>;
+/** What was found so far: of every run one of the two. */
+interface Found {
+  readonly histories: Map<string, History>;
+  readonly parked: Map<string, ParkedDocument>;
+}
+
+/** Takes a document into memory, unless what is known is newer. `mayWait`: it is left outside where it can be, and there is no room. */
+type TakeDocument = (document: RunDocument, mayWait: boolean) => Promise<void>;
 
 async function loadHistories(
   opened: OpenedPartition,
   { partition, log, ledger, signal }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'>,
-): Promise<{ readonly histories: Histories; readonly replayed: readonly ReplayedEvents[] } | undefined> {
+  room: Restoring['room'],
+): Promise<(Found & { readonly replayed: readonly ReplayedEvents[] }) | undefined> {
   const checkpoint = await ledger.checkpoint(partition);
   const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
-  const histories: Histories = new Map();
+  const found: Found = { histories: new Map(), parked: new Map() };
+  const { histories, parked } = found;
   const replayed: ReplayedEvents[] = [];
-  const take = (document: RunDocument): void => {
-    const known = histories.get(document.state.id);
+  const take: TakeDocument = async (document, mayWait) => {
+    const { id, key } = document.state;
+    const known = histories.get(id);
     if (known !== undefined && known.events.length >= document.events.length) return;
+    if (mayWait && (parked.get(id)?.version ?? 0) >= document.events.length) return;
     // A sequence of a log that was lost may be higher than any that this one will have for long: written as that, the run's
     // next documents would count as old.
     const sequence = document.incarnation === opened.incarnation ? document.sequence : opened.sequence;
-    histories.set(document.state.id, { events: [...document.events], sequence });
+    const waiting =
+      mayWait && known === undefined && room?.isTight(key) === true ? parkedDocumentOf(document) : undefined;
+    if (waiting === undefined) {
+      parked.delete(id);
+      histories.set(id, { events: [...document.events], sequence });
+      room?.take(key, document);
+      return;
+    }
+    // Nothing else would write it over what an owner of the lost log has not written yet.
+    if (document.incarnation !== opened.incarnation)
+      await ledger.saveBatch([{ ...document, incarnation: opened.incarnation, sequence }]);
+    parked.set(id, waiting);
   };
-  for await (const document of ledger.openOf(partition)) take(document);
-  for await (const document of ledger.laterThan(partition, position)) take(document);
+  for await (const document of ledger.openOf(partition)) await take(document, true);
+  for await (const document of ledger.laterThan(partition, position)) await take(document, true);
   const sameIncarnation = checkpoint?.incarnation === opened.incarnation;
   let next = sameIncarnation ? checkpoint.commit + 1 : undefined;
   for await (const entry of log.read(sameIncarnation ? checkpoint.sequence + 1 : 1, signal)) {
     const commit = decodeCommit(entry.bytes);
     if (next !== undefined && commit.number !== next) return undefined;
     next = commit.number + 1;
-    if (!(await replay(histories, commit, entry.sequence, ledger, take))) return undefined;
+    if (!(await replay(found, commit, entry.sequence, ledger, take))) return undefined;
     for (const { id, from, events } of commit.runs) {
-      const all = histories.get(id)?.events ?? [];
+      // Of a run that waits outside, a commit with its beginning says all that is to be counted.
+      const all = histories.get(id)?.events ?? events;
       replayed.push({
         incarnation: incarnationOf(commit.epoch),
         sequence: entry.sequence,
@@ -217,27 +246,30 @@ async function loadHistories(
       });
     }
   }
-  return { histories, replayed };
+  return { ...found, replayed };
 }
 
 /** False: a run's events do not continue what is known of it. */
 async function replay(
-  histories: Histories,
+  { histories, parked }: Found,
   commit: Commit,
   sequence: Sequence,
   ledger: RunsLedger,
-  take: (document: RunDocument) => void,
+  take: TakeDocument,
 ): Promise<boolean> {
   for (const { id, from, events } of commit.runs) {
+    if (from === 1 && events.length <= (parked.get(id)?.version ?? 0)) continue;
     let history = histories.get(id);
     if (from > (history?.events.length ?? 0) + 1) {
-      // What is between stands in its document alone: it was closed since, or its commits were lost with the end of a log.
+      // What is between stands in its document alone: it was closed since, or its commits were lost with the end of a log, or
+      // it was left outside.
       const document = await ledger.getAsOwner(id);
       if (document === null) return false;
-      take(document);
+      await take(document, false);
       history = histories.get(id);
     }
     if (history === undefined) {
+      parked.delete(id);
       history = { events: [], sequence };
       histories.set(id, history);
     }
@@ -246,7 +278,8 @@ async function replay(
     const fresh = events.slice(known + 1 - from);
     if (fresh.length === 0) continue;
     history.events.push(...fresh);
-    history.sequence = sequence;
+    // One that was left outside for a moment may have been written for a later commit already.
+    history.sequence = Math.max(history.sequence, sequence);
   }
   return true;
 }
@@ -259,10 +292,23 @@ async function stands(log: PartitionLog, checkpoint: Checkpoint, signal: AbortSi
   return false;
 }
 
+/** An open run as its document has it; null: there is none. */
+export async function readRun(
+  id: RunId,
+  { incarnation, sequence }: Pick<OpenedPartition, 'incarnation' | 'sequence'>,
+  ledger: Pick<RunsLedger, 'getAsOwner'>,
+  shared: Restoring,
+): Promise<LiveRun | null> {
+  const document = await ledger.getAsOwner(id);
+  if (document === null) return null;
+  const stands = document.incarnation === incarnation ? document.sequence : sequence;
+  return await liveRunOf(id, { events: [...document.events], sequence: stands }, shared);
+}
+
 async function liveRunOf(
   id: RunId,
   history: History,
-  { definitions, settings, log, read }: Restoring,
+  { definitions, settings, log, read }: Omit<Restoring, 'room'>,
 ): Promise<LiveRun> {
   try {
     const [created] = history.events;

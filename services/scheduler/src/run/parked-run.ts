@@ -1,0 +1,82 @@
+/**
+ * What stays in memory of a run that waits outside of it: its document in the store is all of the run. Only a run of which no
+ * stage was ever granted may be parked, and none that waits for a turn: nothing is about to happen to it but that it begins.
+ */
+import {
+  isEnded,
+  type RunId,
+  type RunState,
+  type StagePicture,
+  type StoredRunState,
+  type Version,
+} from '@penstock/run';
+import type { RunDocument } from '@penstock/store';
+import { bytesOfHistory } from './held-bytes.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** Some hundred bytes, whatever the run is. */
+export interface ParkedRun {
+  readonly id: RunId;
+  readonly tenant: string;
+  readonly key: string;
+  readonly createdAt: number;
+  readonly pipelineName: string;
+  readonly status: RunState['status'];
+  readonly repository: string | undefined;
+  readonly ref: string | undefined;
+  /** About how much memory it takes, without its definition. */
+  readonly bytes: number;
+  /** Of the document: nothing has happened since. */
+  readonly version: Version;
+  /** When the first wait of its stages is over, by the boot clock. */
+  readonly dueAt: number;
+}
+
+/** The same as a take-over finds it. */
+export interface ParkedDocument extends Omit<ParkedRun, 'dueAt'> {
+  /** Since when its stages wait, by the wall clock. */
+  readonly queuedAt: number;
+  /** How many runs of the key may go on, as it was when this one was created; absent: any number. */
+  readonly maxConcurrent: number | undefined;
+  /** As its `run_created` says. */
+  readonly runOfMonth: number | undefined;
+}
+
+export function mayPark(run: LiveRun): boolean {
+  return run.restoreError === undefined && waitsUnstarted(run.state, run.state.stages.touched());
+}
+
+export function parkedRunOf(run: LiveRun, more: Pick<ParkedRun, 'dueAt' | 'bytes'>): ParkedRun {
+  return { ...pictureOf(run.state), version: run.committedVersion, ...more };
+}
+
+/** Undefined: a run that must be in memory. */
+export function parkedDocumentOf({ open, state, events }: RunDocument): ParkedDocument | undefined {
+  if (!open || !waitsUnstarted(state, state.stages)) return undefined;
+  const [created] = events;
+  let queuedAt = Number.POSITIVE_INFINITY;
+  for (const stage of state.stages)
+    if (stage.status === 'QUEUED') queuedAt = Math.min(queuedAt, stage.queuedAt ?? state.createdAt);
+  if (created?.type !== 'run_created' || queuedAt === Number.POSITIVE_INFINITY) return undefined;
+  const { maxConcurrent, runOfMonth } = created;
+  const bytes = bytesOfHistory(events, state);
+  return { ...pictureOf(state), bytes, version: events.length, queuedAt, maxConcurrent, runOfMonth };
+}
+
+export function parkedRunOfDocument(
+  { queuedAt: _queuedAt, maxConcurrent: _maxConcurrent, runOfMonth: _runOfMonth, ...run }: ParkedDocument,
+  dueAt: number,
+): ParkedRun {
+  return { ...run, dueAt };
+}
+
+function pictureOf(state: RunState | StoredRunState): Omit<ParkedRun, 'bytes' | 'version' | 'dueAt'> {
+  const { id, tenant, key, createdAt, pipelineName, status, origin } = state;
+  return { id, tenant, key, createdAt, pipelineName, status, repository: origin.repository, ref: origin.ref };
+}
+
+function waitsUnstarted(state: RunState | StoredRunState, stages: Iterable<StagePicture>): boolean {
+  if (isEnded(state.status) || state.held || state.group !== undefined || state.liveAttempts > 0) return false;
+  for (const { attempt, dueAt } of stages) if (attempt > 0 || dueAt !== undefined) return false;
+  return true;
+}
