@@ -32,12 +32,6 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'services/runner/src/session/offers.ts',
-    operator: 'leaves a statement out',
-    line: "log.debug({ err: error, scheduler }, 'a scheduler did not take an offer');",
-    why: 'It tells, and does nothing else.',
-  },
-  {
-    file: 'services/runner/src/session/offers.ts',
     operator: 'takes "or" for "and"',
     line: 'if (this.#stopped || schedulers.members.size < 2) return;',
     why: 'What a stop withdraws is on its way back already, and from a scheduler that is alone nothing moves to itself.',
@@ -47,6 +41,24 @@ export const equivalents: readonly Equivalent[] = [
     operator: 'has a bound ten times as high',
     line: 'const RUNS_AT_ONCE = 100;',
     why: 'The same is decided in fewer and longer turns: only a clock could tell (the bench of the owner loop does).',
+  },
+  {
+    file: 'libs/executor/src/process/leftovers.ts',
+    operator: 'has a bound ten times as high',
+    line: 'const LINES_MAX = 512;',
+    why: 'The file is written anew later, and is longer meanwhile: what it lists that lives is the same.',
+  },
+  {
+    file: 'services/scheduler/src/shell/definition-reader.ts',
+    operator: 'has a bound ten times as high',
+    line: 'const CREATE_MS_MAX = 9_000;',
+    why: 'The same refusal comes when its sender waits no more: only a clock could tell.',
+  },
+  {
+    file: 'services/scheduler/src/shell/journal-purge.ts',
+    operator: 'includes a bound',
+    line: 'if (this.#newest !== undefined && this.#newest.at < until) return this.#newest.sequence;',
+    why: 'What is two hours old to the millisecond goes now or with the next tick.',
   },
   {
     file: 'services/scheduler/src/shell/journal-purge.ts',

@@ -45,8 +45,13 @@ const operators: readonly Operator[] = [
   { name: 'answers the opposite', apply: (line) => replaced(line, /\breturn (true|false);/, 'return !$1;') },
   {
     name: 'leaves a statement out',
-    // Not `super()`: without it nothing can be made at all.
-    apply: (line) => replaced(line, /^(\s+)(?!super\()(?:await |void )?(?:this\.|[a-z]\w*[.(])[^=]*\);$/, '$1;'),
+    // Not `super()`: without it nothing can be made at all. Nor what is only told to people, which no rule is about.
+    apply: (line) =>
+      replaced(
+        line,
+        /^(\s+)(?!super\(|(?:[\w#.]+\.)?log\.(?:debug|info|warn|error)\()(?:await |void )?(?:this\.|[a-z]\w*[.(])[^=]*\);$/,
+        '$1;',
+      ),
   },
   {
     name: 'has a bound ten times as high',
@@ -169,7 +174,10 @@ function checksOf(root: string, rules: readonly string[], file: string): readonl
     (tests.startsWith(owner) ? 0 : 2) +
     (named.includes(tests) ? 0 : 1);
   const files = [...new Set([...named, ...beside])]
-    .filter((tests) => /^(libs|services)\//.test(tests) && !tests.includes('.long.') && existsSync(join(root, tests)))
+    // What needs a cluster says nothing where there is none.
+    .filter(
+      (tests) => /^(libs|services)\//.test(tests) && !/\.long\.|\/lab\//.test(tests) && existsSync(join(root, tests)),
+    )
     .sort((a, b) => nearness(a) - nearness(b))
     .slice(0, TESTS_MAX);
   return [...files.map((tests) => ({ tests })), ...(SIMULATED.test(file) ? [{ worlds: WORLDS }] : [])];
