@@ -10,8 +10,8 @@
  * written to. All are for the shell and the tools of a busybox too.
  */
 
-/** Where stages run, and who has started their server: root, or another user. */
-export const WAYS = [
+/** Where stages run on the server's machine, and who has started that: root, or another user. */
+export const MACHINE_WAYS = [
   'process, root',
   'process, another user',
   'sandbox, root',
@@ -19,6 +19,8 @@ export const WAYS = [
   'container, root',
   'container, another user',
 ] as const;
+/** The last one: on a node of a cluster, whoever has started the server. */
+const WAYS = [...MACHINE_WAYS, 'Pod'] as const;
 export type Way = (typeof WAYS)[number];
 
 export interface Program {

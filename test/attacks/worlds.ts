@@ -28,6 +28,8 @@ export interface World {
   readonly secret: string;
   /** Of its stages, where they run in one. */
   readonly image: string | undefined;
+  /** Each stage has a copy of its run's workspace, and no other sees what it writes there. */
+  readonly areApart?: boolean;
 }
 
 const ORDINARY_MACHINE = `set -e

@@ -82,6 +82,7 @@ export class KubernetesExecutor implements Executor {
       watch: new PodWatch({ cluster, selector: selectorOfRunner(runnerId), warn }),
       fence: () => (this.#isOver ? 0 : fence()),
       fenceMs,
+      isOver: () => this.#isOver,
       warn,
     };
     void options.sessionOver.then(() => this.#abandon());

@@ -47,6 +47,8 @@ export interface Holding {
   readonly fence: () => number;
   /** How long after its fence an attempt counts as ended. */
   readonly fenceMs: number;
+  /** Nothing is held any more. */
+  readonly isOver: () => boolean;
   readonly warn: (error: unknown, message: string) => void;
 }
 
@@ -446,7 +448,7 @@ export class StagePod implements StageProcess {
     this.#wake();
   }
 
-  /** Asked for at most once at a time; what an API server that is away does not take, the next sweep does. */
+  /** Asked for until the API server takes it; what a runner that ends cannot delete, its next start or another's sweep does. */
   #delete(graceSecs: number): Promise<void> {
     this.#deleting ??= this.#deleteNow(graceSecs);
     return this.#deleting;
@@ -461,10 +463,9 @@ export class StagePod implements StageProcess {
         if (renderSecrets(this.#plan).length > 0) await cluster.deleteSecrets(selectorOfPod(name));
         return;
       } catch (error) {
-        if (failures >= DELETE_TRIES_MAX) {
-          warn(error, `the Pod ${name} could not be deleted; the next sweep deletes it`);
-          return;
-        }
+        if (failures === DELETE_TRIES_MAX) warn(error, `the Pod ${name} could not be deleted; it is tried again`);
+        // A runner that ends does not wait for a server that is away.
+        if (failures >= DELETE_TRIES_MAX && this.#holding.isOver()) return;
         await pause(backoffMs(failures, RETRY));
       }
     }

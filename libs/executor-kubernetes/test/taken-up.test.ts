@@ -269,3 +269,13 @@ it('one that cannot be taken up is ended, and so are those that nobody names', a
   await endEarlierPods(sweep);
   expect(api.pods).toEqual([]);
 });
+
+it('a Pod that cannot be deleted while the API server is away is deleted when it is back', async () => {
+  const { pod } = await startOne();
+  api.isAway = true;
+  api.guardOf(pod).end(0);
+  await vi.waitFor(() => expect(api.refused).toBeGreaterThan(5), WAIT);
+  expect(api.pods).toEqual([pod]);
+  api.isAway = false;
+  await vi.waitFor(() => expect(api.pods).toEqual([]), WAIT);
+});

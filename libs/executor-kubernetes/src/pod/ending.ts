@@ -31,8 +31,8 @@ export function endingOf({ wasBegun, isAbandoned, stopped, done, state, isGone }
       reason: 'evicted',
       message: `the stage was taken away: ${state?.takenAway ?? 'its Pod was deleted by somebody'}`,
     };
-  if (done !== null) return exitOf(done.code, isOom);
   if (state?.isPastDeadline === true) return { kind: 'lost', cause: 'its Pod has reached its last deadline' };
+  if (done !== null) return exitOf(done.code, isOom);
   if (terminated !== undefined)
     return {
       kind: 'lost',

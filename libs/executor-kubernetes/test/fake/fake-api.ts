@@ -26,6 +26,9 @@ export class FakeApi {
   /** Names of Pods in the order in which they were created, and deleted. */
   readonly created: string[] = [];
   readonly deleted: string[] = [];
+  /** No Pod can be deleted; how often that was tried. */
+  isAway = false;
+  refused = 0;
   /** What a service has printed: lines with their stamps. */
   readonly logs = new Map<string, string[]>();
   readonly #server: Server;
@@ -135,7 +138,10 @@ export class FakeApi {
         .filter((pod) => isSelected(pod, searchParams.get('labelSelector')));
       say(200, { kind: 'PodList', metadata: { resourceVersion: String(this.#version) }, items });
     } else if (!this.#pods.has(name)) say(404, { kind: 'Status', code: 404, message: `pods "${name}" not found` });
-    else if (method === 'DELETE') {
+    else if (method === 'DELETE' && this.isAway) {
+      this.refused += 1;
+      say(503, { kind: 'Status', code: 503, message: 'the server is away' });
+    } else if (method === 'DELETE') {
       this.deleted.push(name);
       this.#terminate(name, 137, 'killed');
       this.remove(name);

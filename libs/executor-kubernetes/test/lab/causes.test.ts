@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PatchStrategy, setHeaderOptions, type V1NetworkPolicy } from '@kubernetes/client-node';
 import { bootClockMs } from '@penstock/executor';
 import { RecordingSink } from '@penstock/executor/testing';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -147,6 +148,54 @@ describe.runIf(found !== null)('a stage in a Pod', () => {
       await untilNone();
     }
   });
+
+  it('at whose last deadline the kubelet ends it was lost', async () => {
+    const sink = new RecordingSink();
+    const stage = executor.start(stageOf('echo up; sleep 600'), sink);
+    await sink.until('up\n');
+    await lab.api.patchNamespacedPod(
+      { namespace: lab.namespace, name: await podOf(), body: { spec: { activeDeadlineSeconds: 1 } } },
+      setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
+    );
+    expect(await stage.ended).toEqual({ kind: 'lost', cause: 'its Pod has reached its last deadline' });
+    await untilNone();
+  });
+
+  it.each(['none', 'public'] as const)(
+    "asks for network '%s': a policy of its namespace is for its Pod",
+    async (network) => {
+      const own = lab.executor({ hasNetworkPolicies: true });
+      const sink = new RecordingSink();
+      const stage = own.start(stageOf('echo up; sleep 600', { place: { network } }), sink);
+      await sink.until('up\n');
+      const { namespace } = lab;
+      const { metadata } = await lab.api.readNamespacedPod({ namespace, name: await podOf() });
+      const policies = await lab.objects.list('networking.k8s.io/v1', 'NetworkPolicy', namespace);
+      const of = (policies.items as V1NetworkPolicy[]).filter(({ spec }) => {
+        const labels = Object.entries(spec?.podSelector?.matchLabels ?? {});
+        return labels.length > 0 && labels.every(([name, value]) => metadata?.labels?.[name] === value);
+      });
+      expect(of).toMatchObject([
+        { metadata: { name: `network-${network}` }, spec: { policyTypes: ['Ingress', 'Egress'] } },
+      ]);
+      const everybody = (policies.items as V1NetworkPolicy[]).find(
+        ({ metadata: of }) => of?.name === 'stages-take-no-connections',
+      );
+      expect(everybody?.spec).toMatchObject({ policyTypes: ['Ingress'] });
+      expect(everybody?.spec?.ingress).toBeUndefined();
+      // Nothing at all, or not the addresses of the cluster, of machines beside it and of clouds' metadata.
+      const blocks = (of[0]?.spec?.egress ?? []).flatMap(({ to }) =>
+        (to ?? []).flatMap(({ ipBlock }) => ipBlock ?? []),
+      );
+      const refused = ['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16'];
+      expect(blocks.map(({ cidr }) => cidr)).toEqual(network === 'none' ? [] : ['0.0.0.0/0', '::/0']);
+      expect(blocks[0]?.except ?? refused).toEqual(expect.arrayContaining(refused));
+      stage.stop('cancelled');
+      await stage.ended;
+      await own.close();
+      await untilNone();
+    },
+  );
 
   it('asks for a network that its cluster does not keep: it is refused', async () => {
     const sink = new RecordingSink();
