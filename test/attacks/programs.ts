@@ -129,7 +129,7 @@ export const PROGRAMS: readonly Program[] = [
   ['trace-server', 'trace the server', './probe ptrace "$SERVER_PID"'],
   ['server-memory', "read the server's memory", './probe read-memory "$SERVER_PID"'],
   ['server-descriptor', "take the server's descriptors", './probe take-descriptor "$SERVER_PID"'],
-  ['trace-helper', 'trace the process that starts its stage', './probe ptrace 1', AS_ANOTHER],
+  ['trace-helper', 'trace the process that starts its stage', './probe ptrace 1', [...AS_ANOTHER, 'Pod']],
   [
     'helper-descriptor',
     'take descriptors of the process that starts its stage',
@@ -140,7 +140,7 @@ export const PROGRAMS: readonly Program[] = [
     'spare-others',
     'make the kernel kill the process that starts its stage first',
     'test -n "$IN_IMAGE" || for f in /proc/[0-9]*/oom_score_adj; do case "$(tr "\\0" "\\n" < "${f%/*}/environ" 2>/dev/null | grep -c PENSTOCK_STAGE=)" in 0) echo 1000 > "$f" && echo FOUND;; esac; done; true',
-    ['process, another user', 'sandbox, another user'],
+    ['process, another user', 'sandbox, another user', 'Pod'],
   ],
   // Rights.
   ['become-root', 'become root', 'grep -Eq "^ *0 +[1-9]" /proc/self/uid_map || ./probe setuid'],
@@ -222,7 +222,7 @@ export const PROGRAMS: readonly Program[] = [
     'shared-memory-size',
     'fill memory by /dev/shm',
     'head -c 300m /dev/zero > /dev/shm/penstock-attack-large 2>/dev/null && echo FOUND; rm -f /dev/shm/penstock-attack-large',
-    EVERYWHERE,
+    MACHINE_WAYS,
   ],
   ['file-size', 'fill the disk', 'head -c 300m /dev/zero > large && echo FOUND; rm -f large', EVERYWHERE],
   [
