@@ -33,6 +33,10 @@ export interface HelperExecutorOptions {
   readonly leftoversFile?: string | undefined;
   /** Helpers kept idle, default 16. */
   readonly idleMax?: number | undefined;
+  /** Of these, how many are kept when they have rested for long; default all. */
+  readonly idleLasting?: number | undefined;
+  /** For tests: how long that is. */
+  readonly restMsMax?: number | undefined;
   /** Of these, how many of no key yet, default 0. */
   readonly spareCount?: number | undefined;
   /** What a stage may take; absent: what it can get. */
@@ -55,6 +59,8 @@ export interface Launching {
 /** What a run may have in memory as files. */
 const VIEW_LIMITS = { memoryFolderBytes: Math.max(64 * 1024 ** 2, Math.round(totalmem() / 8)) };
 const IDLE_MAX = 16;
+/** A burst of many keys is over by then. */
+const REST_MS_MAX = 10 * 60_000;
 const GRACE_MS = 10_000;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
@@ -87,6 +93,8 @@ export abstract class HelperExecutor implements Executor {
       guard: options.guard,
       leftovers,
       idleMax: options.idleMax ?? IDLE_MAX,
+      idleLasting: options.idleLasting ?? options.idleMax ?? IDLE_MAX,
+      restMsMax: options.restMsMax ?? REST_MS_MAX,
       spareCount: options.spareCount ?? 0,
       ways: launching.ways(this.#scratch, shell),
       groups: this.#groups,

@@ -3,7 +3,8 @@
  *
  * HELPERPOOL-1. A helper that has run a stage of a key never runs one of another.
  * HELPERPOOL-2. No helper is handed out that the guard, where there is one, has not confirmed to hold (P15).
- * HELPERPOOL-3. At most `idleMax` helpers idle; the one idle for longest is ended first. How many run is the caller's to bound.
+ * HELPERPOOL-3. At most `idleMax` helpers idle, and for longer than `restMsMax` no more than `idleLasting`; the one idle for longest
+ *     is ended first. How many run is the caller's to bound.
  * HELPERPOOL-4. A helper stays with its run while there is room for another: what a run sees is mounted once, not for each of its
  *     stages. Without room the one that has rested longest changes over.
  */
@@ -24,6 +25,8 @@ export interface HelperPoolOptions {
   /** How a helper is started, the best way first: the first that works is kept to. */
   readonly ways: readonly Way[];
   readonly idleMax: number;
+  readonly idleLasting: number;
+  readonly restMsMax: number;
   /** What bounds the stages of helpers, where the machine has control groups. */
   readonly groups: ControlGroups | null;
   /** Absent: stages take what they can get. */
@@ -62,6 +65,9 @@ export class HelperPool {
   readonly #all = new Set<Helper>();
   /** The longest idle first. */
   readonly #idle: Helper[] = [];
+  /** Of those that idle, since when. */
+  readonly #restingSince = new WeakMap<Helper, number>();
+  #sweep: NodeJS.Timeout | undefined;
   readonly #keys = new Map<Helper, string>();
   readonly #places = new Map<Helper, string>();
   readonly #waiting: Waiting[] = [];
@@ -112,7 +118,23 @@ export class HelperPool {
       return;
     }
     this.#idle.push(helper);
+    this.#restingSince.set(helper, performance.now());
     while (this.#idle.length > this.#options.idleMax) this.#idle.shift()?.kill();
+    if (this.#idle.length > this.#options.idleLasting) this.#sweepLater();
+  }
+
+  #sweepLater(): void {
+    if (this.#sweep !== undefined || this.#closed) return;
+    const { idleLasting, restMsMax } = this.#options;
+    this.#sweep = setTimeout(() => {
+      this.#sweep = undefined;
+      const restedFrom = performance.now() - restMsMax;
+      const rested = this.#idle.filter((helper) => (this.#restingSince.get(helper) ?? 0) <= restedFrom).length;
+      const over = Math.max(0, Math.min(rested, this.#idle.length - idleLasting));
+      for (const helper of this.#idle.splice(0, over)) helper.kill();
+      if (this.#idle.length > idleLasting) this.#sweepLater();
+    }, restMsMax);
+    this.#sweep.unref();
   }
 
   /** Resolves when `count` helpers idle or none is starting any more. */
@@ -126,6 +148,7 @@ export class HelperPool {
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#sweep);
     for (const { reject } of this.#waiting.splice(0)) reject(new HelperFailed('the executor is closed'));
     for (const helper of this.#all) helper.kill();
     await Promise.all([...this.#all].map((helper) => helper.gone));
@@ -137,13 +160,14 @@ export class HelperPool {
     const own = fit.filter((helper) => this.#keys.get(helper) === key);
     const spare = fit.findLast((helper) => !this.#keys.has(helper));
     const hasRoom = this.#idle.length < this.#options.idleMax;
-    const helper =
+    const vacant =
       own.findLast((each) => each.view?.identity === view.identity) ??
-      own.findLast((each) => each.view === null || !isCurrent(each.view)) ??
-      (hasRoom ? (spare ?? own[0]) : (own[0] ?? spare));
+      own.findLast((each) => each.view === null || !isCurrent(each.view));
+    const helper = vacant ?? (hasRoom ? (spare ?? own[0]) : (own[0] ?? spare));
     if (helper === undefined) return null;
     this.#idle.splice(this.#idle.indexOf(helper), 1);
-    if (helper === spare) this.#keepSpares();
+    // Also where one had to change over for want of a spare: the next run finds one.
+    if (helper === spare || (helper !== vacant && hasRoom)) this.#keepSpares();
     this.#keys.set(helper, key);
     return helper;
   }

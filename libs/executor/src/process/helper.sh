@@ -1,6 +1,5 @@
 # A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
 #
-#   helper boot <text> <uid> <gid> <shell> <limits>   gives up what could undo the mounts around it, then serves
 #   helper serve <shell> <limits> [<drop>]            serves; where there is a third argument it has rights that a stage must not
 #   helper once <shell>                               serves one stage without a namespace; its owner ends the group
 #
@@ -25,17 +24,6 @@ start() {
   exit
 }
 
-if [ "$1" = boot ]; then
-  text=$2 uid=$3 gid=$4 shell=$5 limits=$6
-  # Of what runs out of memory the stage is to be killed, not its owner.
-  echo 500 >/proc/self/oom_score_adj
-  # Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the
-  # right to undo them.
-  [ -z "$uid" ] || exec unshare --user --map-user="$uid" --map-group="$gid" setpriv --no-new-privs -- "$shell" -c "$text" helper serve "$shell" "$limits"
-  # Root's stages stay root, but for what would uncover the data (mounts, files opened by their number, raw disks and
-  # memory), end the namespace, or leave files that cannot be removed.
-  exec setpriv --bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable --no-new-privs -- "$shell" -c "$text" helper serve "$shell" "$limits"
-fi
 shell=$2 limits=$3 drop=$4
 
 if [ "$1" = once ]; then
@@ -51,6 +39,8 @@ fi
 
 # What follows kills every process that it can see.
 [ $$ = 1 ] || exit 70
+# Of what runs out of memory the stage is to be killed, not its owner.
+{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
 # A shell whose child died of SIGINT dies of it too, unless it traps it; the stage's own subshell does not inherit that.
 trap : INT
 echo ready >&3

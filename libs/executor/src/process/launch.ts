@@ -58,7 +58,6 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       ]),
     };
   const user = isolation === 'user-namespace';
-  const [uid, gid] = user ? [String(process.getuid?.()), String(process.getgid?.())] : ['', ''];
   const keep = keptInside(covered);
   const bases = keep === undefined ? undefined : basesOf(keep, { work: keep, tmp: '/tmp', shm: '/dev/shm' });
   const entries: Entry[] = [
@@ -77,9 +76,28 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       // It sees the launcher's mounts come and go, and the launcher none of its own.
       ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
-      ...['setsid', HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'boot', HELPER_TEXT, uid, gid, HELPER_SHELL, limits],
+      ...['setsid', ...(user ? asOwner() : AS_ROOT), '--no-new-privs', '--'],
+      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', HELPER_SHELL, limits],
     ]),
   };
+}
+
+/**
+ * Root's stages stay root, but for what would uncover the data (mounts, files opened by their number, raw disks and memory), end
+ * the namespace, or leave files that cannot be removed.
+ */
+const AS_ROOT = [
+  'setpriv',
+  '--bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable',
+];
+
+/**
+ * Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the right to
+ * undo them.
+ */
+function asOwner(): string[] {
+  const [uid, gid] = [process.getuid?.(), process.getgid?.()];
+  return ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, 'setpriv'];
 }
 
 /** As `launch.sh` takes them. */
