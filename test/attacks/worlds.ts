@@ -4,7 +4,7 @@
  * namespace: a device for tunnels that everybody may open, and numbers for the users of its containers.
  */
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -54,6 +54,8 @@ const partsOf = (way: Way): { readonly executor: string; readonly isRoot: boolea
 /** Null: stages can run in this way here. */
 export async function whyNot(way: Way): Promise<string | null> {
   const { executor, isRoot } = partsOf(way);
+  // What an engine gives an ordinary user's containers as their network.
+  if (executor === 'container' && !isRoot && !isOnPath('slirp4netns')) return 'there is no slirp4netns';
   const folder = temporaryFolder('penstock-attack-probe-');
   chmodSync(folder.path, 0o711);
   try {
@@ -69,6 +71,10 @@ export async function whyNot(way: Way): Promise<string | null> {
     endEngineOf(folder.path);
     folder.remove();
   }
+}
+
+function isOnPath(program: string): boolean {
+  return (process.env['PATH'] ?? '').split(':').some((folder) => existsSync(join(folder, program)));
 }
 
 /** Each says by one line of JSON what lacks, for whoever it is run as. */
