@@ -32,7 +32,11 @@ beforeAll(async () => {
   const tiers = join(home.path, 'tiers.json');
   writeFileSync(tiers, JSON.stringify({ free: { artifactStorageMb: 3 } }));
   server = await startServer({
-    env: { SERVICE_STAGE_UIDS: process.getuid?.() === 0 ? '300000-300099' : 'off', SERVICE_TIERS_FILE: tiers },
+    env: {
+      SERVICE_STAGE_UIDS: process.getuid?.() === 0 ? '300000-300099' : 'off',
+      SERVICE_TIERS_FILE: tiers,
+      SERVICE_TENANT_TIER: 'free',
+    },
   });
 }, 90_000);
 afterAll(async () => {
@@ -204,6 +208,20 @@ stages:
     });
     expect((await list(id)).map(({ stage }) => stage).toSorted()).toEqual(['always', 'report']);
     expect((await linesOf(id)).join('\n')).toContain("no file matches 'artifacts' (dist/**): nothing is kept");
+  });
+
+  it('more than may be kept fails the stage with the reason quota, and is not to be seen', async () => {
+    const { id, stages } = await run(`pipeline: {name: quota}
+stages:
+  fits: {run: 'head -c 2000000 /dev/zero > f', artifacts: f}
+  over: {run: 'head -c 1500000 /dev/urandom > g', artifacts: g, after: fits, retry: 2}
+`);
+    expect(stages.map(({ status, reason }) => [status, reason])).toEqual([
+      ['SUCCESS', null],
+      ['FAILED', 'quota'],
+    ]);
+    expect((await list(id)).map(({ key }) => key)).toEqual(['f']);
+    expect((await linesOf(id)).join('\n')).toContain('3.0 MB may be kept');
   });
 
   it('an attempt that is tried again leaves nothing to be seen', async () => {

@@ -305,6 +305,25 @@ describe('each service does its whole job as its own user', () => {
     }
   });
 
+  it('P10: a runner stores what its own attempts leave, and nobody else speaks in its name', async () => {
+    const [registry, runner, owner] = [await busOf('registry'), await busOf('runner_r1'), await busOf('scheduler')];
+    const long = 'x'.repeat(700_000);
+    const own = [subjects.artifacts('r1', 'put'), subjects.upload('r1', 'some')];
+    for (const subject of own) registry.respond<string, string>(subject, (body) => body, { queue: 'registry' });
+    owner.respond(subjects.ownerAll(0), (_body, { subject }) => subject);
+    await Promise.all([registry.flush(), owner.flush()]);
+    for (const subject of own) expect(await runner.request(subject, long, soon)).toBe(long);
+    expect(await registry.request(subjects.owner(0, 'attempt'), {}, soon)).toBe(subjects.owner(0, 'attempt'));
+    // Another's, those of gateways, and the owner's word on an attempt are not for runners.
+    for (const subject of [
+      subjects.artifacts('r2', 'put'),
+      subjects.upload('r2', 'some'),
+      subjects.service('registry', 'artifact.get'),
+      subjects.owner(0, 'attempt'),
+    ])
+      await expect(runner.request(subject, {}, soon), subject).rejects.toMatchObject({ tag: 'NotPermitted' });
+  });
+
   it('auth tells of dead tokens, and gateway and registry hear it, those that come later too', async () => {
     const auth = await busOf('auth');
     await putExpiring(auth, buckets.revocations, 'session.first', { before: 1 }, 60_000);
