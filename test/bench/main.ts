@@ -19,6 +19,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
   webhook: async () => (await import('./webhook.ts')).benchWebhook(),
   registry: async () => (await import('./registry.ts')).benchRegistry(),
+  artifacts: async () => (await import('./artifacts.ts')).benchArtifacts(),
 };
 
 const wanted = process.argv.slice(2);
