@@ -14,6 +14,7 @@ export {
   encodeRun,
   encodeRunInSteps,
   runCollections,
+  type EncodedEvents,
   type EncodedRun,
   type RunDocument,
 } from './run-documents.ts';

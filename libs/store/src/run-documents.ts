@@ -111,6 +111,14 @@ export interface EncodedRun {
   readonly story: string;
 }
 
+/** The first so many events of a run as its document has them. */
+export interface EncodedEvents {
+  readonly count: number;
+  readonly text: string;
+}
+
+const NO_EVENTS: EncodedEvents = { count: 0, text: '' };
+
 /** Of events, encoded between two yields: less than a millisecond. */
 const STEP_CHARACTERS = 128 * 1024;
 
@@ -119,15 +127,20 @@ export function encodeRun(document: RunDocument): EncodedRun {
   const steps = encodeRunInSteps(document);
   for (;;) {
     const { done, value } = steps.next();
-    if (done === true) return value;
+    if (done !== true) continue;
+    const { encodedEvents: _, ...run } = value;
+    return run;
   }
 }
 
 /**
  * The same with a rest after each part of the events, of which a run may have many MiB. The state is encoded by the first
- * step, so it may change afterwards; events never do.
+ * step, so it may change afterwards; events never do: what is known of them from an `earlier` time is not encoded again.
  */
-export function* encodeRunInSteps(document: RunDocument): Generator<undefined, EncodedRun> {
+export function* encodeRunInSteps(
+  document: RunDocument,
+  earlier: EncodedEvents = NO_EVENTS,
+): Generator<undefined, EncodedRun & { readonly encodedEvents: EncodedEvents }> {
   const { partition, open, incarnation, sequence, state, events, view } = document;
   const run: Omit<EncodedRun, 'story'> = {
     id: state.id,
@@ -145,17 +158,18 @@ export function* encodeRunInSteps(document: RunDocument): Generator<undefined, E
     sequence,
     view: JSON.stringify(view),
   };
-  let story = `{"state":${JSON.stringify(state)},"events":[`;
+  const head = `{"state":${JSON.stringify(state)},"events":[`;
+  let texts = earlier.text;
   let step = 0;
-  for (const [index, event] of events.entries()) {
-    const text = JSON.stringify(event);
-    story += index === 0 ? text : `,${text}`;
+  for (let index = earlier.count; index < events.length; index++) {
+    const text = JSON.stringify(events[index]);
+    texts += index === 0 ? text : `,${text}`;
     step += text.length;
     if (step < STEP_CHARACTERS) continue;
     step = 0;
     yield undefined;
   }
-  return { ...run, story: `${story}]}` };
+  return { ...run, story: `${head}${texts}]}`, encodedEvents: { count: events.length, text: texts } };
 }
 
 export function decodeRun(

@@ -39,5 +39,6 @@ export { RestoreRoom } from './shell/restore-room.ts';
 export { handBack, loadPartition, openPartition, type OpenedPartition, type Opening } from './shell/take-over.ts';
 export { SchedulerService, type Texts } from './shell/scheduler.ts';
 export type { SchedulerPorts } from './shell/scheduler-ports.ts';
+export { EncodedStories } from './shell/encoded-stories.ts';
 export { Projector } from './shell/projector.ts';
 export { JournalPurge } from './shell/journal-purge.ts';

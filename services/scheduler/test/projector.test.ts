@@ -1,6 +1,6 @@
 import { newRun, planOf, viewOf } from '@penstock/run';
 import { encodeRunInSteps, StoreUsageError, type EncodedRun, type RunDocument, type RunsLedger } from '@penstock/store';
-import { Projector, type Partition } from '@penstock/scheduler/testing';
+import { EncodedStories, Projector, type LiveRun, type Partition } from '@penstock/scheduler/testing';
 import { failuresAt } from '@penstock/telemetry/borders';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { withBoundedWrites } from '../src/shell/bounded-writes.ts';
@@ -193,6 +193,57 @@ describe('a run with many events', () => {
     for (; step.done !== true; step = steps.next()) rests += 1;
     expect(step.value.story).toBe(JSON.stringify({ state, events }));
     expect(step.value.story.length / (rests + 1)).toBeLessThan(256 * 1024);
+  });
+});
+
+describe('the document of a large run', () => {
+  it('costs what has happened since the one before, and is the same as one that is made anew', async () => {
+    const harness = new Harness();
+    const { id } = harness.create(text([stage('a', { env: { LARGE: ['x'.repeat(100_000)] } })]));
+    harness.settle();
+    const run = [...harness.partition.liveRuns].find((each) => each.id === id);
+    const [created] = run?.events ?? [];
+    let encoded = 0;
+    const plain = { ...created };
+    Object.assign(created ?? {}, {
+      toJSON: () => {
+        encoded += 1;
+        return plain;
+      },
+    });
+    const store = new SlowStore();
+    const save = store.ledger.saveBatch.bind(store.ledger);
+    const stories: string[] = [];
+    store.ledger.saveBatch = (documents) => {
+      for (const document of documents) if ('story' in document) stories.push(document.story);
+      return save(documents);
+    };
+    const projector = projectorOf(harness, store);
+    projector.projectSoon();
+    await until(() => store.checkpoints.length === 1);
+    harness.session('r1-s', { credits: 1 });
+    harness.settle();
+    projector.projectSoon();
+    await until(() => store.checkpoints.length === 2);
+    await projector.stop();
+    expect(encoded).toBe(1);
+    expect(stories).toHaveLength(2);
+    const { events } = JSON.parse(stories[1] ?? '') as { readonly events: readonly unknown[] };
+    expect(events).toEqual([plain, ...(run?.events.slice(1) ?? [])]);
+    expect(events).toHaveLength(3);
+  });
+
+  it('is remembered within a bound, the last ones first', () => {
+    const stories = new EncodedStories(300_000);
+    const runs = Array.from({ length: 4 }, () => ({}) as LiveRun);
+    const events = { count: 1, text: 'x'.repeat(100_000) };
+    for (const run of runs) stories.keep(run, events);
+    expect(runs.map((run) => stories.get(run) !== undefined)).toEqual([false, true, true, true]);
+    stories.keep({} as LiveRun, { count: 1, text: 'x'.repeat(1_000) });
+    stories.keep({} as LiveRun, { count: 1, text: 'x'.repeat(400_000) });
+    for (const run of runs) stories.forget(run);
+    stories.keep(runs[0] as LiveRun, { count: 3, text: 'x'.repeat(300_000) });
+    expect(stories.get(runs[0] as LiveRun)?.count).toBe(3);
   });
 });
 

@@ -71,6 +71,8 @@ export class Dispatch {
   readonly #sessions = new Map<string, Session>();
   readonly #earlierResults = new EarlierResults();
   readonly #ofRunner = new Map<string, Set<Session>>();
+  /** Every session under each of its labels: of ten thousand sets of labels each has few that could take it, and many that cannot. */
+  readonly #withLabel = new Map<string, Set<Session>>();
   readonly #classes = new Map<string, ReadyClass>();
   readonly #near = new ReadyClasses<ReadyClass>();
   /** Sessions that may find something: they have new credits or labels, or the last match left them to the next. */
@@ -254,15 +256,30 @@ export class Dispatch {
 
   #setLabels(session: Session, labels: readonly string[]): void {
     if (session.labels.size === labels.length && hasLabels(session, labels)) return;
+    this.#unlabel(session);
     session.labels = new Set(labels);
+    for (const label of session.labels) {
+      const sessions = this.#withLabel.get(label);
+      if (sessions === undefined) this.#withLabel.set(label, new Set([session]));
+      else sessions.add(session);
+    }
     if (session.leased) this.#poolsChanged();
     this.#mayFind(session);
+  }
+
+  #unlabel(session: Session): void {
+    for (const label of session.labels) {
+      const sessions = this.#withLabel.get(label);
+      sessions?.delete(session);
+      if (sessions?.size === 0) this.#withLabel.delete(label);
+    }
   }
 
   #deleteSession(id: string): void {
     const session = this.#sessions.get(id);
     if (session === undefined) return;
     this.#sessions.delete(id);
+    this.#unlabel(session);
     if (session.leased) this.#poolsChanged();
     this.#wanting.delete(session);
     this.#idle.delete(session);
@@ -496,13 +513,24 @@ export class Dispatch {
     if (ready.pool?.version === this.#poolVersion) return ready.pool.of;
     const runners = new Set<string>();
     let slots = 0;
-    for (const session of this.#sessions.values()) {
+    for (const session of this.#fewestWith(ready)) {
       if (!session.leased || !canTake(session, ready)) continue;
       runners.add(session.runner);
       slots += session.slots;
     }
     ready.pool = { version: this.#poolVersion, of: { slots, runners } };
     return ready.pool.of;
+  }
+
+  /** All that could take what is in the class, and as few others as one label tells apart. */
+  #fewestWith({ labels }: ReadyClass): Iterable<Session> {
+    let fewest: ReadonlySet<Session> | undefined;
+    for (const label of labels) {
+      const sessions = this.#withLabel.get(label);
+      if (sessions === undefined) return [];
+      if (fewest === undefined || sessions.size < fewest.size) fewest = sessions;
+    }
+    return fewest ?? this.#sessions.values();
   }
 
   #isWantedElsewhere(session: Session): boolean {

@@ -38,6 +38,7 @@ import { Partition } from '../partition/partition.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import type { CreateIntake } from './create-intake.ts';
 import type { DefinitionReader } from './definition-reader.ts';
+import type { EncodedStories } from './encoded-stories.ts';
 import { LogEnds } from './log-ends.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -66,6 +67,7 @@ export interface OwnerOptions {
   readonly intake: CreateIntake;
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
+  readonly stories: EncodedStories;
   mayAct(): boolean;
   /** Whether a lease has passed since the broker was connected. */
   mayDeclareLoss(): boolean;
@@ -176,6 +178,7 @@ export class PartitionOwner {
       load,
       log,
       clock: time,
+      stories: this.#options.stories,
       failed: this.#drop,
     });
     this.#subscriptions.push(

@@ -18,6 +18,7 @@ import {
 import type { KeyCounter } from '../admission/key-counts.ts';
 import { JournalPurge } from './journal-purge.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { EncodedStories } from './encoded-stories.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import { guarded } from '@penstock/telemetry/borders';
@@ -46,6 +47,8 @@ export interface ProjectorOptions {
   readonly load: SchedulerLoad;
   readonly log: Pick<Log, 'warn' | 'error'>;
   readonly clock?: ProjectorClock | undefined;
+  /** Shared by the partitions of a scheduler. */
+  readonly stories?: EncodedStories | undefined;
   /** Something has thrown that is no fault of the store: what is still to be written cannot be told, and nothing more is written. */
   failed(error: unknown): void;
 }
@@ -64,9 +67,11 @@ export class Projector {
   #documentsAtOnce = DOCUMENTS_MAX;
   /** Runs whose documents are written, with no checkpoint behind them yet: what follows failed. */
   readonly #written = new Set<LiveRun>();
+  readonly #stories: EncodedStories;
 
   constructor(options: ProjectorOptions) {
     this.#options = options;
+    this.#stories = options.stories ?? new EncodedStories();
     this.#clock = options.clock ?? machineTime;
     this.#purge = new JournalPurge({
       partition: options.partition.settings.partition,
@@ -201,10 +206,13 @@ export class Projector {
   async #encodeRun(dirty: DirtyRun): Promise<EncodedRun> {
     const document = this.#positionOf(dirty.run);
     try {
-      const steps = encodeRunInSteps(this.#documentOf(dirty));
+      const steps = encodeRunInSteps(this.#documentOf(dirty), this.#stories.get(dirty.run));
       let step = steps.next();
       for (; step.done !== true; step = steps.next()) await this.#clock.turn();
-      return step.value;
+      const { encodedEvents, ...encoded } = step.value;
+      if (encoded.open) this.#stories.keep(dirty.run, encodedEvents);
+      else this.#stories.forget(dirty.run);
+      return encoded;
     } catch (error) {
       const { log, partition } = this.#options;
       log.warn(

@@ -31,6 +31,7 @@ import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
 import { CreateIntake } from './create-intake.ts';
 import { DefinitionReader } from './definition-reader.ts';
+import { EncodedStories } from './encoded-stories.ts';
 import { InvariantSamples } from './invariant-samples.ts';
 import { LeaseLookups } from './lease-lookups.ts';
 import { LossPause } from './loss-pause.ts';
@@ -76,6 +77,7 @@ export class SchedulerService implements Scheduler {
   readonly #texts: Texts;
   readonly #intake: CreateIntake;
   readonly #load: SchedulerLoad;
+  readonly #stories = new EncodedStories();
   readonly #membership: SchedulerMembership;
   readonly #invariants: InvariantSamples;
   readonly #leases: LeaseLookups;
@@ -374,6 +376,7 @@ export class SchedulerService implements Scheduler {
         intake: this.#intake,
         dispatch: this.#dispatch,
         load: this.#load,
+        stories: this.#stories,
         mayAct: () => this.#membership.mayAct(),
         mayDeclareLoss: () => this.#lossPause.isOver && this.#runnerLeases?.current !== false,
         isGone: (member) => this.#leases.isGone(member),
