@@ -23,6 +23,8 @@ export type {
 } from './contract/port.ts';
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
+export { Mask, MaskingSink } from './output/mask.ts';
+export { MaskFile } from './output/mask-file.ts';
 export { LineSplitter } from './output/lines.ts';
 export { ControlGroups } from './limits/control-groups.ts';
 export { defaultLimits, type StageLimits } from './limits/stage-limits.ts';

@@ -1,0 +1,64 @@
+/**
+ * The file that `$SERVICE_MASK` names: each line that a stage writes to it is a value to be masked from then on. It is looked at
+ * before each part of the output, so what was written before a value was printed counts.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import type { Mask } from './mask.ts';
+
+/** Of the file; what is behind that is not read. */
+const BYTES_MAX = 64 * 1024;
+/** Each makes the search anew. */
+const VALUES_MAX = 100;
+const VALUE_CHARACTERS_MIN = 4;
+
+export class MaskFile {
+  readonly #path: string;
+  readonly #mask: Mask;
+  readonly #remark: (text: string) => void;
+  #size = 0;
+  #count = 0;
+  #isFull = false;
+
+  /** `remark` takes a line for the stage's log. */
+  constructor(path: string, mask: Mask, remark: (text: string) => void) {
+    this.#path = path;
+    this.#mask = mask;
+    this.#remark = remark;
+  }
+
+  /** Takes the lines that are new. */
+  refresh(): void {
+    if (this.#isFull) return;
+    const size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size === this.#size) return;
+    this.#size = size;
+    const text = this.#read();
+    if (text === null) return;
+    // A line is taken when it has ended: half of a value would be none.
+    const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
+    const values = lines.map((line) => line.trimEnd()).filter((line) => line.trim().length >= VALUE_CHARACTERS_MIN);
+    const fresh = values.slice(this.#count, VALUES_MAX);
+    this.#count += fresh.length;
+    this.#mask.add(fresh);
+    if (size <= BYTES_MAX && values.length <= VALUES_MAX) return;
+    this.#isFull = true;
+    this.#remark(`$SERVICE_MASK takes ${VALUES_MAX} values in ${BYTES_MAX} bytes; what is behind them is not masked`);
+  }
+
+  /** The stage may have put anything at the path: nothing is followed or waited for. */
+  #read(): string | null {
+    let fd: number;
+    try {
+      fd = openSync(this.#path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch {
+      return null;
+    }
+    try {
+      if (!fstatSync(fd).isFile()) return null;
+      const buffer = Buffer.alloc(Math.min(BYTES_MAX, fstatSync(fd).size));
+      return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0));
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
