@@ -11,6 +11,7 @@ import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/inherited-environment.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { badInput, INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
+import { SECRET_OPTIONS, secretValues } from '../command-line/secret-options.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { OutputWriter } from '../output/output-writer.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -40,6 +41,7 @@ const spec: CommandSpec = {
     quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
     json: { type: 'boolean', text: 'One JSON event a line instead of text, as in the log stream of a server.' },
     ...INPUT_OPTIONS,
+    ...SECRET_OPTIONS,
     ...COLOR_OPTIONS,
     ...SERVER_OPTIONS,
   },
@@ -71,6 +73,7 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   const slots =
     jobs === undefined ? availableParallelism() : wholeNumber(spec, 'jobs', jobs, { min: 1, max: JOBS_MAX });
   const given = inputValues(args, spec.name);
+  const secrets = await secretValues(args, context, spec.name);
   const file = await readPipelineFile(args.positionals[0], cwd);
   const executors = new LocalExecutors({ slots, warn: (message) => terminal.note(`penstock: ${message}`) });
   // They come up while this process loads and parses.
@@ -90,6 +93,7 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
     return await execute(parsed.definition, {
       file,
       inputs: inputs.values,
+      secrets,
       slots,
       executors,
       args,
@@ -128,6 +132,8 @@ async function extensionsOf(file: PipelineFile, args: ParsedArguments, context: 
 export interface LocalExecution {
   readonly file: PipelineFile;
   readonly inputs: Readonly<Record<string, string>>;
+  /** By name; absent: none. */
+  readonly secrets?: ReadonlyMap<string, string> | undefined;
   readonly slots: number;
   readonly executors: LocalExecutors;
   readonly args: ParsedArguments;
@@ -140,7 +146,7 @@ export interface LocalExecution {
 /** Runs a definition to its end, showing it; resolves to the exit code. */
 export async function execute(
   definition: PipelineDefinition,
-  { file, inputs, slots, executors, args, context, extensionFolders, ended }: LocalExecution,
+  { file, inputs, secrets = new Map(), slots, executors, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
@@ -164,11 +170,13 @@ export async function execute(
     definition,
     yaml: file.text,
     inputs,
+    secrets,
     workspace,
     executors,
     reporter,
     slots,
-    inheritedEnv: inheritedEnvironment(env),
+    // A stage gets those that it names, and no other.
+    inheritedEnv: withoutVariables(inheritedEnvironment(env), [...secrets.keys()]),
     extensionFolders,
     keepText: json,
   });
@@ -203,6 +211,13 @@ export async function execute(
     await executors.close();
     await workspace.remove();
   }
+}
+
+function withoutVariables(
+  env: Readonly<Record<string, string>>,
+  names: readonly string[],
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !names.includes(name)));
 }
 
 /** Kills what runs and clears up; then the summary, where the terminal still takes it. */

@@ -14,6 +14,10 @@ import {
   failedBecause,
   judgeAttempt,
   limitsRemark,
+  maskedOutputs,
+  MaskFile,
+  MaskingSink,
+  secretsOf,
   stageEnvironment,
   type StageProcess,
   giveTree,
@@ -57,6 +61,8 @@ export interface LocalRunOptions {
   readonly workspace: LocalWorkspace;
   readonly executors: Pick<LocalExecutors, 'choose' | 'userIn'>;
   readonly reporter: Reporter;
+  /** Values by the names of secrets. */
+  readonly secrets: ReadonlyMap<string, string>;
   readonly slots: number;
   readonly inheritedEnv: Readonly<Record<string, string>>;
   /** The folders of extensions' files by the hash of their package; there is one for every stage that comes from an extension. */
@@ -231,10 +237,17 @@ export class LocalRun {
   }
 
   async #run(stage: string, attempt: Attempt, work: StageWork): Promise<AttemptResult> {
-    const { workspace, executors, inheritedEnv, extensionFolders } = this.#options;
+    const { workspace, executors, inheritedEnv, extensionFolders, secrets: values } = this.#options;
     const { output } = attempt;
     let copy: string | undefined;
     try {
+      const lacking = (work.secrets ?? []).filter(({ name }) => !values.has(name));
+      if (lacking.length > 0) {
+        for (const name of new Set(lacking.map((use) => use.name)))
+          output.remark(`the stage cannot start: the secret ${name} is given by neither --secret nor --secret-file`);
+        return resultOf(failedBecause('secret'));
+      }
+      const { env: secretEnv, files, mask } = secretsOf(work.secrets ?? [], values);
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
       if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);
       if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
@@ -253,6 +266,7 @@ export class LocalRun {
         trigger: 'local',
         workspace: root,
         outputFile,
+        maskFile: `${outputFile}-mask`,
         extensionFolder,
       };
       const executor = executors.choose(work.place);
@@ -263,7 +277,9 @@ export class LocalRun {
       const folders = [root, dirname(outputFile), ...(extensionFolder === undefined ? [] : [extensionFolder])];
       if (user !== undefined) await giveTree(dirname(outputFile), user);
       const own = executor.kind === 'container' ? withoutMachine(inheritedEnv, dirname(outputFile)) : inheritedEnv;
-      const env = stageEnvironment(own, work.env, place);
+      const env = stageEnvironment(own, { ...work.env, ...secretEnv }, place);
+      const maskFile = new MaskFile(place.maskFile, mask, (text) => output.remark(text));
+      const masked = new MaskingSink(output, mask, () => maskFile.refresh());
       attempt.process = executor.start(
         {
           helperKey: KEY,
@@ -274,18 +290,22 @@ export class LocalRun {
           user,
           folders,
           place: work.place,
+          files,
           timeoutMs: work.timeoutMs,
         },
-        output,
+        masked,
       );
       const exit = await attempt.process.ended;
-      const tell = (text: string): void => output.remark(text);
-      const verdict = judgeAttempt(exit, {
+      maskFile.refresh();
+      masked.finish();
+      const tell = (text: string): void => output.remark(mask.text(text));
+      const judged = judgeAttempt(exit, {
         timeoutMs: work.timeoutMs,
         outputFile,
         declared: work.outputs,
         remark: tell,
       });
+      const verdict = { ...judged, outputs: maskedOutputs(judged.outputs, mask) };
       if (work.artifacts === undefined) return resultOf(verdict);
       const { signal } = attempt.preparation;
       return resultOf(

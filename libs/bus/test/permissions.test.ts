@@ -262,6 +262,25 @@ describe('each service does its whole job as its own user', () => {
     expect(await Promise.all([demand.promise, release.promise])).toEqual(['demand', 'release']);
   });
 
+  it('P31: a runner presents slips by its own name, and auth reads the lease that they are for', async () => {
+    const [runner, auth] = [await busOf('runner_r1'), await busOf('auth')];
+    const lease = { runner: 'r1', session: 'p31', sealTo: 'x'.repeat(43) };
+    const held = await acquireLease(runner, buckets.runners, 'r1.p31', lease, { ttlMs: 60_000 });
+    auth.respond(
+      subjects.slip('*'),
+      async (_, { subject }) => ({ subject, lease: await leaseAtLeader(auth, buckets.runners, 'r1.p31') }),
+      { queue: 'auth' },
+    );
+    await auth.flush();
+    expect(await runner.request(subjects.slip('r1'), {}, soon)).toMatchObject({
+      subject: 'slip.r1',
+      lease: { value: lease },
+    });
+    const raw = await rawOf('runner_r1');
+    expect(await subscribing(raw, subjects.slip('r1'))).not.toBeNull();
+    await held.release();
+  });
+
   it('services ask each other what each is there for, and tell their own kind what has changed', async () => {
     const users = ['gateway', 'auth', 'registry', 'webhook-ingest', 'runner_r1'] as const;
     const [gateway, auth, registry, ingest, runner] = (await Promise.all(users.map((user) => busOf(user)))) as [
@@ -462,6 +481,7 @@ const forbidden: {
       'log.run1.r2',
       'committing',
       'pull.m1.r2',
+      'slip.r2',
       'run.0.result.r2',
       'run.0.create',
       'run.0.cancel',

@@ -188,6 +188,32 @@ export function storeUrl(): Kind<
   };
 }
 
+const KEY_FORM = '32 bytes in base64';
+const KEY_REMEDY = 'make one with: openssl rand -base64 32';
+
+export function secretKey(): Kind<string> {
+  return {
+    form: KEY_FORM,
+    parse: (value) => (isKey(value) ? { value } : { problem: `is to be ${KEY_FORM}; ${KEY_REMEDY}` }),
+  };
+}
+
+/** No part is named in a problem: it would be a key that was written a little wrong. */
+export function secretKeys(): Kind<readonly string[]> {
+  const form = `${KEY_FORM}, or several of these separated by commas`;
+  return {
+    form,
+    parse(given) {
+      const parts = given.split(',').map((part) => part.trim());
+      return parts.every(isKey) ? { value: parts } : { problem: `is to be ${form}; ${KEY_REMEDY}` };
+    },
+  };
+}
+
+function isKey(text: string): boolean {
+  return /^[A-Za-z0-9+/_-]{43}=?$/.test(text);
+}
+
 /** Numbers of users, first and last; null for `off`. */
 export function uidRange(): Kind<{ readonly first: number; readonly last: number } | null> {
   return {

@@ -12,6 +12,8 @@ import {
   listenAddress,
   origin,
   powerOfTwo,
+  secretKey,
+  secretKeys,
   storeUrl,
   text,
   url,
@@ -121,13 +123,21 @@ export const variables = {
   }),
   masterKeys: optional({
     name: 'SERVICE_MASTER_KEY',
-    kind: keys(),
+    kind: secretKeys(),
     defaultText:
       'made and kept in the data folder in development mode; without it in production mode no secret is taken',
     services: ['serve', 'auth'],
     secret: true,
     meaning:
       'Encrypts the secrets of stages where they are kept. Of several keys the first encrypts and all decrypt: put a new one in front, start, and take the old one away once the log says that nothing is left under it.',
+  }),
+  slipKey: optional({
+    name: 'SERVICE_SLIP_KEY',
+    kind: secretKey(),
+    defaultText: 'none: stages get no secrets; `serve` makes its own',
+    services: ['scheduler', 'auth'],
+    secret: true,
+    meaning: 'The same for schedulers and auth: by it a scheduler signs which stage a runner may ask secrets for.',
   }),
   baseUrl: optional({
     name: 'SERVICE_BASE_URL',
@@ -636,19 +646,6 @@ function optional<T>(
   declared: Omit<Variable<T, undefined>, 'default'> & { readonly defaultText: string },
 ): Variable<T, undefined> {
   return { ...declared, default: undefined };
-}
-
-/** Keys of 32 bytes. */
-function keys(): Kind<readonly string[]> {
-  const form = '32 bytes in base64, or several of these separated by commas';
-  return {
-    form,
-    parse(given) {
-      const parts = given.split(',').map((part) => part.trim());
-      const areKeys = parts.every((part) => /^[A-Za-z0-9+/_-]{43}=?$/.test(part));
-      return areKeys ? { value: parts } : { problem: `is to be ${form}; make one with: openssl rand -base64 32` };
-    },
-  };
 }
 
 /** Blanks and control characters do not survive a header. A short one is warned of at the start: scripts and tests use them. */

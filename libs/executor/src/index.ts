@@ -1,4 +1,5 @@
 export { stageEnvironment } from './attempt/stage-environment.ts';
+export { secretsOf, type StageSecrets } from './attempt/stage-secrets.ts';
 export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
 export { chooseExecutor, type IsolationLevel, limitsRemark, type StageNeeds } from './choice/choice.ts';
 export { ContainerExecutor } from './container/container-executor.ts';
@@ -23,7 +24,7 @@ export type {
 } from './contract/port.ts';
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
-export { Mask, MaskingSink } from './output/mask.ts';
+export { maskedOutputs, MaskingSink } from './output/mask.ts';
 export { MaskFile } from './output/mask-file.ts';
 export { LineSplitter } from './output/lines.ts';
 export { ControlGroups } from './limits/control-groups.ts';

@@ -2,6 +2,7 @@
 export type * from './model/definition.ts';
 export type * from './model/kept-files.ts';
 export type * from './model/place.ts';
+export type * from './model/secret-use.ts';
 export { diagnosticLine, formatDiagnostics } from './text/diagnostic-text.ts';
 export { bindingsOf, evaluate, renderTemplate, truthy } from './expressions/evaluate.ts';
 export { GlobList } from './push/glob.ts';

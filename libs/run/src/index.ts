@@ -21,3 +21,4 @@ export * from './job.ts';
 export * from './month.ts';
 export * from './attempt-time.ts';
 export * from './errors.ts';
+export { isTrusted, triggerOf } from './origin.ts';

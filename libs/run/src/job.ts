@@ -6,6 +6,7 @@ import {
   type Expression,
   type ExpressionScope,
   type PlaceDefinition,
+  type SecretUse,
   type Template,
 } from '@penstock/pipeline';
 import { environmentOf, scopeOf } from './decide.ts';
@@ -22,6 +23,8 @@ export interface StageWork {
   readonly workdir?: string | undefined;
   readonly shell?: string | undefined;
   readonly outputs: readonly string[];
+  /** Names of secrets, never a value; absent: none. */
+  readonly secrets?: readonly SecretUse[] | undefined;
   readonly place?: PlaceDefinition<string> | undefined;
   /** What of its files is kept; absent: nothing. */
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
@@ -70,6 +73,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.workdir === undefined ? {} : { workdir: counted(renderTemplate(definition.workdir, scope)) }),
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
+    ...(definition.secrets === undefined ? {} : { secrets: definition.secrets }),
     ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
     ...keptFields(definition.artifacts),
     ...inheritedFields(run, plan, index),

@@ -14,6 +14,7 @@ export type StageReason =
   | 'service'
   | 'artifacts'
   | 'evicted'
+  | 'secret'
   | 'pipeline_file'
   | 'log_limit'
   | 'quota'

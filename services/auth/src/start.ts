@@ -24,6 +24,7 @@ import { addDeviceRoutes } from './routes/device-routes.ts';
 import { addEmbeddedRoutes } from './routes/embedded-routes.ts';
 import { acceptForms } from './routes/forms.ts';
 import { answerRefusal } from './routes/refusals.ts';
+import { answerSlips } from './routes/slips.ts';
 import { addSessionRoutes } from './routes/session-routes.ts';
 import { requestAudit } from './routes/request-audit.ts';
 import { addWebRoutes } from './routes/web-routes.ts';
@@ -54,6 +55,8 @@ export interface AuthOptions {
   readonly defaultTier: string;
   /** `SERVICE_MASTER_KEY`; without one no secret is taken. */
   readonly masterKeys?: readonly string[] | undefined;
+  /** `SERVICE_SLIP_KEY`; without it no stage gets a secret. */
+  readonly slipKey?: string | undefined;
   readonly audit: AuditLog;
   readonly log: Pick<Log, 'info' | 'warn'>;
   /** Milliseconds since 1970; default the system clock. */
@@ -114,6 +117,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const masterKeys = new MasterKeys(options.masterKeys ?? []);
   const stageSecrets = new StageSecrets(store, masterKeys, now);
   const resealing = startResealing({ store, keys: masterKeys, log });
+  const slips = answerSlips({ bus, secrets: stageSecrets, slipKey: options.slipKey, log, now });
   const calls = answerAuthCalls({ bus, users, sessions, tokens, stageSecrets, audit, now });
   const sweeper = startSweeper({ store, now, log });
 
@@ -180,6 +184,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       sweeper.close();
       resealing.close();
       calls.stop();
+      slips.stop();
     },
   };
 }

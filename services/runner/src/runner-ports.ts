@@ -29,7 +29,7 @@ export interface Chunks {
 type AttemptLog = Pick<OutgoingLog, 'append' | 'stored' | 'keep' | 'drop'>;
 
 /** What an attempt gets from its runner. */
-type AttemptOfRunner = Pick<AttemptParts, 'keep' | 'isSessionActive' | 'workspaces' | 'record' | 'past'> & {
+type AttemptOfRunner = Pick<AttemptParts, 'keep' | 'isSessionActive' | 'workspaces' | 'record' | 'past' | 'slips'> & {
   readonly outgoingLog: AttemptLog;
 };
 

@@ -24,6 +24,8 @@ import {
   type ResultRequest,
   RUNNER_LEASE_MS,
   type RunnerLease,
+  type SlipAnswer,
+  type SlipRequest,
   type StopReply,
   type StopRequest,
   subjects,
@@ -42,11 +44,15 @@ import { isSame, Outbox, resultId } from './report/outbox.ts';
 import { Schedulers } from './session/schedulers.ts';
 import { Session, type SessionGuard } from './session/session.ts';
 import { SessionList } from './session/session-list.ts';
+import type { SlipDesk } from './session/slip-desk.ts';
 import { StopMemory } from './session/stop-memory.ts';
 
 const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
+
+/** Auth reads a lease and the store for each. */
+const SLIP_ANSWER_MS = 10_000;
 
 /** What belongs to one session. */
 interface ActiveSession<Stages extends SessionStages> {
@@ -389,6 +395,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
         isSessionActive: () => active.session.isActive(),
         record: past?.record ?? this.#ports.records.open(job),
         past,
+        slips: this.#slipDesk(active.session),
       },
       () => new Set([...this.#running].map((running) => running.job.key)),
     );
@@ -421,6 +428,17 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     };
     void attempt.result.then(ended, () => ended(null));
+  }
+
+  /** P31. */
+  #slipDesk(session: Session<Stages>): SlipDesk {
+    const subject = subjects.slip(this.#options.runnerId);
+    const limits = { deadlineMs: SLIP_ANSWER_MS, timeoutMs: SLIP_ANSWER_MS };
+    return {
+      present: (slip) => this.#ports.bus.requestRetrying<SlipRequest, SlipAnswer>(subject, { slip }, limits),
+      renewLease: () => session.renewNow(),
+      open: (sealed) => session.key.open(sealed),
+    };
   }
 
   #sendResult(job: Job, active: ActiveSession<Stages>, scheduler: string | null, done: () => void): void {

@@ -70,6 +70,11 @@ function attempt(): Attempt {
     log: silentLogger(),
     keep: (result) => kept.push(result),
     isSessionActive: () => Promise.resolve(isActive),
+    slips: {
+      present: () => Promise.reject(new Error('the stage names no secrets')),
+      renewLease: () => Promise.resolve(),
+      open: () => Promise.reject(new Error('nothing is sealed')),
+    },
   });
 }
 

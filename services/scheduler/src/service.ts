@@ -19,6 +19,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
         'logBytesMax',
         'keySlots',
         'artifactExpire',
+        'slipKey',
       ],
       async start({ settings, bus, log, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
@@ -37,6 +38,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
             logBytesMax: settings.logBytesMax,
             artifactExpireMs: settings.artifactExpire,
             keySlots: settings.keySlots,
+            slipKey: settings.slipKey,
           }),
         );
         return {

@@ -3,6 +3,7 @@
  * NATS exactly as they do apart; this file only makes their dependencies, starts them in order and stops them in order.
  * What strangers speak to has a thread of its own (`api/api-thread.ts`).
  */
+import { randomBytes } from 'node:crypto';
 import { arch, availableParallelism, platform } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
@@ -90,17 +91,19 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const logFor = (service: string): Logger =>
     createLogger({ service, level: options.logLevel ?? 'info', secrets: secretsOf(options) });
   const log = logFor('serve');
+  // Of no use after a restart: the attempts that slips are for are gone then.
+  const slipKey = randomBytes(32).toString('base64');
   const started: Closing[] = [];
   try {
     const lock = lockDataFolder(dataDir);
     started.push(() => lock.release());
     const api = new ApiThread(log);
     started.push(() => api.close());
-    const engine = await startEngine(options, logFor, started);
+    const engine = await startEngine({ ...options, slipKey }, logFor, started);
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
-    const url = await api.start({ ...rest, objectsUrl, stageUids }, engine.busAddress, engine.mirrors);
+    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids }, engine.busAddress, engine.mirrors);
     // The API is the last to be started and the first to be closed.
     started.push(() => api.close());
     return {
@@ -160,6 +163,7 @@ async function startEngine(
     logBytesMax: options.logBytesMax,
     artifactExpireMs: options.artifactExpireMs,
     keySlots: options.keySlots,
+    slipKey: options.slipKey,
     leasesProvenDead: options.natsUrl === undefined,
   });
   started.push(() => scheduler.close());

@@ -51,6 +51,7 @@ export function simRunnerPorts(
         guarded(guard);
         return guard;
       },
+      newKey: () => ({ publicKey: 'of a simulated session', open: () => Promise.reject(new SimOutage('sealed')) }),
       acquire: (key, value) =>
         acquireSimLease({ network, node, time, bucket: 'runners', ttlMs: world.profile.leaseMs }, key, value),
     },

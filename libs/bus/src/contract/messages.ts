@@ -2,7 +2,7 @@
  * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
-import type { ArtifactsDefinition, Least, PlaceDefinition, ResolvedExtension } from '@penstock/pipeline';
+import type { ArtifactsDefinition, Least, PlaceDefinition, ResolvedExtension, SecretUse } from '@penstock/pipeline';
 import type {
   Epoch,
   InheritedArtifacts,
@@ -283,6 +283,10 @@ export interface Job extends AttemptRef {
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
   /** Names that the stage may publish. */
   readonly outputs: readonly string[];
+  /** What the stage gets of which secrets: names, never a value. */
+  readonly secrets?: readonly SecretUse[] | undefined;
+  /** What auth gives the values for (P31). Absent: the stage names none, or its scheduler has no key to sign with. */
+  readonly slip?: string | undefined;
   readonly timeoutMs: number;
   /** Bytes of output kept for this attempt; what is beyond is dropped behind a marker. */
   readonly logBytesMax: number;
@@ -315,6 +319,8 @@ export interface RunnerLease {
   readonly slots: number;
   /** Of its machine: a stage that asks for more is not for it. Absent: it does not say. */
   readonly capacity?: { readonly cpu: number; readonly memoryBytes: number } | undefined;
+  /** An X25519 public key, base64url: what its session is given is sealed to it (P31). */
+  readonly sealTo?: string | undefined;
   /** Held attempts, results that are not answered yet included. */
   readonly attempts: readonly AttemptRef[];
 }

@@ -34,6 +34,8 @@ export const subjects = {
   artifacts: (runner: string, verb: string) => `svc.registry.artifacts.${runner}.${verb}`,
   /** To the very process that has begun to take an upload in. */
   upload: (runner: string, upload: string) => `svc.registry.upload.${runner}.${upload}`,
+  /** A runner asks auth for what a slip names (P31). */
+  slip: (runner: string) => `slip.${runner}`,
   /** From one registry to the others: what has changed in the store. */
   registryChanged: 'registry.changed',
   /** Processes of one service tell each other that they live. */

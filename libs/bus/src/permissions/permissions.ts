@@ -164,11 +164,15 @@ function gatewayUser(): PeerUser {
   });
 }
 
-/** Says that tokens are dead, and hears nothing but questions. */
+/** Says that tokens are dead, and hears nothing but questions; those about secrets it looks up in a runner's lease. */
 function authUser(): PeerUser {
   return peerUser('auth', 'AUTH', {
-    asks: [one(`$KV.${buckets.revocations}.>`)],
-    serves: [anyVerb('auth')],
+    asks: [
+      one(`$KV.${buckets.revocations}.>`),
+      // The lease of a runner that presents a slip, as the leader knows it (P31).
+      ...['STREAM.MSG.GET', 'STREAM.INFO'].map((verb) => one(api(`${verb}.${bucketStream(buckets.runners)}`))),
+    ],
+    serves: [anyVerb('auth'), subjects.slip('*')],
     tells: [subjects.alive('auth')],
   });
 }
@@ -243,6 +247,7 @@ function runnerUser(runner: string): PeerUser {
       ...[subjects.service('registry', 'package'), subjects.artifacts(runner, '*'), subjects.upload(runner, '*')].map(
         (subject) => ({ ...many(subject), of: 'registry' }),
       ),
+      { ...one(subjects.slip(runner)), of: 'auth' },
     ],
     // What the watch's consumer delivers comes to its inbox as plain messages.
     hears: [subjects.demand('*'), subjects.release(runner), `${inboxPrefixOf(user)}.>`],

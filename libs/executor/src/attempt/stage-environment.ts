@@ -7,6 +7,8 @@ export interface StageCircumstances {
   readonly attempt: number;
   readonly workspace: string;
   readonly outputFile: string;
+  /** Takes values to be masked; absent: whoever reads the output cannot see it. */
+  readonly maskFile?: string | undefined;
   /** How the run was triggered. */
   readonly trigger: string;
   readonly repository?: string | undefined;
@@ -27,6 +29,7 @@ export function stageEnvironment(
     PENSTOCK_REF: place.ref,
     PENSTOCK_COMMIT: place.commit,
     SERVICE_EXTENSION_PATH: place.extensionFolder,
+    SERVICE_MASK: place.maskFile,
   };
   return {
     ...inherited,

@@ -18,6 +18,7 @@ export type VerdictReason =
   | 'artifacts'
   | 'quota'
   | 'evicted'
+  | 'secret'
   | 'runner_lost';
 
 export interface AttemptVerdict {

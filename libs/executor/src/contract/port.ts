@@ -70,6 +70,14 @@ export interface StageRun {
   readonly temporary: string;
 }
 
+/** Files that a stage finds when it begins, made where it alone sees them, and gone after it. */
+export interface StageFiles {
+  /** A path that nothing has yet, in memory. */
+  readonly folder: string;
+  /** Each is called as the variable that holds its path. */
+  readonly files: readonly { readonly variable: string; readonly content: string }[];
+}
+
 export interface StageSpec {
   /** Processes that serve one key's stages never serve another's. */
   readonly helperKey: string;
@@ -87,6 +95,7 @@ export interface StageSpec {
   readonly cwd: string;
   /** What a stage in a container is given of its owner's folders, each at its own path; all of them are the stage's to write. */
   readonly folders?: readonly string[] | undefined;
+  readonly files?: StageFiles | undefined;
   /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
   readonly place?: StagePlace | undefined;
   /** Counts from the start of the stage's first process. */

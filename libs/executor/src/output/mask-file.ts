@@ -29,7 +29,7 @@ export class MaskFile {
   /** Takes the lines that are new. */
   refresh(): void {
     if (this.#isFull) return;
-    const size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+    const size = sizeOf(this.#path);
     if (size === this.#size) return;
     this.#size = size;
     const text = this.#read();
@@ -60,5 +60,14 @@ export class MaskFile {
     } finally {
       closeSync(fd);
     }
+  }
+}
+
+/** 0 where there is none, or the stage has shut its folder. */
+function sizeOf(path: string): number {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    return 0;
   }
 }

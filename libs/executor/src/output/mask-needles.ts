@@ -6,7 +6,7 @@ const NEEDLE_BYTES_MIN = 4;
  * A longer form is looked for in pieces of this length, the last one reaching back: so no comparison is long, and a part of a
  * long value is masked too.
  */
-export const NEEDLE_BYTES_MAX = 64;
+const NEEDLE_BYTES_MAX = 64;
 /** At which programs break base64 into lines: `base64` and PEM. */
 const BASE64_LINES = [76, 64];
 

@@ -43,6 +43,15 @@ export class Mask {
   }
 }
 
+/** What later stages and everybody who reads the run would see. */
+export function maskedOutputs(
+  outputs: Readonly<Record<string, string>> | undefined,
+  mask: Pick<Mask, 'text'>,
+): Readonly<Record<string, string>> | undefined {
+  if (outputs === undefined) return undefined;
+  return Object.fromEntries(Object.entries(outputs).map(([name, value]) => [name, mask.text(value)]));
+}
+
 /** A stage's output on its way to whoever keeps it. */
 export class MaskingSink implements OutputSink {
   readonly #inner: OutputSink;

@@ -2,6 +2,7 @@
  * What executors of helpers have in common: it binds a stage to a helper and its run's folders to that, and turns what cannot
  * start into an ending with a remark. How helpers are launched, and what they can give, is each executor's own.
  */
+import { rmSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { UnstartableStage } from '../contract/errors.ts';
 import type { Guard } from '../guard/guard.ts';
@@ -10,6 +11,7 @@ import type {
   ExecutorKind,
   OutputSink,
   StageExit,
+  StageFiles,
   StageProcess,
   StageSpec,
   StopReason,
@@ -227,6 +229,7 @@ class RunningProcess implements StageProcess {
       const exit = bounds.judge(await helper.run(job.text, times, sink, spec.user));
       this.#helper = null;
       for (const remark of bounds.remarks) await sink.write('system', Buffer.from(`${remark}\n`));
+      forgetFiles(spec.files, helper);
       pool.release(helper);
       return exit;
     } catch (error) {
@@ -252,6 +255,15 @@ class RunningProcess implements StageProcess {
     );
     return null;
   }
+}
+
+/** The next stage of this helper finds nothing of what this one was given. */
+function forgetFiles(files: StageFiles | undefined, helper: Helper): void {
+  if (files === undefined) return;
+  // What the stage had as /dev/shm is mounted anew for the next one, also of the same run.
+  if (helper.launch.bases !== undefined) helper.view = null;
+  // Where stages share the machine's. A link in its place is removed, and not followed.
+  else rmSync(files.folder, { recursive: true, force: true });
 }
 
 function mebibytes(bytes: number): string {

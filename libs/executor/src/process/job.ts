@@ -4,7 +4,7 @@
  */
 import { basename } from 'node:path';
 import { UnstartableStage } from '../contract/errors.ts';
-import type { StageCommand, StageSpec } from '../contract/port.ts';
+import type { StageCommand, StageFiles, StageSpec } from '../contract/port.ts';
 
 /** The kernel takes no single argument or variable of more (MAX_ARG_STRLEN, its closing NUL included). */
 const STRING_BYTES_MAX = 131_071;
@@ -75,7 +75,7 @@ export function renderJob(
       ? ''
       : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
   // What the way to this shell may have left in its environment.
-  const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-', 'unset SHLVL PENSTOCK_JOB'];
+  const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-', 'unset SHLVL PENSTOCK_JOB', ...fileLines(spec.files)];
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
     lines.push(
@@ -122,6 +122,21 @@ function joinCommands(commands: readonly StageCommand[]): { bindings: Record<str
     return `${own.join('')}eval ${quote(command.script)}`;
   });
   return { bindings, script: script.join('\n') };
+}
+
+/** Before anything of the stage's own is set: programs are found as its machine has them. */
+function fileLines(files: StageFiles | undefined): string[] {
+  if (files === undefined) return [];
+  const paths = files.files.map(({ variable, content }) => {
+    checkName(variable);
+    checkText(content, `file of ${variable}`);
+    return { variable, content, path: `${files.folder}/${variable}` };
+  });
+  return [
+    `( umask 077; mkdir ${quote(files.folder)}${paths.map(({ content, path }) => ` && printf %s ${quote(content)} >${quote(path)}`).join('')} ) ||`,
+    `{ echo 'penstock: the files of its secrets could not be made' >&2; exit 126; }`,
+    ...paths.map(({ variable, path }) => `export ${variable}=${quote(path)}`),
+  ];
 }
 
 function exports(variables: Readonly<Record<string, string>>): string[] {

@@ -38,6 +38,7 @@ class Measure {
       (stage.when === undefined ? 0 : this.#expression(stage.when)) +
       this.#once(stage.commands, () => stage.commands.reduce((sum, command) => sum + this.#command(command), 0)) +
       this.#record(stage.env, (value) => this.template(value)) +
+      (stage.secrets === undefined ? 0 : this.#secrets(stage.secrets)) +
       (stage.place === undefined ? 0 : this.#place(stage.place)) +
       (stage.artifacts === undefined
         ? 0
@@ -69,6 +70,12 @@ class Measure {
           sum + NODE_BYTES + this.#image(image) + textBytes(ready) + this.#record(env, (value) => this.template(value)),
         NODE_BYTES + (place.image === undefined ? 0 : this.#image(place.image)),
       ),
+    );
+  }
+
+  #secrets(secrets: NonNullable<StageDefinition['secrets']>): number {
+    return this.#once(secrets, () =>
+      secrets.reduce((sum, { variable, name }) => sum + NODE_BYTES + textBytes(variable) + textBytes(name), 2),
     );
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Command, Expression, InputDefinition, RetryPolicy, Template } from '../model/definition.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
+import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
 import type { Environment } from './environment.ts';
@@ -28,6 +29,9 @@ export interface StageDraft {
   readonly workspace: 'shared' | 'fresh' | undefined;
   readonly runsOn: readonly { readonly template: Template; readonly span: Span }[];
   readonly outputs: readonly string[];
+  readonly secrets: readonly SecretUse[] | undefined;
+  /** Where that stands. */
+  readonly secretsSpan: Span | undefined;
   readonly place: PlaceDraft;
   readonly artifacts: ArtifactsDraft | undefined;
   readonly use: StageUse | undefined;

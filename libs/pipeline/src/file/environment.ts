@@ -52,12 +52,16 @@ export function readEnvironment(
   return variables;
 }
 
-function variableFault(name: string): string | undefined {
+const KEPT: Readonly<Record<string, string | undefined>> = {
+  SERVICE_OUTPUT: "'SERVICE_OUTPUT' is set by the runner: it names the file that takes a stage's outputs",
+  SERVICE_MASK: "'SERVICE_MASK' is set by the runner: it names the file that takes values to be masked",
+};
+
+/** Why a variable cannot be called so. */
+export function variableFault(name: string): string | undefined {
   if (name.length > 256 || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
     return `${quoted(name)} cannot be the name of a variable: letters, digits and '_', no digit first`;
   if (name.startsWith(BINDING_PREFIX))
     return `names that begin with '${BINDING_PREFIX}' are kept for the values of expressions`;
-  return name === 'SERVICE_OUTPUT'
-    ? "'SERVICE_OUTPUT' is set by the runner: it names the file that takes a stage's outputs"
-    : undefined;
+  return KEPT[name];
 }

@@ -168,6 +168,7 @@ class LevelExpansion {
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
     const artifacts = this.#artifacts(draft, index);
+    const secrets = draft.secrets ?? context.secrets;
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? context.extension;
     const hasManyImages = [draft.place, used?.body.place ?? NO_PLACE].some(hasChosenImage);
@@ -195,6 +196,7 @@ class LevelExpansion {
         workspace: draft.workspace ?? context.workspace ?? 'shared',
         runsOn: labels.length > 0 ? labels : context.runsOn,
         outputs: draft.outputs,
+        ...(secrets === undefined ? {} : { secrets }),
         ...(place === undefined ? {} : { place }),
         ...(artifacts === undefined ? {} : { artifacts }),
         ...(matrix === undefined ? {} : { matrix }),
@@ -243,6 +245,7 @@ class LevelExpansion {
       workdir: this.#workdir(draft, outside, site),
       runsOn: labels.length > 0 ? labels : context.runsOn,
       place,
+      secrets: draft.secrets ?? context.secrets,
       allowFailure: draft.allowFailure || context.allowFailure,
       matrix,
       site,

@@ -37,6 +37,7 @@ const TOP: Hints = new Map([
   ['container', "it stands in each stage that runs in a container, as 'image'"],
   ['services', 'they stand in the stage that needs them'],
   ['resources', 'they stand in each stage'],
+  ['secrets', 'they stand in each stage, which gets those that it names'],
   ['notify', "a stage with 'when: always()' and 'uses: notify/webhook@^1' tells of the end"],
 ]);
 
@@ -104,7 +105,7 @@ const PUBLISHED = 'what an earlier stage publishes is stages.NAME.outputs.OUTPUT
 const PARAMETERS = "a pipeline has no parameters; values stand under 'env'";
 
 const NAMES: Hints = new Map([
-  ['secrets', 'secrets are not supported yet'],
+  ['secrets', "a stage gets a secret as a variable, by its key 'secrets', and no expression can read one"],
   ['vars', "did you mean 'env'?"],
   ['variables', "did you mean 'env'?"],
   ['params', PARAMETERS],

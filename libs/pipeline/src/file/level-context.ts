@@ -1,6 +1,7 @@
 /** What the stages of a level inherit: from the pipeline nothing, from the stage that uses an extension its settings. */
 import type { LoadedExtension } from './drafts.ts';
 import type { Expression, MatrixCell, RetryPolicy, Template } from '../model/definition.ts';
+import type { SecretUse } from '../model/secret-use.ts';
 import type { PlaceDefinition } from '../model/place.ts';
 import type { Environment } from './environment.ts';
 import type { Site } from './expansion-budget.ts';
@@ -28,6 +29,7 @@ export interface LevelContext {
   readonly workdir: Template | undefined;
   readonly runsOn: readonly string[];
   readonly place: PlaceDefinition<Template> | undefined;
+  readonly secrets: readonly SecretUse[] | undefined;
   readonly allowFailure: boolean;
   readonly matrix: MatrixCell | undefined;
   /** Where problems are shown: the stage of the file that all this comes from. */
@@ -52,6 +54,7 @@ export const ROOT_CONTEXT: LevelContext = {
   workdir: undefined,
   runsOn: [],
   place: undefined,
+  secrets: undefined,
   allowFailure: false,
   matrix: undefined,
   site: undefined,

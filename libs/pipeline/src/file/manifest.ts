@@ -138,6 +138,14 @@ function readRoot(
     problems.add(placed[1], placed[0], `'${placed[0]}' belongs to 'run'; each stage has its own`);
   const level =
     run === undefined && stages !== undefined ? readLevel(keys.get('stages'), variables, reader) : undefined;
+  for (const { secretsSpan, path } of level?.drafts ?? [])
+    if (secretsSpan !== undefined)
+      problems.add(
+        secretsSpan,
+        `${path}.secrets`,
+        "an extension names no secrets: a stage that uses it says under 'secrets' what it gets",
+        "say in the 'description' which variables are to be given",
+      );
   const context: ReferenceContext = {
     ...(level ?? { ...EMPTY_LEVEL, env: variables }),
     template: false,

@@ -28,6 +28,7 @@ import type { StageReader } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
 import type { MatrixBudget } from './matrix.ts';
 import { readPlace } from './place.ts';
+import { readSecrets } from './secrets.ts';
 import { workdirFault } from './workdir.ts';
 import { quoted } from '../text/printable.ts';
 import { findExpressions, hasExpression, readExpression, readTemplate } from './template.ts';
@@ -84,6 +85,8 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     workspace: field('workspace', (value) => readWord(value, ['shared', 'fresh'])),
     runsOn: field('runs_on', (value) => readLabels(value, reader, sites)) ?? [],
     outputs: use?.extension?.body.outputs.map(({ name }) => name) ?? field('outputs', readOutputs) ?? [],
+    secrets: field('secrets', readSecrets),
+    secretsSpan: keys.get('secrets')?.keySpan,
     place: readPlace(keys, path, reader, sites),
     artifacts: field('artifacts', readArtifacts),
     use,

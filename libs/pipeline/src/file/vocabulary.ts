@@ -17,6 +17,7 @@ export const STAGE_KEYS = [
   'workspace',
   'runs_on',
   'outputs',
+  'secrets',
   'image',
   'services',
   'resources',
@@ -29,6 +30,8 @@ export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required', 'from'] as
 export const PLACE_KEYS = ['image', 'services', 'resources', 'network'] as const;
 export const IMAGE_KEYS = ['name', 'entrypoint', 'user', 'pull', 'auth'] as const;
 export const SERVICE_KEYS = ['image', 'env', 'ready', 'ready_timeout'] as const;
+/** Of a variable under `secrets`. */
+export const SECRET_KEYS = ['secret', 'file'] as const;
 export const RESOURCE_KEYS = ['cpu', 'memory'] as const;
 /** Of these an extension decides: they cannot stand beside `uses`. */
 export const EXTENSION_DECIDES = ['run', 'shell', 'outputs'] as const;
@@ -56,7 +59,7 @@ export const CONCURRENCY_KEYS = ['group', 'cancel_in_progress'] as const;
 export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
 
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set(['cache', 'secrets', 'approval']);
+export const KEYS_TO_COME: ReadonlySet<string> = new Set(['cache', 'approval']);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([

@@ -6,6 +6,7 @@
  */
 import type { ArtifactsDefinition } from './kept-files.ts';
 import type { PlaceDefinition } from './place.ts';
+import type { SecretUse } from './secret-use.ts';
 
 /** A text with `${{ }}` in it: literal parts and expressions, joined in order. A plain text is one literal part. */
 export type Template = readonly (string | { readonly expression: Expression })[];
@@ -79,6 +80,8 @@ export interface StageDefinition {
   readonly runsOn: readonly string[];
   /** Names that the stage may publish; an output of another name is dropped with a warning line. */
   readonly outputs: readonly string[];
+  /** Absent: none. */
+  readonly secrets?: readonly SecretUse[] | undefined;
   /** What it asks of the place where it runs; absent: nothing. */
   readonly place?: PlaceDefinition<Template> | undefined;
   /** What of its files is kept after it; absent: nothing. */

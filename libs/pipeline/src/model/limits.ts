@@ -46,6 +46,9 @@ export const PIPELINE_LIMITS = {
   envValueBytesMax: 32 * 1024,
   outputsMax: 100,
   outputNameLengthMax: 100,
+  /** Of a stage. */
+  secretsMax: 20,
+  secretNameLengthMax: 100,
   labelsMax: 20,
   labelLengthMax: 64,
   /** Characters of the labels of one stage. */

@@ -137,7 +137,7 @@ function idOf({ tenant, repository = '', pipeline = '' }: SecretScope, name: str
 }
 
 /** Git hosts take no notice of case. */
-function isSame(repository: string, other: string): boolean {
+export function isSame(repository: string, other: string): boolean {
   return repository.toLowerCase() === other.toLowerCase();
 }
 

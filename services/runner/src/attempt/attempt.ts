@@ -9,12 +9,17 @@ import {
   failedBecause,
   judgeAttempt,
   limitsRemark,
+  maskedOutputs,
+  MaskFile,
+  MaskingSink,
+  secretsOf,
   stageEnvironment,
   verdictOf,
   type AttemptVerdict,
   type Executor,
   type StageExit,
   type StagePlace,
+  type StageSecrets,
   type StageProcess,
   type StageSpec,
   type StageUser,
@@ -29,7 +34,9 @@ import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
 import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
+import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
+import { stageSecrets } from './stage-secrets.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
@@ -51,6 +58,8 @@ export interface AttemptParts {
   readonly keep: (result: ResultRequest) => void;
   /** Whether the session it belongs to goes on. */
   readonly isSessionActive: () => Promise<boolean>;
+  /** Where the secrets of its stage are asked for. */
+  readonly slips: SlipDesk;
   readonly graceMs?: number | undefined;
   /** For what its executor is to find again; absent: its stage ends with this process. */
   readonly record?: AttemptRecord | undefined;
@@ -92,6 +101,7 @@ export class Attempt {
   #processGoneAt: number | undefined;
   #onProcessGone: () => void = () => {};
   #kept: ResultRequest | null = null;
+  #secrets: StageSecrets = secretsOf([], new Map());
 
   constructor(job: Job, parts: AttemptParts) {
     this.job = job;
@@ -143,15 +153,24 @@ export class Attempt {
     const begun = time.bootNow();
     if (this.#parts.past !== undefined) return this.#takeUp(this.#parts.past, chunker);
     if (executor === undefined) return this.#resultWithoutProcess(this.#unplaceable(chunker), chunker);
+    const lacking = await this.#lackingSecrets();
+    if (lacking !== null) return this.#resultWithoutProcess(this.#withoutSecrets(lacking, chunker), chunker);
     const prepared = await this.#prepare(chunker);
     if ('status' in prepared) return this.#resultWithoutProcess(prepared, chunker);
     const timeoutMs = needsFetching(job)
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
     this.#remarkLimits(executor, chunker);
-    const record = executor.resume === undefined ? undefined : this.#parts.record;
+    // A record holds output as it was printed, and the next process knows no secrets: such a stage ends with this one.
+    const isResumable = executor.resume !== undefined && job.secrets === undefined;
+    const record = isResumable ? this.#parts.record : undefined;
     record?.begin({ job, prepared, timeoutMs });
-    return this.#untilEnded(executor.start(this.#specOf(prepared, timeoutMs), chunker, record), prepared, chunker);
+    const { maskFile, output } = this.#masking(prepared, chunker);
+    const process = executor.start(this.#specOf(prepared, timeoutMs), output, record);
+    return this.#untilEnded(process, prepared, chunker, () => {
+      maskFile.refresh();
+      output.finish();
+    });
   }
 
   /** What was said of the output before is said again: the log is the same, and what the broker has of it is not told twice (P21). */
@@ -187,13 +206,27 @@ export class Attempt {
     if (remark !== undefined) void chunker.remark(remark);
   }
 
-  async #untilEnded(process: StageProcess, prepared: Prepared, chunker: Chunker): Promise<ResultRequest | null> {
+  /** Secrets, and what the stage says itself, are masked before a byte of its output goes anywhere. */
+  #masking({ maskFile: path }: Prepared, chunker: Chunker): { maskFile: MaskFile; output: MaskingSink } {
+    const { mask } = this.#secrets;
+    const maskFile = new MaskFile(path, mask, (text) => void chunker.remark(text));
+    return { maskFile, output: new MaskingSink(chunker, mask, () => maskFile.refresh()) };
+  }
+
+  /** `finish` hands over what is left of the output. */
+  async #untilEnded(
+    process: StageProcess,
+    prepared: Prepared,
+    chunker: Chunker,
+    finish: () => void = () => {},
+  ): Promise<ResultRequest | null> {
     const { job } = this;
     const { workspaces, outgoingLog, record, time } = this.#parts;
     this.#process = process;
     if (this.#stopped !== null) process.stop(this.#stopped);
     const exit = await process.ended;
     this.#onProcessGone();
+    finish();
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
       await time.pause(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
@@ -204,12 +237,15 @@ export class Attempt {
         return null;
       }
     }
-    const verdict = judgeAttempt(exit, {
+    const { mask } = this.#secrets;
+    const judged = judgeAttempt(exit, {
       timeoutMs: job.timeoutMs,
       outputFile: prepared.folders.outputFile,
       declared: job.outputs,
-      remark: (text) => void chunker.remark(text),
+      remark: (text) => void chunker.remark(mask.text(text)),
     });
+    const outputs = maskedOutputs(judged.outputs, mask);
+    const verdict = outputs === undefined ? judged : { ...judged, outputs };
     const ending = await this.#keepArtifacts(verdict, prepared, chunker);
     if (ending === null) {
       outgoingLog.drop();
@@ -239,7 +275,7 @@ export class Attempt {
         user: userOf?.(job.key),
         verdict,
         signal: this.#preparing.signal,
-        remark: (text) => void chunker.remark(text),
+        remark: (text) => void chunker.remark(this.#secrets.mask.text(text)),
       });
       return kept === undefined ? verdict : { ...verdict, artifacts: kept };
     } catch (error) {
@@ -260,6 +296,27 @@ export class Attempt {
     this.#parts.keep(result);
     this.#parts.record?.remove();
     return result;
+  }
+
+  /** Null: it has all that it names. Otherwise a line for each that it lacks. */
+  async #lackingSecrets(): Promise<readonly string[] | null> {
+    const { slips, time } = this.#parts;
+    try {
+      const found = await stageSecrets(this.job, slips, () => time.bootNow(), this.#preparing.signal);
+      if ('lacking' in found) return found.lacking;
+      this.#secrets = found;
+      return null;
+    } catch (error) {
+      // It is being stopped; the verdict says so.
+      if (this.#preparing.signal.aborted) return [];
+      throw error;
+    }
+  }
+
+  #withoutSecrets(lacking: readonly string[], chunker: Chunker): AttemptVerdict {
+    if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
+    for (const line of lacking) void chunker.remark(line);
+    return failedBecause('secret');
   }
 
   /** What the stage has left costs it nothing any more. */
@@ -315,7 +372,7 @@ export class Attempt {
     return result;
   }
 
-  #specOf({ folders, packageFolder }: Prepared, timeoutMs: number): StageSpec {
+  #specOf({ folders, packageFolder, maskFile }: Prepared, timeoutMs: number): StageSpec {
     const { job } = this;
     return {
       helperKey: job.key,
@@ -323,7 +380,7 @@ export class Attempt {
       commands: job.commands,
       env: stageEnvironment(
         inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)),
-        job.env,
+        { ...job.env, ...this.#secrets.env },
         {
           runId: job.runId,
           pipeline: job.pipelineName,
@@ -331,6 +388,8 @@ export class Attempt {
           attempt: job.number ?? job.attempt,
           workspace: folders.workspace,
           outputFile: folders.outputFile,
+          // What a Pod writes is not seen here while it runs.
+          maskFile: this.#parts.executor?.kind === 'kubernetes' ? undefined : maskFile,
           trigger: job.origin.kind,
           repository: job.origin.repository,
           ref: job.origin.ref,
@@ -340,6 +399,7 @@ export class Attempt {
       ),
       shell: job.shell,
       place: this.#parts.place,
+      files: this.#secrets.files,
       folders: [folders.home],
       run: { folder: folders.home, temporary: folders.temporary },
       cwd:

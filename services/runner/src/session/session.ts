@@ -18,6 +18,7 @@ import {
 import { bootClockMs, Guard } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
+import { newSessionKey, type SessionKey } from './session-key.ts';
 
 /** What a session asks of its guard. */
 export type SessionGuard = Pick<Guard, 'gone' | 'isGone' | 'setDeadline' | 'confirm' | 'fire'>;
@@ -31,6 +32,7 @@ interface Executors {
 /** The world of a session; a test has its own. */
 export interface SessionPorts<Guarding extends SessionGuard = Guard> {
   createGuard(): Guarding;
+  newKey(): SessionKey;
   /** Its `sentAtMs` is of the clock by which the guard's deadlines are. */
   acquire(key: string, value: RunnerLease): Promise<Pick<Lease, 'sentAtMs' | 'renew' | 'release'>>;
 }
@@ -38,6 +40,7 @@ export interface SessionPorts<Guarding extends SessionGuard = Guard> {
 export function sessionPorts(bus: Bus, leaseMs: number): SessionPorts {
   return {
     createGuard: () => new Guard(),
+    newKey: newSessionKey,
     acquire: (key, value) => acquireLease(bus, buckets.runners, key, value, { ttlMs: leaseMs, now: bootClockMs }),
   };
 }
@@ -57,18 +60,24 @@ export interface SessionOptions<Guarding extends SessionGuard, Stages extends Ex
 interface SessionParts<Stages> {
   readonly guard: SessionGuard;
   readonly executors: Stages;
+  readonly key: SessionKey;
   readonly lease: Awaited<ReturnType<SessionPorts['acquire']>>;
 }
 
 export class Session<Stages extends Executors> {
   readonly id: string;
   readonly executors: Stages;
+  /** What is given to its stages is sealed to it. */
+  readonly key: SessionKey;
   /** Resolves with a phrase that says why when the guard is gone; what ran may still be dying: see `end`. */
   readonly over: Promise<string>;
   readonly #options: Omit<SessionOptions<never, Stages>, 'ports' | 'createExecutors'>;
   readonly #guard: SessionGuard;
   readonly #lease: SessionParts<Stages>['lease'];
   #callOffRenewal: () => void = () => {};
+  /** One renewal is under way at a time. */
+  #lastRenewal: Promise<void> = Promise.resolve();
+  #nextRenewal: Promise<void> | null = null;
   #isOver = false;
 
   /** Rejects where the broker does not take the lease; nothing is left behind then. */
@@ -77,15 +86,16 @@ export class Session<Stages extends Executors> {
   ): Promise<Session<Stages>> {
     const id = options.newId();
     const guard = options.ports.createGuard();
+    const key = options.ports.newKey();
     let executors: Stages | undefined;
     let lease: SessionParts<Stages>['lease'] | undefined;
     try {
       executors = options.createExecutors(guard);
       const warm = executors.prewarm(1);
-      lease = await options.ports.acquire(`${options.runner}.${id}`, options.lease(id));
+      lease = await options.ports.acquire(`${options.runner}.${id}`, leaseOf(options, id, key));
       await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));
       await warm;
-      return new Session(id, options, { guard, executors, lease });
+      return new Session(id, options, { guard, executors, key, lease });
     } catch (error) {
       await guard.fire();
       await executors?.close();
@@ -102,6 +112,7 @@ export class Session<Stages extends Executors> {
   ) {
     this.id = id;
     this.executors = parts.executors;
+    this.key = parts.key;
     this.#options = options;
     this.#guard = parts.guard;
     this.#lease = parts.lease;
@@ -145,15 +156,26 @@ export class Session<Stages extends Executors> {
     this.#callOffRenewal = time.after(
       leaseMs / RUNNER_LEASE_RENEWALS,
       guarded('runner.lease-renewal', { log, about: { session: this.id }, failed: next }, () =>
-        this.#renew().then(next),
+        this.renewNow().then(next),
       ),
     );
   }
 
+  /** With what the lease is to list now; who asks while one is under way shares the next. Never rejects. */
+  renewNow(): Promise<void> {
+    this.#nextRenewal ??= this.#lastRenewal.then(() => {
+      this.#nextRenewal = null;
+      this.#lastRenewal = this.#renew();
+      return this.#lastRenewal;
+    });
+    return this.#nextRenewal;
+  }
+
   async #renew(): Promise<void> {
     const { log, leaseMs } = this.#options;
+    if (this.isOver) return;
     try {
-      const renewal = await this.#lease.renew(this.#options.lease(this.id));
+      const renewal = await this.#lease.renew(leaseOf(this.#options, this.id, this.key));
       if (this.isOver) return;
       if (renewal.kind === 'lost') {
         log.warn({ session: this.id }, 'the lease is lost: the session ends');
@@ -171,6 +193,10 @@ export class Session<Stages extends Executors> {
       if (!this.isOver) log.warn({ err: error, session: this.id }, 'the lease could not be renewed');
     }
   }
+}
+
+function leaseOf({ lease }: Pick<SessionOptions<never, never>, 'lease'>, id: string, key: SessionKey): RunnerLease {
+  return { ...lease(id), sealTo: key.publicKey };
 }
 
 function deadlineOf(sentAtMs: number, leaseMs: number): number {

@@ -29,6 +29,8 @@ export interface Prepared {
   readonly folders: StageFolders;
   /** The copy that this attempt has of its extension's package. */
   readonly packageFolder: string | undefined;
+  /** What `$SERVICE_MASK` names; the stage makes it. */
+  readonly maskFile: string;
 }
 
 /** Whether there is something to fetch, which may take its time. */
@@ -59,7 +61,8 @@ export async function prepareStage(
     user,
     fill: inherited.filling(job, checkouts.filling(job, signal, user), signal, user),
   });
-  if (job.extension === undefined) return { folders, packageFolder: undefined };
+  const maskFile = join(folders.home, `mask-${attempt}`);
+  if (job.extension === undefined) return { folders, packageFolder: undefined, maskFile };
   const packageFolder = join(folders.home, `extension-${attempt}`);
   try {
     await packages.copyTo(packageFolder, job.extension, signal, user);
@@ -67,13 +70,17 @@ export async function prepareStage(
     await workspaces.finish(folders);
     throw error;
   }
-  return { folders, packageFolder };
+  return { folders, packageFolder, maskFile };
 }
 
 /** After the attempt's outputs were read. */
 export async function clearAfterStage(
-  { folders, packageFolder }: Prepared,
+  { folders, packageFolder, maskFile }: Prepared,
   workspaces: Pick<Workspaces, 'finish'>,
 ): Promise<void> {
-  await Promise.all([workspaces.finish(folders), ...(packageFolder === undefined ? [] : [removeTree(packageFolder)])]);
+  await Promise.all([
+    removeTree(maskFile),
+    workspaces.finish(folders),
+    ...(packageFolder === undefined ? [] : [removeTree(packageFolder)]),
+  ]);
 }

@@ -7,8 +7,8 @@
  *     only `refused` frees it otherwise. Anything else leaves it given: its session's lease decides.
  *  JOBS-3 A grant whose attempt is being stopped is sent no more; a stop is repeated until its attempt is gone.
  */
-import type { AttemptRef, Job, RunnerLease } from '@penstock/bus';
-import { workOf, type LiveAttempt, type Epoch, type RunId } from '@penstock/run';
+import { signSlip, type AttemptRef, type Job, type RunnerLease } from '@penstock/bus';
+import { isTrusted, triggerOf, workOf, type LiveAttempt, type StageWork, type Epoch, type RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
 import { JOB_REPEAT_MS } from '@penstock/bus';
@@ -24,7 +24,12 @@ export interface JobDeliverySettings {
   readonly partition: number;
   readonly epoch: Epoch;
   readonly logBytesMax: number;
+  /** Signs what runners are given secrets for (P31). */
+  readonly slipKey?: string | undefined;
 }
+
+/** A stage may begin late and end slowly, and clocks differ. */
+const SLIP_MARGIN_MS = 10 * 60_000;
 
 interface Delivery {
   readonly run: LiveRun;
@@ -202,6 +207,7 @@ export class JobDeliveries {
     const { partition, epoch, logBytesMax } = this.#settings;
     const { key, pipelineName, origin } = run.state;
     try {
+      const work = workOf(run.state, run.plan, stage);
       return {
         ...refOf(grant, live),
         partition,
@@ -209,7 +215,8 @@ export class JobDeliveries {
         key,
         pipelineName,
         origin,
-        ...workOf(run.state, run.plan, stage),
+        ...work,
+        ...this.#slipOf(grant, live, work),
         logBytesMax,
         repeated,
       };
@@ -220,6 +227,33 @@ export class JobDeliveries {
       );
       return undefined;
     }
+  }
+
+  /** P31. Sent after the grant's commit was acknowledged, as all of the job. */
+  #slipOf({ run, stage }: Delivery, live: LiveAttempt, work: StageWork): { readonly slip?: string } {
+    const { slipKey } = this.#settings;
+    if (work.secrets === undefined || slipKey === undefined) return {};
+    const { tenant, pipelineName, origin } = run.state;
+    const { provider, repository, ref, commit, actor } = origin;
+    const slip = signSlip(slipKey, {
+      run: run.id,
+      stage,
+      attempt: live.attempt,
+      runner: live.runner,
+      session: live.session,
+      tenant,
+      pipeline: pipelineName,
+      trusted: isTrusted(origin),
+      trigger: triggerOf(origin),
+      provider,
+      repository,
+      ref,
+      commit,
+      actor,
+      names: [...new Set(work.secrets.map(({ name }) => name))],
+      until: this.#ports.now() + work.timeoutMs + SLIP_MARGIN_MS,
+    });
+    return { slip };
   }
 }
 

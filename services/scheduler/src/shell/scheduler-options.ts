@@ -27,6 +27,8 @@ export interface SchedulerOptions {
   readonly artifactExpireMs?: number | undefined;
   /** About how much memory live runs may take; what comes on top waits outside or is refused. Default: 40 % of the heap. */
   readonly liveBytesMax?: number | undefined;
+  /** Of 32 bytes in base64, shared with auth; without it no stage gets a secret. */
+  readonly slipKey?: string | undefined;
 }
 
 export interface Scheduler {

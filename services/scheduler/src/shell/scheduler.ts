@@ -369,6 +369,7 @@ export class SchedulerService implements Scheduler {
           queueTimeoutMs,
           logBytesMax,
           artifactExpireMs,
+          slipKey: this.#options.slipKey,
           workspaceGraceMs: runnerLeaseMs,
           liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
         },

@@ -29,6 +29,8 @@ export interface ApiOptions {
   readonly jwtSecret: string;
   /** What secrets are kept under; without one none is taken. */
   readonly masterKeys?: readonly string[] | undefined;
+  /** What schedulers sign by; made by `serve`. */
+  readonly slipKey?: string | undefined;
   /** Under which clients reach the server; default where it listens. */
   readonly baseUrl?: string | undefined;
   readonly dashboardUrl?: string | undefined;

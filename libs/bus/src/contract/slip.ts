@@ -1,0 +1,72 @@
+/**
+ * Slips (P31): what the owner of a run signs so that the runner of one attempt may ask auth for what its stage names. A slip is no
+ * secret: auth answers it to that runner only, sealed to its session.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+export interface Slip {
+  readonly run: string;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly runner: string;
+  readonly session: string;
+  readonly tenant: string;
+  readonly pipeline: string;
+  readonly trusted: boolean;
+  /** What began the run: `push`, `schedule`, `api`, … */
+  readonly trigger: string;
+  readonly provider?: string | undefined;
+  readonly repository?: string | undefined;
+  readonly ref?: string | undefined;
+  readonly commit?: string | undefined;
+  readonly actor?: string | undefined;
+  /** Of secrets, each once. */
+  readonly names: readonly string[];
+  /** Milliseconds since 1970: the attempt cannot live longer. */
+  readonly until: number;
+}
+
+/** `slip.<runner>` */
+export interface SlipRequest {
+  readonly slip: string;
+}
+
+/**
+ * `sealed`: a JWE that the session's key opens, of a `SlipContent`. `unlisted`: the session's lease does not list the attempt,
+ * yet or any more: worth another try after a renewal. `refused`: it never will be answered otherwise; `why` ends a sentence.
+ */
+export type SlipAnswer =
+  | { readonly kind: 'sealed'; readonly sealed: string }
+  | { readonly kind: 'unlisted' }
+  | { readonly kind: 'unavailable' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+export interface SlipContent {
+  /** Whose it is: what is for another attempt is dropped. */
+  readonly run: string;
+  readonly stage: string;
+  readonly attempt: number;
+  /** Values by the names of their secrets, in base64. */
+  readonly values: Readonly<Record<string, string>>;
+  /** Those that are not given, each with a sentence for the stage's log. */
+  readonly withheld: readonly { readonly name: string; readonly why: string }[];
+}
+
+/** `key`: 32 bytes in base64. */
+export function signSlip(key: string, slip: Slip): string {
+  const body = Buffer.from(JSON.stringify(slip)).toString('base64url');
+  return `${body}.${signatureOf(key, body).toString('base64url')}`;
+}
+
+/** Null where it was not signed by this key. */
+export function readSlip(key: string, text: string): Slip | null {
+  const [body = '', signature = ''] = text.split('.');
+  const given = Buffer.from(signature, 'base64url');
+  const right = signatureOf(key, body);
+  if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
+  return JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as Slip;
+}
+
+function signatureOf(key: string, body: string): Buffer {
+  return createHmac('sha256', Buffer.from(key, 'base64')).update('penstock slip\n').update(body).digest();
+}

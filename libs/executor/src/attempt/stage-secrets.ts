@@ -1,0 +1,32 @@
+/** What a stage gets of the secrets that it names: variables, files, and what is to be masked in its output. */
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StageFiles } from '../contract/port.ts';
+import { Mask } from '../output/mask.ts';
+
+export interface StageSecrets {
+  readonly env: Readonly<Record<string, string>>;
+  readonly files: StageFiles | undefined;
+  readonly mask: Mask;
+}
+
+/** `values`: by the names of secrets; one for each use. */
+export function secretsOf(
+  uses: readonly { readonly variable: string; readonly name: string; readonly file: boolean }[],
+  values: ReadonlyMap<string, string>,
+): StageSecrets {
+  const given = uses.map(({ variable, name, file }) => ({ variable, file, value: values.get(name) ?? '' }));
+  const files = given.filter(({ file }) => file).map(({ variable, value }) => ({ variable, content: value }));
+  return {
+    env: Object.fromEntries(given.filter(({ file }) => !file).map(({ variable, value }) => [variable, value])),
+    files: files.length === 0 ? undefined : { folder: newFolder(), files },
+    mask: new Mask(given.map(({ value }) => value)),
+  };
+}
+
+/** In memory wherever there is such a folder, as in every container. */
+function newFolder(): string {
+  return join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), `.penstock-${randomUUID()}`);
+}

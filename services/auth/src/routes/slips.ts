@@ -1,0 +1,110 @@
+/**
+ * Answers the slips of runners (P31): the values that one attempt's stage names, sealed to the session that runs it.
+ *
+ * SLIPS-1 Only what a scheduler has signed, for this runner, and while it has not run out.
+ * SLIPS-2 Only while the session's lease, as the stream's leader knows it, lists the attempt; sealed to the key in that very lease.
+ * SLIPS-3 Values are read anew for each answer, and stand in none that is not sealed.
+ */
+import { buckets, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
+import type { Bus, BusSubscription, RunnerLease, Slip, SlipAnswer, SlipContent, SlipRequest } from '@penstock/bus';
+import type { Log } from '@penstock/telemetry/log';
+import { CompactEncrypt, importJWK } from 'jose';
+import { chooseSecret } from '../model/secret-choice.ts';
+import type { KeptSecret, StageSecrets } from '../model/stage-secrets.ts';
+
+export interface SlipsOptions {
+  readonly bus: Bus;
+  readonly secrets: StageSecrets;
+  /** Of 32 bytes in base64, shared with the schedulers; without it every slip is refused. */
+  readonly slipKey: string | undefined;
+  readonly log: Pick<Log, 'warn'>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** All values of one stage. */
+const STAGE_BYTES_MAX = 256 * 1024;
+const NAMES_MAX = 20;
+
+export function answerSlips(options: SlipsOptions): BusSubscription {
+  const { bus, log } = options;
+  return bus.respond<SlipRequest, SlipAnswer>(
+    subjects.slip('*'),
+    async (request, { subject }) => {
+      try {
+        return await answer(request, subject.split('.')[1] ?? '', options);
+      } catch (error) {
+        log.warn({ err: error }, 'a slip could not be answered; its runner asks again');
+        return { kind: 'unavailable' };
+      }
+    },
+    { queue: 'auth' },
+  );
+}
+
+async function answer({ slip: text }: SlipRequest, runner: string, options: SlipsOptions): Promise<SlipAnswer> {
+  const { bus, slipKey, secrets, now } = options;
+  if (slipKey === undefined) return refused('auth has no SERVICE_SLIP_KEY, which schedulers sign by');
+  const slip = typeof text === 'string' ? readSlip(slipKey, text) : null;
+  if (slip === null) return refused('its slip is not signed by the SERVICE_SLIP_KEY of auth');
+  if (slip.runner !== runner) return refused('its slip is for another runner');
+  if (now() > slip.until) return refused('its slip has run out');
+  const lease = await leaseAtLeader<RunnerLease>(bus, buckets.runners, `${runner}.${slip.session}`);
+  if (lease === null || !lists(lease.value, slip)) return { kind: 'unlisted' };
+  const { sealTo } = lease.value;
+  if (sealTo === undefined) return refused('its runner has no key that values could be sealed to');
+  const content = await contentOf(slip, secrets);
+  const key = await importJWK({ kty: 'OKP', crv: 'X25519', x: sealTo }, 'ECDH-ES');
+  const sealed = await new CompactEncrypt(Buffer.from(JSON.stringify(content)))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM' })
+    .encrypt(key);
+  return { kind: 'sealed', sealed };
+}
+
+function refused(why: string): SlipAnswer {
+  return { kind: 'refused', why };
+}
+
+function lists({ attempts }: RunnerLease, slip: Slip): boolean {
+  return attempts.some(
+    ({ runId, stage, attempt, session }) =>
+      runId === slip.run && stage === slip.stage && attempt === slip.attempt && session === slip.session,
+  );
+}
+
+async function contentOf(slip: Slip, secrets: StageSecrets): Promise<SlipContent> {
+  const { run, stage, attempt } = slip;
+  const names = slip.names.slice(0, NAMES_MAX);
+  const kept = names.length === 0 ? [] : await secrets.ofTenant(slip.tenant);
+  const [values, withheld, used] = [
+    new Map<string, string>(),
+    [] as { name: string; why: string }[],
+    [] as KeptSecret[],
+  ];
+  let bytes = 0;
+  for (const name of names) {
+    const choice = chooseSecret(name, slip, kept);
+    const value = 'why' in choice ? choice : await openedValue(choice.secret, secrets);
+    if ('why' in value) {
+      withheld.push({ name, why: value.why });
+      continue;
+    }
+    bytes += value.bytes.length;
+    if (bytes > STAGE_BYTES_MAX)
+      withheld.push({ name, why: `the secrets of one stage have at most ${STAGE_BYTES_MAX} bytes together` });
+    else values.set(name, Buffer.from(value.bytes).toString('base64'));
+    if ('secret' in choice) used.push(choice.secret);
+  }
+  // What nobody gets has not been used.
+  if (withheld.length > 0) return { run, stage, attempt, values: {}, withheld };
+  await secrets.used(used.map(({ id }) => id));
+  return { run, stage, attempt, values: Object.fromEntries(values), withheld };
+}
+
+async function openedValue(
+  { id }: KeptSecret,
+  secrets: StageSecrets,
+): Promise<{ readonly bytes: Uint8Array } | { readonly why: string }> {
+  const bytes = await secrets.open(id);
+  return bytes === null ? { why: 'none of the keys in SERVICE_MASTER_KEY opens it: set it anew' } : { bytes };
+}

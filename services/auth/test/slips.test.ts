@@ -1,0 +1,261 @@
+/** Slips, as runners present them: who gets which values, sealed to whom, and what anybody else gets. */
+import { randomBytes } from 'node:crypto';
+import {
+  acquireLease,
+  buckets,
+  signSlip,
+  subjects,
+  type RunnerLease,
+  type Slip,
+  type SlipAnswer,
+  type SlipContent,
+} from '@penstock/bus';
+import { compactDecrypt, exportJWK, generateKeyPair } from 'jose';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { stageSecretsSpec } from '../src/model/collections.ts';
+import { MasterKeys } from '../src/model/master-keys.ts';
+import { chooseSecret } from '../src/model/secret-choice.ts';
+import { StageSecrets, type KeptSecret } from '../src/model/stage-secrets.ts';
+import { makeWorld, type World } from './support.ts';
+
+const SLIP_KEY = randomBytes(32).toString('base64');
+const MASTER_KEY = randomBytes(32).toString('base64');
+const { publicKey, privateKey } = await generateKeyPair('ECDH-ES', { crv: 'X25519', extractable: true });
+const SEAL_TO = (await exportJWK(publicKey)).x ?? '';
+
+let world: World;
+let secrets: StageSecrets;
+let tenant: string;
+let session: string;
+let count = 0;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+beforeEach(async () => {
+  await world.server({ masterKeys: [MASTER_KEY], slipKey: SLIP_KEY });
+  secrets = new StageSecrets(world.store, new MasterKeys([MASTER_KEY]), () => Date.now());
+  tenant = `user/${(count += 1)}`;
+  session = `s${count}`;
+});
+afterEach(() => world.reset());
+afterAll(() => world.close());
+
+const slipOf = (parts: Partial<Slip> = {}): Slip => ({
+  run: 'run-1',
+  stage: 'deploy',
+  attempt: 1,
+  runner: 'r1',
+  session,
+  tenant,
+  pipeline: 'release',
+  trusted: true,
+  trigger: 'api',
+  names: ['TOKEN'],
+  until: Date.now() + 60_000,
+  ...parts,
+});
+
+const present = (slip: string | Slip, runner = 'r1'): Promise<SlipAnswer> =>
+  world.bus.request(
+    subjects.slip(runner),
+    { slip: typeof slip === 'string' ? slip : signSlip(SLIP_KEY, slip) },
+    { timeoutMs: 20_000 },
+  );
+
+async function lease(parts: Partial<RunnerLease> = {}): Promise<void> {
+  const value: RunnerLease = {
+    runner: 'r1',
+    session,
+    labels: [],
+    slots: 1,
+    sealTo: SEAL_TO,
+    attempts: [{ runId: 'run-1' as never, stage: 'deploy', attempt: 1, session, credit: 1 }],
+    ...parts,
+  };
+  await acquireLease(world.bus, buckets.runners, `r1.${session}`, value, { ttlMs: 60_000 });
+}
+
+async function opened(answer: SlipAnswer): Promise<SlipContent> {
+  if (answer.kind !== 'sealed') throw new Error(JSON.stringify(answer));
+  const { plaintext } = await compactDecrypt(answer.sealed, privateKey);
+  return JSON.parse(Buffer.from(plaintext).toString()) as SlipContent;
+}
+
+const text = (content: SlipContent, name: string): string =>
+  Buffer.from(content.values[name] ?? '', 'base64').toString();
+
+describe('a slip (P31)', () => {
+  it('is answered with the values, sealed to the session whose lease lists the attempt', async () => {
+    await secrets.set({ tenant, name: 'TOKEN', value: 'canary-4711' });
+    await secrets.set({ tenant, name: 'OTHER', value: 'not-named' });
+    await lease();
+    const answer = await present(slipOf());
+    expect(JSON.stringify(answer)).not.toContain('canary');
+    const content = await opened(answer);
+    expect(content).toEqual({
+      run: 'run-1',
+      stage: 'deploy',
+      attempt: 1,
+      values: { TOKEN: expect.any(String) },
+      withheld: [],
+    });
+    expect(text(content, 'TOKEN')).toBe('canary-4711');
+    expect((await secrets.list({ tenant })).map(({ name, lastUsedAt }) => [name, lastUsedAt === null])).toEqual([
+      ['OTHER', true],
+      ['TOKEN', false],
+    ]);
+  });
+
+  it('is read anew at each answer', async () => {
+    await secrets.set({ tenant, name: 'TOKEN', value: 'first-value' });
+    await lease();
+    expect(text(await opened(await present(slipOf())), 'TOKEN')).toBe('first-value');
+    await secrets.set({ tenant, name: 'TOKEN', value: 'second-value' });
+    expect(text(await opened(await present(slipOf())), 'TOKEN')).toBe('second-value');
+    await secrets.delete({ tenant }, 'TOKEN');
+    expect((await opened(await present(slipOf()))).withheld).toEqual([
+      { name: 'TOKEN', why: 'there is none for runs without a repository' },
+    ]);
+  });
+
+  it('is not answered while no lease of its session lists its attempt', async () => {
+    await secrets.set({ tenant, name: 'TOKEN', value: 'canary-4711' });
+    expect(await present(slipOf())).toEqual({ kind: 'unlisted' });
+    await lease();
+    for (const other of [{ attempt: 2 }, { stage: 'test' }, { run: 'run-2' }, { session: 'another' }])
+      expect(await present(slipOf(other))).toEqual({ kind: 'unlisted' });
+    expect((await present(slipOf())).kind).toBe('sealed');
+  });
+
+  it('is refused where it is forged, changed, of another runner, or has run out', async () => {
+    await secrets.set({ tenant, name: 'TOKEN', value: 'canary-4711' });
+    await lease();
+    const signed = signSlip(SLIP_KEY, slipOf());
+    const [body = '', signature = ''] = signed.split('.');
+    const changed = Buffer.from(JSON.stringify(slipOf({ tenant: 'user/other' }))).toString('base64url');
+    for (const bad of [
+      `${changed}.${signature}`,
+      body,
+      `${body}.`,
+      '',
+      'no slip at all',
+      signSlip(randomBytes(32).toString('base64'), slipOf()),
+    ])
+      expect(await present(bad)).toEqual({ kind: 'refused', why: expect.stringContaining('not signed') });
+    expect(await present(slipOf(), 'r2')).toEqual({ kind: 'refused', why: expect.stringContaining('another runner') });
+    expect(await present(slipOf({ until: Date.now() - 1 }))).toEqual({
+      kind: 'refused',
+      why: expect.stringContaining('run out'),
+    });
+  });
+
+  it('gives all or nothing, and an untrusted run nothing', async () => {
+    await secrets.set({ tenant, name: 'TOKEN', value: 'canary-4711' });
+    await lease();
+    const content = await opened(await present(slipOf({ names: ['TOKEN', 'MISSING'] })));
+    expect(content).toMatchObject({ values: {}, withheld: [{ name: 'MISSING' }] });
+    const untrusted = await opened(await present(slipOf({ trusted: false })));
+    expect(untrusted).toMatchObject({
+      values: {},
+      withheld: [{ name: 'TOKEN', why: expect.stringContaining('trusted') }],
+    });
+    expect((await secrets.list({ tenant }))[0]?.lastUsedAt).toBeNull();
+  });
+
+  it('gives a stage 256 KiB at most', async () => {
+    const names = ['A', 'B', 'C', 'D', 'E'];
+    for (const name of names) await secrets.set({ tenant, name, value: 'x'.repeat(60_000) });
+    await lease();
+    expect((await opened(await present(slipOf({ names: names.slice(0, 4) })))).withheld).toEqual([]);
+    expect((await opened(await present(slipOf({ names })))).withheld).toEqual([
+      { name: 'E', why: expect.stringContaining('262144 bytes') },
+    ]);
+  });
+
+  it('says where no key of the server opens a value any more', async () => {
+    await secrets.set({ tenant, name: 'TOKEN', value: 'canary-4711' });
+    const rows = world.store.collection(stageSecretsSpec);
+    const row = await rows.get((await secrets.ofTenant(tenant))[0]?.id ?? '');
+    if (row === null) throw new Error('there is no row');
+    await rows.replaceNewer([{ ...row, sealed: 'no.jwe.at.all.', revision: row.revision + 1 }]);
+    await lease();
+    expect((await opened(await present(slipOf()))).withheld).toEqual([
+      { name: 'TOKEN', why: expect.stringContaining('SERVICE_MASTER_KEY') },
+    ]);
+  });
+
+  it('is refused by a server that has no key to read it by', async () => {
+    await world.reset();
+    await world.server({ masterKeys: [MASTER_KEY] });
+    await lease();
+    expect(await present(slipOf())).toEqual({ kind: 'refused', why: expect.stringContaining('SERVICE_SLIP_KEY') });
+  });
+});
+
+describe('of several secrets of a name', () => {
+  const kept = (id: string, parts: Partial<KeptSecret> = {}): KeptSecret => ({
+    id,
+    name: 'TOKEN',
+    repository: '',
+    pipeline: '',
+    refs: null,
+    ...parts,
+  });
+  const all = [
+    kept('all'),
+    kept('pipeline', { pipeline: 'release' }),
+    kept('repository', { repository: 'git_host_a/Acme/Shop' }),
+    kept('both', { repository: 'git_host_a/acme/shop', pipeline: 'release' }),
+    kept('elsewhere', { repository: 'git_host_b/acme/shop' }),
+  ];
+  const push = { trigger: 'push', provider: 'git_host_a', repository: 'acme/shop', ref: 'refs/heads/main' };
+  const chosen = (slip: Partial<Slip>, among: readonly KeptSecret[] = all): string => {
+    const choice = chooseSecret('TOKEN', slipOf({ tenant: 'user/1', ...slip }), among);
+    return 'why' in choice ? choice.why : choice.secret.id;
+  };
+
+  it('the narrowest that is meant is taken', () => {
+    expect(chosen(push)).toBe('both');
+    expect(chosen({ ...push, pipeline: 'x' })).toBe('repository');
+    expect(chosen({})).toBe('pipeline');
+    expect(chosen({ pipeline: 'x' })).toBe('all');
+    expect(chosen({ ...push, provider: 'git_host_b' })).toBe('elsewhere');
+    expect(chosen({ pipeline: 'x' }, all.slice(1))).toMatch('there is none');
+  });
+
+  it('one of a pipeline of the service reaches no run of a repository: anybody could call a pipeline so', () => {
+    const [, pipeline] = all;
+    const among = pipeline === undefined ? [] : [pipeline];
+    expect(chosen({ tenant: 'service' }, among)).toBe('pipeline');
+    expect(chosen({ tenant: 'service', ...push }, among)).toMatch('there is none for git_host_a/acme/shop');
+    expect(chosen({ tenant: 'user/1', ...push }, among)).toBe('pipeline');
+  });
+
+  it.each([
+    [['main'], {}, true],
+    [['main'], { ref: 'refs/heads/main2' }, false],
+    [['release/*'], { ref: 'refs/heads/release/1' }, true],
+    [['release/*'], { ref: 'refs/heads/release/1/x' }, false],
+    [['v*'], { ref: 'refs/tags/v1' }, true],
+    [['refs/heads/v*'], { ref: 'refs/tags/v1' }, false],
+    [['refs/tags/v*', 'main'], { ref: 'refs/tags/v1' }, true],
+    [['main'], { trigger: 'schedule' }, true],
+    [['main'], { trigger: 'dispatch' }, true],
+    [['**'], { trigger: 'api' }, false],
+    [['**'], { trigger: 'pull_request' }, false],
+    [['**'], { ref: undefined }, false],
+  ])('refs %j are looked at for a run %j: it is given %s', (refs, slip, isGiven) => {
+    const choice = chosen({ ...push, ...slip }, [kept('refs', { refs })]);
+    expect(choice).toMatch(isGiven ? /^refs$/ : /^it is given at .* alone/);
+  });
+
+  it('the narrowest decides also where its refs do not match', () => {
+    expect(chosen(push, [kept('all'), kept('narrow', { repository: 'git_host_a/acme/shop', refs: ['v*'] })])).toMatch(
+      'given at v* alone, and not at refs/heads/main',
+    );
+  });
+
+  it('a run that is not trusted gets none', () => {
+    expect(chosen({ ...push, trusted: false })).toMatch('not trusted');
+  });
+});
