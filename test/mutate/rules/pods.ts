@@ -37,4 +37,20 @@ export const pods: readonly Mutant[] = [
     replace: 'Math.ceil(spec.timeoutMs / 1000) + 60',
     noticedBy: [manifest],
   },
+  {
+    rule: 'P36',
+    breaks: 'takes up an attempt that may have been lost, and run elsewhere, while its runner was away',
+    file: 'services/runner/src/runner.ts',
+    find: 'if (!isHeld || this.#outbox.has(job)) return false;',
+    replace: 'if (this.#outbox.has(job)) return isHeld;',
+    noticedBy: [{ tests: 'services/runner/test/taken-up.test.ts', titles: ['may be lost already'] }],
+  },
+  {
+    rule: 'P36',
+    breaks: 'makes a Pod anew that has begun and is gone',
+    file: 'libs/executor-kubernetes/src/stage-pod.ts',
+    find: 'exit = this.#wasBegun ? null : await this.#create();',
+    replace: 'exit = await this.#create();',
+    noticedBy: [{ tests: 'libs/executor-kubernetes/test/taken-up.test.ts', titles: ['not made anew'] }],
+  },
 ];

@@ -249,6 +249,7 @@ export class Attempt {
     const ending = await this.#keepArtifacts(verdict, prepared, chunker);
     if (ending === null) {
       outgoingLog.drop();
+      record?.remove();
       return null;
     }
     const result = this.#keep({ ...ending, logBytes: chunker.finish() });
