@@ -15,6 +15,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   'owner-loop': async () => (await import('./owner-loop.ts')).benchOwnerLoop(),
   trigger: async () => (await import('./trigger.ts')).benchTrigger(),
   logs: async () => (await import('./logs.ts')).benchLogs(),
+  masking: async () => (await import('./masking.ts')).benchMasking(),
   memory: async () => (await import('./memory.ts')).benchMemory(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
   webhook: async () => (await import('./webhook.ts')).benchWebhook(),
