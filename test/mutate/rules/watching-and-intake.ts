@@ -107,7 +107,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P23',
     breaks: 'lets a run go on though its key has no concurrency slot free',
     file: 'services/scheduler/src/admission/concurrency-slots.ts',
-    find: 'if (isFirst && slots.taken.size < slots.limit && slots.ready.length === 0) {',
+    find: 'if (isFirst && takenOf(slots) < slots.limit && slots.ready.length === 0) {',
     replace: 'if (isFirst && slots.ready.length === 0) {',
     noticedBy: [quotas],
   },
