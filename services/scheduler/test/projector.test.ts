@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { newRun, planOf, viewOf } from '@penstock/run';
 import { encodeRunInSteps, StoreUsageError, type EncodedRun, type RunDocument, type RunsLedger } from '@penstock/store';
 import { EncodedStories, Projector, type LiveRun, type Partition } from '@penstock/scheduler/testing';
@@ -246,6 +247,9 @@ describe('the document of a large run', () => {
     expect(stories.get(runs[0] as LiveRun)?.count).toBe(3);
   });
 });
+async function turns(count: number): Promise<void> {
+  for (let left = count; left > 0; left -= 1) await nextTurn();
+}
 
 /** Turns of the loop until it holds. */
 async function until(holds: () => boolean): Promise<void> {
@@ -254,6 +258,59 @@ async function until(holds: () => boolean): Promise<void> {
       setImmediate(resolve);
     });
 }
+
+describe('calls to project while one is under way', () => {
+  /** Called twice while documents are written: by as many pauses it is seen how often the projector began. */
+  async function pausesWhere(also: (projector: Projector) => void): Promise<number> {
+    const harness = withEndedRuns();
+    const store = new SlowStore();
+    let pauses = 0;
+    // A turn of the loop each: one that never rests is seen, and holds up no test.
+    const projector = projectorOf(harness, store, () => {
+      pauses += 1;
+      return nextTurn();
+    });
+    const save = store.ledger.saveBatch.bind(store.ledger);
+    store.ledger.saveBatch = (documents) => {
+      projector.projectSoon();
+      projector.projectSoon();
+      also(projector);
+      return save(documents);
+    };
+    projector.projectSoon();
+    await until(() => store.checkpoints.length > 0);
+    await turns(50);
+    await projector.stop();
+    return pauses;
+  }
+
+  it('are made up for by one more, and then there is quiet', async () => {
+    expect(await pausesWhere(() => {})).toBe(2);
+  });
+
+  it('are not, where it was stopped meanwhile', async () => {
+    expect(await pausesWhere((projector) => void projector.stop())).toBe(1);
+  });
+});
+
+describe('a tick', () => {
+  it('moves the checkpoint of a partition in which nothing else is to be written, once', async () => {
+    const harness = new Harness();
+    const store = new SlowStore();
+    let pauses = 0;
+    const projector = projectorOf(harness, store, () => {
+      pauses += 1;
+      return nextTurn();
+    });
+    projector.tick();
+    await turns(50);
+    projector.tick();
+    await turns(50);
+    expect(store.checkpoints).toEqual([harness.partition.sequence]);
+    expect(pauses).toBe(1);
+    await projector.stop();
+  });
+});
 
 describe('a call to project that was lost', () => {
   it('is made up for by the next tick, though the partition commits nothing more; the ticks after it write nothing', async () => {
