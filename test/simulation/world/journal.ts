@@ -64,6 +64,7 @@ export class SimPartitionLog implements PartitionLog {
       // A commit at or after `from` exists: a replica without it is behind.
       await this.#world.pause(this.#node, BACKOFF.firstMs, signal);
       signal?.throwIfAborted();
+      if (((await this.last(signal))?.sequence ?? 0) < next) return;
     }
   }
 

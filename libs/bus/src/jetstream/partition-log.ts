@@ -116,10 +116,12 @@ class JetStreamLog implements PartitionLog {
       const batch = await this.#untilAnswered('read', signal, async () => {
         const request = { seq: from, next_by_subj: this.subject, batch: READ_COMMITS, max_bytes: READ_BYTES };
         const messages = await directBatch(this.#wire, streams.journal, request, this.#timeoutMs);
-        // A commit at or after `from` exists: a replica without it is behind.
+        // A log that has lost its end meanwhile has no such commit; otherwise a replica without it is behind.
+        if (messages.length === 0 && ((await this.#readLast())?.sequence ?? 0) < from) return [];
         if (messages.length === 0) throw new StoreRefused(this.subject, 404, `nothing from sequence ${from} on yet`);
         return messages;
       });
+      if (batch.length === 0) return;
       for (const message of batch) {
         if (message.sequence > last.sequence) return;
         yield entryOf(message);
