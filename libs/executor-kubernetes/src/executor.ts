@@ -60,6 +60,7 @@ interface Kept {
 
 export class KubernetesExecutor implements Executor {
   readonly kind = 'kubernetes';
+  readonly filesStayInside = true;
   readonly isIsolated = true;
   readonly #options: KubernetesExecutorOptions;
   readonly #labels: Readonly<Record<string, string>>;

@@ -6,7 +6,7 @@ import { machineTime } from '@penstock/async';
 import type { Job, ResultRequest } from '@penstock/bus';
 import { Workspaces, type Executor, type StageExit } from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Attempt } from '../src/attempt/attempt.ts';
 import type { OutgoingLog } from '../src/report/chunk-store.ts';
 import type { Sources } from '../src/workspace/preparation.ts';
@@ -47,7 +47,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function attempt(): Attempt {
+function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
   const executor: Executor = {
     kind: 'process',
     start: () => {
@@ -56,10 +56,11 @@ function attempt(): Attempt {
     },
     prewarm: () => Promise.resolve(),
     close: () => Promise.resolve(),
+    ...more,
   };
   const outgoingLog = { append: () => {}, stored: () => stored.promise, drop: () => {} };
   const sources = { checkouts: { filling: () => undefined }, inherited: { filling: () => undefined } };
-  return new Attempt(job, {
+  return new Attempt(of, {
     time: machineTime,
     executor,
     place: undefined,
@@ -103,6 +104,17 @@ describe('an attempt (P16)', () => {
     exit.resolve({ kind: 'exit', code: 3 });
     expect(await one.result).toMatchObject({ status: 'failed', exitCode: 3 });
     expect(kept).toHaveLength(1);
+  });
+
+  it('that would have artifacts where its files stay inside is not started: it fails for them', async () => {
+    const start = vi.fn<Executor['start']>();
+    const one = attempt(
+      { ...job, artifacts: { paths: ['dist/**'], when: 'success', required: false } },
+      { filesStayInside: true, start },
+    );
+    stored.resolve();
+    expect(await one.result).toMatchObject({ status: 'failed', reason: 'artifacts' });
+    expect(start).not.toHaveBeenCalled();
   });
 
   it('that was killed with its session has none', async () => {

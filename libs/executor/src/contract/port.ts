@@ -154,6 +154,8 @@ export interface Executor {
   readonly kind: ExecutorKind;
   /** Whether stages can be given a user of their own; known once a helper has come up. */
   readonly canChangeUser?: boolean | undefined;
+  /** What a stage has written stays where it ran and goes with it: its owner finds none of its files. */
+  readonly filesStayInside?: boolean | undefined;
   /** False: what a stage leaves running may outlive it, and it sees the machine's other processes. */
   readonly isIsolated?: boolean | undefined;
   /**

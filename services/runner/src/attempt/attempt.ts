@@ -153,6 +153,8 @@ export class Attempt {
     const begun = time.bootNow();
     if (this.#parts.past !== undefined) return this.#takeUp(this.#parts.past, chunker);
     if (executor === undefined) return this.#resultWithoutProcess(this.#unplaceable(chunker), chunker);
+    if (job.artifacts !== undefined && executor.filesStayInside === true)
+      return this.#resultWithoutProcess(this.#unkeepable(chunker), chunker);
     const lacking = await this.#lackingSecrets();
     if (lacking !== null) return this.#resultWithoutProcess(this.#withoutSecrets(lacking, chunker), chunker);
     const prepared = await this.#prepare(chunker);
@@ -261,6 +263,14 @@ export class Attempt {
   #unplaceable(chunker: Chunker): AttemptVerdict {
     void chunker.remark('the stage cannot start: its runner has no executor that gives what it asks for');
     return failedBecause('exit', UNSTARTABLE_CODE);
+  }
+
+  /** Told before it starts: after an hour of work it would be as true. */
+  #unkeepable(chunker: Chunker): AttemptVerdict {
+    void chunker.remark(
+      'the stage cannot start: its artifacts could not be kept, for it would run in a Pod, whose files stay in it; a runner label can ask for another place (executor=container, executor=sandbox, executor=process)',
+    );
+    return failedBecause('artifacts');
   }
 
   /** Of a stage that ended by itself; without what it asks to keep it has not succeeded. Null: its session is over, and it was lost. */
