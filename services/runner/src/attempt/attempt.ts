@@ -268,7 +268,7 @@ export class Attempt {
   /** Told before it starts: after an hour of work it would be as true. */
   #unkeepable(chunker: Chunker): AttemptVerdict {
     void chunker.remark(
-      'the stage cannot start: its artifacts could not be kept, for it would run in a Pod, whose files stay in it; a runner label can ask for another place (executor=container, executor=sandbox, executor=process)',
+      'the stage cannot start: its artifacts could not be kept, for it would run in a Pod, whose files stay in it; `runs_on` can ask for another place (executor=container)',
     );
     return failedBecause('artifacts');
   }
