@@ -1,7 +1,17 @@
 import { once } from 'node:events';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 import { type Proxy, startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, connectBus, ensureStreams, type LogEntry, openLog, type PartitionLog } from '../src/index.ts';
+import {
+  type Bus,
+  connectBus,
+  ensureStreams,
+  type LogEntry,
+  openLog,
+  type PartitionLog,
+  streams,
+} from '../src/index.ts';
 import { type LogTrouble } from '../src/jetstream/partition-log.ts';
 
 const MIB = 1024 * 1024;
@@ -195,6 +205,24 @@ describe('reading', () => {
       }
     }
     expect(ids).toHaveLength(300);
+  });
+
+  it('P3: ends where the log has lost its end meanwhile, for nobody will ever have it', async () => {
+    const log = openLog(bus, 0);
+    let last = 0;
+    for (let index = 0; index < 300; index += 1) {
+      const result = await commit(log, `c${index}`, last);
+      last = result.ok ? result.sequence : -1;
+    }
+    const raw = await connect({ servers: broker.url });
+    const ids: string[] = [];
+    for await (const { commitId } of log.read(1)) {
+      if (ids.push(commitId) !== 10) continue;
+      await (await jetstreamManager(raw)).streams.delete(streams.journal);
+      await ensureStreams(bus, { partitions: 4, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+    }
+    await raw.close();
+    expect(ids.length).toBeLessThan(300);
   });
 });
 
