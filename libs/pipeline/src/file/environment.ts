@@ -63,5 +63,5 @@ export function variableFault(name: string): string | undefined {
     return `${quoted(name)} cannot be the name of a variable: letters, digits and '_', no digit first`;
   if (name.startsWith(BINDING_PREFIX))
     return `names that begin with '${BINDING_PREFIX}' are kept for the values of expressions`;
-  return KEPT[name];
+  return Object.hasOwn(KEPT, name) ? KEPT[name] : undefined;
 }
