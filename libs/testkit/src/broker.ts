@@ -3,7 +3,7 @@
  * folder; the port stays the same over `kill` and `restart`, so that clients find it again.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, globSync } from 'node:fs';
+import { accessSync, constants, existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -38,6 +38,8 @@ export interface TestBroker {
 }
 
 const READY_TIMEOUT_MS = 15_000;
+/** Each takes about a tenth of a millisecond, and the signal less than one. */
+const STOP_LOOKS_MAX = 20_000;
 const GIBIBYTE = 1024 ** 3;
 
 /** `SERVICE_NATS_SERVER`, else `nats-server` on the PATH, else what the bootstrap has put into the cache. */
@@ -129,7 +131,10 @@ class Broker implements TestBroker {
   }
 
   pause(): void {
+    const pid = this.#child?.pid;
     this.#child?.kill('SIGSTOP');
+    // The signal is on its way when kill returns: a request that is sent at once could still be answered.
+    for (let looks = 0; pid !== undefined && !isStopped(pid) && looks < STOP_LOOKS_MAX; looks += 1);
   }
 
   resume(): void {
@@ -192,5 +197,17 @@ function isExecutable(file: string): boolean {
     return existsSync(file);
   } catch {
     return false;
+  }
+}
+
+/** Whether none of its threads runs; true where the machine does not say. */
+function isStopped(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((task) => {
+      const stat = readFileSync(`/proc/${pid}/task/${task}/stat`, 'latin1');
+      return 'TtZX'.includes(stat.charAt(stat.lastIndexOf(')') + 2));
+    });
+  } catch {
+    return true;
   }
 }
