@@ -67,7 +67,7 @@ export const PROGRAMS: readonly Program[] = [
   // The server's files.
   ['api-key', "read the server's API key", 'test -s "$DATA/api-key" && echo FOUND; cat "$DATA/api-key"'],
   ['signing-key', 'read the key that signs tokens', 'cat "$DATA"/jwt* "$DATA"/*/jwt* && echo FOUND'],
-  ['data-folder', "list the server's data folder", 'ls "$DATA" | grep -qv "^work$" && echo FOUND'],
+  ['data-folder', "list the server's data folder", 'ls "$DATA" | grep -qvE "^(work|intruder)$" && echo FOUND'],
   ['database', "read the server's database", 'head -c 16 "$DATA/store.sqlite" | grep -q . && echo FOUND'],
   ['journal', "read the server's journal", 'ls "$DATA"/nats* && echo FOUND'],
   ['results', "read the runner's results", 'ls "$DATA/runner" && echo FOUND'],
@@ -165,7 +165,7 @@ export const PROGRAMS: readonly Program[] = [
   ['user-namespace', 'make a user namespace', './probe user-namespace', PROCESS],
   ['mount-namespace', 'mount inside a user namespace of its own', 'mkdir -p mounted; ./probe mount-namespace', PROCESS],
   ['mount', 'mount', 'mkdir -p mounted; ./probe mount'],
-  ['unmount', 'uncover what is covered', './probe unmount "$DATA" && ls "$DATA" | grep -qv "^work$" && echo FOUND'],
+  ['unmount', 'uncover what is covered', './probe unmount "$DATA" && ls "$DATA" | grep -qvE "^(work|intruder)$" && echo FOUND'],
   ['join-namespaces', "join the server's namespaces", './probe set-namespace "/proc/$SERVER_PID/ns/mnt"'],
   // The kernel.
   ['keyrings', "use the kernel's keyrings", './probe keyring; ./probe add-key', PROCESS],
