@@ -165,7 +165,11 @@ export const PROGRAMS: readonly Program[] = [
   ['user-namespace', 'make a user namespace', './probe user-namespace', PROCESS],
   ['mount-namespace', 'mount inside a user namespace of its own', 'mkdir -p mounted; ./probe mount-namespace', PROCESS],
   ['mount', 'mount', 'mkdir -p mounted; ./probe mount'],
-  ['unmount', 'uncover what is covered', './probe unmount "$DATA" && ls "$DATA" | grep -qvE "^(work|intruder)$" && echo FOUND'],
+  [
+    'unmount',
+    'uncover what is covered',
+    './probe unmount "$DATA" && ls "$DATA" | grep -qvE "^(work|intruder)$" && echo FOUND',
+  ],
   ['join-namespaces', "join the server's namespaces", './probe set-namespace "/proc/$SERVER_PID/ns/mnt"'],
   // The kernel.
   ['keyrings', "use the kernel's keyrings", './probe keyring; ./probe add-key', PROCESS],
