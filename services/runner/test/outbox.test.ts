@@ -39,37 +39,56 @@ function result(credit: number, stage: string): ResultRequest {
   };
 }
 
-describe('the file of results (P16)', () => {
-  it('P16: what was answered while the disk was full is marked with the next answer, and not sent after a start', async () => {
-    const lines: string[] = [];
-    let isFull = false;
-    const refuse = (): void => {
-      if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
-    };
-    const file: ResultLines = {
-      bytes: 0,
-      lines: () => lines,
-      reserve: refuse,
-      append: (text) => {
-        refuse();
-        lines.push(...text.split('\n').filter((line) => line !== ''));
-      },
-      replace: refuse,
-      close: () => {},
-    };
-    const open = () => new Outbox({ bus: owner('').bus, time: machineTime, log: silentLogger(), runner: 'r1', file });
-    const outbox = open();
-    const report = async (credit: number, full: boolean): Promise<void> => {
+/** `report`: a result is kept, and answered while the disk is full or not. */
+function onSmallDisk(): {
+  readonly open: () => Outbox;
+  readonly report: (outbox: Outbox, credit: number, full: boolean) => Promise<void>;
+} {
+  const lines: string[] = [];
+  let isFull = false;
+  const refuse = (): void => {
+    if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  };
+  const file: ResultLines = {
+    bytes: 0,
+    lines: () => lines,
+    reserve: refuse,
+    append: (text) => {
+      refuse();
+      lines.push(...text.split('\n').filter((line) => line !== ''));
+    },
+    replace: refuse,
+    close: () => {},
+  };
+  return {
+    open: () => new Outbox({ bus: owner('').bus, time: machineTime, log: silentLogger(), runner: 'r1', file }),
+    report: async (outbox, credit, full) => {
       outbox.keep({ partition: 0, request: result(credit, 'quick') });
       isFull = full;
       await new Promise<void>((done) => outbox.send(result(credit, 'quick'), null, { offerTaken: () => {}, done }));
       isFull = false;
-    };
-    await report(1, true);
+    },
+  };
+}
+
+describe('the file of results (P16)', () => {
+  it('P16: what was answered while the disk was full is marked with the next answer, and not sent after a start', async () => {
+    const { open, report } = onSmallDisk();
+    const outbox = open();
+    await report(outbox, 1, true);
     expect(open().pending).toHaveLength(1);
-    await report(2, false);
+    await report(outbox, 2, false);
     expect(open().pending).toEqual([]);
   });
+
+  it('P16: what was answered while the disk was full is marked once there is room, where no other answer comes', async () => {
+    const { open, report } = onSmallDisk();
+    const outbox = open();
+    await report(outbox, 1, true);
+    expect(open().pending).toHaveLength(1);
+    await expect.poll(() => open().pending, { timeout: 30_000 }).toEqual([]);
+    outbox.close();
+  }, 60_000);
 
   it('P16: does not grow with what has been answered while one result is always on its way', async () => {
     const file = join(folder, 'results');

@@ -25,6 +25,8 @@ import type { ResultLines } from './result-file.ts';
 
 /** Nobody owns the partition at this moment: a new owner comes within seconds, and the run waits for this. */
 const RETRY_UNOWNED_MS = 250;
+/** How long a full disk is left alone. */
+const MARK_AGAIN_MS = 5_000;
 /** The file is written anew when it has grown by as much as this, and to the double: so each line is written twice at most. */
 const FILE_BYTES_KEPT = 256 * 1024;
 /** Of one line: 64 KiB of outputs, each byte of which JSON may write as six, the end of the log, and names. */
@@ -59,6 +61,7 @@ export class Outbox {
   readonly #reserved = new Set<string>();
   /** Answered, and not marked so on disk, which was full. */
   readonly #unmarked = new Set<string>();
+  #marksLater = false;
   /** What ends the waits that are under way. */
   readonly #waits = new Set<() => void>();
   readonly #file: ResultLines;
@@ -194,12 +197,18 @@ export class Outbox {
     if (this.#pending.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
   }
 
-  /**
-   * On a full disk the line stays away until the next one, for the room that is left is the results': a start before that
-   * sends once too often.
-   */
   #forget(id: string): void {
     this.#unmarked.add(id);
+    this.#mark();
+    // A busy runner always has some result on its way: that is no reason to keep all others.
+    if (this.#file.bytes > this.#bytesMax) this.#shrink();
+  }
+
+  /**
+   * On a full disk the lines stay away until the next answer, or until there is room, for what is left of it is the results': a
+   * start before that sends once too often.
+   */
+  #mark(): void {
     const lines = [...this.#unmarked].map((done) => `${JSON.stringify({ done })}\n`).join('');
     try {
       this.#file.reserve(this.#reserved.size * RESULT_BYTES_MAX + lines.length);
@@ -207,9 +216,16 @@ export class Outbox {
       this.#unmarked.clear();
     } catch (error) {
       this.#options.log.debug({ err: error }, 'an answered result could not be marked as such');
+      void this.#markLater();
     }
-    // A busy runner always has some result on its way: that is no reason to keep all others.
-    if (this.#file.bytes > this.#bytesMax) this.#shrink();
+  }
+
+  async #markLater(): Promise<void> {
+    if (this.#marksLater) return;
+    this.#marksLater = true;
+    await this.#wait(MARK_AGAIN_MS);
+    this.#marksLater = false;
+    if (!this.#closed && this.#unmarked.size > 0) this.#mark();
   }
 
   #shrink(): void {
