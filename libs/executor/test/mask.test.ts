@@ -177,3 +177,13 @@ describe('$SERVICE_MASK', () => {
     expect(remarks).toEqual([expect.stringContaining('100 values')]);
   });
 });
+
+it('values that are added one by one are masked as those that were there from the start', () => {
+  const values = ['first-secret', 'second secret/with=signs', 'first-secret-and-more', 'x'.repeat(200), 'first-secret'];
+  const one = new Mask();
+  for (const value of values) one.add([value]);
+  const all = new Mask(values);
+  for (const value of [...values, Buffer.from(values[1] ?? '').toString('base64'), 'nothing of it'])
+    expect([value, one.text(`<${value}>`)]).toEqual([value, all.text(`<${value}>`)]);
+  expect(one.text('<first-secret>')).toBe('<***>');
+});

@@ -18,7 +18,7 @@ import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { Trigger } from './runs/trigger.ts';
-import { OpenStreams } from './sse/open-streams.ts';
+import { OpenPlaces } from './sse/open-places.ts';
 import { addStreamRoute } from './sse/route.ts';
 import { Streams } from './sse/streams.ts';
 import { Tickets } from './sse/tickets.ts';
@@ -27,6 +27,9 @@ const TRIGGER_WAIT_SECS = 15;
 const TRIGGER_WAITS_MAX = 10_000;
 const STREAMS_MAX = 10_000;
 const STREAMS_PER_USER = 100;
+/** Downloads under way in this process: each holds a few megabytes. */
+const DOWNLOADS_MAX = 200;
+const DOWNLOADS_PER_USER = 20;
 const CONNECTIONS_MAX = 20_000;
 /** A gateway begins when it knows the revocations. If the broker keeps it waiting for longer, it begins all the same, and asks auth. */
 const READY_MS_MAX = 1_000;
@@ -137,12 +140,19 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     revocations,
     tickets,
     streams,
-    openStreams: new OpenStreams({
+    openStreams: new OpenPlaces({
+      what: 'log streams',
       max: options.streamsMax ?? STREAMS_MAX,
       perUserMax: options.streamsPerUser ?? STREAMS_PER_USER,
     }),
   });
-  addArtifactRoutes(app, { reads, callers, tickets, kept });
+  addArtifactRoutes(app, {
+    reads,
+    callers,
+    tickets,
+    kept,
+    downloads: new OpenPlaces({ what: 'downloads', max: DOWNLOADS_MAX, perUserMax: DOWNLOADS_PER_USER }),
+  });
   for (const add of options.routes ?? []) await add(app, { callers });
   return app;
 }

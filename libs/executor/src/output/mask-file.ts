@@ -2,7 +2,7 @@
  * The file that `$SERVICE_MASK` names: each line that a stage writes to it is a value to be masked from then on. It is looked at
  * before each part of the output, so what was written before a value was printed counts.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
 import type { Mask } from './mask.ts';
 
 /** Of the file; what is behind that is not read. */
@@ -66,7 +66,7 @@ export class MaskFile {
 /** 0 where there is none, or the stage has shut its folder. */
 function sizeOf(path: string): number {
   try {
-    return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    return lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;
   } catch {
     return 0;
   }

@@ -18,6 +18,12 @@ export function needlesOf(values: Iterable<string>): Buffer[] {
   return [...needles].toSorted((a, b) => (a < b ? -1 : 1)).map((needle) => Buffer.from(needle, 'latin1'));
 }
 
+/** Of both, each once. Two that are sorted are merged at the cost of looking at each. */
+export function mergedNeedles(one: readonly Buffer[], other: readonly Buffer[]): Buffer[] {
+  const sorted = [...one, ...other].toSorted(Buffer.compare);
+  return sorted.filter((needle, index) => index === 0 || !needle.equals(sorted[index - 1] as Buffer));
+}
+
 function* formsOf(value: string): Iterable<string> {
   // Whoever prints a file's content by a variable loses the line ends behind it.
   const trimmed = value.replace(/^[\r\n]+|[\r\n]+$/g, '');

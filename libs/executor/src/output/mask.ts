@@ -5,7 +5,7 @@
  * MASK-2. Values that overlap or follow each other become one mask.
  */
 import type { OutputSink, OutputStreamName } from '../contract/port.ts';
-import { needlesOf } from './mask-needles.ts';
+import { mergedNeedles, needlesOf } from './mask-needles.ts';
 import { MaskScanner } from './mask-scanner.ts';
 
 const MASK = Buffer.from('***');
@@ -14,6 +14,7 @@ const NOTHING = new Uint8Array(0);
 /** The values of one attempt. */
 export class Mask {
   readonly #values = new Set<string>();
+  #needles: readonly Buffer[] = [];
   #scanner: MaskScanner | null = null;
 
   constructor(values: Iterable<string> = []) {
@@ -21,11 +22,12 @@ export class Mask {
   }
 
   add(values: Iterable<string>): void {
-    const before = this.#values.size;
-    for (const value of values) this.#values.add(value);
-    if (this.#values.size === before) return;
-    const needles = needlesOf(this.#values);
-    this.#scanner = needles.length === 0 ? null : new MaskScanner(needles);
+    const fresh = [...new Set(values)].filter((value) => !this.#values.has(value));
+    if (fresh.length === 0) return;
+    for (const value of fresh) this.#values.add(value);
+    // A stage adds values one by one: the forms of those before are not made again for each.
+    this.#needles = mergedNeedles(this.#needles, needlesOf(fresh));
+    this.#scanner = this.#needles.length === 0 ? null : new MaskScanner(this.#needles);
   }
 
   /** Null: there is nothing to look for. */

@@ -6,44 +6,35 @@ import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NotFound } from '@penstock/errors';
-import { namesTag, rangeOf } from '@penstock/http';
-import { isRunId, type RunView, type StageView } from '@penstock/run';
+import { clientKeyOf, namesTag, rangeOf } from '@penstock/http';
+import { isRunId } from '@penstock/run';
 import type { RunReads } from '@penstock/run-client';
 import type { KeptFile } from '@penstock/artifacts';
-import { watcherOf, type WatcherSources } from '../sse/watcher.ts';
+import type { OpenPlaces } from '../sse/open-places.ts';
+import { watcherOf, type Watcher, type WatcherSources } from '../sse/watcher.ts';
 import type { KeptFiles } from './kept-files.ts';
 import { packFiles } from './pack.ts';
 
 export interface ArtifactRouteOptions extends WatcherSources {
   readonly reads: RunReads;
   readonly kept: KeptFiles;
+  readonly downloads: OpenPlaces;
 }
 
 interface Kept {
-  readonly run: RunView;
-  readonly stage: StageView;
+  readonly watcher: Watcher;
   readonly files: readonly KeptFile[];
 }
 
 const NOTHING = 'There is no such artifact.';
-/** Downloads under way in this process: each holds a few megabytes. */
-const DOWNLOADS_MAX = 200;
+/** A client that takes nothing for so long is cut off: others wait for its place. */
+const STALLED_MS = 60_000;
 
 export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOptions): void {
-  let underway = 0;
-  const counted = (reply: FastifyReply): boolean => {
-    if (underway >= DOWNLOADS_MAX) {
-      reply
-        .code(503)
-        .header('Retry-After', '5')
-        .send({ error: 'unavailable', message: 'Too many downloads are under way; try again in a moment.' });
-      return false;
-    }
-    underway += 1;
-    reply.raw.once('close', () => {
-      underway -= 1;
-    });
-    return true;
+  const takePlace = (request: FastifyRequest, reply: FastifyReply, { credential }: Watcher): void => {
+    const giveBack = options.downloads.take(credential.user?.id, clientKeyOf(request.clientAddress));
+    reply.raw.once('close', giveBack);
+    reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
   };
 
   app.route<{ Params: { readonly id: string; readonly stage: string; readonly '*': string } }>({
@@ -55,7 +46,7 @@ export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOp
       const kept = await keptOf(options, request, id, stage);
       const file = kept.files.find((each) => each.path === path);
       if (file === undefined) throw new NotFound(NOTHING);
-      if (!counted(reply)) return reply;
+      takePlace(request, reply, kept.watcher);
       return sendFile(options.kept, id, file, request, reply);
     },
   });
@@ -66,8 +57,8 @@ export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOp
     config: { tier: 'read' },
     handler: async (request, reply) => {
       const { id, stage } = request.params;
-      const { files } = await keptOf(options, request, id, stage);
-      if (!counted(reply)) return reply;
+      const { files, watcher } = await keptOf(options, request, id, stage);
+      takePlace(request, reply, watcher);
       reply.headers({
         ...COMMON_HEADERS,
         'Content-Type': 'application/gzip',
@@ -97,7 +88,8 @@ async function keptOf(
   runId: string,
   stageName: string,
 ): Promise<Kept> {
-  const { tenants, ticket } = await watcherOf(options, request, runId);
+  const watcher = await watcherOf(options, request, runId);
+  const { tenants, ticket } = watcher;
   const run = isRunId(runId) ? await options.reads.view(runId, tenants) : null;
   if (run === null) throw new NotFound(NOTHING);
   if (ticket !== undefined)
@@ -105,7 +97,7 @@ async function keptOf(
   const stage = run.stages.find(({ name }) => name === stageName);
   const files = stage === undefined ? undefined : await options.kept.of(run, stage);
   if (stage === undefined || files === undefined) throw new NotFound(NOTHING);
-  return { run, stage, files };
+  return { watcher, files };
 }
 
 function sendFile(

@@ -10,7 +10,7 @@ import type { Owners, RunReads } from '@penstock/run-client';
 import { Cursor } from '../event-stream/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
-import type { OpenStreams } from './open-streams.ts';
+import type { OpenPlaces } from './open-places.ts';
 import { queryText, watcherOf } from './watcher.ts';
 import { BusRunSource } from './run-source.ts';
 import type { Streams } from './streams.ts';
@@ -25,7 +25,7 @@ export interface StreamRouteOptions {
   readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
   readonly tickets: Tickets;
   readonly streams: Streams;
-  readonly openStreams: OpenStreams;
+  readonly openStreams: OpenPlaces;
 }
 
 const STREAM_HEADERS = {
