@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { nearestWord } from '../command-line/nearest.ts';
+import { actionOf } from '../command-line/actions.ts';
 import { readSecretValue } from '../command-line/secret-value.ts';
 import { EXIT, ServerRefused, ServerUnreached, UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -62,18 +62,7 @@ export const secretCommand: Command = {
 
 async function secret(args: ParsedArguments, context: CommandContext): Promise<number> {
   const [word = '', name] = args.positionals;
-  const action = Object.hasOwn(ACTIONS, word) ? ACTIONS[word] : undefined;
-  if (action === undefined) {
-    const close = nearestWord(word, Object.keys(ACTIONS));
-    throw new UsageError(
-      `there is no command 'secret ${printableText(word)}'${close === undefined ? '' : `, did you mean 'secret ${close}'?`}\nThe commands are ${Object.keys(
-        ACTIONS,
-      )
-        .map((each) => `secret ${each}`)
-        .join(', ')}.`,
-      'secret',
-    );
-  }
+  const action = actionOf('secret', word, ACTIONS);
   if (action.takesName !== (name !== undefined))
     throw new UsageError(
       action.takesName ? `'secret ${word}' needs the name of the secret` : `'secret ${word}' takes no argument`,

@@ -1,6 +1,6 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, ServerUnreached, UsageError } from '../process/errors.ts';
-import { nearestWord } from '../command-line/nearest.ts';
+import { actionOf } from '../command-line/actions.ts';
 import { cellsOf, fitText, printableText } from '../output/printable-text.ts';
 import { readLoginCredentials } from '../server/read-credentials.ts';
 import { ask, refusal } from '../server/graphql.ts';
@@ -56,18 +56,7 @@ export const tokenCommand: Command = {
 
 async function token(args: ParsedArguments, context: CommandContext): Promise<number> {
   const [name = '', argument] = args.positionals;
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
-  if (action === undefined) {
-    const close = nearestWord(name, Object.keys(ACTIONS));
-    throw new UsageError(
-      `there is no command 'token ${printableText(name)}'${close === undefined ? '' : `, did you mean 'token ${close}'?`}\nThe commands are ${Object.keys(
-        ACTIONS,
-      )
-        .map((each) => `token ${each}`)
-        .join(', ')}.`,
-      'token',
-    );
-  }
+  const action = actionOf('token', name, ACTIONS);
   if (action.argument === null ? argument !== undefined : argument === undefined) {
     throw new UsageError(
       action.argument === null
