@@ -7,7 +7,8 @@
  *   npm run mutate -- --sample 150 [--seed 7]        adds as many that operators make of the files that hold the rules
  *   npm run mutate -- --made --sample 60             only what operators make
  *   npm run mutate -- --count 300                    as many in all, what is written by hand among them
- *   npm run mutate -- --night                        200 in all, each night another sample; its seed is printed
+ *   npm run mutate -- --night                        200 in all, spread over the rules, each night another sample; its seed is printed
+ *   npm run mutate -- --night --part 2/4             the second quarter of them
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     made: { type: 'boolean' },
     count: { type: 'string' },
     night: { type: 'boolean' },
+    part: { type: 'string' },
     seed: { type: 'string' },
   },
 });
@@ -48,7 +50,7 @@ const isWanted = ({ rule }: { readonly rule: string }): boolean => values.only?.
 const written = values.made === true ? [] : mutants.filter(isWanted);
 const count = numberOf('count', isNight ? NIGHT_COUNT : 0);
 const sample = numberOf('sample', Math.max(0, count - written.length));
-const chosen = [...written, ...sampled(root, new Random(seed), sample, isWanted)];
+const chosen = partOf([...written, ...sampled(root, new Random(seed), sample, isWanted)]);
 if (chosen.length === 0) {
   console.error(
     `no mutant is of ${values.only?.join(', ') ?? 'any rule'}: name rules as docs/protocols.md does, P1 to P25 and P36`,
@@ -56,6 +58,15 @@ if (chosen.length === 0) {
   process.exit(2);
 }
 process.exitCode = values.list === true ? list() : await tryAll();
+
+/** Each so manieth: every part has of all rules. */
+function partOf<T>(all: readonly T[]): readonly T[] {
+  if (values.part === undefined) return all;
+  const [, part = 0, parts = 0] = /^(\d+)\/(\d+)$/.exec(values.part)?.map(Number) ?? [];
+  if (part >= 1 && part <= parts) return all.filter((_, index) => index % parts === part - 1);
+  console.error(`--part is '${values.part}': write 2/4 for the second of four`);
+  process.exit(2);
+}
 
 function list(): number {
   for (const mutant of chosen) console.log(`${titleOf(mutant)} (${mutant.file})`);

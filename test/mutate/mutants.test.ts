@@ -47,6 +47,11 @@ describe('the mutants', () => {
     }
   });
 
+  it('of a night are of every rule that is built: the rules take turns', () => {
+    const made = sampled(root, new Random(5), 4 * BUILT.length, ({ rule }) => BUILT.includes(rule));
+    expect(BUILT.filter((rule) => made.filter((mutant) => mutant.rule === rule).length < 3)).toEqual([]);
+  });
+
   it('of operators that change nothing name lines that stand in their files, each with why', () => {
     const lost = equivalents.filter(
       ({ file, line }) =>

@@ -59,7 +59,7 @@ const operators: readonly Operator[] = [
   },
 ];
 
-/** `count` of them, at most; the same ones for the same chance and code. */
+/** `count` of them, at most, the wanted rules taking turns; the same ones for the same chance and code. */
 export function sampled(
   root: string,
   random: Random,
@@ -67,10 +67,39 @@ export function sampled(
   isWanted: (mutant: { readonly rule: string }) => boolean,
 ): readonly Mutant[] {
   if (count === 0) return [];
-  const all = [...heldRules(root)].flatMap(([file, rules]) => mutantsOf(root, rules, file, isWanted));
-  const chosen: Mutant[] = [];
-  while (chosen.length < count && all.length > 0) chosen.push(...all.splice(random.int(all.length), 1));
-  return chosen;
+  const left = madeByRule(root, isWanted);
+  const chosen = new Map<string, Mutant>();
+  while (left.size > 0) {
+    for (const [rule, made] of left) {
+      if (chosen.size === count) return [...chosen.values()];
+      const mutant = takeNew(made, random, chosen);
+      if (mutant === undefined) left.delete(rule);
+      else chosen.set(mutant.breaks, mutant);
+    }
+  }
+  return [...chosen.values()];
+}
+
+/** One that no other rule has taken before; undefined: there is none left. */
+function takeNew(made: Mutant[], random: Random, chosen: ReadonlyMap<string, Mutant>): Mutant | undefined {
+  while (made.length > 0) {
+    const [mutant] = made.splice(random.int(made.length), 1);
+    if (mutant !== undefined && !chosen.has(mutant.breaks)) return mutant;
+  }
+  return undefined;
+}
+
+/** All that can be made, under each wanted rule that its file holds. */
+function madeByRule(root: string, isWanted: (mutant: { readonly rule: string }) => boolean): Map<string, Mutant[]> {
+  const byRule = new Map<string, Mutant[]>();
+  for (const [file, rules] of heldRules(root)) {
+    const wanted = rules.filter((rule) => isWanted({ rule }));
+    if (wanted.length === 0) continue;
+    const made = mutantsOf(root, rules, file);
+    for (const rule of wanted)
+      byRule.set(rule, [...(byRule.get(rule) ?? []), ...made.map((mutant) => ({ ...mutant, rule }))]);
+  }
+  return byRule;
 }
 
 function replaced(line: string, pattern: RegExp, by: string): string | undefined {
@@ -90,15 +119,8 @@ function heldRules(root: string): ReadonlyMap<string, readonly string[]> {
   return held;
 }
 
-/** It is counted to the first of its file's rules that is wanted. */
-function mutantsOf(
-  root: string,
-  rules: readonly string[],
-  file: string,
-  isWanted: (mutant: { readonly rule: string }) => boolean,
-): Mutant[] {
-  const rule = rules.find((one) => isWanted({ rule: one }));
-  if (rule === undefined) return [];
+/** Without its rule. */
+function mutantsOf(root: string, rules: readonly string[], file: string): Omit<Mutant, 'rule'>[] {
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
   const noticedBy = checksOf(root, rules, file);
   // A file whose tests are still to be written has no mutants: they would live, and say what is known.
@@ -113,7 +135,6 @@ function mutantsOf(
       const around = contextOf(lines, at);
       return [
         {
-          rule,
           breaks: `${name} in ${functionAround(lines, at)} (${file}:${at + 1})`,
           file,
           find: around.join('\n'),
