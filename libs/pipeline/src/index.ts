@@ -14,7 +14,7 @@ export { parseManifest } from './file/manifest.ts';
 export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
 export { resolveInputs } from './file/resolve-inputs.ts';
-export { matchesPush } from './push/push-filter.ts';
+export { matchesPullRequest, matchesPush, type PullRequest } from './push/push-filter.ts';
 export { workdirFault } from './file/workdir.ts';
 export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
 export { type Least, STAGE_KINDS, takesLabel, type Wanted, wantedBy } from './model/takes.ts';

@@ -4,7 +4,8 @@ import { Glob } from '../src/push/glob.ts';
 
 const branch = (name: string, paths: readonly string[] | null = null) => ({ ref: `refs/heads/${name}`, paths });
 const tag = (name: string) => ({ ref: `refs/tags/${name}`, paths: null });
-const rule = (match: ReturnType<typeof matchesPush>): string | true => (match.matched ? true : match.rule);
+const rule = (match: ReturnType<typeof matchesPush>): string | true =>
+  match.matched ? true : match.rule.replace('push.', '');
 
 describe('patterns', () => {
   it.each([

@@ -17,7 +17,7 @@ const TOP: Hints = new Map([
   ['triggers', "did you mean 'on'?"],
   ['trigger', "did you mean 'on'?"],
   ['push', "it stands under 'on'"],
-  ['pull_request', 'pull requests are not supported yet'],
+  ['pull_request', "it stands under 'on'"],
   ['branches', "it stands under 'on.push'"],
   ['tags', "it stands under 'on.push'"],
   ['paths', "it stands under 'on.push'"],
@@ -68,9 +68,9 @@ const STAGE: Hints = new Map([
 ]);
 
 const ON: Hints = new Map([
-  ['pull_request', 'pull requests are not supported yet'],
-  ['pull_request_target', 'pull requests are not supported yet'],
-  ['merge_request', 'pull requests are not supported yet'],
+  ['pull_request_target', "did you mean 'pull_request'? The file is that of the pull request's head"],
+  ['merge_request', "did you mean 'pull_request'?"],
+  ['merge_requests', "did you mean 'pull_request'?"],
   ['schedule', 'it would stand at the top of the file, and is not supported yet'],
   ['workflow_dispatch', "every pipeline can be started by 'penstock trigger'; leave it out"],
   ['workflow_call', 'what pipelines share can be an extension'],
@@ -79,6 +79,13 @@ const ON: Hints = new Map([
   ['branches', "it stands under 'push'"],
   ['paths', "it stands under 'push'"],
   ['release', "tags stand under 'push', as 'tags'"],
+]);
+
+const PULL_REQUEST: Hints = new Map([
+  ['branch', "did you mean 'branches'?"],
+  ['branches-ignore', "begin a pattern of 'branches' with '!' to take it out again"],
+  ['paths-ignore', "begin a pattern of 'paths' with '!' to take it out again"],
+  ['labels', "a stage's 'when' cannot read labels; 'types' may name 'labeled'"],
 ]);
 
 const PUSH: Hints = new Map([
@@ -97,6 +104,7 @@ function hintsBeside(allowed: readonly string[]): Hints | undefined {
   if (allowed.includes('after')) return STAGE;
   if (allowed.includes('concurrency')) return TOP;
   if (allowed.includes('push')) return ON;
+  if (allowed.includes('cancel_superseded')) return PULL_REQUEST;
   return allowed.includes('branches') ? PUSH : undefined;
 }
 

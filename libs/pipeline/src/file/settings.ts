@@ -1,14 +1,40 @@
 /** Reads what stands beside `stages`: the pipeline's own name, its triggers, its schedule and its concurrency group. */
 import { checkCron } from './cron.ts';
-import type { PipelineDefinition, PushFilter, Template } from '../model/definition.ts';
+import type {
+  EventFilters,
+  PipelineDefinition,
+  PullRequestFilter,
+  PullRequestType,
+  PushFilter,
+  Template,
+} from '../model/definition.ts';
 import { readGlobs } from './globs.ts';
-import { fieldOf, isNull, mustBe, readBoolean, readKeys, readList, readMap, readName, readScalar } from './fields.ts';
+import {
+  fieldOf,
+  isNull,
+  mustBe,
+  oneOf,
+  readBoolean,
+  readKeys,
+  readList,
+  readMap,
+  readName,
+  readScalar,
+  readWord,
+} from './fields.ts';
 import type { Field } from './fields.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { printable } from '../text/printable.ts';
 import { hasExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
-import { CONCURRENCY_KEYS, PIPELINE_KEYS, PUSH_KEYS } from './vocabulary.ts';
+import {
+  CONCURRENCY_KEYS,
+  ON_KEYS,
+  PIPELINE_KEYS,
+  PULL_REQUEST_KEYS,
+  PULL_REQUEST_TYPES,
+  PUSH_KEYS,
+} from './vocabulary.ts';
 
 /** Any text, but one that can be shown: the specification gives it no meaning. */
 export function readEngine(field: Field): string | undefined {
@@ -46,19 +72,58 @@ function readDescription(field: Field): string | undefined {
   return node.text;
 }
 
-export function readOn(field: Field): { readonly push?: PushFilter } | undefined {
+export function readOn(field: Field): EventFilters | undefined {
   const { problems, path } = field;
   if (field.node.kind !== 'map') {
-    mustBe(field, "a map with 'push'", "write 'on: {push: {branches: main}}', or leave 'on' out for every push");
+    mustBe(
+      field,
+      "a map with 'push' or 'pull_request'",
+      "write 'on: {push: {branches: main}}', or leave 'on' out for every event",
+    );
     return undefined;
   }
-  const map = field.node;
-  const push = readKeys(map, ['push'], "in 'on'", path, problems).get('push');
-  if (push === undefined) return {};
-  // `push:` with nothing after it: every push.
-  if (isNull(push.value)) return { push: {} };
-  const filter = readPush(fieldOf(push, path, problems));
-  return filter === undefined ? undefined : { push: filter };
+  const keys = readKeys(field.node, ON_KEYS, "in 'on'", path, problems);
+  const read = <Filter>(key: (typeof ON_KEYS)[number], use: (of: Field) => Filter): Filter | undefined => {
+    const entry = keys.get(key);
+    // `push:` with nothing after it: every push.
+    if (entry === undefined || isNull(entry.value)) return undefined;
+    return use(fieldOf(entry, path, problems));
+  };
+  const push = read('push', readPush);
+  const pullRequest = read('pull_request', readPullRequest);
+  return {
+    ...(keys.has('push') ? { push: push ?? {} } : {}),
+    ...(keys.has('pull_request') ? { pullRequest: pullRequest ?? {} } : {}),
+  };
+}
+
+function readPullRequest(field: Field): PullRequestFilter | undefined {
+  const { problems, path } = field;
+  const map = readMap(field, "a map with 'branches', 'paths' or 'types'");
+  if (map === undefined) return undefined;
+  const keys = readKeys(map, PULL_REQUEST_KEYS, "in 'on.pull_request'", path, problems);
+  const read = <Value>(key: (typeof PULL_REQUEST_KEYS)[number], use: (of: Field) => Value): Value | undefined => {
+    const entry = keys.get(key);
+    return entry === undefined ? undefined : use(fieldOf(entry, path, problems));
+  };
+  const branches = read('branches', readGlobs);
+  const paths = read('paths', readGlobs);
+  const types = read('types', readTypes);
+  const cancel = read('cancel_superseded', readBoolean);
+  return {
+    ...(branches === undefined ? {} : { branches }),
+    ...(paths === undefined ? {} : { paths }),
+    ...(types === undefined ? {} : { types }),
+    ...(cancel === false ? { cancelSuperseded: false } : {}),
+  };
+}
+
+function readTypes(field: Field): PullRequestType[] | undefined {
+  const nodes = readList(field, `${oneOf(PULL_REQUEST_TYPES)}, or a list of them`, PULL_REQUEST_TYPES.length);
+  if (nodes === undefined) return undefined;
+  if (nodes.length === 0)
+    field.problems.add(field.node, field.path, "'types' has no entries, so that nothing would ever match");
+  return nodes.flatMap((node) => readWord({ ...field, node }, PULL_REQUEST_TYPES) ?? []);
 }
 
 function readPush(field: Field): PushFilter | undefined {

@@ -58,6 +58,10 @@ export const RETRY_KEYS = ['max', 'backoff', 'delay', 'on'] as const;
 export const CONCURRENCY_KEYS = ['group', 'cancel_in_progress'] as const;
 export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
 
+export const ON_KEYS = ['push', 'pull_request'] as const;
+export const PULL_REQUEST_KEYS = ['branches', 'paths', 'types', 'cancel_superseded'] as const;
+export const PULL_REQUEST_TYPES = ['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled'] as const;
+
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
 export const KEYS_TO_COME: ReadonlySet<string> = new Set(['cache', 'approval']);
 
@@ -109,6 +113,8 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['cpus', 'cpu'],
   ['mem', 'memory'],
   ['cancel-in-progress', 'cancel_in_progress'],
+  ['cancel-superseded', 'cancel_superseded'],
+  ['pull-request', 'pull_request'],
   ['fail-fast', 'fail_fast'],
   ['max-parallel', 'max_parallel'],
   ['attempts', 'max'],

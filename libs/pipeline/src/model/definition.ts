@@ -100,6 +100,19 @@ export interface PushFilter {
   readonly pathsIgnore?: readonly string[] | undefined;
 }
 
+/** What happened to a pull request; as GitHub names it. */
+export type PullRequestType = 'opened' | 'synchronize' | 'reopened' | 'ready_for_review' | 'labeled';
+
+export interface PullRequestFilter {
+  /** It would go into one of these. */
+  readonly branches?: readonly string[] | undefined;
+  readonly paths?: readonly string[] | undefined;
+  /** Absent: all but `labeled`. */
+  readonly types?: readonly PullRequestType[] | undefined;
+  /** False: a new head leaves the runs of older ones alone. */
+  readonly cancelSuperseded?: false | undefined;
+}
+
 export type InputType = 'string' | 'number' | 'boolean' | 'choice';
 
 /** A value that whoever starts a run, or uses an extension, gives. */
@@ -117,12 +130,18 @@ export interface InputDefinition {
   readonly variable: string;
 }
 
+/** Where any of them is there, only its events start the pipeline. */
+export interface EventFilters {
+  readonly push?: PushFilter | undefined;
+  readonly pullRequest?: PullRequestFilter | undefined;
+}
+
 export interface PipelineDefinition {
   readonly name: string;
   readonly description?: string | undefined;
   readonly engine?: string | undefined;
   /** Present where the file says `on`; read and checked, without effect on a triggered or local run. */
-  readonly on?: { readonly push?: PushFilter | undefined } | undefined;
+  readonly on?: EventFilters | undefined;
   /** Absent: a run takes none. */
   readonly inputs?: readonly InputDefinition[] | undefined;
   /** Cron lines in UTC, checked. */

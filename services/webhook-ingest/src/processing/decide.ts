@@ -147,7 +147,7 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
   const { definition, extensions } = read;
   passed('read', `the pipeline '${definition.name}'`);
   const match = matchesPush(definition.on, delivery);
-  if (!match.matched) return skipped('matched', `filtered by on.push.${match.rule}`, source, definition.name);
+  if (!match.matched) return skipped('matched', `filtered by on.${match.rule}`, source, definition.name);
   passed(
     'matched',
     definition.on?.push === undefined ? 'the file runs for every push' : 'the filters of on.push let it pass',
