@@ -37,4 +37,5 @@ export { SandboxExecutor } from './sandbox/executor.ts';
 export { whySandboxLacks } from './sandbox/probe.ts';
 export { bootClockMs } from './system/proc.ts';
 export { giveTree, removeTree } from './workspace/trees.ts';
+export { Spares } from './workspace/spares.ts';
 export { type StageFolders, Workspaces } from './workspace/workspaces.ts';

@@ -9,6 +9,7 @@ import { InheritedFiles } from './artifacts/inherited-files.ts';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { Attempt } from './attempt/attempt.ts';
 import type { AttemptRecords } from './attempt/attempt-records.ts';
+import { helperRoom, idleHelpersMax } from './executors/idle-helpers.ts';
 import { SessionExecutors } from './executors/session-executors.ts';
 import { executorsOf, hasUsers } from './executors/executor-parts.ts';
 import { ChunkStore } from './report/chunk-store.ts';
@@ -35,7 +36,7 @@ export function machinePorts(
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const writer = createLogWriter(bus);
   const room = new FreeRoom(dataDir, log, options.freeBytesMin);
-  const folders = new FoldersOnDisk(join(dataDir, 'work'));
+  const folders = new FoldersOnDisk(join(dataDir, 'work'), options.slots + idleHelpersMax(helperRoom()));
   const sources = {
     checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
     packages: new Packages({ bus, folder: own, log }),

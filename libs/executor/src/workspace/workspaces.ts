@@ -29,9 +29,10 @@ import {
   rmSync,
 } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { unlessAborted } from '@penstock/async';
 import type { StageUser } from '../contract/port.ts';
+import { Spares, type Spare } from './spares.ts';
 import { giveTree, removeTree } from './trees.ts';
 
 /** Begins no run's id. */
@@ -42,8 +43,6 @@ const SPARE_TEMPORARY = '-tmp';
 const TEMPORARY = '.tmp-';
 const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
 
-/** Folders that runs left as they were made, kept for later runs of their keys: half of what a short run costs the disk. */
-const SPARES_MAX = 64;
 const FOLDER_MODE = 0o700;
 /** Of what holds the folders of all runs: entered by name, and not listed, by who has one in it. */
 const ROOT_MODE = 0o711;
@@ -83,14 +82,16 @@ export class Workspaces {
   readonly #removals = new Map<string, Promise<void>>();
   /** By run. */
   readonly #keys = new Map<string, string>();
-  /** Unused folders with an empty `shared` in them, the oldest first. */
-  #spares: { readonly key: string; readonly path: string; readonly hasTemporary: boolean }[] = [];
+  /** Unused folders with an empty `shared` in them. */
+  readonly #spares: Spares;
   /** What an earlier process has left is not in the way. */
   readonly #spareName = `${SPARE}${randomUUID().slice(0, 8)}-`;
   #sparesMade = 0;
 
-  constructor(root: string) {
+  /** `spares`: shared by several roots, where what they keep is to be bounded together. */
+  constructor(root: string, spares: Spares = new Spares()) {
     this.#root = root;
+    this.#spares = spares;
     mkdirSync(root, { recursive: true, mode: ROOT_MODE });
     chmodSync(root, ROOT_MODE);
     const names = readdirSync(root);
@@ -171,10 +172,9 @@ export class Workspaces {
 
   /** False: there is none, or the run has folders already. */
   #takeSpare(key: string, run: string, temporary: string): boolean {
-    const at = this.#spares.findLastIndex((spare) => spare.key === key);
-    const spare = this.#spares[at];
-    if (spare === undefined || lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
-    this.#spares.splice(at, 1);
+    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
+    const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
+    if (spare === undefined) return false;
     try {
       renameSync(spare.path, run);
     } catch {
@@ -192,6 +192,7 @@ export class Workspaces {
   #keepSpare(key: string, run: string, temporary: string): boolean {
     const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
     let hasTemporary = false;
+    let oldest: Spare | undefined;
     try {
       const shared = join(run, 'shared');
       const { uid } = lstatSync(run);
@@ -200,12 +201,11 @@ export class Workspaces {
       hasTemporary = isAsMade(temporary, uid) && readdirSync(temporary).length === 0;
       if (hasTemporary) renameSync(temporary, `${path}${SPARE_TEMPORARY}`);
       renameSync(run, path);
-      this.#spares.push({ key, path, hasTemporary });
+      oldest = this.#spares.keep({ key, path, hasTemporary });
     } catch {
       if (hasTemporary) removeEmpty(`${path}${SPARE_TEMPORARY}`);
       return false;
     }
-    const oldest = this.#spares.length > SPARES_MAX ? this.#spares.shift() : undefined;
     if (oldest !== undefined) {
       removeEmpty(`${oldest.path}${SPARE_TEMPORARY}`);
       void removeRun(oldest.path).catch(() => {});

@@ -1,7 +1,7 @@
 /** Where the folders of runs are on this machine's disk: `<root>/<partition>/<run>`. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Workspaces } from '@penstock/executor';
+import { Spares, Workspaces } from '@penstock/executor';
 
 /** Stages with a user of their own enter it by name, and list nothing. */
 const ROOT_MODE = 0o711;
@@ -17,10 +17,13 @@ export interface FolderDisk {
 
 export class FoldersOnDisk implements FolderDisk {
   readonly #root: string;
+  readonly #spares: Spares;
   readonly #partitions = new Map<number, Workspaces>();
 
-  constructor(root: string) {
+  /** `sparesMax`: see `Spares`; of all partitions together. */
+  constructor(root: string, sparesMax?: number) {
     this.#root = root;
+    this.#spares = new Spares(sparesMax);
     mkdirSync(root, { recursive: true, mode: ROOT_MODE });
     chmodSync(root, ROOT_MODE);
   }
@@ -34,7 +37,7 @@ export class FoldersOnDisk implements FolderDisk {
   of(partition: number): Workspaces {
     let workspaces = this.#partitions.get(partition);
     if (workspaces === undefined) {
-      workspaces = new Workspaces(join(this.#root, String(partition)));
+      workspaces = new Workspaces(join(this.#root, String(partition)), this.#spares);
       this.#partitions.set(partition, workspaces);
     }
     return workspaces;
